@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import httpx
 
+from app.access import service as keys
 from tests.app.live_service import OWNER, Service
 
 
 class PlainBrowser:
     """Keeps cookies, follows no redirects, and sends forms with the session's token."""
 
-    def __init__(self, service: Service, owner: str = OWNER, **scopes: Any) -> None:
+    def __init__(
+        self,
+        service: Service,
+        owner: str = OWNER,
+        *,
+        scopes: Iterable[str] = keys.SCOPES,
+        secret: str | None = None,
+    ) -> None:
         self.client: httpx.Client = service.client()
-        answer = self.client.post("/console/sign-in", data={"key": service.key(owner, **scopes)})
+        key = secret or service.key(owner, scopes)
+        answer = self.client.post("/console/sign-in", data={"key": key})
         assert answer.status_code == 303
         found = re.search(r'name="csrf" value="([0-9a-f]{128})"', self.get("/console").text)
         assert found is not None
@@ -25,8 +35,14 @@ class PlainBrowser:
         """Open a page."""
         return self.client.get(path, headers=headers)
 
+    def read(self, path: str, status: int = 200) -> str:
+        """Open a page, which is answered with this status; returns its text."""
+        answer = self.get(path)
+        assert answer.status_code == status, answer.text
+        return answer.text
+
     def post(
-        self, path: str, file: tuple[str, str] | None = None, /, **fields: str
+        self, path: str, file: tuple[str, str] | None = None, /, **fields: Any
     ) -> httpx.Response:
         """Send a form, with a file of this name and text if there is one."""
         files = None if file is None else {"file": (file[0], file[1].encode())}

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from tests.app.live_service import OWNER, STRANGER, Service
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.live_service import STRANGER, Service
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 WORD = "<img src=x>"
@@ -31,22 +32,12 @@ def people(rows: int = 200) -> str:
     return "\n".join(lines) + "\n"
 
 
-class Browser:
-    """A browser without scripts that is signed in."""
-
-    def __init__(self, service: Service, owner: str = OWNER, **scopes: Any) -> None:
-        self.client: httpx.Client = service.client()
-        answer = self.client.post("/console/sign-in", data={"key": service.key(owner, **scopes)})
-        assert answer.status_code == 303
-        found = re.search(r'name="csrf" value="([0-9a-f]{128})"', self.get("/console").text)
-        assert found is not None
-        self.csrf = found[1]
+class Browser(PlainBrowser):
+    """Opens pages with a query."""
 
     def get(self, path: str, **query: Any) -> httpx.Response:
+        """Open a page."""
         return self.client.get(path, params=query or None)
-
-    def post(self, path: str, **fields: str) -> httpx.Response:
-        return self.client.post(path, data={"csrf": self.csrf, **fields})
 
 
 class World:

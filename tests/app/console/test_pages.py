@@ -11,12 +11,14 @@ import pytest
 from playwright.sync_api import expect
 from sqlalchemy import insert, update
 
+from app.access import service as keys
 from app.console.api import Api
 from app.jobs import execution, queue
 from app.platform.ids import new_id
 from app.platform.tables import ApiKey, BrowserSession, Dataset, Model
 from core.errors import CoreError
-from tests.app.live_service import Service, table
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.live_service import OWNER, Service, table
 
 HOSTILE = "<script>alert(1)</script>'\"{{7*7}}"
 
@@ -32,29 +34,8 @@ class World:
             service.train(self.client, self.dataset_id, seed=seed)["model_id"] for seed in (1, 2)
         ]
 
-    def browser(self, *scopes: str, owner: str = "ours") -> Browser:
-        return Browser(
-            self.service, self.service.key(owner, scopes) if scopes else self.service.key()
-        )
-
-
-class Browser:
-    """A browser without scripts: a client that keeps cookies and sends forms as the pages have them."""
-
-    def __init__(self, service: Service, secret: str) -> None:
-        self.client: httpx.Client = service.client()
-        self.client.post("/console/sign-in", data={"key": secret})
-        found = re.search(r'name="csrf" value="([0-9a-f]{128})"', self.read("/console"))
-        assert found is not None
-        self.csrf = found[1]
-
-    def read(self, path: str, status: int = 200) -> str:
-        answer = self.client.get(path)
-        assert answer.status_code == status, answer.text
-        return answer.text
-
-    def send(self, path: str, **fields: Any) -> httpx.Response:
-        return self.client.post(path, data={"csrf": self.csrf, **fields})
+    def browser(self, *scopes: str, owner: str = OWNER) -> PlainBrowser:
+        return PlainBrowser(self.service, owner, scopes=scopes or keys.SCOPES)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +45,7 @@ def world(start: Callable[..., Service]) -> World:
 
 def test_a_comparison_from_the_form_to_its_charts(world: World) -> None:
     browser = world.browser()
-    sent = browser.send(
+    sent = browser.post(
         "/console/comparisons", models=world.models, dataset_id=world.dataset_id, fpr_max="0.2"
     )
     assert sent.status_code == 303
@@ -80,7 +61,7 @@ def test_a_comparison_from_the_form_to_its_charts(world: World) -> None:
     assert "Partial AUC, FPR 0 to 0.2" in page
     assert page.count("<svg") == 5
     assert place in browser.read("/console/comparisons")
-    assert browser.send(f"{place}/delete").status_code == 303
+    assert browser.post(f"{place}/delete").status_code == 303
     browser.read(place, 404)
 
 
@@ -95,7 +76,7 @@ def test_a_comparison_from_the_form_to_its_charts(world: World) -> None:
 def test_a_bad_comparison_is_refused_in_the_apis_words(
     world: World, fields: dict[str, Any], words: str
 ) -> None:
-    answer = world.browser().send("/console/comparisons", **fields)
+    answer = world.browser().post("/console/comparisons", **fields)
     assert answer.status_code == 422
     assert words in answer.text
     assert 'role="alert"' in answer.text
@@ -106,7 +87,7 @@ def test_a_bad_comparison_is_refused_in_the_apis_words(
 def test_an_evaluation_and_its_place_over_time(world: World) -> None:
     browser = world.browser()
     other = world.service.upload(world.client, name="later")
-    sent = browser.send("/console/evaluations", model=world.models[0], dataset_id=other)
+    sent = browser.post("/console/evaluations", model=world.models[0], dataset_id=other)
     place = sent.headers["location"]
     world.service.work()
     page = browser.read(place)
@@ -114,7 +95,7 @@ def test_an_evaluation_and_its_place_over_time(world: World) -> None:
     assert f"{made['metrics']['auc']['value']:.3f}" in page
     over_time = browser.read(f"/console/evaluations?model_id={world.models[0]}")
     assert "Area over time" in over_time
-    bad = browser.send("/console/evaluations", model="nothing", dataset_id=other)
+    bad = browser.post("/console/evaluations", model="nothing", dataset_id=other)
     assert (bad.status_code, "nothing" in bad.text) == (404, True)
 
 
@@ -122,9 +103,9 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
     browser, service = world.browser(), world.service
     model_id = service.train(world.client, world.dataset_id, name="gone")["model_id"]
     other = service.upload(world.client, name="later")
-    made = browser.send("/console/evaluations", model=model_id, dataset_id=other)
+    made = browser.post("/console/evaluations", model=model_id, dataset_id=other)
     service.work()
-    failed = browser.send("/console/evaluations", model=model_id, dataset_id=other)
+    failed = browser.post("/console/evaluations", model=model_id, dataset_id=other)
     problem, _ = execution.problem_of(CoreError("the rows have\nfled"))
     claim = service.context.db.writing(queue.claim, service.settings, "worker")
     service.context.db.writing(queue.fail, claim, problem)
@@ -183,7 +164,7 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
     assert api.get("/v1/datasets", params={"search": "%"}).json()["data"] == []
     assert api.get("/v1/datasets", params={"search": ""}).status_code == 422
 
-    plain = Browser(service, secret)
+    plain = PlainBrowser(service, secret=secret)
     for page in ("/console/evaluations", "/console/batch-scores", "/console/comparisons"):
         text = plain.read(page)
         assert model_id not in text
@@ -229,7 +210,7 @@ def test_a_dataset_is_found_whatever_its_name_and_at_little_cost(
     api = service.client(secret)
     names = ("sales: 2024", "sales:2024", "me@work.csv", "plain")
     ids = {name: service.upload(api, name=name) for name in names}
-    browser = Browser(service, secret)
+    browser = PlainBrowser(service, secret=secret)
 
     def found(sought: str) -> set[str]:
         page = browser.client.get("/console/pick/datasets", params={"find_datasets": sought})
@@ -309,7 +290,7 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     assert page.locator("input[value=score]").is_checked()
     assert "of the night" not in str(world.client.get("/v1/keys").json())
     # Another sign-in in this browser: the page has the token of the session before.
-    token = Browser(service, secret).client.cookies["rankwright_session"]
+    token = PlainBrowser(service, secret=secret).client.cookies["rankwright_session"]
     page.context.add_cookies(
         [{"name": "rankwright_session", "value": token, "domain": "127.0.0.1", "path": "/console"}]
     )
@@ -351,7 +332,7 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
 
 def test_batch_scores_from_the_form_to_the_download(world: World) -> None:
     browser = world.browser()
-    sent = browser.send(
+    sent = browser.post(
         "/console/batch-scores", model=world.models[0], dataset_id=world.dataset_id, keep="age"
     )
     place = sent.headers["location"]
@@ -363,7 +344,7 @@ def test_batch_scores_from_the_form_to_the_download(world: World) -> None:
     csv = browser.client.get(f"{place}/result.csv")
     assert csv.text.splitlines()[0].replace('"', "") == "age,score,fpr,tpr"
     assert browser.client.get(f"{place}/result.parquet").content[:4] == b"PAR1"
-    bad = browser.send(
+    bad = browser.post(
         "/console/batch-scores", model=world.models[0], dataset_id=world.dataset_id, keep="nope"
     )
     assert (bad.status_code, "nope" in bad.text) == (422, True)
@@ -371,7 +352,7 @@ def test_batch_scores_from_the_form_to_the_download(world: World) -> None:
 
 def test_a_key_is_made_shown_once_rotated_and_revoked(world: World) -> None:
     browser, other = world.browser(), world.browser()
-    sent = browser.send("/console/keys", name=HOSTILE, scopes=["read"], days="1")
+    sent = browser.post("/console/keys", name=HOSTILE, scopes=["read"], days="1")
     assert (sent.status_code, sent.headers["location"]) == (303, "/console/keys/made")
     for part in ("HttpOnly", "SameSite=strict", "Path=/console/keys/made", "Max-Age=60"):
         assert part in sent.headers["set-cookie"]
@@ -394,9 +375,9 @@ def test_a_key_is_made_shown_once_rotated_and_revoked(world: World) -> None:
     assert "<script>alert" not in listed
     assert "{{7*7}}" in listed
     key_id = world.client.get("/v1/keys").json()["data"][0]["id"]
-    assert browser.send(f"/console/keys/{key_id}/rotate").status_code == 303
+    assert browser.post(f"/console/keys/{key_id}/rotate").status_code == 303
     assert "rw_" in browser.read("/console/keys/made")
-    assert browser.send(f"/console/keys/{key_id}/revoke").status_code == 303
+    assert browser.post(f"/console/keys/{key_id}/revoke").status_code == 303
     assert world.service.client(secret[1]).get("/v1/jobs").status_code == 401
     for fields in (
         {"name": "", "scopes": ["read"]},
@@ -404,13 +385,13 @@ def test_a_key_is_made_shown_once_rotated_and_revoked(world: World) -> None:
         {"name": "x", "scopes": ["all"]},
         {"name": "x", "scopes": ["read"], "days": "soon"},
     ):
-        assert browser.send("/console/keys", **fields).status_code == 422
+        assert browser.post("/console/keys", **fields).status_code == 422
 
 
 def test_the_longest_name_leaves_a_new_keys_secret_whole(world: World) -> None:
     browser = world.browser()
     for name in ("\U0001f600" * 255, '"' * 255, "\u3042" * 255):
-        sent = browser.send("/console/keys", name=name, scopes=["read"])
+        sent = browser.post("/console/keys", name=name, scopes=["read"])
         assert sent.status_code == 303
         assert len(sent.headers["set-cookie"]) < 4096  # browsers drop what is larger
         page = browser.read("/console/keys/made")
@@ -419,7 +400,7 @@ def test_the_longest_name_leaves_a_new_keys_secret_whole(world: World) -> None:
 
 def test_a_key_that_has_expired_is_called_so(world: World) -> None:
     browser = world.browser()
-    browser.send("/console/keys", name="short", scopes=["read"], days="1")
+    browser.post("/console/keys", name="short", scopes=["read"], days="1")
     assert "expired" not in browser.read("/console/keys")
     with world.service.context.db.write() as session:
         session.execute(update(ApiKey).where(ApiKey.name == "short").values(expires_at=1.0))
@@ -430,7 +411,7 @@ def test_a_key_that_has_expired_is_called_so(world: World) -> None:
 
 def test_the_audit_log_names_what_the_console_did(world: World) -> None:
     browser = world.browser()
-    browser.send("/console/keys", name="audited", scopes=["read"])
+    browser.post("/console/keys", name="audited", scopes=["read"])
     assert "POST /v1/keys" in browser.read("/console/audit")
 
 
@@ -458,7 +439,7 @@ def test_a_key_sees_only_what_it_may_do(world: World) -> None:
         "/console/evaluations": {"model": world.models[0], "dataset_id": world.dataset_id},
         "/console/keys": {"name": "x", "scopes": ["admin"]},
     }.items():
-        answer = reader.send(path, **fields)
+        answer = reader.post(path, **fields)
         assert answer.status_code == 403, path
         assert "scope" in answer.text
     scorer = world.browser("score")
@@ -473,7 +454,7 @@ def test_anothers_things_are_not_there(world: World) -> None:
     world.service.work()
     stranger = world.browser("read", "train", "score", "admin", owner="theirs")
     stranger.read(f"/console/comparisons/{made['id']}", 404)
-    assert stranger.send(f"/console/comparisons/{made['id']}/delete").status_code == 404
+    assert stranger.post(f"/console/comparisons/{made['id']}/delete").status_code == 404
     assert made["id"] not in stranger.read("/console/comparisons")
     assert world.dataset_id not in stranger.read("/console")
 
@@ -485,8 +466,8 @@ def test_names_are_text_and_nothing_else(start: Callable[..., Service]) -> None:
     world.dataset_id = service.upload(world.client, name=HOSTILE)
     first = service.train(world.client, world.dataset_id, name="plain")["model_id"]
     second = service.train(world.client, world.dataset_id, name="plain", seed=3)["model_id"]
-    browser = Browser(service, service.key("named"))
-    sent = browser.send("/console/comparisons", models=[first, second], dataset_id=world.dataset_id)
+    browser = PlainBrowser(service, "named")
+    sent = browser.post("/console/comparisons", models=[first, second], dataset_id=world.dataset_id)
     service.work()
     for path in (*PAGES, sent.headers["location"]):
         page = browser.read(path)
@@ -497,7 +478,7 @@ def test_names_are_text_and_nothing_else(start: Callable[..., Service]) -> None:
 def test_the_first_page_of_an_empty_service_and_of_a_used_one(
     world: World, start: Callable[..., Service]
 ) -> None:
-    empty = Browser(world.service, world.service.key("newcomer"))
+    empty = PlainBrowser(world.service, "newcomer")
     assert "Upload a table" in empty.read("/console")
     used = world.browser().read("/console")
     assert world.models[0] in used
