@@ -75,7 +75,7 @@ class Shop:
         positive: str = "1",
         **settings: object,
     ) -> str:
-        """Accept a table, under these settings where they are not the shop's; returns the dataset's id."""
+        """Accept a table, with the shop's settings unless others are given; return the dataset's id."""
         with self.blobs.writer("uploads") as writer:
             writer.write(table)
             key, sha256 = writer.commit()
@@ -136,7 +136,7 @@ class Shop:
         return found
 
     def fitting(self, job_id: str) -> Job:
-        """Wait until the job's fit has told of its first rounds."""
+        """Wait until the job's fit has reported its first rounds."""
         found: Job = eventually(
             lambda: (job := self.job(job_id)).progress.get("phase") == FITTING and job,
             seconds=60,
@@ -213,7 +213,7 @@ class Shop:
         return [event.data["state"] for event in events if event.type == "state"]
 
     def first_steps_of(self, job_id: str) -> list[int]:
-        """The step that each attempt has told of first."""
+        """Return the first step that each attempt has reported."""
         events = self.db.reading(jobs.events, OWNER, job_id, after=0, limit=200)
         told: list[int] = []
         awaited = False
@@ -326,7 +326,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def is_running(pid: int) -> bool:
-    """Whether the process still runs; one that ended and was not yet collected does not."""
+    """Return True if the process still runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0]
     except (FileNotFoundError, ProcessLookupError):

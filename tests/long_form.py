@@ -1,4 +1,4 @@
-"""Tests that do one thing many times have a long form, which takes minutes: `make long`."""
+"""Tests that repeat one thing have a long form, which takes minutes: `make long`."""
 
 import os
 

@@ -119,7 +119,7 @@ class PostgresServer:
 
     @property
     def running(self) -> bool:
-        """Whether the server is there."""
+        """Return True if the server runs."""
         return self._process is not None and self._process.poll() is None
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
@@ -224,7 +224,7 @@ class ValkeyServer:
 
     @property
     def running(self) -> bool:
-        """Whether the server is there."""
+        """Return True if the server runs."""
         return self._process is not None and self._process.poll() is None
 
     @property

@@ -1,4 +1,4 @@
-"""The benchmark of `auto` on a small table with words and gaps: it runs, goes on where it ended, and reports."""
+"""The benchmark of `auto` on a small table with words and gaps: it runs, continues after a stop, and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every benchmark runs in its smallest form, measures something, and says no where there is nothing to measure."""
+"""Every benchmark runs in its smallest form, measures something, and fails if there is nothing to measure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WITHIN = [name for name, benchmark in BENCHMARKS.items() if benchmark.within]
 
 
 def check_figures(printed: str) -> None:
-    """A table has figures, and none of them is what nothing comes to."""
+    """Check that a table has figures, and that none is NaN or infinite."""
     rows = [line for line in printed.splitlines() if line.startswith("|")]
     assert any(re.search(r"\d", line) for line in rows), printed
     assert not re.search(r"\bnan\b|\binf\b", printed), printed
@@ -45,7 +45,7 @@ def test_every_benchmark_is_in_the_list() -> None:
 def test_the_smallest_form_measures(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Peers are not in this environment: each does with our side alone, and names who is missing."""
+    """Peers are not installed here: each benchmark measures our side alone, and names the missing peers."""
     measure(name, monkeypatch, capsys)
 
 

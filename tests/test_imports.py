@@ -72,7 +72,7 @@ asyncio.run(live())
 
 UNREACHABLE = ("--url", "http://127.0.0.1:9", "--key", "rw_none")
 
-# Each is held not to import what those after it may: so one process can take all steps, one after the other.
+# No step may import modules that later steps may import. So one process can take all steps, one after the other.
 PROCESSES = {
     "help": (command("--help"), ALL | {"httpx"}),
     "a command's help": (command("train", "--help"), ALL | {"httpx"}),

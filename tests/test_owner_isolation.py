@@ -56,7 +56,7 @@ def _verb(call: ast.Call) -> str:
 
 
 def without_owner(name: str, source: str) -> set[str]:
-    """The functions that ask for what is owned without saying whose."""
+    """Return the functions that query owned tables without an owner."""
     return {
         function
         for function, says_owner, asked in queries(source)

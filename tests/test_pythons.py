@@ -1,4 +1,4 @@
-"""Which Pythons are tested: what is found on a machine, and that the image and the README name them too."""
+"""The tested versions of Python: those found on a machine; the image and the README name them, too."""
 
 from __future__ import annotations
 

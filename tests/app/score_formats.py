@@ -21,7 +21,7 @@ ARROW, FILE = "application/vnd.apache.arrow.stream", "application/vnd.apache.arr
 PARQUET = "application/vnd.apache.parquet"
 FEATURES = ("age", "balance", "plan", "member", "since")
 LABEL = "left"
-# What the dataset says of its values: the model's tables are read alike.
+# The dataset's fields about its values; the model's tables are read in the same way.
 DIALECT = {"delimiter": "semicolon", "decimal": "comma", "missing": "NA,-999"}
 
 Row = dict[str, Any]
@@ -45,7 +45,7 @@ def draw(rows: int, seed: int = 0) -> list[Row]:
 
 
 def as_csv(rows: list[Row], names: tuple[str, ...] = FEATURES, *, comma: bool = True) -> bytes:
-    """With semicolons and decimal commas, as the dataset was; missing numbers are spelled -999."""
+    """Return the rows as CSV with semicolons and decimal commas, like the dataset; missing numbers are -999."""
 
     def cell(name: str, value: Any) -> str:
         if value is None:
@@ -122,7 +122,7 @@ def headers(content_type: str, encoding: str | None = None, **more: str) -> dict
 
 @contextmanager
 def answering(service: Service) -> Iterator[str]:
-    """A model of these people in a service; gives its id."""
+    """Train a model of these people in a service; return its id."""
     client = service.client(service.key())
     names = (*FEATURES, LABEL)
     text = as_csv(draw(160), names).decode()

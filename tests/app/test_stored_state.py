@@ -1,4 +1,4 @@
-"""A deployment that earlier code left behind opens, answers as it did, scores alike and does the work that was queued.
+"""A deployment written by earlier code opens, gives the same answers and scores, and does its queued work.
 
 `python -m tests.app.test_stored_state` writes the deployments again, on SQLite and on PostgreSQL, by the present code.
 Do that only with a release: what is stored stands for the state of those who upgrade.
@@ -247,7 +247,7 @@ def _of_nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
 def stored(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[tuple[Service, dict[str, Any]]]:
-    """The stored deployment, brought to the newest schema and running; and what was told of it."""
+    """The stored deployment, upgraded and running, with its stored answers."""
     with tarfile.open(FOLDER / f"{request.param}.tar.xz") as tar:
         tar.extractall(tmp_path, filter="data")
     url = f"sqlite:///{tmp_path / 'rankwright.db'}"
@@ -289,7 +289,7 @@ def _same(now: Any, before: Any, where: str) -> None:
     if isinstance(before, dict):
         assert now.keys() >= before.keys(), where
         for key, value in before.items():
-            # What is written of an algorithm is the program's, and may be written better.
+            # Descriptions of algorithms belong to the program, and may be improved.
             if not (where.startswith("/v1/algorithms") and key in ("summary", "description")):
                 _same(now[key], value, f"{where} {key}")
     elif isinstance(before, list):
@@ -297,7 +297,7 @@ def _same(now: Any, before: Any, where: str) -> None:
         for k, value in enumerate(before):
             _same(now[k], value, f"{where} {k}")
     elif isinstance(before, float):
-        if isinstance(now, str) and "/preview " in where:  # a date, which was told as seconds
+        if isinstance(now, str) and "/preview " in where:  # a date, in seconds then
             now = datetime.fromisoformat(now).replace(tzinfo=UTC).timestamp()
         assert now == pytest.approx(before, rel=1e-9, abs=1e-12), where
     else:

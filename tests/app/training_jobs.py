@@ -54,7 +54,7 @@ def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> TrainPayload:
 
 
 def run(job: TrainPayload, callback: Callback = quiet) -> Any:
-    """Run a job as its process does, and hold what it takes and returns against their types."""
+    """Run a job as its process does, and check its payload and result against their types."""
     result = tasks.run(job, callback)
     kind = FanOutResult if "fan_out" in result else TrainResult
     assert misfits(result, kind) == []

@@ -1,4 +1,4 @@
-"""Reads bytes as an upload, without any server."""
+"""Read bytes as an upload, without a server."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def make(
     content_type: str = "text/csv",
     **given: str,
 ) -> Dataset:
-    """Take a version in as the API does; its job is queued."""
+    """Accept a version as the API does; its job is queued."""
     upload = bench.received(body, content_type)
     with bench.db.write() as session:
         new = describe_version(given)
@@ -43,7 +43,7 @@ def make(
 
 
 def made(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> Dataset:
-    """The same, read."""
+    """Accept a version and read it."""
     version = make(bench, parent, body, **given)
     job = bench.work()
     assert job.state == "succeeded", job.error

@@ -73,7 +73,7 @@ class Workbench:
         encoding: str | None = None,
         **given: str,
     ) -> Dataset:
-        """Take a table in as the API does; its ingest job is queued."""
+        """Accept a table as the API does; its ingest job is queued."""
         upload = self.received(body, content_type, encoding)
         with self.db.write() as session:
             described = describe(given)
@@ -82,18 +82,18 @@ class Workbench:
     def put_pairs(
         self, dataset: Dataset, body: str | bytes, content_type: str = "text/csv"
     ) -> Dataset:
-        """Take pairs in as the API does; their job is queued."""
+        """Accept pairs as the API does; their job is queued."""
         upload = self.received(body, content_type)
         with self.db.write() as session:
             return datasets.accept_pairs(session, self.settings, dataset.owner, dataset.id, upload)
 
     def compare(self, dataset: Dataset, body: str | bytes, content_type: str = "text/csv") -> Job:
-        """Take pairs in and read them."""
+        """Accept pairs and read them."""
         self.put_pairs(dataset, body, content_type)
         return self.work()
 
     def submit(self, dataset: Dataset | str, *, owner: str = OWNER, **request: Any) -> Job:
-        """Hand in a training job as the API does; without controls unless they are asked for, which take longest."""
+        """Submit a training job as the API does, by default without baselines, which take longest."""
         asked: dict[str, Any] = {
             "dataset_id": dataset if isinstance(dataset, str) else dataset.id,
             "algorithm": {"name": "rankboost", "n_rounds": 10},
@@ -106,7 +106,7 @@ class Workbench:
             return service.submit(session, self.settings, owner, train)
 
     def submit_stored(self, dataset: Dataset, *, owner: str = OWNER) -> Job:
-        """Queue a job as if its request had been checked at a time when it was sound."""
+        """Queue a job as if its request had passed the check earlier."""
         spec = {
             "algorithm": {"name": "rankboost", "parameters": {"n_rounds": 10}},
             "objective": {"metric": "auc"},
@@ -126,7 +126,7 @@ class Workbench:
             )
 
     def work_on(self, dataset: Dataset, **request: Any) -> Job:
-        """Hand in a training job and run it."""
+        """Submit a training job and run it."""
         self.submit(dataset, **request)
         return self.work()
 
@@ -194,5 +194,5 @@ class Workbench:
         return cache.find(model.owner, model.id)
 
     def left_over(self) -> list[str]:
-        """Return what lies in the staging folder."""
+        """Return the names in the staging folder."""
         return [path.name for path in (self.blobs.root / "staging").iterdir()]

@@ -54,7 +54,7 @@ def raw_safetensors(layout: dict[str, Any], data: bytes = b"") -> bytes:
 
 
 def load_or_refuse(data: bytes) -> None:
-    """Load; what loads must score. Anything but ArtifactError fails the test."""
+    """Load an artifact; if it loads, it must score. Any error but ArtifactError fails the test."""
     try:
         ranker = load(data)
     except ArtifactError:

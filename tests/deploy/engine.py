@@ -143,12 +143,12 @@ class Running:
         return self.engine.run("exec", self.id, "cat", path).stdout
 
     def is_well(self) -> bool:
-        """Whether it runs, and its health check says yes."""
+        """Return True if it runs, and its health check succeeds."""
         state = self.inspect()["State"]
         return bool(state["Running"]) and self.engine.is_well(self)
 
     def crash(self) -> None:
-        """Kill its first process as a fault would: not by the engine, which would take that for a wish."""
+        """Kill its first process as a fault would: after a kill by the engine, it would not restart."""
         os.kill(int(self.inspect()["State"]["Pid"]), signal.SIGKILL)
 
 
@@ -236,7 +236,7 @@ class Engine:
                 raise EngineError(f"{service} does not get well\n{self.logs(service)}") from None
 
     def logs(self, service: str) -> str:
-        """The last words of a service's containers."""
+        """Return the end of the logs of a service's containers."""
         said = [self.run("logs", "--tail", "40", one.id, check=False) for one in self.of(service)]
         return "\n".join(one.stdout + one.stderr for one in said)
 
@@ -460,13 +460,13 @@ def engine() -> Iterator[Engine]:
 
 
 class Watch:
-    """Tells how long each step took, on the terminal, while it goes on."""
+    """Prints on the terminal how long each step took."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
 
     def tell(self, what: str) -> None:
-        """Say what has been done, and how long it took."""
+        """Print a step that is done, and how long it took."""
         now = time.monotonic()
         sys.stderr.write(f"  {now - self.began:6.1f} s  {what}\n")
         self.began = now

@@ -78,7 +78,7 @@ def score(caller: Caller, model: Any, row: dict[str, str]) -> Any:
 
 
 def finish(caller: Caller, job: Any) -> Any:
-    """Wait for the end of a job through whatever happens to the API; it must have succeeded."""
+    """Wait for the end of a job, whatever happens to the API; it must have succeeded."""
 
     def ended() -> Any:
         try:

@@ -1,4 +1,4 @@
-"""deploy/rankwright.service: systemd takes it, its command and settings are ours, and it closes in what it starts."""
+"""deploy/rankwright.service: systemd accepts it, its command and settings are ours, and its processes are confined."""
 
 from __future__ import annotations
 

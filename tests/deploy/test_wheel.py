@@ -1,4 +1,4 @@
-"""The wheel and the sdist hold the whole program, and an installed wheel serves wherever and whoever runs it."""
+"""The wheel and the sdist hold the whole program, and an installed wheel serves in any folder and for any user."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def one_sentence(said: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_a_state_that_this_user_may_not_change(installed: Installed, sqlite_url: str) -> None:
-    """Each command says in one sentence which folder or file it is, at once."""
+    """Each command names the folder or file at once, in one sentence."""
     closed = installed.root / "closed"
     blobs = closed / "blobs" / "staging"
     blobs.mkdir(parents=True)

@@ -26,7 +26,7 @@ LEASE_SECONDS = 0.01
 
 
 def tell(database_url: str, broker_url: str) -> None:
-    """Have it all happen."""
+    """Run the story."""
     db, producer = Database(database_url), Producer(broker_url)
     broker = redis.Redis(unix_socket_path=broker_url.removeprefix("redis+socket://"))
     settings = Settings(

@@ -1,4 +1,4 @@
-"""The proof of recovery, on SQLite and on PostgreSQL, and an orderly end: real workers, a real broker."""
+"""Recovery on SQLite and on PostgreSQL, and an orderly end, with real workers and a real broker."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_worker_stopped_past_its_lease_and_resumed_cannot_finish(
         stopped = workers.pop(lost.worker_id)
         (fit,) = children_of(stopped.pid)
         with shop.db.write() as session:
-            # SQLite's one lock is ours now: a process stopped with it in its hands would hold up everybody for good.
+            # We hold SQLite's one lock now: a process that is stopped while holding it would block all others for good.
             session.execute(select(1))
             stopped.send_signal(signal.SIGSTOP)
         # Its fit goes on meanwhile, to the end: the stopped worker will have a whole result in its hands. PostgreSQL

@@ -154,7 +154,7 @@ class Caller(threading.Thread):
         self._headers = {"Authorization": f"Bearer {secret}", "Connection": "close"}
 
     def run(self) -> None:
-        """Go on until it is enough, or something is wrong."""
+        """Continue until told to stop, or until an error."""
         try:
             while not self.enough.is_set():
                 self._round()

@@ -1,4 +1,4 @@
-"""One attempt at a job: cancel, timeout, a killed process, the user's fault. On SQLite, with one slot for all."""
+"""One attempt at a job: cancel, timeout, a killed process, a user's error. On SQLite, with one slot for all."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_process_that_died_idle_costs_no_attempt(crew: Crew) -> None:
 
 
 def test_an_upload_whose_parser_hangs_or_crashes_is_invalid(crew: Crew) -> None:
-    """A process that is stopped does nothing, as one in an endless loop; the next upload finds another."""
+    """A stopped process does nothing, like one in an endless loop; the next upload gets another process."""
     hung = crew.fit_process()
     os.kill(hung, signal.SIGSTOP)
     dataset_id = crew.shop.upload(csv_table(200), job_timeout_seconds=0.2)

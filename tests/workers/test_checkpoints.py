@@ -1,4 +1,4 @@
-"""Checkpoints as the fit process makes them: for one job alone, seldom enough, and never at the fit's expense."""
+"""Checkpoints of the fit process: for one job alone, seldom enough, and never harmful to the fit."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_an_allocation_far_beyond_the_limit_is_refused_and_the_process_goes_on()
 def test_a_job_that_waits_for_a_compiler_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what the compiler takes is told, to be left out of the job's memory."""
+    """The compiler's memory is reported, and does not count as the job's."""
     monkeypatch.setenv("RANKWRIGHT_KERNEL_CACHE", str(tmp_path / "kernels"))
     upload = tmp_path / "table.csv"
     upload.write_text("x,y\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(600)))

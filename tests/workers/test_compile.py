@@ -1,4 +1,4 @@
-"""Compiling all kernels: each once, by as many processes as are asked for, and a note at the end."""
+"""Compiling all kernels: each once, by the requested number of processes, with a note at the end."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_in_the_background_it_says_nothing(house: Path) -> None:
 
 
 def test_there_are_few_kernels_in_all() -> None:
-    """Each costs every newcomer a third of a second of compilation: see CONTRIBUTING before these numbers grow."""
+    """Each kernel costs a third of a second of compilation on a new machine: see CONTRIBUTING before raising these."""
     kernels = compiling.all_kernels()
     assert len({kernel.name for kernel in kernels}) == len(kernels)
     assert len(kernels) <= 120

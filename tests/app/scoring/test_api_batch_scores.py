@@ -73,7 +73,7 @@ def ask(client: httpx.Client, body: bytes, kind: str = CSV, **params: Any) -> ht
 
 
 def scored(service: Service, client: httpx.Client, answer: httpx.Response) -> dict[str, Any]:
-    """Have it done; gives the resource."""
+    """Have the job done; return the resource."""
     assert answer.status_code == 202, answer.text
     assert answer.json()["status"] == "processing"
     assert answer.headers["Location"] == f"{PATH}/{answer.json()['id']}"
@@ -134,7 +134,7 @@ def test_the_rows_of_a_dataset(
     asked["model"] = "churn:1"
     keep = ["id", "since", "member", LABEL, "age"]
     refused(client.post(PATH, json=asked | {"keep": keep}), 403, "forbidden", "'read'")
-    with shared.context.db.write():  # SQLite's only writer: a look waits for none
+    with shared.context.db.write():  # this blocks SQLite's only writer: reading does not wait
         found = client.post(f"{PATH}?validate=true", json=asked)
     assert (found.status_code, found.json()) == (200, {"valid": True})
     bad = client.post(f"{PATH}?validate=true", json=asked | {"model": "nobody"})
@@ -150,7 +150,7 @@ def test_the_rows_of_a_dataset(
         assert table.column(name).to_pylist() == [row[name] for row in ROWS]
     times = [row["since"] and datetime.fromisoformat(row["since"]) for row in ROWS]
     assert table.column("since").to_pylist() == [t and t.replace(tzinfo=UTC) for t in times]
-    # Whoever may not read the dataset does not read its columns here, in whatever form; the scores alone are theirs.
+    # A key that may not read the dataset cannot read its columns here in any form, only the scores.
     address = f"{PATH}/{kept['id']}/result"
     tag = {"If-None-Match": f'"{kept["sha256"]}"'}
     for form, sent in (("parquet", {}), ("csv", {}), ("parquet", tag)):
@@ -195,7 +195,7 @@ def test_a_result_is_kept_read_in_ranges_and_as_csv(
     assert text.splitlines()[2].startswith(b'"\'=1+1",')
     read = pyarrow.csv.read_csv(pa.BufferReader(text))
     assert read.column("score").to_pylist() == result(client, batch).column("score").to_pylist()
-    # The sweeper spares the result as long as its row is there.
+    # The sweeper keeps the result as long as its row exists.
     key = f"scores/{batch['sha256'][:2]}/{batch['sha256']}"
     db = shared.context.db
     with db.read() as session:

@@ -1,4 +1,4 @@
-"""POST score and rank of tables: every format gives the figures of JSON; what breaks a rule is named with its place."""
+"""POST score and rank of tables: every format has the figures of JSON; an error names its line and column."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ def test_what_is_no_table_or_too_large(
 def test_what_arrow_claims_is_looked_up_before_it_is_read(
     scorer: httpx.Client, address: str
 ) -> None:
-    """Text of a few bytes that says it takes gigabytes, and one dictionary under thousands of batches."""
+    """A few bytes that claim gigabytes of text, and one dictionary under thousands of batches."""
     text = pa.table({"plan": pa.array(["x" * (8 * MOST)])})
     answer = scorer.post(
         f"{address}/score?ignore=plan", content=as_arrow(text, "zstd"), headers=headers(ARROW)

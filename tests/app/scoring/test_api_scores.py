@@ -1,4 +1,4 @@
-"""Scores over HTTP, the same by every way in; and what a model has learnt: importance and dependence."""
+"""Scores over HTTP, the same by every route; and what a model has learnt: importance and dependence."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_warm_score_asks_nobody(shared: Service, scorer: httpx.Client, model_i
     secret = scorer.headers["Authorization"].removeprefix("Bearer ")
     ring, models = shared.app.state.authenticator.keys, shared.app.state.models
     ring.recent.seconds = models.recent.seconds = 600.0  # the machine may be slow
-    ring.recent.clear()  # what an earlier test left is asked for again too soon
+    ring.recent.clear()  # entries of an earlier test would be refreshed too soon
     models.forget(OWNER, model_id)
     scorer.get(address, params=ROW)
     eventually(lambda: key_use_is_noted(shared, secret))  # in the background, once a minute

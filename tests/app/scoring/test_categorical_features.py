@@ -1,4 +1,4 @@
-"""Categorical features in what callers send: any words, what may be absent, what is refused and in which words.
+"""Categorical features in requests: any words, absent features, refusals and their words.
 
 What each spelling comes to: tests/app/ingest/test_values.py.
 """
@@ -37,7 +37,7 @@ MIXED = index()
 
 
 def same(X: np.ndarray, *rows: list[float]) -> bool:
-    """Whether the matrix is just these rows."""
+    """Return True if the matrix has exactly these rows."""
     return np.array_equal(X, np.array(rows), equal_nan=True)
 
 

@@ -1,4 +1,4 @@
-"""Rows with words read by the compiled reader: just what the general rules make of them, or left undone."""
+"""Rows with words in the compiled reader: read exactly by the general rules, or left alone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def by_the_rules(features: FeatureIndex, body: bytes) -> np.ndarray:
 
 
 def same(X: np.ndarray, Y: np.ndarray) -> bool:
-    """Whether two matrices are the same to the last bit."""
+    """Return True if two matrices are equal to the last bit."""
     return X.shape == Y.shape and np.array_equal(X.view(np.int64), Y.view(np.int64))
 
 
@@ -162,7 +162,7 @@ def test_many_words_and_words_that_share_a_bucket_are_all_found() -> None:
     hostile = sorted(bytes(word).decode() for word in shared.tolist())
     many = sorted(f"{'word ' * (i % 5)}{i}" for i in range(5_000))
     laid = lay_out([hostile, None, many, hostile])
-    assert np.diff(laid.buckets).max() == 300  # else this is no test
+    assert np.diff(laid.buckets).max() == 300  # otherwise this tests nothing
     features = index_of(
         {
             "hostile": ("categorical", hostile),

@@ -1,4 +1,4 @@
-"""Rows from query strings and JSON: what is taken, what is refused and in which words.
+"""Rows from query strings and JSON: accepted values, refusals and their words.
 
 What each spelling comes to: tests/app/ingest/test_values.py.
 """

@@ -1,4 +1,4 @@
-"""Samples, importances and partial dependence: kept at training, read later, gone with the dataset."""
+"""Samples, importances and partial dependence: stored at training, read later, deleted with the dataset."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def people(
 
 
 def numbers(seed: int = 0) -> str:
-    """The same with numbers for colours, as boosters want them."""
+    """Return the same table with numbers for colours."""
     return people(seed=seed, colours="5 1 2")
 
 
@@ -143,7 +143,7 @@ def test_dependence_is_the_mean_over_the_rows_kept(bench: Workbench) -> None:
 
 
 def test_categories_that_the_ranker_does_not_know_are_missing(bench: Workbench) -> None:
-    """Rows without weight teach no category: the ranker numbers fewer of them than the table."""
+    """A ranker learns no category from rows without weight, so it may know fewer categories than the table."""
     rows = ["colour,age,w,y"]
     for i in range(200):
         colour, w = ("amber", 0) if i % 5 == 0 else (["blue", "red"][i % 2], 1)

@@ -1,4 +1,4 @@
-"""Columns that are carried to the scores: whatever type a file claims can be written, also as CSV, or is refused."""
+"""Columns that are copied to the scores: every type of a file can be written, also as CSV, or is refused."""
 
 from __future__ import annotations
 

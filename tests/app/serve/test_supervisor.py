@@ -1,4 +1,4 @@
-"""`rankwright serve` as a user meets it: one command, one folder, nothing left behind."""
+"""`rankwright serve` as a user runs it: one command, one folder, nothing left behind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]
 
 
 class Serve:
-    """A running `rankwright serve`. What it says goes to a file, or to a terminal of its own."""
+    """A running `rankwright serve`. Its output goes to a file, or to a terminal of its own."""
 
     def __init__(self, state: Path, log: Path, *, terminal: bool = False, **variables: str) -> None:
         self.state = state
@@ -101,7 +101,7 @@ class Serve:
         return {"Authorization": f"Bearer {key}"}
 
     def kill(self) -> None:
-        """End it without a word."""
+        """Kill it."""
         self.process.kill()
         self.process.wait()
 
@@ -143,7 +143,7 @@ def test_it_says_where_it_answers_and_keeps_the_first_key(served: Serve) -> None
     assert f"{address}/docs" in served.output
     key_file = served.state / "api-key"
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
-    # A journal, or a file of logs, is for other eyes: the key of all scopes is named there, not shown.
+    # Others may read a journal or a log file: it names the file of the key, and does not show the key.
     assert key_file.read_text().strip() not in served.output
     assert f"first key: in {key_file}\n" in served.output
     assert f"console: {address}/console\n" in served.output
@@ -223,7 +223,7 @@ def test_a_killed_serve_leaves_nothing_and_its_successor_ends_when_asked_even_tw
     finally:
         again.kill()
     assert "the worker did not end in time and was killed" in again.output
-    assert again.output.count("did not end") == 1  # whoever hears does, when asked once
+    assert again.output.count("did not end") == 1  # a process that gets it ends at once
     assert "Traceback" not in again.output
     assert not any(map(is_running, family.values()))
     assert not (again.state / "address").exists()

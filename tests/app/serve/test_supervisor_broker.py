@@ -1,4 +1,4 @@
-"""The private broker: where its socket lies, which binary runs, and that no earlier one is left."""
+"""The private broker: the path of its socket, the binary that runs, and no earlier broker left over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad jobs, validations, searches and budgets: each a problem with code, rule and value, and nothing is left of it."""
+"""Bad jobs, validations, searches and budgets: each gets a problem with code, rule and value, and leaves nothing."""
 
 from __future__ import annotations
 

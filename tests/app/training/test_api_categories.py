@@ -1,4 +1,4 @@
-"""A raw table over HTTP: upload, train, score with words, and every bad word said plainly."""
+"""A raw table over HTTP: upload, train, score with words, and a plain message for every bad word."""
 
 from __future__ import annotations
 

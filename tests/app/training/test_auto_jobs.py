@@ -98,13 +98,13 @@ def test_what_auto_finds_in_noise_is_worth_half(tmp_path: Path) -> None:
 
 
 def test_the_same_tryouts_come_to_the_same_end(tmp_path: Path) -> None:
-    """A plan that is asked again, as after a crash, by another process: only what was found counts."""
+    """A plan that another process asks again, as after a crash, depends only on the results so far."""
     job = payload(tmp_path, noisy(200), algorithm=BUDGET, validation=HOLDOUT)
     table = table_of(job)
     train, _ = split(table, 0.25, 3)
 
     class Rows:
-        """Stands for the table: so many rows, and labels of the held-out ones."""
+        """Stands for the table: a number of rows, and labels of the held-out ones."""
 
         def can_split(self, scope: Any, inner: Any) -> bool:
             return True

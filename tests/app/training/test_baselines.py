@@ -59,7 +59,7 @@ class Rows:
 def act(
     spec: Json, n: int, fit_seconds: float, cost: Callable[[str, int], float | None]
 ) -> tuple[list[Json], Plan]:
-    """Run a plan with fits that take `fit_seconds`, and controls that take what `cost` says, None: too long."""
+    """Run a plan with fits that take `fit_seconds`, and baselines that take `cost`, which is None if too long."""
     finished: list[Json] = []
     while parts := Plan(spec, Rows(n)).next(finished):  # anew each time: it is pure
         stage = finished[-1]["stage"] + 1 if finished else 0

@@ -1,4 +1,4 @@
-"""Cross-validated jobs: who scores whom, what is told of it, and that nothing leaks."""
+"""Cross-validated jobs: which ranker scores which rows, the answers about it, and no leakage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 def test_all_that_is_learnt_is_learnt_in_each_fold(
     tmp_path: Path, name: str, given: dict[str, Any]
 ) -> None:
-    """A fold's scores are those of a ranker that was fitted on the other folds' rows and never saw any more."""
+    """A fold's scores are those of a ranker that was fitted on the other folds' rows alone."""
     algorithm = {"name": name, "parameters": given}
     job = payload(tmp_path, noisy(), algorithm=algorithm)
     run(job, quiet)
@@ -129,7 +129,7 @@ def features(bench: Workbench, dataset: Any) -> pa.Table:
 
 
 def test_what_is_told_of_a_threshold_holds_on_new_rows(tmp_path: Path) -> None:
-    """Trees that know their training rows by heart leave a gap between the classes, in which new rows lie."""
+    """Overfitted trees leave a gap between the classes, in which new rows lie."""
     train, new = noisy(400, seed=3), noisy(4000, seed=53)
     given = {"n_rounds": 60, "weak_ranker": "tree", "learning_rate": 0.5, "min_samples_leaf": 3.0}
     spec = {"algorithm": {"name": "rankboost", "parameters": given}, "validation": FOLDS}
@@ -183,7 +183,7 @@ def test_folds_of_any_scale_make_one_curve() -> None:
 
 
 def test_every_fold_searches_for_itself(tmp_path: Path) -> None:
-    """Nested: what judges a fold's ranker has not chosen its parameters."""
+    """Nested: the rows that judge a fold's ranker have not chosen its parameters."""
     search = {
         "method": "grid",
         "space": {"n_rounds": [1, 20], "max_bins": [2, 200]},
@@ -219,7 +219,7 @@ def test_every_fold_searches_for_itself(tmp_path: Path) -> None:
 
 
 def test_later_rows_judge_by_a_time_column(tmp_path: Path) -> None:
-    """A feature that says the opposite later on: drawn at random it would be worth something."""
+    """A feature whose meaning reverses later: with random folds it would look useful."""
     rng = np.random.default_rng(0)
     order = rng.permutation(400)
     days = [str(np.datetime64("2020-01-01") + np.timedelta64(int(k), "D")) for k in order]

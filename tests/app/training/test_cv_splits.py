@@ -1,4 +1,4 @@
-"""Divisions: nothing on both sides, every class in every part, and the same whatever the order."""
+"""Splits: no row on both sides, every class in every part, and the same for any order of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training in parts: the same bits as in one process, whatever dies on the way."""
+"""Training in parts: the same bits as in one process, whichever process dies."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def bench(db: Database, tmp_path: Path) -> Workbench:
 
 
 def parts_of(bench: Workbench, job: Job) -> list[tuple[int, str, int]]:
-    """How many parts of each stage are in which state."""
+    """Count the parts of each stage by state."""
     parts = select(Job.stage, Job.state, func.count()).where(Job.parent_id == job.id)
     with bench.db.read() as session:
         rows = session.execute(parts.group_by(Job.stage, Job.state).order_by(Job.stage))
@@ -63,7 +63,7 @@ def parts_of(bench: Workbench, job: Job) -> list[tuple[int, str, int]]:
 
 
 def learnt(bench: Workbench, job: Job) -> dict[str, Any]:
-    """All that a job has found out, table by table, but for the time it took."""
+    """Return all results of a job, table by table, except times."""
     model = bench.model(job)
     found: dict[str, Any] = {
         "artifact": model.artifact_sha256,
@@ -87,7 +87,7 @@ def _timeless(value: Any) -> Any:
 
 
 def let_leases_run_out(bench: Workbench) -> None:
-    """Have the reaper see that a worker is gone, and skip what its job would wait."""
+    """Have the reaper notice that a worker is gone, and skip the delay of its job."""
     hear_nothing(bench.db)
     assert len(Reaper(bench.db, bench.settings).reap().requeued) <= 1
     with bench.db.write() as session:

@@ -64,7 +64,7 @@ class TestLeaderboard:
             assert board.state()["leaderboard"] == []
             assert board.state()["best"] is None
             assert not board.state()["keepable"]
-            # What is kept in a job's row goes on in another process.
+            # The progress in a job's row continues in another process.
             board = Leaderboard(SPEC, json.loads(json.dumps(board.state())))
             board.add(tryout(split, 2, path=[5, 10]), result(*values, along="n_rounds"))
         state = board.state()
@@ -92,7 +92,7 @@ class TestLeaderboard:
         assert values == [k / 100 for k in range(99, 99 - MAX_ROWS, -1)]
         parameters = state["best"]["parameters"]
         assert len(parameters) == MAX_PARAMETERS
-        # Those that tell most come first, and are not cut off.
+        # The most important ones come first, and are not cut off.
         assert list(parameters)[:4] == ["max_leaves", "leaf", "learning_rate", "max_bins"]
         assert max(len(str(value)) for value in parameters.values()) == MAX_CHARACTERS
         assert len(json.dumps(state)) < 10_000
@@ -128,7 +128,7 @@ def test_a_budget_is_told_by_the_clock() -> None:
 
 
 class Owner:
-    """Hears what a job tells, and asks for the best so far after so many trials, or steps of its fit."""
+    """Reads a job's progress, and asks for the best so far after a number of trials, or steps of its fit."""
 
     def __init__(self, trials: float = float("inf"), steps: float = float("inf")) -> None:
         self._trials, self._steps = trials, steps
@@ -207,7 +207,7 @@ def test_a_search_that_is_ended_early_serves_the_best_so_far(tmp_path: Path, met
 
 
 def test_every_fold_has_something_before_the_search_ends(tmp_path: Path) -> None:
-    """As a job that was asked in an attempt that was lost: of each scope one candidate is tried, or two at once."""
+    """A request that came in a lost attempt: the next one tries one candidate per scope, or two at once."""
     folds = {"method": "cross_validation", "folds": 2}
     controls = {"algorithms": ["logistic"], "skipped": None}
     job = payload(tmp_path, noisy(), validation=folds, search=GRID, controls=controls)
@@ -334,7 +334,7 @@ class TestKeepInParts:
         with bench.db.read() as session:
             states = [part.state for part in part_rows.of_parent(session, job.id)]
         assert states == ["succeeded", "succeeded", "running", "cancelled"]
-        # The part that was under way ends when its worker hears of it, and takes nobody with it.
+        # The running part ends when its worker reads the request, and ends no other part.
         bench.db.writing(queue.fail, running, None, state=JobState.CANCELLED)
         assert bench.db.reading(jobs.find, OWNER, job.id).state == "queued"
         done = bench.work()

@@ -1,4 +1,4 @@
-"""The objective of a job becomes the window of what is trained; and the collapse of an SVM is said on the model."""
+"""The objective of a job sets the window of its algorithm; a model reports the collapse of its SVM."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_scores_are_worth_what_their_best_plain_cut_catches(weighted: bool) -> N
 
 @on_both
 def test_the_cut_at_a_rate_comes_with_the_model(bench: Workbench) -> None:
-    """The validation rows set the threshold; on the training rows the same one is told of."""
+    """The validation rows set the threshold; the figures on training rows use the same one."""
     dataset = bench.ready(breast_cancer(), positive="malignant")
     job = bench.work_on(dataset, name="m", algorithm={"name": "logistic"}, objective=RATE)
     model = bench.model(job)

@@ -1,4 +1,4 @@
-"""Searching for the number of rounds: who chooses, what is chosen, and what is served."""
+"""A search for the number of rounds: the rows that choose, the choice, and the served ranker."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_inner_rows_choose_and_others_judge(bench: Workbench, objective: dict[st
     assert model.search["seconds"] > 0
     assert (model.selected_by, model.optimised_for) == (objective, {"metric": "auc"})
 
-    # What is served learnt from the whole training part, and the rows that judge it chose nothing.
+    # The served ranker learnt from the whole training part, and the rows that judge it chose nothing.
     assert model.parameters["n_rounds"] == chosen
     anew = ALGORITHMS["rankboost"](n_rounds=chosen, random_state=4).fit(training.X, training.y)
     scores = served_scores(bench, model, table.X)
@@ -128,7 +128,7 @@ def test_one_path_of_C_chooses_for_an_svm(bench: Workbench) -> None:
 
 
 def test_groups_stay_on_one_side_of_the_inner_split(bench: Workbench) -> None:
-    """Rows of a group are copies: had they been on both sides, more rounds would always win."""
+    """Rows of a group are copies: on both sides, they would make more rounds always win."""
     head, *rows = noisy(60).splitlines()
     copies = [f"{row},q{i}" for i, row in enumerate(rows) for _ in range(8)]
     body = "\n".join([f"{head},q", *copies, ""])
@@ -139,7 +139,7 @@ def test_groups_stay_on_one_side_of_the_inner_split(bench: Workbench) -> None:
 
 
 def test_categories_are_those_of_the_rows_learnt_from(bench: Workbench) -> None:
-    """Most places come once or twice, so that many of those that choose were never seen."""
+    """Most places occur once or twice, so many of the rows that choose have unknown places."""
     rng = np.random.default_rng(3)
     places = np.concatenate([rng.integers(0, 4, 150), np.arange(4, 154)])
     labels = (places % 2 + rng.normal(size=300) > 0.5).astype(int)
@@ -291,7 +291,7 @@ def test_inner_folds_and_ranges(bench: Workbench) -> None:
 
 
 def test_halving_gives_more_rows_to_fewer(bench: Workbench) -> None:
-    """On pairs and on labels, too: who is left behind has learnt from a share of them."""
+    """On pairs and on labels, too: a dropped candidate has learnt from a part of them."""
     rows = bench.ready(noisy())
     items, _, worth = upload_items(bench, 120)
     bench.compare(items, pairs_csv(draw_pairs(worth, 3000)))

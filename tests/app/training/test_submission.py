@@ -1,4 +1,4 @@
-"""Handing in a job: what is resolved, what is refused, and that a check writes nothing."""
+"""Submitting a job: resolved names, refusals, and a check that writes nothing."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_controls_may_take_a_share_unless_they_are_asked_for(
 
 
 class Meeting:
-    """Has two transactions go on only once both are in their middle, or one of them waits for the other's locks."""
+    """Let two transactions continue only when both are in their middle, or one waits for the other's locks."""
 
     def __init__(self, bench: Workbench) -> None:
         self._bench = bench

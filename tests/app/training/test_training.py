@@ -101,7 +101,7 @@ def test_model_metrics_and_curves_agree_with_the_artifact(bench: Workbench) -> N
 
 
 def test_reported_metrics_are_those_of_rows_that_were_not_fitted(bench: Workbench) -> None:
-    """Random labels: the fit looks good on its own rows, and the validation part says what it is worth."""
+    """Random labels: the fit looks good on its own rows; the validation part shows that it is not."""
     rng = np.random.default_rng(0)
     body = "a,b,c,y\n" + "".join(
         f"{a:.6f},{b:.6f},{c:.6f},{y}\n"
@@ -220,7 +220,7 @@ def test_validation_on_another_dataset(bench: Workbench) -> None:
 
 
 def test_validation_dataset_must_fit(bench: Workbench) -> None:
-    """Both datasets are looked at again when the job runs."""
+    """Both datasets are checked again when the job runs."""
     train = bench.ready("a,b,y\n" + "1,2,no\n2,3,yes\n" * 4)
     judge = bench.ready("a,b,y\n" + "1,2,no\n2,3,yes\n" * 4)
     wrong = bench.ready("a,y\n" + "1,no\n2,maybe\n" * 4)
@@ -284,7 +284,7 @@ def test_progress_is_told_and_stops_the_fit(bench: Workbench) -> None:
 
 @on_both
 def test_stale_attempt_writes_nothing(bench: Workbench) -> None:
-    """Stopped past its lease and resumed: whoever holds the newer token wins, and there is one model."""
+    """A worker stopped past its lease and resumed: the newer token wins, and there is one model."""
     bench.submit(bench.ready(breast_cancer()))
     stale = bench.claim()
     payload = bench.prepare(stale)
@@ -318,7 +318,7 @@ def test_cancelled_job_makes_no_model(bench: Workbench) -> None:
 
 @on_both
 def test_finishing_may_be_tried_again(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The database goes away after the artifact was published; the same result is handed in once more."""
+    """The database goes away after the artifact was published; the same result is written again later."""
     job = bench.submit(bench.ready(breast_cancer()))
     claim = bench.claim()
     payload = bench.prepare(claim)

@@ -1,4 +1,4 @@
-"""A fit that was stopped goes on from its checkpoint to the same bits; one of anything else is left alone."""
+"""A stopped fit continues from its checkpoint to the same bits; a checkpoint of another fit is ignored."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -45,7 +45,7 @@ def fit_of(name: str) -> Callable[..., bytes]:
 
 
 def stopped(fit: Callable[..., object], at: int, resume: bytes | None = None) -> bytes | None:
-    """Stop a fit after the step of that number; its checkpoint."""
+    """Stop a fit after the step of that number; return its checkpoint."""
     checkpoints, taken = Checkpoints(resume), []
 
     def callback(step: int, of: int, info: Mapping[str, float]) -> None:
@@ -82,7 +82,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(name: str) -> None:
 
 
 def test_histograms_that_were_changed_are_not_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On large data sums go on from those of earlier rounds, with their rounding."""
+    """On large data, sums continue from those of earlier rounds, with their rounding."""
     monkeypatch.setattr("core.boosting.stumps.MIN_LISTED_CELLS", 0)
     fit = fit_of("rankboost")
     with Checkpoints(stopped(fit, 13)) as checkpoints:

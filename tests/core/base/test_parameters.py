@@ -1,4 +1,4 @@
-"""The schema in the signatures, and the checks drawn from it."""
+"""The schema in the signatures, and the checks derived from it."""
 
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, get_args, get_origin

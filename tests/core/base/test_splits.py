@@ -137,7 +137,7 @@ def test_rows_of_a_few_kinds_are_parted_whatever_their_order() -> None:
     ids=["folds", "held out", "svm", "members"],
 )
 def test_groups_reach_whatever_holds_rows_out(ranker: Any) -> None:
-    """Noise of which each row comes three times, a little moved: who hears of the groups keeps another ranker."""
+    """Noise with three slightly moved copies of each row: with the groups, another ranker is kept."""
     X, row, _ = copies(150, 3)
     X = X + 1e-3 * np.random.default_rng(2).normal(size=X.shape)
     y = (np.random.default_rng(1).random(150) < 0.5)[row]

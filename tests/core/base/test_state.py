@@ -1,4 +1,4 @@
-"""States that are declared: written, read back, and refused with the name, the rule and the value."""
+"""Declared states: written, read back, and refused with the name, the rule and the value."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""Tables of several kinds become one matrix, or are refused by the names of their columns."""
+"""Tables of several kinds become one matrix, or are refused with the names of their columns."""
 
 import math
 from datetime import date

@@ -61,7 +61,7 @@ def make_table(
 
 
 def labels_for(name: str, y: np.ndarray) -> np.ndarray:
-    """Several labels where the booster wants them: the label, its reverse, and one that varies."""
+    """Several labels if the booster needs them: the label, its reverse, and one that varies."""
     return y if name in BINARY else np.column_stack([y, 1 - y, np.arange(len(y)) % 3 == 0])
 
 

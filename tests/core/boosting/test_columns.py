@@ -107,7 +107,7 @@ class Pairs:
         return terms / terms.sum()
 
     def fall(self, j: Any) -> Any:
-        """By how much the best step along a column lowers the loss."""
+        """Return the decrease of the loss by the best step along a column."""
         d, h = self.d(), self.M[:, j]
         if h.min() >= 0 or h.max() <= 0:
             return 1 - d[h == 0].sum()
@@ -319,7 +319,7 @@ def test_values_too_great_are_refused_where_a_pair_names_them() -> None:
 
 @pytest.mark.parametrize("fit", ["fit", "fit_pairs"])
 def test_a_constant_column_is_no_ranker(fit: str) -> None:
-    """The slope of a constant is rounding, not knowledge."""
+    """The slope of a constant column is only rounding."""
     X = np.full((9, 2), 5.1)
     X[:, 1] = 1e6 / 3
     learnt = np.arange(9) % 2 if fit == "fit" else np.array([(i, (i + 2) % 9) for i in range(9)])

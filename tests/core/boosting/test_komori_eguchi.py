@@ -89,7 +89,7 @@ def test_a_curved_feature_that_no_line_can_rank() -> None:
 
 
 def test_the_window_is_what_is_raised() -> None:
-    """A column that is right about the top, and one that is right on the whole."""
+    """A column that is good at the top, and one that is good over the whole curve."""
     rng = np.random.default_rng(0)
     y = np.repeat([1, 0], [400, 1600])
     X = np.empty((2000, 2))

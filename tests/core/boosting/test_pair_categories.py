@@ -1,4 +1,4 @@
-"""Categories under listed pairs: what is chosen, what it is worth, and the way of two classes."""
+"""Categories with listed pairs: the chosen set, its gain, and agreement with two classes."""
 
 from typing import Any
 

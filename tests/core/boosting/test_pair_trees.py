@@ -126,7 +126,7 @@ def test_all_pairs_of_two_classes_are_the_bipartite_way(
 
 
 def test_weights_of_rows_are_those_of_their_pairs() -> None:
-    """With no smoothing and no least leaf, in which a row's weight would count as rows."""
+    """Without smoothing and minimum leaf mass, for which a row's weight would count as rows."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(80, 3))
     y = (X[:, 0] + rng.normal(size=80) > 0).astype(int)

@@ -1,4 +1,4 @@
-"""Early stopping on listed pairs: what is held out, and what is kept."""
+"""Early stopping on listed pairs: the items held out, and the rounds kept."""
 
 from typing import Any
 

@@ -272,7 +272,7 @@ def noise(seed: int = 0, n: int = 600) -> tuple[Any, Any]:
 @EACH
 @pytest.mark.parametrize("told_by", ["copies", "groups"])
 def test_what_was_learnt_from_does_not_judge(algorithm: Any, told_by: str) -> None:
-    """Noise, four times over: were copies on both sides, every round would seem to gain."""
+    """Noise, four times over: with copies on both sides, every round would seem to gain."""
     X, y = noise()
     row = np.tile(np.arange(len(X)), 4)
     rows = X[row]

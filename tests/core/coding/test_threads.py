@@ -1,4 +1,4 @@
-"""Tasks that threads share: each is done once, whoever comes first."""
+"""Tasks that threads share: each is done once, by any thread."""
 
 from typing import Any
 

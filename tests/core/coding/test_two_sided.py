@@ -73,7 +73,7 @@ def test_the_cut_is_the_best_and_of_equals_the_most_even(seed: int) -> None:
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=100, deadline=None)
 def test_weights_count_as_rows(seed: int) -> None:
-    """Rows of one weight go another way than others, to the same cut."""
+    """Rows of equal weight use another algorithm, with the same cut."""
     rng = np.random.default_rng(seed)
     n = rng.integers(4, 12)
     positive = rng.random(n) < 0.5

@@ -1,4 +1,4 @@
-"""Importances seen from outside: what matters is found, and what does not has none."""
+"""Permutation importances: features that matter are found, and others have none."""
 
 import numpy as np
 import pytest

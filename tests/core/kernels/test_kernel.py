@@ -1,4 +1,4 @@
-"""Kernels: compiled for the types they declare, when they are first called."""
+"""Kernels are compiled for their declared types, at their first call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache of kernels: nothing stale is loaded, and nothing that happens to a folder is an error."""
+"""The cache of kernels: nothing outdated is loaded, and no change of a folder is an error."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def forks() -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def run(forks: subprocess.Popen[str], house: Path, tmp_path: Path) -> Run:
-    """Run a program beside the house, with these folders for its kernels."""
+    """Run a program that can import ours, with these folders for its kernels."""
 
     def run(
         *folders: Path | str, program: str = PROGRAM, before: str = "", **variables: str
@@ -191,7 +191,7 @@ print(*kernel_folders.folders(), kernel_folders.writable_folder(), sep="\\n")
 def test_a_state_folder_that_nobody_named_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may be anybody's who could write to the current folder, and what is loaded is machine code."""
+    """Anybody who can write to the current folder may own the file, and what is loaded is machine code."""
     (tmp_path / ".rankwright").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RANKWRIGHT_STATE_DIR", raising=False)
@@ -225,7 +225,7 @@ def test_a_full_disk_is_done_without(run: Run, tmp_path: Path) -> None:
 
 
 def test_of_two_processes_one_compiles_and_the_other_waits(run: Run, tmp_path: Path) -> None:
-    """The first holds the lock of the kernel until it sees that the second asks for it."""
+    """The first process holds the kernel's lock until the second asks for it."""
     program = """
 import os, subprocess, sys, time
 from core.kernels import when_compiling

@@ -49,7 +49,7 @@ def stored() -> list[Path]:
 
 
 def check_scores() -> None:
-    """A row scores alone as in any company: by every stored model, and by those that have lines at their nodes."""
+    """A row has the same score alone and among others: for every stored model, and for models with lines at nodes."""
     for path in stored():
         ranker = load(path.read_bytes())
         check_ranker(path.stem, ranker, scored_rows(ranker))

@@ -161,7 +161,7 @@ class Column(BaseEstimator):
 def test_sampled_programs_of_any_ranker_are_those_of_stumps(
     noise: float, subsample: float, output: str
 ) -> None:
-    """Draws, noise taken out, freezing, coins: all that stumps do on histograms."""
+    """Draws, noise correction, freezing, coins: everything that stumps do on histograms."""
     draw = np.random.default_rng(0)
     X = draw.integers(0, 12, (600, 1)).astype(float)
     y = (X[:, 0] + draw.normal(size=600) > 7).astype(int)

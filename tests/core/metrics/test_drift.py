@@ -1,4 +1,4 @@
-"""Changes between independent samples: against published figures, scipy, and their level under no change."""
+"""Tests of change between samples: against published figures, scipy, and their level without a change."""
 
 import numpy as np
 import pytest

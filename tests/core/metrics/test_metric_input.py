@@ -1,4 +1,4 @@
-"""Every metric passes one door: what it lets in, and what it refuses by name."""
+"""All metrics share one check of their input: what it accepts, and what it refuses by name."""
 
 from collections.abc import Callable
 from typing import Any

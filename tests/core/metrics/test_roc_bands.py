@@ -1,4 +1,4 @@
-"""Confidence bands: what they cover in simulation, what they are by hand, and where they must not claim anything."""
+"""Confidence bands: coverage in simulation, values by hand, and where they must claim nothing."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""The summary is what the single metrics say, from one sort."""
+"""The summary equals the single metrics, from one sort."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`auto`: what it asks for as time goes by, and what it ends in.
+"""`auto`: the trials that it asks for over time, and its result.
 
 Most of this runs on a simulated clock with simulated rankers, whose worth, cost and failures are the test's.
 """
@@ -190,7 +190,7 @@ def test_trees_come_first_then_few_rows_of_the_others_and_more_leaves() -> None:
 def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
     budget: float, price: float, n_rare: int, at_once: int
 ) -> None:
-    """The floor: where there is time to compare, the default trees are compared; where not, they are fitted."""
+    """The minimum: with time to compare, the default trees are compared; without, they are fitted."""
     auto = planner(budget, n_rare=n_rare, at_once=at_once)
     n_held = N_HELD // (auto.n_splits * auto.n_repeats)
     world = World(price=price, signal=lambda t: 2.0 + t.rows, n_held=n_held)
@@ -221,7 +221,7 @@ def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
 
 
 def test_a_search_that_is_ended_ends_with_the_best_it_has() -> None:
-    """Not with the quickest to fit, though no time is left."""
+    """The result is not simply the fastest fit, even if no time is left."""
 
     def signal(trial: Any) -> Any:
         leaves = trial.parameters.get("max_leaves", 2)
@@ -581,7 +581,7 @@ def test_several_are_asked_for_together_where_they_run_at_once() -> None:
 
 
 def test_a_machine_that_becomes_busy_while_it_searches_ends_no_search() -> None:
-    """Fits take up to 3,000 times longer than the one before: then not one round of what is drawn is affordable."""
+    """Fits take up to 3,000 times longer than the one before: then not one round of a drawn trial is affordable."""
     rng = np.random.default_rng(34)
 
     class Busy(World):

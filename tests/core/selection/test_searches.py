@@ -1,4 +1,4 @@
-"""Grid, random search and successive halving: what they ask for, and what they choose."""
+"""Grid, random search and successive halving: the trials that they ask for, and their choice."""
 
 import tracemalloc
 from collections.abc import Callable

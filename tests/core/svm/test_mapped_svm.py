@@ -1,4 +1,4 @@
-"""The machines over feature maps: what they can rank, say of themselves, and are stored as."""
+"""The SVMs over feature maps: their rankings, descriptions and stored form."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The metric in which programs on words are held: the axes of the scores' variance, and what is gained by them."""
+"""The metric for programs on words: the axes of the scores' variance, and the iterations that they save."""
 
 from collections.abc import Iterator
 from typing import Any

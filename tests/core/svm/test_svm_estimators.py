@@ -65,7 +65,7 @@ def draw_frame(seed: int = 0, n: int = 800) -> tuple[pd.DataFrame, np.ndarray]:
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("kind", ["numbers", "words", "zeros", "huge", "sparse"])
 def test_coordinates_are_those_written_out(kind: str, order: str) -> None:
-    """Scores and sums of rows, however the rows are kept: as they lie, or stored where there are words or zeros."""
+    """Scores and sums of rows are equal for every form of the rows: as given, or sparse for words and zeros."""
     rng = np.random.default_rng(1)
     X = np.asarray(rng.normal(size=(90, 11)) * 3.0 + 5.0, order=order)
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -418,7 +418,7 @@ def test_a_solver_that_is_cut_off_says_so() -> None:
 
 
 class Timid(PAUCSVM):
-    """Knows but one C, with which the machine for the whole AUC hardly leaves 0."""
+    """Has only one C, with which the SVM for the whole AUC hardly leaves 0."""
 
     path = (1e-5,)
 

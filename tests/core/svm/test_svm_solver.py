@@ -197,7 +197,7 @@ def test_slopes_along_a_line_by_differences(t: float) -> None:
 
 @pytest.mark.parametrize("ranker", [AUCSVM(C=10.0), PAUCSVM(fpr_max=0.05, C=10.0), PAUCSVM()])
 def test_memory_beside_the_table(ranker: AUCSVM | PAUCSVM) -> None:
-    """No copy of the table, and of vectors as long as it no more than half of it."""
+    """The solver makes no copy of the table, and its vectors together take at most half of the table's bytes."""
     rng = np.random.default_rng(0)
     y = rng.random(30_000) < 0.02
     X = rng.normal(size=(30_000, 30))
@@ -216,7 +216,7 @@ def test_memory_beside_the_table(ranker: AUCSVM | PAUCSVM) -> None:
 def test_planes_are_capped_and_the_minimum_is_found_all_the_same(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of the least share are put together in one, which loses iterations and not the bound."""
+    """Planes of the least weight are merged into one, which costs iterations but keeps the bound."""
     Xp, Xn = table(d=20)
     task = problem(Xp, Xn, window_of(np.ones(400), 0.02, 0.1))
     free = solve(task, 1000.0, rtol=1e-4)
