@@ -1,4 +1,4 @@
-"""What is measured against peers. Prints tables, and ends with an error where nothing is measured; asserts no time."""
+"""Benchmarks against peers. Each prints tables, and ends with an error if nothing was measured; none asserts a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ABSENT: Mapping[str, str] = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "simd
 
 
 def is_here(module: str) -> bool:
-    """Whether a peer is installed; where it is not, say so once: its figures are left out."""
+    """Return True if a peer is installed; otherwise print once that its figures are left out."""
     if find_spec(module) is not None:
         return True
     if module not in _told:
@@ -24,7 +24,7 @@ _told: set[str] = set()
 
 
 def with_peers(names: Iterable[str], modules: Mapping[str, str]) -> list[str]:
-    """The names without those of peers that are not installed; `modules` has a peer's module by how its names begin."""
+    """Return the names without those of missing peers; `modules` maps the start of a name to a peer's module."""
     return [
         name
         for name in names
@@ -33,12 +33,12 @@ def with_peers(names: Iterable[str], modules: Mapping[str, str]) -> list[str]:
 
 
 def at_least_one(text: str) -> int:
-    """Read an argument that says how often something is measured: of none there would be no figure."""
+    """Read an argument that says how often something is measured; at least 1."""
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
     return number
 
 
 def shown_ratio(ratio: float) -> str:
-    """Write how many times as long a peer takes; a dash where it is not there."""
+    """Write how many times as long a peer takes; a dash if it is missing."""
     return "–" if ratio != ratio else f"{ratio:.2f}"

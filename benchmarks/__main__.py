@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Benchmark:
-    """How one is run: by `make bench` or not, with which arguments, and with which ones in its smallest form."""
+    """How a benchmark is run: by `make bench` or not, its arguments, and those of its smallest form."""
 
     smallest: Sequence[str]
     usual: Sequence[str] = ()
@@ -75,7 +75,7 @@ LEFT_OUT: Mapping[str, str] = {
 
 
 def main() -> None:
-    """Run them, and tell which failed."""
+    """Run them, and print which failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: those of `make bench`")
     parser.add_argument("--smallest", action="store_true", help="tiny tables, for a few seconds")

@@ -67,7 +67,7 @@ DEFAULT = ("rankwright", *PEERS)
 WINDOW = (0.0, 0.05)
 MAX_ROWS = 300_000
 LEVEL = 0.05
-SECONDS_AROUND = 15.0  # of reading, imports and scoring, for a forecast
+SECONDS_AROUND = 15.0  # seconds of reading, imports and scoring, for a forecast
 FINAL = ("succeeded", "failed", "cancelled", "timed_out")
 Record = dict[str, Any]
 Ints = npt.NDArray[np.intp]
@@ -89,7 +89,7 @@ class Run:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells it from others."""
+        """Return what identifies the run."""
         return self.table, self.split, self.budget, self.system, self.rows
 
     @property
@@ -224,7 +224,7 @@ def service(folder: Path, threads: int) -> Iterator[ApiClient]:
 def run_ours(
     client: ApiClient, run: Run, split: Split, seed: int
 ) -> tuple[npt.NDArray[np.float64], Record]:
-    """Upload, train, score, all by the service; what is left behind is deleted."""
+    """Upload, train and score by the service, then delete everything."""
     started = time.perf_counter()
     fields = {"name": f"{run.table}-{run.split}", "label": split.label, "positive": "1"}
     dataset = client.upload(split.train, fields, lambda sent: None)
@@ -314,7 +314,7 @@ def measure(run: Run, split: Split, scores: npt.NDArray[np.float64]) -> Record:
     }
 
 
-# What has been run
+# Finished runs
 
 
 def read_records(out: Path) -> list[Record]:
@@ -374,7 +374,7 @@ def plan_runs(given: argparse.Namespace, tables: list[str]) -> list[Run]:
 
 
 def forecast(runs: list[Run], records: list[Record]) -> float:
-    """Seconds that runs will take: as others of their system and budget took, else the budget and some more."""
+    """Predict the seconds of runs: those of others of their system and budget, else the budget and some more."""
     known: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     for record in records:
         if "elapsed" in record:
@@ -423,7 +423,7 @@ def execute(given: argparse.Namespace, runs: list[Run], records: list[Record]) -
                     python = given.peers_python
                     scores, found = run_peer(python, run, split, run.split, given.threads, folder)
                 found |= measure(run, split, scores)
-            except Exception as error:  # whatever a system does, the others go on
+            except Exception as error:  # an error of one system must not stop the others
                 scores, found = None, {"error": f"{type(error).__name__}: {error}"}
             found["elapsed"] = time.perf_counter() - began
             records.append(keep(given.out, run, split, scores, found))
@@ -507,7 +507,7 @@ def report(out: Path, n_folds: int, reference: str) -> Iterator[str]:
     records = read_records(out)
     if not records:
         raise Refused(f"--report must name a file with results, got {str(out)!r}")
-    latest = {key_of(record): record for record in records}  # one run anew counts by its last
+    latest = {key_of(record): record for record in records}  # of repeated runs the last counts
     for rows in sorted({record["rows"] for record in latest.values()}, key=str):
         of_rows = [record for record in latest.values() if record["rows"] == rows]
         frame = pd.DataFrame(of_rows)
@@ -535,7 +535,7 @@ def report_budget(
         return
     splits = {t: sorted(int(s) for name, s in common if name == t) for t in tables}
     joined = {t: scores.load(t, budget, systems, splits[t]) for t in tables}
-    tables = [t for t in tables if joined[t]]  # there where at least one system did not fail
+    tables = [t for t in tables if joined[t]]  # tables on which at least one system did not fail
     for title, window in (("AUC", (0.0, 1.0)), ("Partial AUC on [0, .05]", WINDOW)):
         yield f"\n### {title}, {budget:g} s: mean over the splits"
         yield "\nBold: the best. ▼: worse than the best, p < .05, not adjusted for the many tests.\n"
@@ -710,6 +710,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    # Ended by a signal, it still ends what it has started: the service, or the peer that runs.
+    # After a signal, the service or the running peer is ended, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("benchmarks.auto: ended by a signal"))
     main()

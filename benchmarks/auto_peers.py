@@ -42,7 +42,7 @@ MAX_TRIALS = 500
 
 
 class Task(NamedTuple):
-    """One split, and what may be spent on it."""
+    """One split, and its budget."""
 
     X: pd.DataFrame
     y: npt.NDArray[np.int8]
@@ -54,7 +54,7 @@ class Task(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Scores of the test rows, the seconds until the model was fitted, and more to tell."""
+    """Scores of the test rows, the seconds until the model was fitted, and more to report."""
 
     scores: Floats
     seconds: float
@@ -155,7 +155,7 @@ def run_autogluon_best(task: Task) -> Answer:
 
 
 class Stop(NamedTuple):
-    """Tells a fit whether to go on, by the clock."""
+    """Stops a fit by the clock."""
 
     at: float  # on the clock of time.perf_counter
     began: float
@@ -168,7 +168,7 @@ class Stop(NamedTuple):
 
 
 class Booster(Protocol):
-    """What a search needs of a library."""
+    """The methods that a search needs of a library."""
 
     guess: Settings
 
@@ -183,7 +183,7 @@ class Booster(Protocol):
 
 
 class LightGBM:
-    """LightGBM, whose trees are told by their leaves."""
+    """LightGBM, whose trees are limited by their leaves."""
 
     guess: Settings = {  # noqa: RUF012 - read only
         "learning_rate": 0.05,
@@ -265,7 +265,7 @@ class LightGBM:
 
 
 class XGBoost:
-    """XGBoost, whose trees are told by their depth."""
+    """XGBoost, whose trees are limited by their depth."""
 
     guess: Settings = {  # noqa: RUF012 - read only
         "learning_rate": 0.05,
@@ -411,7 +411,7 @@ def judge(
         float(np.mean(areas)),
         len(areas),
         round(float(np.mean(rounds))),
-        # Of all rounds, those of the patience too: a little too much, on the safe side.
+        # All rounds, also those of the patience: a little too much, to be safe.
         own_last_fit * float(np.mean(seconds)),
         sum(seconds),
     )
@@ -439,7 +439,7 @@ def tune(task: Task, make: Callable[[Task], Booster]) -> Answer:
         found = judge(task, booster, settings, splits, end, kept)
         study.tell(trial, found.auc)
         judged.append(found)
-        # Means over fewer folds are those of a trial that was cut short, and compare with nothing.
+        # Means over fewer folds come from trials that were cut short, and cannot be compared.
         if best is None or (found.n_splits >= best.n_splits and found.auc > best.auc):
             best = found
         shortest = min(one.seconds for one in judged)

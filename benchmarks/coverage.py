@@ -48,7 +48,7 @@ Labels = npt.NDArray[np.int64]
 
 
 class Sample(NamedTuple):
-    """Labels, the two scorers, and what else the inference is told."""
+    """Labels, the two scorers, and the other arguments of the inference."""
 
     y: Labels
     scores: list[Floats]

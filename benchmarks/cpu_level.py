@@ -1,4 +1,4 @@
-"""What kernels for a level of processors cost beside those for this very machine: `python -m benchmarks.cpu_level`.
+"""Kernels for a level of processors compared with those for this very machine: `python -m benchmarks.cpu_level`.
 
 The image is compiled for a level (`RANKWRIGHT_KERNEL_CPU`), so that it starts on every processor of it without a
 compiler. Fits and scoring in processes of either kind, in turns; medians and their ratio.

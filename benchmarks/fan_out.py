@@ -1,4 +1,4 @@
-"""What a second worker is worth: `python -m benchmarks.fan_out`.
+"""The gain of a second worker: `python -m benchmarks.fan_out`.
 
 One cross-validated search (5 folds and all rows, 6 candidates each on an inner holdout, controls beside) on 40,000 × 30
 numbers, handed to `rankwright serve` with one worker of one slot and one thread, and then with a second such worker

@@ -1,4 +1,4 @@
-"""The first minute of a newcomer: a fresh clone, an empty cache, the README's commands, with the clock beside.
+"""The first minute of a new user: a fresh clone, an empty cache and the README's commands, timed.
 
     python -m benchmarks.first_minute [--runs 3]
 
@@ -157,14 +157,14 @@ def weight(pid: int) -> dict[str, float]:
 
 
 def clocked(call: Callable[[], object]) -> float:
-    """Seconds of wall time that a call takes."""
+    """Return the seconds of wall time of a call."""
     started = time.monotonic()
     call()
     return time.monotonic() - started
 
 
 def cpu_of(call: Callable[[], object]) -> float:
-    """Seconds of processor time that the processes which a call starts take."""
+    """Return the processor seconds of the processes that a call starts."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     call()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

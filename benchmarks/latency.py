@@ -55,7 +55,7 @@ def submit(client: ApiClient, dataset_id: str, name: str) -> dict[str, Any]:
 
 
 def seconds(job: dict[str, Any]) -> float:
-    """From the commit of the submit to the start of the run."""
+    """Return the seconds from the commit of the submit to the start of the run."""
     from datetime import datetime
 
     created, started = (datetime.fromisoformat(job[key]) for key in ("created_at", "started_at"))
@@ -65,7 +65,7 @@ def seconds(job: dict[str, Any]) -> float:
 def measure(
     client: ApiClient, table: bytes, row: dict[str, str], n_submits: int, n_tours: int
 ) -> tuple[list[float], list[float]]:
-    """Return the waits of so many jobs and the lengths of so many tours, in seconds."""
+    """Return the waits of jobs and the lengths of tours, in seconds."""
     job = tour(client, table, row, "warm-up")
     waits = [seconds(submit(client, job["dataset_id"], "again")) for _ in range(n_submits)]
     tours = []

@@ -1,4 +1,4 @@
-"""What judging a ranking costs: `python -m benchmarks.metrics [--rscript PATH]`.
+"""The time to judge a ranking: `python -m benchmarks.metrics [--rscript PATH]`.
 
 - A curve and three areas, of the whole, [0, .05] and [0, .3], beside scikit-learn's, which sorts for each.
 - `summarise` (curve, AUC and partial AUC with intervals, counts) beside scikit-learn's curve and two areas, no

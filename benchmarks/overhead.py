@@ -1,4 +1,4 @@
-"""What a fit pays for being a job: `python -m benchmarks.overhead`.
+"""The overhead of a fit as a job: `python -m benchmarks.overhead`.
 
 One fit of some ten seconds (RankBoost on trees, 200,000 × 30 numbers, one thread) in a process that does nothing else,
 and then as a job of `rankwright serve`: with heartbeats, progress once a second, the looks for a cancel and at memory
@@ -93,7 +93,7 @@ def job_under_way(
 ) -> Iterator[tuple[ApiClient, dict[str, Any]]]:
     """The fit as a job of a service that runs for it alone; it is in the queue when the block begins."""
     variables = {**ONE_THREAD, **rounds.environment(folder / "rounds"), **environment}
-    # By this one its processes are found; nothing else takes note of it.
+    # Marks its processes, so that they can be found; nothing else reads it.
     variables[inside.FOLDER] = str(folder)
     with running_service(folder / "state", variables) as client:
         dataset = client.upload(path, {"name": "table", "label": "y"}, lambda sent: None)
@@ -138,8 +138,8 @@ def run_job(
 
 
 def taken_from_outside(folder: Path, path: Path, n_pairs: int) -> list[float]:
-    """What the other processes take from a fit: of each pair of phases the share of rounds that are missing."""
-    # What checkpoints cost, the table tells; those of so many rounds would be greater than any other fit's.
+    """Return the other processes' cost to a fit: the fraction of rounds missing, for each pair of phases."""
+    # The table has the cost of checkpoints; those of so many rounds would be greater than any other fit's.
     with job_under_way(folder, path, LONG, {"RANKWRIGHT_CHECKPOINT_SECONDS": "0"}) as (client, job):
         while _still_runs(client, job)["progress"] is None:
             time.sleep(0.5)
@@ -186,7 +186,7 @@ def _pace(times: np.ndarray, start: float, end: float) -> float:
 
 
 def compare(folder: Path, path: Path, n_rounds: int, repeats: int) -> None:
-    """Print how long the fit takes bare and as a job, and how long it tells."""
+    """Print how long the fit takes bare and as a job, and how long it spends on reporting."""
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ("bare", *JOBS)}
     for repeat in range(repeats):
         turn = repeat % len(runs)  # no one of them is always the first

@@ -20,7 +20,7 @@ VARIABLE = "BENCHMARK_ROUNDS"
 
 
 def environment(path: Path) -> Mapping[str, str]:
-    """The variables that have the fit processes of a service record into this file."""
+    """Return the variables that make the fit processes of a service record into this file."""
     root = Path(__file__).parents[1]
     return {
         "PYTHONPATH": os.pathsep.join([str(root / "benchmarks" / "site"), str(root)]),
@@ -29,7 +29,7 @@ def environment(path: Path) -> Mapping[str, str]:
 
 
 def record_in_fit_process() -> None:
-    """Record, if this is a fit process that is to."""
+    """Record, if this is a fit process and recording is asked for."""
     if VARIABLE in os.environ and "workers.child" in sys.orig_argv:
         record(Path(os.environ[VARIABLE]))
 

@@ -1,4 +1,4 @@
-"""Does it stay well under load? `python -m benchmarks.soak --minutes 30 --clients 16`.
+"""A service under load for a long time: `python -m benchmarks.soak --minutes 30 --clients 16`.
 
 Starts `rankwright serve` and lets clients upload tables, train, score, judge and clean up behind them for so long, each
 in an order of its own, as fast as the service answers. 429 and 503 with `Retry-After` are answers, and waited for;
@@ -32,7 +32,7 @@ MIB = 1024**2
 
 
 def make_table(rows: int, seed: int) -> bytes:
-    """A table of ten features; no two seeds give the same, for equal bytes would share their files."""
+    """Return a table of ten features, different for each seed, because equal bytes would share a file."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, len(FEATURES)))
     y = (X[:, :3].sum(1) + rng.normal(size=rows) > 1).astype(int)
@@ -42,7 +42,7 @@ def make_table(rows: int, seed: int) -> bytes:
 
 
 class Client(threading.Thread):
-    """Someone who uses the service without a pause."""
+    """A client that uses the service without a pause."""
 
     def __init__(self, number: int, url: str, secret: str, end: float) -> None:
         super().__init__()

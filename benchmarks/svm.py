@@ -44,7 +44,7 @@ FIGURE = Path("docs/figures/svm-iterations.svg")
 
 
 class Run(NamedTuple):
-    """What solving one programme took; `gap` as a share of C."""
+    """The cost of solving one programme; `gap` as a fraction of C."""
 
     cpu: float
     clock: float
@@ -159,7 +159,7 @@ def print_speed(n: int, d: int, share: float, shift: float, seconds: float) -> N
 
 
 def print_memory(n: int, d: int, share: float, shift: float) -> None:
-    """Print what fits take beside a table; of a small one it is the allocator's habits."""
+    """Print the memory of fits relative to a table; for a small one it mostly shows the allocator."""
     X, y = draw_table(n, d, share, shift)
     rankers = {
         "whole AUC, C = 100": AUCSVM(C=100.0),

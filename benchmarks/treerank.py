@@ -44,7 +44,7 @@ FOREST_ROWS, FOREST_FEATURES, TREES = 20_000, 16, 50
 
 
 def make_table(n_rows: int, n_features: int, seed: int) -> tuple[Floats, Booleans]:
-    """Draw numbers, of which four tell something: one by itself, one by its square, two together."""
+    """Draw numbers, of which four are informative: one by itself, one by its square, two together."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, n_features))
     signal = X[:, 0] - 0.5 * X[:, 1] * X[:, 3] + 0.3 * X[:, 2] ** 2

@@ -54,7 +54,7 @@ TREES: dict[str, dict[str, Any]] = {
 
 
 class Shape(NamedTuple):
-    """What a table looks like."""
+    """The shape of a table."""
 
     rows: int = 1_000_000
     features: int = 30
@@ -157,11 +157,11 @@ LIGHTGBM: Settings = {
     "learning_rate": LEARNING_RATE,
     "verbose": -1,
 }
-# What each does unless it is told otherwise.
+# The defaults of each library.
 XGBOOST_DEFAULT: Settings = {"learning_rate": 0.3, "max_depth": 6}
 LIGHTGBM_DEFAULT: Settings = {"learning_rate": 0.1}
 
-# What is tried for rare positives: slower, more to a leaf, no longer steps, classes balanced.
+# Settings for rare positives: a lower rate, larger leaves, bounded steps, balanced classes.
 XGBOOST_TUNED: list[Settings] = [
     {},
     {"learning_rate": 0.1},

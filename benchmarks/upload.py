@@ -62,7 +62,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run has taken: seconds on the clock and of the processor."""
+    """The cost of a run: seconds on the clock and of the processor."""
 
     seconds: float
     cpu: float
@@ -120,7 +120,7 @@ class Sink(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def sink() -> Iterator[int]:
 
 
 def measure_client(source: Source, repeats: int) -> Cost:
-    """Send to a sink: what the client could do."""
+    """Send to a sink, to measure the client's own limit."""
     costs = []
     with sink() as port:
         for _ in range(repeats):
@@ -219,7 +219,7 @@ def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 
 @dataclass
 class Found:
-    """What the rounds have taken, and how much the server grew in each."""
+    """The cost of the rounds, and the server's growth in each."""
 
     uploads: list[Cost]
     writes: list[Cost]
@@ -249,7 +249,7 @@ def measure(
 
     for i in range(1 + repeats):
         for step in (upload, write) if i % 2 else (write, upload):
-            os.sync()  # what others have yet to write is not ours to wait for
+            os.sync()  # do not wait for what other processes have yet to write
             step()
     return Found(found.uploads[1:], found.writes[1:], found.rewrites[1:], found.growth[1:])
 

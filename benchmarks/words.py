@@ -1,4 +1,4 @@
-"""What words and gaps cost: `python -m benchmarks.words [--data DIR]`.
+"""The cost of words and gaps: `python -m benchmarks.words [--data DIR]`.
 
 **Words beside codes.** Every algorithm that takes categories is fitted with its defaults on a table of the census's
 shape, 41 columns of which 28 hold words, then on the same table with words written as whole numbers, then on the table
@@ -52,7 +52,7 @@ def draw_census(n: int, seed: int) -> tuple[pd.DataFrame, Labels]:
         size = int(2 + 48 * (j % 7) ** 2 / 36)
         share = np.sort(rng.dirichlet(np.full(size, 0.5)))[::-1]
         codes = rng.choice(size, n, p=share)
-        if j % 3:  # mostly says what the column before says
+        if j % 3:  # mostly repeats the column before
             same = rng.random(n) < 0.7
             codes = np.where(same, before % size, codes)
         before = codes
@@ -105,7 +105,7 @@ def coded(table: pd.DataFrame) -> CodedTable:
 
 
 def with_gaps(table: CodedTable, share: float) -> CodedTable:
-    """Take so large a share of all values away."""
+    """Remove a fraction of all values."""
     gone = np.random.default_rng(1).random(table.matrix.shape) < share
     matrix = np.asfortranarray(np.where(gone, np.nan, table.matrix))
     return CodedTable(matrix, table.names, table.categories)
