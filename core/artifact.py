@@ -48,7 +48,7 @@ _HEADER_TYPES: dict[str, type] = {
 }
 _LENGTH_BYTES = 8
 
-# What numpy, and a ranker's own code, raise for a state with values of the wrong kind.
+# Errors of numpy, and of a ranker's own code, for a state with values of the wrong type.
 _BAD_STATE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -206,7 +206,7 @@ def _rebuild(algorithm: type[Ranker], header: dict[str, Any], arrays: Arrays) ->
     _check_keys("state in the artifact's header", header["state"], own_state)
     for name, given in arrays.items():
         own = own_arrays[name]
-        # Older artifacts may lack arrays, or have narrower integers, which the ranker has read as such.
+        # Older artifacts may lack arrays, or have narrower integers, which the ranker reads as they are.
         is_narrower = given.dtype.kind == own.dtype.kind and given.itemsize < own.itemsize
         if given.shape != own.shape or (given.dtype != own.dtype and not is_narrower):
             raise ArtifactError(

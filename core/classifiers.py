@@ -462,7 +462,7 @@ def _tree_of(tree: Any, rows: TrainingRows) -> npt.NDArray[np.void]:
     standard = np.where(inside, tree.threshold, 0.0)
     center = np.where(rows.shift == 0.0, rows.center, 0.0)[
         column
-    ]  # stored columns have kept theirs
+    ]  # stored columns have kept their values
     half = center / 2 + rows.scale[column] / 2 * standard  # by halves, see `standardise`
     nodes["threshold"] = np.where(inside, 2 * half, 0.0)
     nodes["missing_first"] = inside & (tree.missing_go_to_left != 0)

@@ -66,7 +66,7 @@ def hold_out(
         mass = np.cumsum(np.bincount(index, weights=weight[rows]))
         n_held = np.searchsorted(mass, fraction * mass[-1] * (1.0 + 1e-9), side="right")
         validation_mask[rows] = index < min(max(int(n_held), 1), len(values) - 1)
-    # Equal rows of both classes, or rows of a group, may be on both sides now: these are all learnt from.
+    # Equal rows of both classes, or rows of a group, may be on both sides now: they all go to the training part.
     on_both = np.intersect1d(drawn[validation_mask], drawn[~validation_mask])
     validation_mask &= ~np.isin(drawn, on_both)
     for rows in classes:
@@ -74,7 +74,7 @@ def hold_out(
             continue
         for value in np.unique(
             drawn[rows]
-        ):  # the second does if the first is all that a class has left
+        ):  # the second part does, if the first has all remaining rows of a class
             more = validation_mask | (drawn == value)
             if not any(more[own].all() for own in classes):
                 validation_mask = more
@@ -188,7 +188,7 @@ def number_inseparable(
 
 def has_few_kinds(keys: _Words) -> bool:
     """Return True if there are few distinct keys, so that equal rows are of one kind; see `MIN_DISTINCT_ROWS`."""
-    first = keys[: 100 * MIN_DISTINCT_ROWS]  # in most tables these are enough to know
+    first = keys[: 100 * MIN_DISTINCT_ROWS]  # in most tables these rows are enough to know
     if count_distinct(first) >= MIN_DISTINCT_ROWS:
         return False
     return _are_kinds(count_distinct(keys), len(keys))

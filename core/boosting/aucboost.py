@@ -182,7 +182,7 @@ class EstimatorLearner(WeakLearner):
         self._data = data
         self._sign = np.where(data.positive, -1.0, 1.0)
         self._n_rows = float(effective_counts(data.weight).sum())
-        self._log_weights = np.log(data.weight)  # of the rows, as f grows: none underflows
+        self._log_weights = np.log(data.weight)  # weights of the rows, as f grows: none underflows
         self._h = np.empty(len(data.positive))
 
     @property

@@ -205,7 +205,7 @@ class Booster(Ranker):
         shape = (len(X_held_out), *rows.positive.shape[1:])
 
         def evaluate(scores: Floats) -> float:
-            return float(metric(scores.copy()))  # nobody is to change the scores that are followed
+            return float(metric(scores.copy()))  # the metric must not change the scores
 
         evaluation = Evaluation(X_held_out, shape, len(X_held_out), evaluate, "metric")
         values = self._boost(rows, evaluation, callback or ignore, patience, every)
@@ -552,7 +552,7 @@ class PairBooster(Booster):
         occurs = np.union1d(checked.better, checked.worse)
         matrix, self.categories_ = keep_present(matrix, self.categories_, occurs)
         if hasattr(self, "classes_"):
-            del self.classes_  # of an earlier fit
+            del self.classes_  # left by an earlier fit
         group = check_groups(groups, len(matrix))
         listed = ListedPairs.of(matrix, checked, self._n_categories(), group)
         self._fit_data(listed, callback or ignore)

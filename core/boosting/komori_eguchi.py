@@ -690,7 +690,7 @@ class _Climb(Resumable):
         hessian = self.reached.curvature(h) - curve
         convex = (
             hessian >= 0.0
-        )  # no maximum in sight: first as far as is sure to rise, then further
+        )  # no maximum near: first a step that surely increases the objective, then longer ones
         if convex:
             hessian = -(MAX_HESSIAN * column.variance[direction.shape] + curve)
         farthest = MAX_MOVE / float(np.ptp(h))

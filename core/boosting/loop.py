@@ -479,7 +479,7 @@ class SampleScores:
         self._collect = collect
         self._taken = 0
         self._scores = np.zeros(sample.shape)
-        self._lock = threading.Lock()  # an answer changes what the next one starts from
+        self._lock = threading.Lock()  # each answer changes the state that the next one starts from
 
     def auc(self, taken: int) -> float:
         """Return the AUC after `taken` rounds."""

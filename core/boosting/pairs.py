@@ -180,7 +180,7 @@ class PairStumpLearner(WeakLearner):
         self._weights = np.ones(len(data.weight))
         self._fill(codes, bins.n_bins)  # counts of pairs, hence exact
         self._possible = self._masses > 0
-        self._possible[self._order.features] = True  # for their cuts change with the order
+        self._possible[self._order.features] = True  # because their cuts change with the order
         total = float(data.weight.sum())
         self._weights = data.weight / total
         self._log_loss = math.log(total)  # of F̃ = Σ w e^{-(f(better) - f(worse))}, a sum over pairs

@@ -41,7 +41,7 @@ from .options import (
 )
 from .trees import RankingTreeAlgorithm
 
-# What learning_rate and smoothing are where they are None, by the kind of weak ranker.
+# Defaults of learning_rate and smoothing, by the kind of weak ranker.
 LEARNING_RATE = {"stump": 1.0, "column": 1.0, "tree": 0.1}
 SMOOTHING = {"stump": 1e-2, "column": 1e-2, "tree": 1.0}
 

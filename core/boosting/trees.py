@@ -427,7 +427,7 @@ class PairLoss(TreeLoss):
             objective = Objective.NEWTON
         else:
             objective = Objective.CLOSED if self._push == 1.0 else Objective.PUSH
-        # Of a category of mass m in each class that means nothing, p - q has the variance 2 m unit;
+        # For a category without meaning, of mass m in each class, p - q has the variance 2 m unit;
         # half the gain's second derivative there turns it into an expected gain.
         noise = 2.0 * self._unit / (1.0 + self._push)
         if self._leaf == "closed":

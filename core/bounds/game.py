@@ -247,7 +247,7 @@ def _solve(H_p: Floats, H_n: Floats) -> BestMargin:
         bounds=[(0, None)] * n_rankers + [(None, None)] * 2,
         method="highs-ds",  # a vertex: its weights are exact zeros where a ranker is not used
     )
-    if not solved.success:  # there always is a solution: only numbers can stand in the way
+    if not solved.success:  # there is always a solution: only rounding can prevent it
         raise Unsolved(f"the best margin was not found: {solved.message}")
     weights = _normalised(solved.x[:n_rankers])
     u, v = (_normalised(part) for part in np.split(-solved.ineqlin.marginals, [n_p]))

@@ -81,7 +81,7 @@ def bound_partial_auc(
         raise InvalidParameter(f"risk must lie in [0, 1], got {risk}")
     if not 0.0 < delta < 1.0:
         raise InvalidParameter(f"delta must lie strictly between 0 and 1, got {delta}")
-    half = delta / 2 or delta  # of the least number there is no half
+    half = delta / 2 or delta  # the least double cannot be halved
     deviations = []
     for name, n_rows in (("n_positive", n_positive), ("n_negative", n_negative)):
         if n_rows < 1:

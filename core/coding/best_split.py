@@ -161,7 +161,7 @@ def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ign
     sums: (4, n_slots) float64, see `_scan_feature`; missing: mass of the missing to add below (p, n) and above (p, n).
     """
     below_p, below_n, above_p, above_n = missing
-    # The totals: nothing lies below the first cut but what is missing.
+    # The totals: only missing values lie below the first cut.
     scale = 1.0 / ((sums[2, 0] + below_p + above_p) * (sums[3, 0] + below_n + above_n))
     if criterion == 0:
         for c in range(n_bins):

@@ -423,7 +423,7 @@ def _fill_buckets(column, low, per_unit, room, bounds):  # type: ignore[no-untyp
     for turn in range(2):  # count, then copy
         for i in range(len(column)):
             x = column[i]
-            bucket = (x - low) * per_unit  # grows with x, in rounded numbers, too
+            bucket = (x - low) * per_unit  # increases with x, also after rounding
             k = np.int64(min(bucket, np.float64(last))) if bucket > 0.0 else 0
             if np.isnan(x):
                 k = last + 1
@@ -498,7 +498,7 @@ def cut_ordered(ordered, bounds, cumulative, edges):  # type: ignore[no-untyped-
             last = int(
                 np.searchsorted(cumulative[:n], target)
             )  # the first row that reaches the target
-        last = min(max(last, end), n - 1)  # a light row may be lost in the sum: still go on
+        last = min(max(last, end), n - 1)  # a light row may be lost in the sum: go on
         end = _end_of_value(ordered, bounds, is_sorted, last)
         if end == n:
             break

@@ -183,7 +183,7 @@ def order_bins(masses, n_bins, inverse_ess_p, inverse_ess_n, order, mixed):  # t
             total_p += masses[0, k]
             total_n += masses[1, k]
     share = total_p / (total_p + total_n) if n > 0 else 0.0
-    # Of a unit of mass, the variance that chance gives to (1 - s) P - s N.
+    # Variance of (1 - s) P - s N by chance, per unit of mass.
     chance = share * (1.0 - share) * ((1.0 - share) * inverse_ess_p + share * inverse_ess_n)
     scatter = 0.0
     bin_masses = np.empty(n)

@@ -218,7 +218,7 @@ def stamp_of(function: FunctionType) -> str:
             files[path] = _hash_of_file(path)
         if (
             reached.__module__ == "__main__" or files[path] == ""
-        ):  # no file to read: its own code then
+        ):  # no file to read: use its own code
             values[f"{reached.__qualname__}()"] = _digest(repr(_code(reached.__code__)), 32)
     return _digest(repr((sorted(files.values()), sorted(values.items()))), 16)
 
@@ -268,7 +268,7 @@ def _text(value: Any) -> str:
         return f"{{{', '.join(sorted(map(_text, value)))}}}"
     if isinstance(value, tuple | list):
         return f"({', '.join(map(_text, value))})"
-    if isinstance(value, type) and hasattr(value, "_fields"):  # a NamedTuple: which field is where
+    if isinstance(value, type) and hasattr(value, "_fields"):  # a NamedTuple: its order of fields
         return f"{value.__name__}{value._fields}"
     if isinstance(value, bool | int | float | complex | str | bytes | np.generic | np.dtype | None):
         return repr(value)

@@ -94,7 +94,7 @@ class Kernel:
 # arguments from Python objects, which for a record of many arrays would be larger than the function itself.
 INNER: dict[str, bool] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-KERNELS: list[Kernel] = []  # all that the modules imported so far declare
+KERNELS: list[Kernel] = []  # all kernels declared by the modules imported so far
 
 Listener = Callable[[str | None], None]
 _listeners: list[Listener] = []

@@ -614,7 +614,7 @@ def column_moments(X: Any, weight: Floats) -> Moments:
     _survey(X, weight, mass, absent, low, high)
     if sparse.issparse(X):
         unstored = np.maximum(float(weight.sum()) - mass - absent, 0.0)
-        unstored[unstored < 1e-9 * mass] = 0.0  # all are stored, but for rounding
+        unstored[unstored < 1e-9 * mass] = 0.0  # all values are stored, except for rounding
         low[unstored > 0] = np.minimum(low, 0.0)[unstored > 0]
         high[unstored > 0] = np.maximum(high, 0.0)[unstored > 0]
     mean, deviation = _moments(X, weight, mass, unstored, low, high)
@@ -672,7 +672,7 @@ def _moments(
     Values are measured from the least one, then from the mean, in units of half the column's range: no sum overflows.
     """
     there = np.maximum(mass + unstored, np.finfo(np.float64).tiny)
-    empty = low > high  # no number at all
+    empty = low > high  # not a number
     start = np.where(empty, 0.0, low)
     half = np.where(empty | (low == high), 1.0, 0.5 * high - 0.5 * low)
     half = np.maximum(half, np.finfo(np.float64).tiny)

@@ -33,7 +33,7 @@ BLOCK_ROWS = 1 << 16
 # Layers of a program that a picture shows: further nodes would be too small to read.
 MAX_DRAWN_LAYERS = 12
 _ACROSS, _DOWN = 128, 98  # units between neighbours of a layer, and between layers
-_MAX_RADIUS = 30  # of a node that all rows reach
+_MAX_RADIUS = 30  # radius of a node that all rows reach
 _MARGIN, _HEAD = 60, 84
 _LINE_LENGTH, _LINES = 22, 2
 
@@ -101,7 +101,7 @@ class ProgramRanker(ProgramParameters, Ranker):
     nodes_: npt.NDArray[np.void]
     intercept_: Annotated[float, Value(), Ge(-1.0), Le(0.0)]
     loss_: Annotated[Floats, Array("n_losses"), Ge(0.0), Le(1.0)]
-    _programs: Sequence[Any]  # of `Program`, or of what answers alike
+    _programs: Sequence[Any]  # of `Program`, or of a class with the same methods
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
@@ -367,7 +367,7 @@ def _draw_node(width: float, t: int, position: int, node: dict[str, Any]) -> str
             f"<g><title>{svg.escape(tip)}</title>",
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{svg.shade(share)}" '
             f'stroke="{svg.SOFT}"/>',
-            '<g stroke="#ffffff" stroke-width="3" paint-order="stroke">',  # words stand off the lines
+            '<g stroke="#ffffff" stroke-width="3" paint-order="stroke">',  # a white edge parts words from lines
             *(
                 svg.text(x, y + radius + 12 + 12 * i, line, size=10.5, anchor="middle")
                 for i, line in enumerate(lines)

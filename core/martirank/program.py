@@ -322,7 +322,7 @@ def _score(X, nodes, words, n_layers, by_vote, scores):  # type: ignore[no-untyp
                         for r in range(size):  # selections, not branches: taken by vectors
                             known = above if x[r] > threshold else below
                             rises[r] = known if x[r] == x[r] else missing
-                    else:  # a set of categories; what is none of the known ones counts as missing
+                    else:  # a set of categories; an unknown category counts as missing
                         for r in range(size):
                             rises[r] = missing
                             if 0.0 <= x[r] < threshold:
@@ -464,5 +464,5 @@ class Programs(State):
         room = np.repeat(self.n_words, n_nodes(self.n_layers))[sets] - count_words(categories[sets])
         if (word[sets] > room).any():
             raise ArtifactError("word must leave room for its set among its program's n_words")
-        # 0 in an artifact of before sets had their number of categories there
+        # 0 in artifacts from before sets stored their number of categories
         self.nodes["threshold"][sets] = categories[sets]

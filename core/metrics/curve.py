@@ -274,7 +274,7 @@ def curve_of(groups: ScoreGroups, *, drop_collinear: bool = False) -> RocCurve:
     if drop_collinear:
         dx, dy = groups.negative, groups.positive
         is_corner = dx[:-1] * dy[1:] != dx[1:] * dy[:-1]
-        moved[:-1] &= is_corner | ~moved[1:]  # a point that stands for the next one too must stay
+        moved[:-1] &= is_corner | ~moved[1:]  # a point that also stands for the next one must stay
     kept = np.concatenate(([True], moved))
     return RocCurve(fpr[kept], tpr[kept], np.concatenate(([np.inf], groups.scores))[kept])
 

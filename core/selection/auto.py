@@ -601,7 +601,7 @@ class Auto:
         if limit <= 0.0:
             return 0
         cost = history.fit_cost(leaves)
-        if cost is None:  # the probe has failed, at its limit or for another reason
+        if cost is None:  # the probe failed, by its time limit or for another reason
             return 0 if history.ran_out(PROBE) else round(DEFAULT_LEARNING / DEFAULT_RATE)
         waves = math.ceil(n_candidates * len(self._splits) / self._at_once)
         seconds = limit / waves - cost.setup

@@ -217,7 +217,7 @@ class TrialHistory:
         size, tried = nearest
         per_round = (tried.seconds - tried.setup) / max(tried.fitted - 1, 1) / tried.trial.rows
         scale = ((leaves + 8.0) / (size + 8.0)) ** 0.6
-        # the first fit of a process loads code, which no other fit does
+        # only the first fit of a process loads code
         setups = [one.setup for _, one in known if one.trial.label.startswith(FULL)]
         return FitCost(min(setups, default=0.0), max(per_round * scale, 1e-7))
 

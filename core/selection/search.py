@@ -357,7 +357,7 @@ class SuccessiveHalving(CandidateSearch):
         self._rounds = None
         if resource == "rounds":
             self._rounds = _most_rounds(algorithm, read.path, read.parameters)
-            if not read.path:  # the chosen ranker has the rounds of the last rung
+            if not read.path:  # the chosen ranker keeps the rounds of the last rung
                 read = replace(read, parameters={**read.parameters, ROUNDS: self._rounds})
         if resource == "rounds" and not read.dimensions:
             raise InvalidSpace(

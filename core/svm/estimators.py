@@ -229,7 +229,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
                 limits = Limits(CHOOSING_TOLERANCE * self.tol, max_iter)
             if not values:
                 return self._solver(part, window, limits, progress)
-            key = part is sample, window  # every C has the same validation rows
+            key = part is sample, window  # the validation rows are the same for every C
             if key not in solvers:
                 solvers[key] = self._solver(part, window, limits, progress)
             return solvers[key]

@@ -365,7 +365,7 @@ class Points:
     def __init__(self, rows: Floats, coordinates: Coordinates) -> None:
         self._coordinates = coordinates
         gaps, categorical = np.isnan(rows), coordinates.n_categories > 0
-        with np.errstate(over="ignore"):  # what is infinite is cut off
+        with np.errstate(over="ignore"):  # infinite values are clipped
             steps = np.clip(rows - coordinates.center, -MAX_DIFFERENCE, MAX_DIFFERENCE)
             points = np.clip(
                 np.nan_to_num(steps, nan=0.0) * coordinates.unit, -MAX_COORDINATE, MAX_COORDINATE

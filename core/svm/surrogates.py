@@ -405,7 +405,7 @@ def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[
     for j in range(k):
         above[j + 1] = min(above[j] + q[j], top)
         sums[j + 1] = sums[j] + (above[j + 1] - above[j]) * z[j]
-    sum_low = sum_high = 0.0  # of the scores of so much mass from the top
+    sum_low = sum_high = 0.0  # of the scores of this mass from the top
     row = 0
     for end in range(2):
         mass = low if end == 0 else high

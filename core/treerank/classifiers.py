@@ -198,7 +198,7 @@ class EstimatorRules(RowwiseRules):
 
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
         """Return which of X[rows] the classifier predicts to be positive."""
-        if not len(rows):  # which scikit-learn refuses
+        if not len(rows):  # scikit-learn refuses it
             return np.zeros(0, dtype=np.bool_)
         return _takes(self.estimators[rule], X[rows])
 

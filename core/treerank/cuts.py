@@ -34,7 +34,7 @@ def _cut(name: str, size: str = "n_cut_nodes") -> Array:
 
 _MASS = Ge(0), Le(MAX_MASS)
 
-# What artifacts lack that were written before dropped cuts were stored.
+# Arrays missing in artifacts from before dropped cuts were stored.
 _NOTHING_MERGED: Arrays = {
     "cut_merged_rule": np.empty(0, dtype=np.int64),
     "cut_merged_feature": np.empty(0, dtype=np.int64),
@@ -322,7 +322,7 @@ class CutRules(Rules):
         n_categories = np.where(is_leaf, 0, self.n_categories[self.feature])
         if (self.n_words != count_words(n_categories)).any():
             raise ArtifactError("cut_n_words must be what each feature's categories need")
-        # 0 in an artifact of before sets had their number of categories there
+        # 0 in artifacts from before sets stored their number of categories
         self.threshold[n_categories > 0] = n_categories[n_categories > 0]
         if (np.diff(self.merged_rule) < 0).any():
             raise ArtifactError("cut_merged_rule must rise")
@@ -367,7 +367,7 @@ def mean_values(tree: Tree, leaf_value: Floats) -> Floats:
     cuts = np.flatnonzero(rules.feature >= 0)
     mass = rules.positive + rules.negative
     masses = np.column_stack([mass[rules.below[cuts]], mass[cuts + 1]])
-    masses[~masses.any(axis=1)] = 0.5  # no row came there: only an artifact can say so
+    masses[~masses.any(axis=1)] = 0.5  # no row came here: possible only in an artifact
     fraction_above = (masses[:, 1] / masses.sum(axis=1)).tolist()
     children = tree.linked.child.reshape(-1, 2).tolist()
     mean: list[float] = [0.0] * len(cuts) + leaf_value.tolist()

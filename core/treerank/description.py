@@ -26,7 +26,7 @@ _LEAF = 92  # units between leaves
 _LEVEL = 118  # and between levels
 _BOX_HEIGHT, _LEAF_HEIGHT = 68, 62
 _MARGIN, _HEAD = 28, 76
-_LINE_LENGTH, _LINES = 26, 3  # of the words in a box
+_LINE_LENGTH, _LINES = 26, 3  # characters in a line, and lines, of a box
 _CURVE = 340  # side of the ROC curve
 
 

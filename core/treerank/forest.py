@@ -65,7 +65,7 @@ class BaggedGrower:
         n_drawn_features: int,
     ) -> Generator[BaggedTree, None, None]:
         """Grow the trees of these numbers, in threads if that pays, and yield them in order."""
-        weight = self._weight[self._rows]  # as the coded table has them
+        weight = self._weight[self._rows]  # in the order of the coded table
         count = effective_counts(weight)
         n_features = coded.table.n_features
 
@@ -524,7 +524,7 @@ class _LinkedTrees:
         ranks = np.zeros_like(nodes.mean)
         last = 0
         for tree in self.trees:
-            last += len(tree.linked.mean)  # its leaves come last
+            last += len(tree.linked.mean)  # leaves come last in a tree
             ranks[last - tree.n_leaves : last] = rank_leaves(tree, self.order)
         return nodes._replace(mean=ranks)
 

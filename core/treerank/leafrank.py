@@ -25,9 +25,7 @@ from .cuts import CutRules
 from .growth import EPS_GAIN, Cell, CellSplit, Limits, Sample, grow
 from .tree import Booleans, Integers, Tree
 
-MAX_NODES = (
-    1 << 12
-)  # of all cut trees that are grown in one call, which bounds the memory of a call
+MAX_NODES = 1 << 12  # of all cut trees that are grown in one call: bounds its memory
 
 
 def _record(integers: str, floats: str = "") -> np.dtype[np.void]:
@@ -152,7 +150,7 @@ def merge_leaves(nodes, splits, rows, n_positives, merged, cut_nodes, cut_masses
         cell.gain = cell.top_positive * total_q - cell.top_negative * total_p
         sorted_rows = np.empty(cell.stop - cell.start, np.uint32)
         n = 0
-        for part in range(4):  # positives of the top, its negatives, those of the bottom
+        for part in range(4):  # positives and negatives of the top, then of the bottom
             if part == 2:
                 cell.middle = cell.start + n
             for k in range(n_leaves):
@@ -174,7 +172,7 @@ def merge_leaves(nodes, splits, rows, n_positives, merged, cut_nodes, cut_masses
             old = nodes[divided].leaf
             over, under = subtree[old], subtree[s + 1]
             if over >= 0 and under >= 0 and to_top[over] == to_top[under]:
-                cell.n_merged += 1  # with each a leaf less is left, so that there is room for both
+                cell.n_merged += 1  # one leaf less, so there is room for both
                 cut_masses[c, -cell.n_merged, 0] = splits[divided].feature
                 cut_masses[c, -cell.n_merged, 1] = abs(
                     leaf_p[over] * leaf_q[under] - leaf_q[over] * leaf_p[under]
@@ -366,7 +364,7 @@ class LeafRank:
         masses = [float(weight[part].sum()) for part in (rows[:middle], rows[middle:])]
         self.root = Cell((0, len(rows)), *masses)
         self._has_categories = bool(coded.bins.is_categorical.any())
-        inverse_ess = INFINITE_ESS  # of categories alone
+        inverse_ess = INFINITE_ESS  # categories only
         if self._has_categories:
             inverse_ess = measure_inverse_ess(weight[rows], count[rows], middle)
         self._rule = SplitCriterion(
@@ -387,7 +385,7 @@ class LeafRank:
         self._max_cells = max(MAX_NODES // (2 * max_leaves - 1), 1)
         self._grower = grower.TreeGrower(
             table,
-            np.where(weight > 0.0, weight, 1.0),  # those of other rows do not matter
+            np.where(weight > 0.0, weight, 1.0),  # values of other rows do not matter
             1,
             shape.max_depth,
             max_leaves if max_leaves < 2**shape.max_depth else None,

@@ -119,7 +119,7 @@ def _collapse_weakest(parent, second, gain, critical):  # type: ignore[no-untype
                 total[node] = gain[node] + total[node + 1] + total[second[node]]
                 links[node] = 1.0 + links[node + 1] + links[second[node]]
                 weakest = min(weakest, total[node] / links[node])
-        least = max(least, weakest)  # but for rounding it never falls
+        least = max(least, weakest)  # it never decreases, except by rounding
         for node in range(n):
             gone = parent[node] >= 0 and not is_inside[parent[node]]
             if is_inside[node] and (gone or total[node] <= least * links[node] * (1.0 + 1e-12)):
@@ -434,7 +434,7 @@ def choose_by_penalty(
         n_columns = count_columns(n_categories)
         penalty = penalty_of_hyperplanes(path.n_leaves, mass, positive_fraction, n_columns)
     else:
-        assert isinstance(tree.rules, GridRules)  # what is left
+        assert isinstance(tree.rules, GridRules)  # the remaining tree
         penalty = penalty_of_cubes(path.n_leaves, mass, positive_fraction, len(tree.rules.cubes))
     kept = choose_subtree(path, penalty, scale)
     return Chosen(tree.collapse(critical <= path.penalty[kept]), path, "tree")

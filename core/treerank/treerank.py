@@ -352,7 +352,7 @@ class TreeRank(TreeRankParameters, PathEstimator):
         choices: list[Chosen] = []
         try:
             for g in range(len(growers)):
-                choices.append(choose(g))  # those before a stop are kept
+                choices.append(choose(g))  # folds before a stop are kept
         except StopFit:
             if not choices:
                 choices.append(_unpruned(whole[0]))

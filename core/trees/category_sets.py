@@ -36,7 +36,7 @@ def is_above(
     if members is None:
         return np.asarray((x > threshold) | (np.isnan(x) & missing_above))
     above = np.full(len(x), missing_above)
-    known = (x >= 0.0) & (x < len(members))  # what is no category counts as missing
+    known = (x >= 0.0) & (x < len(members))  # a value that is no category counts as missing
     above[known] = members[x[known].astype(np.intp)]
     return above
 

@@ -226,7 +226,7 @@ def _find_bundles(X: Floats, bins: Bins) -> tuple[list[list[int]], Integers]:
     for k, feature in enumerate(features.tolist()):
         own = bits[k]
         b = first_fit(own)
-        if b is None and share[k] > 0.5:  # perhaps the lower value excludes others
+        if b is None and share[k] > 0.5:  # the lower value may exclude other columns
             flipped = ~(own | padding)
             b = first_fit(flipped)
             if b is not None or share[k] > MAX_ON_FRACTION:

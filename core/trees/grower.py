@@ -172,7 +172,7 @@ PROGRESS = np.dtype(
 )
 """What is done at present, and how far the tree is."""
 
-# Phases; and what else a thread can be called for.
+# Phases, and other work that a thread can be called for.
 LIST, DRAW, ADD, BUILD, PARTITION, GATHER, SUM, ROUTE, RESCALE, STEP = range(10)
 WORK, GROW = range(10, 12)
 
@@ -1030,7 +1030,7 @@ def _choose(fit, scratch):  # type: ignore[no-untyped-def]
             waiting += 1 if node >= 0 and fit.tree.nodes[node].is_split else 0
         speculative = (
             settings.speculative_splits if progress.n_cells == 0 else 1
-        )  # rows of a leaf must not be partitioned in vain
+        )  # do not partition rows without need
         most = max(min(speculative - waiting, remaining // 2), 1)
     n = 0
     depth = 0
@@ -1381,7 +1381,7 @@ class TreeGrower(Resumable):
         n_groups = len(table.groups)
         n_speculative = max(
             min(MAX_SPECULATIVE_SPLITS, n_leaves // 2 - 1), 1
-        )  # as `_choose` has it, from two leaves on
+        )  # as in `_choose`, from two leaves on
         n_batch = n_speculative if max_leaves is not None else max(n_leaves // 2, 1)
         # The root's, one of each split but the last, and of each node that is partitioned in vain.
         n_splits = n_leaves - 1 + n_speculative

@@ -405,7 +405,7 @@ def _step(X, nodes, with_sets, row, node):  # type: ignore[no-untyped-def]
     above = (x > nodes.threshold[node]) | (np.isnan(x) & nodes.missing_above[node])
     if with_sets and nodes.set[node] != NO_SET:
         above = nodes.missing_above[node]
-        if 0.0 <= x < nodes.threshold[node]:  # what is no category counts as missing
+        if 0.0 <= x < nodes.threshold[node]:  # a value that is no category counts as missing
             category = np.uint64(x)
             word = nodes.sets[np.uint64(nodes.set[node]) + (category >> np.uint64(6))]
             above = ((word >> (category & np.uint64(63))) & np.uint64(1)) != 0

@@ -126,7 +126,7 @@ def encode(
             n_present = np.count_nonzero(np.bincount(category))
             fold = together if are_copies or n_distinct >= MIN_DISTINCT_ROWS * n_present else apart
         elif together is not None:
-            fold = together if together.any() else apart  # one group says nothing of others
+            fold = together if together.any() else apart  # one group says nothing about others
         index = fold[known] * shape[1] + category
         own = weight[known]
         mass = np.bincount(index, own, math.prod(shape)).reshape(shape)
