@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.skipif(
     "UPGRADE" not in os.environ,
-    reason="a minute and more: `make upgrade` (test_expanding_migrations.py is the short form)",
+    reason="a minute and more: `make upgrade` (test_migrations.py is the short form)",
 )
 LAST_OLD_TABLES = "0020_first_tables"
 """The last migration of the version before, whose code is taken as it was then: to be raised with each release.

@@ -156,9 +156,3 @@ def binormal_area(shift: float, window: tuple[float, float], digits: int | None 
     tpr = np.concatenate(([0], norm.sf(edges - shift), [1]))
     grid = np.unique(np.concatenate((fpr[(fpr > window[0]) & (fpr < window[1])], window)))
     return np.trapezoid(np.interp(grid, fpr, tpr), grid) / (window[1] - window[0])
-
-
-def all_pairs(y: np.ndarray) -> np.ndarray:
-    """All pairs of a positive and a negative."""
-    positive, negative = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
-    return np.stack([np.repeat(positive, len(negative)), np.tile(negative, len(positive))], axis=1)

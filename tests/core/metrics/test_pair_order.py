@@ -21,7 +21,7 @@ from core.metrics import (
     summarise_pairs,
     wilson_interval,
 )
-from tests.core.metrics.naive import all_pairs
+from tests.core.oracles import pairs_of_classes
 
 
 @st.composite
@@ -102,7 +102,7 @@ def test_over_all_pairs_of_two_classes_it_is_the_auc() -> None:
     y = rng.integers(0, 2, 300)
     scores = np.round(rng.normal(size=300) + y, 1)
     weight = rng.integers(1, 4, 300).astype(float)
-    pairs = all_pairs(y)
+    pairs = pairs_of_classes(y)
     pair_weight = weight[pairs[:, 0]] * weight[pairs[:, 1]]
     assert pair_order(scores, pairs, pair_weight) == pytest.approx(auc(y, scores, weight))
     assert pair_misrank_fraction(scores, pairs, pair_weight) == pytest.approx(
@@ -161,7 +161,7 @@ def test_the_interval_covers(design: str) -> None:
     for _ in range(400):
         worth, score = draw(n)
         if design == "bipartite":
-            pairs = all_pairs((worth > 0).astype(int))
+            pairs = pairs_of_classes((worth > 0).astype(int))
         else:
             ends = rng.integers(0, n, (60 if design == "sparse" else 600, 2))
             ends = ends[ends[:, 0] != ends[:, 1]]
