@@ -61,7 +61,7 @@ def test_every_fault_that_is_dealt_is_one_that_a_process_understands(tmp_path: P
             assert failpoints.parse(order["faults"])
 
 
-def test_outages_come_one_after_the_other_each_once(tmp_path: Path) -> None:
+def test_outages_come_one_after_the_other_each_once() -> None:
     told: list[str] = []
     planned = [
         Outage(what, 0.0, lambda: told.append("begins"), lambda: told.append("ends"))

@@ -34,7 +34,7 @@ def test_a_key_s_life(service_on_both: Service) -> None:
     assert admin.delete(f"/v1/keys/{key['id']}").status_code == 204
 
 
-def test_the_secret_is_not_kept_for_a_replay(service: Service, client: httpx.Client) -> None:
+def test_the_secret_is_not_kept_for_a_replay(client: httpx.Client) -> None:
     body = {"name": "k", "scopes": ["read"], "expires_in_seconds": 3600}
     first = client.post("/v1/keys", json=body, headers={"Idempotency-Key": "a"}).json()
     again = client.post("/v1/keys", json=body, headers={"Idempotency-Key": "a"})
@@ -44,7 +44,7 @@ def test_the_secret_is_not_kept_for_a_replay(service: Service, client: httpx.Cli
     assert first["expires_at"] > first["created_at"]
 
 
-def test_checking_only(service: Service, client: httpx.Client) -> None:
+def test_checking_only(client: httpx.Client) -> None:
     body = {"name": "k", "scopes": ["read"]}
     assert client.post("/v1/keys?validate=true", json=body).json() == {"valid": True}
     assert client.post("/v1/keys?validate=true", json=body | {"scopes": ["x"]}).status_code == 422

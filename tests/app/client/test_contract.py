@@ -228,7 +228,7 @@ def find_method(name: str) -> Callable[..., Any]:
     return found
 
 
-def test_it_needs_no_server(tmp_path: Path) -> None:
+def test_it_needs_no_server() -> None:
     """No module of the client knows one of the service."""
     for module in (ROOT / "client" / "rankwright").glob("*.py"):
         assert not re.search(r"^\s*(from|import) (app|core|workers)\b", module.read_text(), re.M), (

@@ -78,7 +78,7 @@ def test_a_job_that_ended_leads_to_what_it_made(
 
 
 def test_a_job_is_handed_in_anew_with_changes(
-    service: Service, client: httpx.Client, ask: Callable[..., httpx.Response], hand_in: Any
+    client: httpx.Client, ask: Callable[..., httpx.Response], hand_in: Any
 ) -> None:
     job_id = hand_in(
         algorithm={"name": "rankboost", "weak_ranker": "tree", "max_depth": 4},
@@ -130,9 +130,7 @@ def test_a_job_that_failed_says_why_and_what_to_do(
     assert "<script>alert" not in listed
 
 
-def test_cancel_and_retry(
-    client: httpx.Client, ask: Callable[..., httpx.Response], hand_in: Any
-) -> None:
+def test_cancel_and_retry(ask: Callable[..., httpx.Response], hand_in: Any) -> None:
     job_id = hand_in()
     page = f"/console/jobs/{job_id}"
     refused = ask(f"{page}/cancel", {"keep": "true"})

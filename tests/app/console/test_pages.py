@@ -475,9 +475,7 @@ def test_names_are_text_and_nothing_else(start: Callable[..., Service]) -> None:
         assert "alert(1)" not in page or "&lt;script&gt;alert(1)" in page
 
 
-def test_the_first_page_of_an_empty_service_and_of_a_used_one(
-    world: World, start: Callable[..., Service]
-) -> None:
+def test_the_first_page_of_an_empty_service_and_of_a_used_one(world: World) -> None:
     empty = PlainBrowser(world.service, "newcomer")
     assert "Upload a table" in empty.read("/console")
     used = world.browser().read("/console")

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -227,7 +226,7 @@ def proxied(
         process.wait()
 
 
-def test_the_service_behind_nginx(proxied: tuple[Service, str, str], tmp_path: Path) -> None:
+def test_the_service_behind_nginx(proxied: tuple[Service, str, str]) -> None:
     service, url, unsafe = proxied
     secret = service.key()
     host = url.removesuffix(ROOT)

@@ -62,9 +62,7 @@ def test_behind_tls_the_cookie_is_secure(service: Service) -> None:
     assert "Secure" in answer.headers["set-cookie"]
 
 
-@pytest.mark.parametrize(
-    "secret", ["", "rw_unknown", "Bearer x", "\ud800" if False else "é", "x" * 5000]
-)
+@pytest.mark.parametrize("secret", ["", "rw_unknown", "Bearer x", "é", "x" * 5000])
 def test_a_bad_key_is_refused_in_words(service: Service, secret: str) -> None:
     answer = service.client().post("/console/sign-in", data={"key": secret})
     assert answer.status_code == 401

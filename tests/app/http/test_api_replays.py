@@ -76,9 +76,7 @@ def say_everywhere(client: httpx.Client, text: str) -> Iterator[tuple[str, httpx
         *("сhurn", "churn\u202egpj", "CHURN", "a" * 64, ""),
     ],
 )
-def test_path_traversal_by_names(
-    small: Service, client: httpx.Client, dataset_id: str, name: str
-) -> None:
+def test_path_traversal_by_names(client: httpx.Client, dataset_id: str, name: str) -> None:
     """MLflow's and others': a name, an alias or a reference becomes a path. Here it is a word, or refused."""
     refused(client.post("/v1/jobs", json=job(dataset_id, name=name)), 422, "invalid", "name")
     quoted = quote(name, safe="") or "%20"
@@ -174,7 +172,7 @@ def test_names_within_archives(small: Service, client: httpx.Client) -> None:
     assert {path for path in state.parent.rglob("*") if "blobs" not in path.parts} == before
 
 
-def test_a_host_of_the_caller_s_choice(small: Service, client: httpx.Client) -> None:
+def test_a_host_of_the_caller_s_choice(client: httpx.Client) -> None:
     """No answer repeats it, where it would lead others astray."""
     headers = {"Host": "evil.example", "X-Forwarded-Host": "evil.example", "Forwarded": "host=evil"}
     made = client.post("/v1/keys", json={"name": "k", "scopes": ["read"]}, headers=headers)

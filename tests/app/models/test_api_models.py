@@ -278,7 +278,7 @@ def test_an_alias_is_moved_and_removed_at_once(service_on_both: Service) -> None
             assert answer.status_code == 204
 
 
-def test_deleting(service: Service, client: httpx.Client, trained: list[str]) -> None:
+def test_deleting(client: httpx.Client, trained: list[str]) -> None:
     first, second = trained
     client.put("/v1/models/churn/aliases/champion", json={"model_id": first})
     answer = client.delete(f"/v1/models/{first}")

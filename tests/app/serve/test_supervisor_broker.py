@@ -14,7 +14,7 @@ from app.serve import ServeError, broker
 from tests.servers import eventually
 
 
-def test_the_socket_lies_in_the_state_folder_if_it_can(tmp_path: Path) -> None:
+def test_the_socket_lies_in_the_state_folder_if_it_can() -> None:
     plain = Path("/srv/rankwright")
     assert broker.socket_path(plain) == plain / "broker.sock"
 

@@ -224,7 +224,7 @@ def test_a_full_disk_is_done_without(run: Run, tmp_path: Path) -> None:
     assert run() == BOTH
 
 
-def test_of_two_processes_one_compiles_and_the_other_waits(run: Run, tmp_path: Path) -> None:
+def test_of_two_processes_one_compiles_and_the_other_waits(run: Run) -> None:
     """The first process holds the kernel's lock until the second asks for it."""
     program = """
 import os, subprocess, sys, time
