@@ -32,7 +32,7 @@ def arguments() -> argparse.Namespace:
         "--kills", type=int, default=60, help="kills in all, shared among the deployments"
     )
     parser.add_argument(
-        "--each", type=int, default=1, help="faults at every seam, in each deployment"
+        "--each", type=int, default=1, help="faults at every failpoint, in each deployment"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(

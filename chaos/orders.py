@@ -32,7 +32,7 @@ PASSED_BY: dict[str, tuple[str, ...]] = {
     "reaped": ("dispatcher",),
     "sweep": ("dispatcher",),
 }
-"""The processes that pass each seam."""
+"""The processes that pass each failpoint."""
 
 KILL = "kill"
 OTHERS: dict[str, tuple[str, ...]] = {
@@ -48,7 +48,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     "take": ("raise", "hang"),
     "sweep": ("full", "raise"),
 }
-"""What may happen at a seam beside death; at those not named `raise` and `slow`."""
+"""Faults of a failpoint besides death; of those not named, `raise` and `slow`."""
 STOPPED_AT = ("adopted", "slow")
 """A worker that dawdles there, its work done and its job not, is stopped past its lease."""
 _ANYWHERE = ("raise", "slow")
@@ -56,11 +56,11 @@ _SHARE_OF_DEATHS = 0.75
 _SHARE_OF_CLOCKS = 0.3
 _PASSINGS = {"api": 12}  # struck at one passing of so many, else of three: without an API no work
 _RARE = {"fan_out", "join", "reap", "take", "reaped", "sweep"}  # struck at the first passing
-_EXTRA = 0.05  # how much a seam that has had its faults weighs beside one that lacks one
-_AT_ONCE = 2  # seams at which one process is armed, at most: it took long to start, and some are seldom passed
+_EXTRA = 0.05  # weight of a failpoint with enough faults, relative to one that lacks some
+_AT_ONCE = 2  # greatest number of failpoints per process: it starts slowly, and passes some seldom
 _ORDERS = 8
 _ARMED_STILL = 2
-"""Of so many orders a process takes one. The others leave it in peace, once its seams have all had their faults."""
+"""Orders of which a process takes one. The others leave it in peace, once its failpoints have had their faults."""
 
 assert PASSED_BY.keys() == POINTS.keys(), PASSED_BY.keys() ^ POINTS.keys()
 

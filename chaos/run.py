@@ -38,12 +38,12 @@ class Plan:
     """How long a run goes on, and how hard."""
 
     kills: int
-    each: int  # faults at every seam
+    each: int  # faults at every failpoint
     seconds: float  # after which it is given up, and fails
     quiet_seconds: float  # in which every job must then end
     every_seconds: float = 1.0  # between two assaults, in the mean
     seams: Sequence[str] = tuple(POINTS)
-    assaults: bool = True  # at random moments, and more than deaths at the seams
+    assaults: bool = True  # at random moments, and more than deaths at the failpoints
     most_due: int = 8  # jobs at any moment: always one to kill, and soon ended
     most_open: int = 60  # with those that wait for their next attempt
     callers: int = 2
@@ -273,7 +273,7 @@ class Run:
     def _owed(self) -> str:
         missing = self._orders.missing(self._logs.fired())
         fired = self._logs.fired()
-        owed = ", ".join(f"{point} {fired[point]}" for point in missing) or "no seam"
+        owed = ", ".join(f"{point} {fired[point]}" for point in missing) or "no failpoint"
         away = f"; the {self._outages.away} is away" if self._outages.away else ""
         return f"{self._kills()} of {self._plan.kills} kills; behind: {owed}{away}"
 

@@ -15,7 +15,7 @@ SHOWN = 20
 def print_reports(reports: Sequence[Report]) -> None:
     """Print what the runs did and found, in Markdown."""
     names = [report.deployment for report in reports]
-    print(f"\n| seam | {' | '.join(f'{name}: killed, other' for name in names)} |")
+    print(f"\n| failpoint | {' | '.join(f'{name}: killed, other' for name in names)} |")
     print(f"|---|{'---|' * len(names)}")
     for point, meaning in POINTS.items():
         cells = []
