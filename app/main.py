@@ -10,6 +10,8 @@ from functools import partial
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
+from starlette.middleware.errors import ServerErrorMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.access import endpoints as access
 from app.access.authentication import Authenticator, scope_of
@@ -51,7 +53,25 @@ from app.training.service import describe_all
 log = logging.getLogger(__name__)
 
 
-def create_app(settings: Settings) -> FastAPI:
+class Service(FastAPI):
+    """The application: each request goes through `entry` before FastAPI has it."""
+
+    entry: RequestMiddleware
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return FastAPI's layers, but for the one that answers crashes: `entry` does."""
+        stack = super().build_middleware_stack()
+        return stack.app if isinstance(stack, ServerErrorMiddleware) else stack
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or the start and end of the process."""
+        if scope["type"] == "http":
+            await self.entry(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+def create_app(settings: Settings) -> Service:
     """Build the application. The database must have been migrated."""
     context = open_context(settings)
     authenticator = Authenticator(context)
@@ -75,7 +95,7 @@ def create_app(settings: Settings) -> FastAPI:
         context.producer.close()
         context.db.close()
 
-    app = FastAPI(
+    app = Service(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
@@ -87,16 +107,17 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.authenticator = authenticator
     app.state.models = served
     app.state.watcher = watcher
-    app.add_middleware(
-        RequestMiddleware,
+    score_row = scores.score_route(authenticator, served)
+    app.entry = RequestMiddleware(
+        app,
+        partial(FastAPI.__call__, app),
+        score_row,
         settings=settings,
         requests=request_histogram(context.registry),
         drain=context.drain,
     )
     problems.install(app, session.nothing_here)
-    app.router.routes.insert(
-        0, scores.score_route(authenticator, served)
-    )  # the busiest route is asked first
+    app.router.routes.append(score_row)
     for router in (
         training.router,
         datasets.router,
@@ -171,7 +192,7 @@ def _preload_if_used(db: Database) -> None:
         preload()
 
 
-def app_factory() -> FastAPI:
+def app_factory() -> Service:
     """Build the application from the environment, for `uvicorn --factory app.main:app_factory`."""
     settings = Settings()
     configure_logging(settings)

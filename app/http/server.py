@@ -11,16 +11,19 @@ import math
 import re
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from http import HTTPStatus
 from ipaddress import ip_address
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
+from fastapi import FastAPI
 from prometheus_client import Histogram
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -32,7 +35,6 @@ from app.platform.ids import new_id
 from app.platform.settings import Settings
 
 log = logging.getLogger(__name__)
-access = logging.getLogger("rankwright.access")
 
 MAX_HEAD_BYTES = 1 << 17  # of one head; uvicorn itself has no limit
 MAX_PIPELINED = 16  # requests that may queue up behind the one that is being answered
@@ -232,17 +234,31 @@ class HeadersTooLarge(ServiceError):
 
 
 class RequestMiddleware:
-    """The outermost middleware, as plain ASGI; only Starlette's own error page is outside it."""
+    """The outermost layer of the service, as plain ASGI.
+
+    `app` is what FastAPI makes of `service`. GETs of the route `busiest` do not pass through it: they cost it more than
+    their answers. Errors become answers by the same handlers.
+    """
 
     def __init__(
-        self, app: ASGIApp, *, settings: Settings, requests: Histogram, drain: Drain
+        self,
+        service: FastAPI,
+        app: ASGIApp,
+        busiest: Route,
+        *,
+        settings: Settings,
+        requests: Histogram,
+        drain: Drain,
     ) -> None:
+        self._service = service
         self._app = app
+        self._busiest = busiest
         self._root = settings.root_path
         self._max_body = settings.max_body_bytes
         self._max_upload = settings.max_upload_bytes
         self._body_seconds = settings.body_seconds
         self._requests = requests
+        self._histograms: dict[tuple[str, str, int], Histogram] = {}
         self._drain = drain
         self._most_open = settings.max_requests
         self._open = 0
@@ -253,6 +269,7 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
+        scope["app"] = self._service
         request_id, length, size = _read_headers(scope)
         scope["request_id"] = request_id
         token = logs.request_id.set(request_id)
@@ -280,6 +297,11 @@ class RequestMiddleware:
             if refusal is not None:
                 response = problems.of_service_error(Request(scope), refusal)
                 await response(scope, receive, send_with_headers)
+            elif scope["method"] == "GET" and (
+                match := self._busiest.path_regex.match(scope["path"])
+            ):
+                scope["path_params"] = match.groupdict()
+                await self._answer_busiest(scope, receive, send_with_headers)
             elif scope["method"] in ("GET", "HEAD"):
                 await self._app(scope, receive, send_with_headers)
             else:
@@ -303,6 +325,19 @@ class RequestMiddleware:
             self._note(scope, status, time.perf_counter() - started)
             logs.request_id.reset(token)
 
+    async def _answer_busiest(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._busiest.app(scope, receive, send)
+        except Exception as error:
+            handlers = self._service.exception_handlers
+            handle = next(
+                (handlers[kind] for kind in type(error).__mro__ if kind in handlers), None
+            )
+            if handle is None:
+                raise
+            response: Response = await cast(Any, handle)(Request(scope), error)
+            await response(scope, receive, send)
+
     def _overload(self, scope: Scope) -> ServiceError | None:
         """Return the refusal if too many requests are open; None for health checks."""
         if self._open <= self._most_open or scope["path"].startswith("/health/"):
@@ -315,25 +350,33 @@ class RequestMiddleware:
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = scope.get("route")
         template = getattr(route, "path", "") or "unrouted"
-        self._requests.labels(scope["method"], template, status).observe(seconds)
-        if access.isEnabledFor(logging.INFO):
-            caller = scope.get("caller")  # once its key is known, whatever the key may do
-            fields = {
-                "method": scope["method"],
-                "path": scope["path"],  # never the query string: it may hold people's data
+        key = scope["method"], template, status
+        histogram = self._histograms.get(key)
+        if histogram is None:
+            histogram = self._histograms[key] = self._requests.labels(*key)
+        histogram.observe(seconds)
+        if not logs.access.isEnabledFor(logging.INFO):
+            return
+        caller = scope.get("caller")  # once its key is known, whatever the key may do
+        key_id, owner = (None, None) if caller is None else (caller.key_id, caller.owner)
+        method, path = (
+            scope["method"],
+            scope["path"],
+        )  # never the query string: it may hold people's data
+        client = client_address(scope)
+        logs.log_request(
+            f"{method} {path} {status} {seconds * 1e3:.1f} ms, from {client or '-'}, key {key_id or '-'}"
+            f" of {owner or '-'}, {scope['request_id']}",
+            {
+                "method": method,
+                "path": path,
                 "status": status,
                 "seconds": round(seconds, 6),
-                "client": client_address(scope),
-                "key_id": None if caller is None else caller.key_id,
-                "owner": None if caller is None else caller.owner,
-            }
-            access.info(
-                "%s %s %d %.1f ms, from %s, key %s of %s, %s",
-                *(fields["method"], fields["path"], status, seconds * 1e3),
-                *(fields[name] or "-" for name in ("client", "key_id", "owner")),
-                scope["request_id"],
-                extra={"fields": fields},
-            )
+                "client": client,
+                "key_id": key_id,
+                "owner": owner,
+            },
+        )
 
 
 def client_address(scope: Scope) -> str | None:
@@ -341,8 +384,13 @@ def client_address(scope: Scope) -> str | None:
     no network address.
     """
     client = scope.get("client")
+    return None if client is None else _address(client[0])
+
+
+@lru_cache(maxsize=1024)
+def _address(host: str) -> str | None:
     try:
-        return None if client is None else str(ip_address(client[0]))
+        return str(ip_address(host))
     except ValueError:
         return None
 

@@ -14,13 +14,9 @@ _ID = re.compile(rf"(?:{'|'.join(get_args(Prefix))})_[0-9a-f]{{32}}")
 def uuid7() -> str:
     """Return 32 hexadecimal digits: 48 bits of Unix milliseconds, version and variant, 74 random bits."""
     milliseconds = time.time_ns() // 1_000_000
-    random = int.from_bytes(os.urandom(10), "big")
-    value = (milliseconds & (2**48 - 1)) << 80
-    value |= 0x7 << 76
-    value |= (random >> 68) << 64
-    value |= 0b10 << 62
-    value |= random & (2**62 - 1)
-    return f"{value:032x}"
+    random = os.urandom(10).hex()
+    variant = "89ab"[int(random[3], 16) & 3]  # the bits 10, and two random ones
+    return f"{milliseconds & (2**48 - 1):012x}7{random[:3]}{variant}{random[4:19]}"
 
 
 def new_id(prefix: Prefix) -> str:

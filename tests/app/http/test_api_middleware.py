@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import io
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from starlette.routing import Route
 
 from app.http.responses import choose_media_type
 from app.platform.errors import NotAcceptable
+from app.platform.logging import JsonFormatter, LineHandler, TextFormatter
 from app.platform.settings import Settings
 from tests.app.live_service import OWNER, Service, running
 from tests.app.refusals import refused
@@ -166,6 +169,33 @@ def test_the_log_of_requests(
     forwarded = {"X-Forwarded-For": "198.51.100.1, 203.0.113.9"}  # by a proxy of this host
     assert asked(client, 422, **forwarded)["client"] == "203.0.113.9"
     assert asked(client, 422, **{"X-Forwarded-For": "x\ty" * 99})["client"] is None
+
+
+@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()])
+def test_a_request_is_logged_as_any_record(
+    formatter: TextFormatter | JsonFormatter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a record, but the line is the same."""
+    message = "GET /v1/jobs/x\r\ny\x1b[31m\u2028 404 0.2 ms, from -"
+    fields = {"method": "GET", "status": 404, "owner": None}
+    for now in (0.0, 1_769_860_799.9996, 1_769_860_800.0421):
+        record = logging.makeLogRecord(
+            {
+                "name": "rankwright.access",
+                "levelname": "INFO",
+                "msg": message,
+                "created": now,
+                "msecs": int(now % 1 * 1000),
+                "process": os.getpid(),
+                "fields": fields,
+            }
+        )
+        handler = LineHandler(formatter)
+        written = handler.setStream(io.StringIO()) and handler.stream
+        monkeypatch.setattr("time.time", lambda now=now: now)
+        handler.write_request(message, fields)
+        assert isinstance(written, io.StringIO)
+        assert written.getvalue() == formatter.format(record) + "\n"
 
 
 def test_an_address_is_believed_of_trusted_proxies_alone(
