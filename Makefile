@@ -46,8 +46,8 @@ kernels: $(VENV)/.dev
 pythons: $(VENV)/.runtime  ## Train, save, load, score and serve on every other Python of this machine from 3.11 on, each in its own environment.
 	$(BIN)/python -m tests.pythons $(PYTHONS)
 
-browser:  ## Install Chromium, which the tests of the console drive, and nginx, by Debian's packages; asks for root where it must.
-	@missing=; command -v chromium chromium-browser google-chrome > /dev/null || missing=chromium; \
+browser:  ## Install Chromium without windows, which the tests of the console drive, and nginx, by Debian's packages; asks for root where it must.
+	@missing=; command -v chromium-headless-shell chromium chromium-browser google-chrome > /dev/null || missing=chromium-headless-shell; \
 	PATH="$$PATH:/usr/sbin" command -v nginx > /dev/null || missing="$$missing nginx-light"; \
 	command -v openssl > /dev/null || missing="$$missing openssl"; \
 	test -z "$$missing" || { \

@@ -21,7 +21,7 @@ WIDTH = 1100
 def main(address: str, key: str) -> None:
     """Go from the sample table to a scored row, and take the pictures."""
     with sync_playwright() as playwright:
-        path = shutil.which("chromium")
+        path = shutil.which("chromium-headless-shell") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": 720})
         page.set_default_timeout(60_000)
