@@ -378,9 +378,9 @@ def _prepare(inbox: Inbox) -> None:
 
 def warm_up(job_waits: Callable[[], bool]) -> None:
     """Import what the first job needs, module by module, until `job_waits` says that a job has come."""
-    from app.platform.preload import defer_scipy_stats
+    from app.platform.preload import import_lean
 
-    defer_scipy_stats()
+    import_lean()
     for name in WARM_MODULES:
         if job_waits():
             return

@@ -13,6 +13,7 @@ import threading
 import types
 from functools import cache
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from typing import Any
 
 
@@ -27,21 +28,33 @@ class _Deferred(types.ModuleType):
         return getattr(importlib.import_module(self.__name__), name)
 
 
-def defer_scipy_stats() -> None:
-    """Delay the import of `scipy.stats` until its first use.
+class _NoPandas(MetaPathFinder):
+    """A finder of modules by which pandas is not installed."""
 
-    scikit-learn imports it with its first base class, for one function that nothing here calls. It takes 40 MB and a
-    third of a second.
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("left out", name=fullname)
+
+
+def import_lean() -> None:
+    """Import scikit-learn without `scipy.stats` and pandas, which it brings and nothing here needs.
+
+    `scipy.stats` (40 MB, a third of a second) is imported at its first use. pandas (60 MB, half a second) need not be
+    installed; where it is, this process does not find it from now on: pyarrow would bring it too. In a process that has
+    scikit-learn already, nothing is changed.
     """
-    name = "scipy.stats"
-    if name in sys.modules:
+    if "sklearn" in sys.modules:
         return
-    import scipy
+    name = "scipy.stats"
+    if name not in sys.modules:
+        import scipy
 
-    module = _Deferred(name)
-    module.__spec__ = importlib.util.find_spec(name)
-    sys.modules[name] = module
-    scipy.stats = module
+        module = _Deferred(name)
+        module.__spec__ = importlib.util.find_spec(name)
+        sys.modules[name] = module
+        scipy.stats = module
+    sys.meta_path.insert(0, _NoPandas())
+    import_module("sklearn.base")
 
 
 _MODULES = (
@@ -85,7 +98,7 @@ def preload() -> None:
 
 @cache
 def _import_all() -> None:
-    defer_scipy_stats()
+    import_lean()
     from core.registry import ALGORITHMS
 
     for algorithm in ALGORITHMS:  # first the modules that check a submission
