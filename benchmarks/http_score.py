@@ -1,12 +1,13 @@
-"""GET score against an endpoint that does nothing, in the same app: requests a second, and their ratio.
+"""GET score against an endpoint that does nothing, in the same app and in none: requests a second, and their ratio.
 
     python -m benchmarks.http_score [--pairs 60] [--seconds 0.25] [--rows 20000] [--rounds 500]
 
 One uvicorn process with default settings serves a warm model of 500 stumps on 30 features. The null endpoint is a
 route of the same kind in the same router, behind the same middleware and the same authentication; it is asked with
 the same 30 query parameters and answers about as many bytes. 16 keep-alive connections from another process send
-1,000 distinct queries. Short runs of the two alternate, so that whatever else the machine does hits both; the ratio
-is the median over the pairs.
+1,000 distinct queries. The bare endpoint is an ASGI function that answers the same bytes on uvicorn as it comes, in a
+process of its own. Short runs of the three alternate, so that whatever else the machine does hits all; each ratio is
+the median over the turns.
 """
 
 from __future__ import annotations
@@ -51,12 +52,25 @@ NULL_PATH = "/v1/nothing/{ref}/score"
 HOST = "127.0.0.1"
 
 
+BODY = b'{"model_id":"mdl_%s","score":1.3721234567890123,"fpr":0.0123,"tpr":0.41}' % (b"0" * 32)
+HEADERS = [
+    (b"cache-control", b"private"),
+    (b"content-type", b"application/json"),
+    (b"content-length", b"%d" % len(BODY)),
+]
+
+
+async def bare(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a fixed body, and do nothing else."""
+    await send({"type": "http.response.start", "status": 200, "headers": list(HEADERS)})
+    await send({"type": "http.response.body", "body": BODY})
+
+
 class Null:
     """Authenticates as the score does, and answers a fixed body."""
 
-    def __init__(self, authenticator: Authenticator, body: bytes) -> None:
+    def __init__(self, authenticator: Authenticator) -> None:
         self._authenticator = authenticator
-        self._body = body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
@@ -65,21 +79,14 @@ class Null:
             if name == b"authorization":
                 authorization = value
         await self._authenticator.authenticate(digest_of(authorization), "score", scope)
-        headers = [
-            (b"cache-control", b"private"),
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(self._body)),
-        ]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": self._body})
+        await bare(scope, receive, send)
 
 
 def serve(state_dir: Path, port: int) -> None:
     """Run the server process."""
     os.environ["RANKWRIGHT_STATE_DIR"] = str(state_dir)
     app = app_factory()
-    body = b'{"model_id":"mdl_%s","score":1.3721234567890123,"fpr":0.0123,"tpr":0.41}' % (b"0" * 32)
-    null = Route(NULL_PATH, Null(app.state.authenticator, body), methods=["GET"])
+    null = Route(NULL_PATH, Null(app.state.authenticator), methods=["GET"])
     app.router.routes.insert(0, null)
     settings = app.state.context.settings
     uvicorn.Server(server_config(app, settings, host=HOST, port=port, log_config=None)).run()
@@ -147,7 +154,7 @@ def run_jobs(context: Context) -> None:
 
 
 class Client(asyncio.Protocol):
-    """One keep-alive connection that sends the next request as soon as an answer is whole."""
+    """One keep-alive connection that sends the next request as soon as an answer is whole, unless it rests."""
 
     def __init__(self, requests: Sequence[bytes], start: int) -> None:
         self.requests = requests
@@ -155,6 +162,7 @@ class Client(asyncio.Protocol):
         self._pending = b""
         self._transport: Any = None
         self.answered = 0
+        self._resting = False
         self.refusal: str | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -177,6 +185,16 @@ class Client(asyncio.Protocol):
         if len(self._pending) == end + 4 + length:
             self._pending = b""
             self.answered += 1
+            if self.requests:
+                self._send()
+            else:
+                self._resting = True
+
+    def send(self, requests: Sequence[bytes]) -> None:
+        """Send these from now on; none of them lets the connection rest."""
+        self.requests = requests
+        if self._resting and requests:
+            self._resting = False
             self._send()
 
     def close(self) -> None:
@@ -214,7 +232,7 @@ class Load:
         Raises RuntimeError for an answer other than 200, or where none came.
         """
         for client in self._clients:
-            client.requests = requests
+            client.send(requests)
         await asyncio.sleep(0.02)  # till the last of the other kind are answered
         begun = time.perf_counter(), cpu_seconds(self._server), self._answered()
         await asyncio.sleep(seconds)
@@ -230,11 +248,16 @@ class Load:
         """Send these for a while, which is longer where the first answer is slow to come."""
         answered = self._answered()
         for client in self._clients:
-            client.requests = requests
+            client.send(requests)
         for _ in range(100):
             await asyncio.sleep(seconds)
             if self._answered() > answered + len(self._clients):  # some were of the other kind
                 return
+
+    def rest(self) -> None:
+        """Send nothing more."""
+        for client in self._clients:
+            client.send(())
 
     def close(self) -> None:
         """Hang up."""
@@ -274,39 +297,48 @@ def free_port() -> int:
 
 
 async def measure(
-    server: subprocess.Popen[bytes],
-    port: int,
+    servers: Sequence[tuple[subprocess.Popen[bytes], int]],
     model_id: str,
     secret: str,
     rows: list[dict[str, str]],
     args: argparse.Namespace,
 ) -> None:
-    """Alternate the two, and print."""
+    """Alternate the three, and print. `servers` are the service and the bare one, each with its port."""
     head = f"HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {secret}\r\nAccept: */*\r\n\r\n"
     queries = [urlencode(row) for row in rows]
     null, score = (
         [f"GET /v1/{kind}/{model_id}/score?{query} {head}".encode() for query in queries]
         for kind in ("nothing", "models")
     )
-    await wait_for(port, server)
-    load = await Load.open(port, null, server.pid)
-    for requests in (null, score):
+    loads = []
+    for process, port in servers:
+        await wait_for(port, process)
+        loads.append(await Load.open(port, null, process.pid))
+    service, other = loads
+    turns = [("null", service, null), ("score", service, score), ("bare", other, score)]
+    for _, load, requests in turns:
         await load.warm(requests, min(1.0, 4 * args.seconds))
-    totals = np.zeros((2, 3))
-    ratios = []
+    totals = np.zeros((3, 3))
+    rates = []
     for _ in range(args.pairs):
-        pair = np.array([await load.run(requests, args.seconds) for requests in (null, score)])
-        totals += pair
-        rates = pair[:, 0] / pair[:, 1]
-        ratios.append(rates[1] / rates[0])
+        found = []
+        for _, load, requests in turns:
+            found.append(await load.run(requests, args.seconds))
+            load.rest()
+        totals += np.array(found)
+        rates.append([answered / seconds for answered, seconds, _ in found])
     print("| | requests/s | server CPU a request |")
     print("|---|---|---|")
-    for kind, (answered, seconds, cpu) in zip(("null", "score"), totals, strict=True):
+    for (kind, _, _), (answered, seconds, cpu) in zip(turns, totals, strict=True):
         print(f"| {kind} | {answered / seconds:,.0f} | {cpu / answered * 1e6:.1f} µs |")
     cpu = totals[:, 2] / totals[:, 0]
-    quartiles = np.quantile(ratios, [0.25, 0.5, 0.75])
-    print(f"| ratio, median (quartiles) of {args.pairs} pairs | {quartiles[1]:.1%} ", end="")
-    print(f"({quartiles[0]:.1%} to {quartiles[2]:.1%}) | {cpu[0] / cpu[1]:.1%} |")
+    by_turn = np.array(rates)
+    for column, kind in ((0, "null"), (2, "bare")):
+        low, median, high = np.quantile(by_turn[:, 1] / by_turn[:, column], [0.25, 0.5, 0.75])
+        print(
+            f"| score / {kind}, median (quartiles) of {args.pairs} turns | {median:.1%}"
+            f" ({low:.1%} to {high:.1%}) | {cpu[column] / cpu[1]:.1%} |"
+        )
 
 
 def main() -> None:
@@ -316,25 +348,35 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.25)
     parser.add_argument("--rows", type=at_least_one, default=20_000, help="that are trained on")
     parser.add_argument("--rounds", type=at_least_one, default=ROUNDS)
+    parser.add_argument("--bare", type=int, metavar="PORT", help=argparse.SUPPRESS)
     parser.add_argument("--serve", nargs=2, metavar=("STATE_DIR", "PORT"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
         serve(Path(args.serve[0]), int(args.serve[1]))
         return
+    if args.bare:
+        uvicorn.run(bare, host=HOST, port=args.bare, log_level="error", access_log=False)
+        return
     with tempfile.TemporaryDirectory(prefix="rankwright-bench-") as folder:
         settings = Settings(state_dir=Path(folder))
         migrate.upgrade(settings.sqlalchemy_url)
         model_id, secret, rows = train(settings, args.rows, args.rounds)
-        port = free_port()
-        command = [sys.executable, "-m", "benchmarks.http_score", "--serve", folder, str(port)]
+        ports = free_port(), free_port()
         log = (Path(folder) / "server.log").open("wb")  # every request is logged, as by default
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        command = [sys.executable, "-m", "benchmarks.http_score"]
+        processes = [
+            subprocess.Popen([*command, *rest], stdout=log, stderr=log)
+            for rest in (["--serve", folder, str(ports[0])], ["--bare", str(ports[1])])
+        ]
+        servers = list(zip(processes, ports, strict=True))
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(measure(process, port, model_id, secret, rows, args))
+                runner.run(measure(servers, model_id, secret, rows, args))
         finally:
-            process.terminate()
-            process.wait()
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.wait()
             log.close()
 
 
