@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     settings = Settings()
     configure_logging(settings)
     if settings.job_memory_bytes is not None and not sys.platform.startswith("linux"):
-        log.warning("RANKWRIGHT_JOB_MEMORY_BYTES is kept on Linux only")
+        log.warning("RANKWRIGHT_JOB_MEMORY_BYTES has an effect only on Linux")
     if arguments[:1] == ["--gate"]:  # a signal before there is work ends it at once
         wait_until_closed(int(arguments[1]))
     # SIGHUP is caught and ignored: a closed terminal is no reason to drop a fit.
@@ -96,7 +96,9 @@ def compile_kernels(ready: threading.Event) -> None:
         return
     if writable_folder() is None:
         told = ", ".join(map(str, folders()))
-        log.warning("compiled kernels cannot be kept, each start compiles them anew: %s", told)
+        log.warning(
+            "compiled kernels cannot be stored, so each start compiles them again: %s", told
+        )
     log.info("compiling kernels for this machine, once, at low priority")
     command = python_command("workers.compile", "--background", str(os.getpid()))
     code = subprocess.Popen(

@@ -93,7 +93,9 @@ class Attempt:
             failpoints.reach("finished")
             return outcome
         except LeaseLost:
-            log.warning("%s: the lease was lost, its work is dropped", self._claim.job_id)
+            log.warning(
+                "%s: the lease was lost; the work of this attempt is dropped", self._claim.job_id
+            )
             return LOST
         finally:
             if workdir is not None:
@@ -145,7 +147,7 @@ class Attempt:
             case "memory" if self._memory_bytes is not None:
                 return self._over_memory(self._memory_bytes)
             case "memory":
-                return self._retry_later("this machine's memory was exhausted")
+                return self._retry_later("the memory of this machine was used up")
             case "error" if message["user_fault"]:
                 return partial(self._db.writing, queue.fail, self._claim, message["problem"])
             case "error":
@@ -202,7 +204,7 @@ class Attempt:
             key = self._blobs.publish(Path(made["path"]), CHECKPOINTS, made["sha256"])
             self._db.writing(queue.keep_checkpoint, self._claim, key)
         except (OSError, Unavailable) as error:
-            log.warning("%s: a checkpoint was not kept: %s", self._claim.job_id, error)
+            log.warning("%s: a checkpoint could not be stored: %s", self._claim.job_id, error)
             return
         before, self._checkpoint_key = self._checkpoint_key, key
         self._drop_checkpoint(before)
@@ -215,7 +217,7 @@ class Attempt:
             if key not in self._db.reading(blob_rows.named, [key]):
                 self._blobs.path(key).unlink(missing_ok=True)  # no other job has the same
         except (OSError, Unavailable) as error:
-            log.warning("%s: %s was not removed: %s", self._claim.job_id, key, error)
+            log.warning("%s: %s could not be removed: %s", self._claim.job_id, key, error)
 
     def _requests(self) -> Requests:
         try:
@@ -270,12 +272,12 @@ class Attempt:
 
     def _over_memory(self, limit: int) -> Ending:
         is_set = self._settings.job_memory_bytes is not None
-        whose = "which is set" if is_set else "a job's share of this machine's memory"
+        whose = "which is set" if is_set else "the share of one job in the memory of this machine"
         problem = {
             "code": "memory_limit",
             "title": "Memory limit exceeded",
             "detail": f"the job needs more memory than the limit of {limit} bytes, {whose}: "
-            "RANKWRIGHT_JOB_MEMORY_BYTES of the worker sets another",
+            "RANKWRIGHT_JOB_MEMORY_BYTES of the worker changes it",
             "errors": [],
         }
         return partial(self._db.writing, queue.fail, self._claim, problem)

@@ -169,7 +169,7 @@ def _read_checkpoint(path: str | None, job_id: str) -> bytes | None:
     try:
         label, _, data = Path(path).read_bytes().partition(b"\n")
     except OSError as error:
-        log.warning("%s begins anew, its checkpoint cannot be read: %s", job_id, error)
+        log.warning("%s starts again, because its checkpoint cannot be read: %s", job_id, error)
         return None
     return data if label.decode(errors="replace") == job_id else None
 
@@ -330,7 +330,7 @@ def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -
     finally:
         limit_memory(None)
     if writer.checkpoints.resumed:
-        log.info("%s went on from a checkpoint", writer.job_id)
+        log.info("%s continued from a checkpoint", writer.job_id)
     return {"type": "result", "result": result}
 
 
@@ -373,7 +373,7 @@ def _prepare(inbox: Inbox) -> None:
         try:
             warm_up(lambda: not inbox.is_empty())
         except Exception:  # the first job is slower, and reports the error
-            log.warning("a fit process starts cold", exc_info=True)
+            log.warning("a fit process starts without being warmed up", exc_info=True)
 
 
 def warm_up(job_waits: Callable[[], bool]) -> None:

@@ -82,7 +82,7 @@ def main(arguments: list[str]) -> int:
     finally:
         codes = [helper.wait() for helper in helpers]
     if any(codes):
-        _say(f"a process that compiles ended with code {max(codes, key=abs)}")
+        _say(f"a compiling process ended with code {max(codes, key=abs)}")
         return 1
     _note_completeness(target)
     if not quiet:
@@ -201,8 +201,12 @@ def _helper(given: argparse.Namespace) -> subprocess.Popen[bytes]:
 
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m workers.compile", description=__doc__)
-    parser.add_argument("--processes", type=int, default=_cores(), help="default: the cores")
-    parser.add_argument("--background", type=int, metavar="PID", help="low priority, no word")
+    parser.add_argument(
+        "--processes", type=int, default=_cores(), help="default: the number of cores"
+    )
+    parser.add_argument(
+        "--background", type=int, metavar="PID", help="run at low priority and print nothing"
+    )
     parser.add_argument(
         "--every-level",
         action="store_true",

@@ -267,9 +267,7 @@ class Presence(threading.Thread):
         worried, self._worried = self._worried, looks >= LOOKS_TO_WORRY
         if not self._worried:
             return None
-        note = (
-            f"the last {looks} finds were by looking at the table: no messages come from the broker"
-        )
+        note = f"the last {looks} jobs were found by polling the table: no messages come from the broker"
         if not worried:
             log.warning("%s", note)
         return note

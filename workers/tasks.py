@@ -56,7 +56,7 @@ def consume(app: Celery, slots: Slots) -> None:
         except Exception:
             log.exception("Celery crashed")
         if not slots.stopping.wait(RESTART_SECONDS):
-            log.warning("Celery ended; it is started again")
+            log.warning("Celery ended; it will be restarted")
 
 
 def _keep_logging(**_: Any) -> None:

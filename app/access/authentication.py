@@ -166,7 +166,7 @@ class Authenticator:
         self._unknown_key_rate = RateLimiter(
             settings.max_unknown_keys / 60.0,
             settings.max_unknown_keys,
-            f"an address may send {settings.max_unknown_keys} keys a minute that are unknown, revoked or expired, and "
+            f"an address may send {settings.max_unknown_keys}  unknown, revoked or expired keys a minute, and  "
             "this one has",
             "too_many_unknown_keys",
         )
@@ -412,9 +412,7 @@ def check_count(body: bytes) -> None:
     takes a hundred times its bytes.
     """
     if (count := body.count(b",")) > MAX_COMMAS:
-        raise TooLarge(
-            f"a body that asks for something may have at most {MAX_COMMAS} commas, got {count}"
-        )
+        raise TooLarge(f"a body here may have at most {MAX_COMMAS} commas, got {count}")
 
 
 def require_json(request: Request) -> None:
@@ -424,4 +422,4 @@ def require_json(request: Request) -> None:
         got = repr(media_type) if media_type else "none"
         raise UnsupportedMedia(f"Content-Type must be application/json, got {got}")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise UnsupportedMedia("Content-Encoding is read on uploads only")
+        raise UnsupportedMedia("Content-Encoding is allowed only on uploads")

@@ -114,7 +114,7 @@ def rotate(
         raise Conflict(f"only a usable key can be rotated; {key_id} {how}", code="key_not_usable")
     if old.successor_id is not None:
         raise Conflict(
-            f"a key is rotated once; {key_id} has the successor {old.successor_id}",
+            f"a key can be rotated only once;  {key_id} has the successor {old.successor_id}",
             code="key_rotated",
         )
     lifetime = None if old.expires_at is None else old.expires_at - old.created_at
@@ -181,7 +181,7 @@ def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
     most = settings.max_queued_jobs
     if repository.queued_in_all(session, most) >= most:
         raise Unavailable(
-            f"the service queues at most {most} jobs, and has as many: try again later",
+            f"the service queues at most {most} jobs, and the queue is full: try again later",
             code="queue_full",
             retry_after=QUEUE_RETRY_SECONDS,
         )

@@ -17,7 +17,7 @@ from app.platform.tables import ApiKey, BrowserSession
 
 SESSION_SECONDS = 12 * 3600.0
 LINK_SECONDS = 3600.0
-BAD_LINK = "this sign-in link is unknown, or was used, or is over an hour old"
+BAD_LINK = "this sign-in link is unknown, was used before, or is more than an hour old"
 
 
 def start(session: Session, key_id: str) -> str:

@@ -59,7 +59,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         except httpx.HTTPError as error:
             raise ClientError(f"no service answers at {self.url}: {error}") from error
         except ValueError as error:  # such as NaN or infinity, which JSON does not have
-            raise ClientError(f"this cannot be sent: {error}") from error
+            raise ClientError(f"the request cannot be sent: {error}") from error
         if response.is_success:
             return response
         raise ClientError(_explain(response))
@@ -160,7 +160,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 for chunk in response.iter_bytes():
                     file.write(chunk)
         except httpx.HTTPError as error:
-            raise ClientError(f"the scores did not come whole: {error}") from error
+            raise ClientError(f"the answer with the scores is incomplete:  {error}") from error
 
     def forget_batch(self, batch_id: str) -> None:
         """Delete batch scores that have ended, and the rows that were sent for them."""

@@ -113,9 +113,9 @@ def upload(
         decimal=decimal,
     )
     if pairs is not None and kind != "preferences":
-        raise typer.BadParameter("--pairs belong to --kind preferences")
+        raise typer.BadParameter("--pairs needs --kind preferences")
     if append_to is not None and in_place_of is not None:
-        raise typer.BadParameter("give either --append-to or --in-place-of")
+        raise typer.BadParameter("use --append-to or --in-place-of, not both")
     parent = append_to or in_place_of
     fields |= (
         {"mode": "append" if append_to else "replace"}
@@ -192,7 +192,7 @@ def _refuse_invalid(
 ) -> None:
     if state["status"] != "invalid":
         return
-    lines = [f"{path} was refused:", *describe_errors(state["errors"])]
+    lines = [f"{path} is not valid:", *describe_errors(state["errors"])]
     suggested = next((e["suggestion"] for e in state["errors"] if e.get("suggestion")), None)
     if suggested is not None and fields is not None and "mode" not in fields:
         options_given = {**fields, **suggested}
@@ -225,13 +225,13 @@ def _target(dataset: dict[str, Any]) -> str:
 
 
 def versions(
-    dataset: Annotated[str, typer.Argument(help="Id of any of its versions.")],
+    dataset: Annotated[str, typer.Argument(help="Id of any version of the dataset.")],
     *,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the versions of a dataset, the newest first."""
+    """List the versions of a dataset, newest first."""
     with service(url, key) as client:
         found = client.versions(dataset)
     if as_json:
@@ -254,7 +254,7 @@ def show(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how good a model is on held-out rows or pairs, and draw its ROC curve, if it has one."""
+    """Show the metrics of a model on held-out rows or pairs, and its ROC curve, if it has one."""
     with service(url, key) as client:
         show_model(client, model, svg, as_json=as_json)
 
@@ -277,11 +277,13 @@ def show_model(client: ApiClient, ref: str, svg: Path | None, *, as_json: bool) 
 
 
 def algorithms(
-    name: Annotated[str | None, typer.Argument(help="Show one algorithm's parameters.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of an algorithm: show its parameters.")
+    ] = None,
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """List the algorithms, or the parameters of one."""
+    """List the algorithms, or the parameters of one algorithm."""
     with service(url, key) as client:
         known = {entry["name"]: entry for entry in client.request("GET", "/v1/algorithms")["data"]}
         if name is not None and name not in known:

@@ -22,14 +22,19 @@ Json = dict[str, Any]
 
 Windows = Annotated[
     list[str] | None,
-    typer.Option("--window", help="A window of false positive rates, as 0,0.05; may be repeated."),
+    typer.Option(
+        "--window",
+        help="A window of false positive rates, for example 0,0.05. Repeat it for more windows.",
+    ),
 ]
-Level = Annotated[float, typer.Option(help="Level of the intervals.")]
+Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="The model: id, name, name:version or name@alias.")],
-    data: Annotated[str, typer.Argument(help="Id of a dataset, or a file that is uploaded first.")],
+    data: Annotated[
+        str, typer.Argument(help="Id of a dataset, or a file, which is uploaded first.")
+    ],
     *,
     windows: Windows = None,
     level: Level = 0.95,
@@ -43,7 +48,7 @@ def evaluate(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how good a model is on other rows, and whether anything is otherwise than at its validation.
+    """Measure a model on other rows, and show what has changed since its validation.
 
     Of a file the columns are taken as the model has them; --label and --positive are needed only where they are called
     otherwise.
@@ -60,7 +65,7 @@ def evaluate(
             fields = _fields(described, path) | roles
             dataset_id = send_table(client, path, pairs, fields)["id"]
         elif pairs is not None or any(roles.values()):
-            raise typer.BadParameter(f"columns are named for a file, {data!r} is none")
+            raise typer.BadParameter(f"the options for columns need a file; {data!r} is not a file")
         asked |= {"model": described["id"], "dataset_id": dataset_id}
         found = _submit_and_follow(client, "evaluations", asked)
         if as_json:
@@ -73,17 +78,20 @@ def evaluate(
 
 def compare(
     models: Annotated[
-        list[str], typer.Argument(help="Two or more, each an id, name, name:version or name@alias.")
+        list[str],
+        typer.Argument(help="Two or more models, each as id, name, name:version or name@alias."),
     ],
     *,
-    dataset: Annotated[str, typer.Option(help="Id of a dataset that none was trained on.")],
+    dataset: Annotated[
+        str, typer.Option(help="Id of a dataset that none of the models was trained on.")
+    ],
     windows: Windows = None,
     level: Level = 0.95,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which of several models ranks the rows of a dataset better, beyond chance: by AUC, or in windows."""
+    """Compare models on the rows of a dataset, by AUC or over windows: which differ beyond chance?"""
     asked: Json = {"models": models, "dataset_id": dataset, "level": level}
     if windows:
         asked["windows"] = [_window(text) for text in windows]

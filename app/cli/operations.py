@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from app.platform.settings import Settings
 
 StateDir = Annotated[
-    Path | None, typer.Option(help="Folder of all state.", envvar="RANKWRIGHT_STATE_DIR")
+    Path | None, typer.Option(help="Folder of the service's state.", envvar="RANKWRIGHT_STATE_DIR")
 ]
 
 
 def backup(
     target: Annotated[
-        Path, typer.Argument(help="New folder, or tar file where its name ends in .tar.")
+        Path, typer.Argument(help="A new folder, or a tar file if the name ends in .tar.")
     ],
     state_dir: StateDir = None,
 ) -> None:
-    """Back up the embedded state, whether it runs or not, and read the backup back. It holds the first key."""
+    """Back up the embedded state and check the backup. The service may run. The backup contains the first key."""
     from alembic.util import CommandError
 
     from app.operations.backup import BackupError, back_up
@@ -48,16 +48,21 @@ def backup(
     )
     if made.missing:
         fail(
-            f"{len(made.missing)} blobs that rows name were missing or damaged, and are not in the backup: "
+            f"{len(made.missing)} blobs that the database names are missing or damaged, and are not in the backup: "
             f"{', '.join(made.missing[:5])}"
         )
 
 
 def restore(
-    source: Annotated[Path, typer.Argument(exists=True, help="What `rankwright backup` wrote.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            exists=True, help="The backup: a folder or tar file that `rankwright backup` wrote."
+        ),
+    ],
     state_dir: StateDir = None,
 ) -> None:
-    """Make the state of a backup anew, in a folder that is empty or not there; then start `rankwright serve`."""
+    """Restore a backup into a new or empty state folder. Then start `rankwright serve`."""
     from app.operations.backup import BackupError
     from app.operations.backup import restore as restore_state
 
@@ -85,12 +90,15 @@ out = Console(highlight=False, soft_wrap=True)
 def doctor(
     *,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Read every byte: SQLite's file, and each blob's hash.")
+        bool,
+        typer.Option(
+            "--deep", help="Read every byte: check the SQLite file and the hash of each blob."
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     state_dir: StateDir = None,
 ) -> None:
-    """Examine the state, whether the service runs or not: settings, disk, database, queue, workers, broker, blobs."""
+    """Check the state: settings, disk, database, queue, workers, broker, blobs. The service may run or not."""
     from app.operations.doctor import Level
 
     findings = []
@@ -103,7 +111,7 @@ def doctor(
         body = {"ok": not failed, "findings": [asdict(finding) for finding in findings]}
         typer.echo(json.dumps(body, indent=2))
     elif failed:
-        out.print(f"\n[red]{failed} of {len(findings)} findings are trouble[/]")
+        out.print(f"\n[red]{failed} of {len(findings)} checks found a problem[/]")
     raise typer.Exit(1 if failed else 0)
 
 

@@ -23,63 +23,68 @@ TableFile = Annotated[
     Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet file.")
 ]
 Label = Annotated[str | None, typer.Option(help="Column of the label.")]
-Positive = Annotated[str | None, typer.Option(help="The positive label's value.")]
+Positive = Annotated[str | None, typer.Option(help="Value of the label that counts as positive.")]
 DatasetName = Annotated[str | None, typer.Option(help="Name of the dataset. Default: `table`.")]
 Weight = Annotated[str | None, typer.Option(help="Column of the row weights.")]
-Group = Annotated[str | None, typer.Option(help="Column whose equal values stay together.")]
+Group = Annotated[
+    str | None,
+    typer.Option(help="Column of groups: rows with the same value stay on one side of a split."),
+]
 Kind = Annotated[
     str | None,
     typer.Option(
-        help="bipartite, the default: rows with a label of two values; preferences: items to compare; "
-        "multilabel: rows with several labels."
+        help="bipartite (default): rows with a label of two values. preferences: items to compare. multilabel: rows "
+        "with several labels."
     ),
 ]
-Item = Annotated[str | None, typer.Option(help="Of preferences: the column of the items' names.")]
+Item = Annotated[str | None, typer.Option(help="For preferences: column of the items' names.")]
 Labels = Annotated[
-    str | None, typer.Option(help="Of multilabel: the labels' columns, with commas between.")
+    str | None, typer.Option(help="For multilabel: columns of the labels, separated by commas.")
 ]
 Categorical = Annotated[
-    str | None, typer.Option(help="Columns of numbers that are codes, with commas between.")
+    str | None,
+    typer.Option(
+        help="Columns to read as categories although they hold numbers, separated by commas."
+    ),
 ]
 Numeric = Annotated[
     str | None,
     typer.Option(
-        help="Columns of numbers, with commas between; whatever else is in them counts as missing."
+        help="Columns to read as numbers, separated by commas. Any other text in them counts as missing."
     ),
 ]
 Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Refuse a table with values that do not fit their column, or rows without a label, instead of a warning.",
+        help="Refuse a table with values that do not fit their column, or with rows without a label. Default: only "
+        "warn.",
     ),
 ]
 Drop = Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")]
 Missing = Annotated[
     str | None,
     typer.Option(
-        help="What stands for a missing value, with commas between; NA,N/A,null,NaN,? by default."
+        help="Texts that mean a missing value, separated by commas. Default: NA,N/A,null,NaN,?"
     ),
 ]
 Encoding = Annotated[
-    str | None, typer.Option(help="Of a CSV: utf-8, utf-16, latin-1 or windows-1252.")
+    str | None, typer.Option(help="For a CSV: utf-8, utf-16, latin-1 or windows-1252.")
 ]
-Delimiter = Annotated[str | None, typer.Option(help="Of a CSV: comma, semicolon, tab or pipe.")]
-Decimal = Annotated[
-    str | None, typer.Option(help="Of a CSV: point or comma, what stands before decimals.")
-]
+Delimiter = Annotated[str | None, typer.Option(help="For a CSV: comma, semicolon, tab or pipe.")]
+Decimal = Annotated[str | None, typer.Option(help="For a CSV: the decimal sign, point or comma.")]
 AppendTo = Annotated[
     str | None,
     typer.Option(
         metavar="DATASET",
-        help="Add the rows to this dataset: a new version, with its name and its columns' roles.",
+        help="Append the rows to this dataset. Creates a new version with the same name and roles of columns.",
     ),
 ]
 InPlaceOf = Annotated[
     str | None,
     typer.Option(
         metavar="DATASET",
-        help="Take the place of this dataset: a new version, with its name and its columns' roles.",
+        help="Replace the rows of this dataset. Creates a new version with the same name and roles of columns.",
     ),
 ]
 PairsFile = Annotated[
@@ -87,7 +92,7 @@ PairsFile = Annotated[
     typer.Option(
         exists=True,
         dir_okay=False,
-        help="Of preferences: file of the pairs, with columns better, worse and, if you like, weight.",
+        help="For preferences: file of the pairs, with the columns better and worse, and optionally weight.",
     ),
 ]
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from app.platform.processes import SignalWaiter
     from app.platform.settings import Settings
 
-key_commands = typer.Typer(help="Make, list, rotate and revoke API keys.", no_args_is_help=True)
+key_commands = typer.Typer(help="Create, list, rotate and revoke API keys.", no_args_is_help=True)
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Gate = Annotated[
     int | None, typer.Option(hidden=True, help="An inherited pipe whose end is waited for.")
 ]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")]
 
 
 def fail(message: str) -> NoReturn:
@@ -82,7 +82,9 @@ def _tell_version(asked: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version."),
+        typer.Option(
+            "--version", callback=_tell_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Train, judge and serve rankers: models that put the likely positives at the top of a list."""
@@ -93,7 +95,7 @@ def serve(
     port: Port = 8000,
     state_dir: Annotated[
         Path | None,
-        typer.Option(help="Folder of all state.", envvar="RANKWRIGHT_STATE_DIR"),
+        typer.Option(help="Folder of the service's state.", envvar="RANKWRIGHT_STATE_DIR"),
     ] = None,
 ) -> None:
     """Run the whole service here: API, worker, dispatcher and a private broker."""
@@ -111,7 +113,7 @@ def api(
     fd: Annotated[int | None, typer.Option(hidden=True, help="An inherited socket.")] = None,
     gate: Gate = None,
 ) -> None:
-    """Run the API alone."""
+    """Run only the API."""
     import gc
 
     gc.disable()  # until all is imported: repeated collections take a seventh of the start
@@ -144,14 +146,14 @@ def api(
 
 
 def worker() -> None:
-    """Run a worker: it claims jobs and fits rankers in processes of its own."""
+    """Run a worker. It takes jobs from the queue and runs each in its own process."""
     settings_of()  # reports a wrong setting in a sentence
     command = python_command("workers")
     os.execve(command[0], command, child_environment())  # noqa: S606 - our own command
 
 
 def dispatcher(gate: Gate = None) -> None:
-    """Run the dispatcher: it sends wake-ups and finds jobs whose worker is lost. One is enough, more do no harm."""
+    """Run the dispatcher. It wakes workers and finds jobs whose worker was lost. One is enough; more do no harm."""
     from functools import partial
 
     from app.jobs.dispatcher import Dispatcher
@@ -205,7 +207,7 @@ def run_until_signalled(work: Callable[[threading.Event], None], signals: Signal
 
 
 def migrate() -> None:
-    """Bring the database's tables up to date."""
+    """Migrate the tables of the database to this version."""
     from alembic.util import CommandError
 
     from app.platform.errors import ServiceError
@@ -222,13 +224,16 @@ def migrate() -> None:
 
 @key_commands.command("create")
 def create_key(
-    owner: Annotated[str, typer.Option(help="Whose resources the key sees.")],
-    name: Annotated[str, typer.Option(help="What the key is for.")],
+    owner: Annotated[
+        str, typer.Option(help="Owner of the key: it sees only this owner's resources.")
+    ],
+    name: Annotated[str, typer.Option(help="Name of the key, which says what it is for.")],
     scope: Annotated[
-        list[str], typer.Option(help="read, train, score, admin or operator; repeat for more.")
+        list[str],
+        typer.Option(help="read, train, score, admin or operator. Repeat it for several scopes."),
     ],
 ) -> None:
-    """Make a key and print its secret: it is shown here and never again."""
+    """Create a key and print its secret. The secret is never shown again."""
     from app.access import service as keys
 
     with database() as db, keys.by_command(owner, "rankwright keys create"):
@@ -239,7 +244,7 @@ def create_key(
 
 @key_commands.command("list")
 def list_keys(owner: Annotated[str, typer.Option(help="Whose keys.")]) -> None:
-    """List an owner's keys, newest first."""
+    """List the keys of an owner, newest first."""
     from app.access import service as keys
 
     after = None
@@ -263,13 +268,13 @@ def _time(seconds: float) -> str:
 
 @key_commands.command("rotate")
 def rotate_key(
-    key_id: Annotated[str, typer.Argument(help="The key's id, as `keys list` shows it.")],
-    owner: Annotated[str, typer.Option(help="Whose key it is.")],
+    key_id: Annotated[str, typer.Argument(help="Id of the key; `keys list` shows it.")],
+    owner: Annotated[str, typer.Option(help="Owner of the key.")],
     grace_seconds: Annotated[
-        float, typer.Option(help="How long the old key stays good; 0 revokes it at once.")
+        float, typer.Option(help="Seconds that the old key stays valid; 0: it is revoked at once.")
     ] = 0.0,
 ) -> None:
-    """Make a key's successor and print its secret: it is shown here and never again."""
+    """Replace a key by a new one and print the new secret. The secret is never shown again."""
     from app.access import service as keys
 
     with database() as db, keys.by_command(owner, "rankwright keys rotate"):
@@ -280,10 +285,10 @@ def rotate_key(
 
 @key_commands.command("revoke")
 def revoke_key(
-    key_id: Annotated[str, typer.Argument(help="The key's id, as `keys list` shows it.")],
-    owner: Annotated[str, typer.Option(help="Whose key it is.")],
+    key_id: Annotated[str, typer.Argument(help="Id of the key; `keys list` shows it.")],
+    owner: Annotated[str, typer.Option(help="Owner of the key.")],
 ) -> None:
-    """Revoke a key; it is refused within a second."""
+    """Revoke a key. Every process refuses it within one second."""
     from app.access import service as keys
 
     with database() as db, keys.by_command(owner, "rankwright keys revoke"):
@@ -310,7 +315,7 @@ def database(settings: Settings | None = None) -> Iterator[Database]:
 def health(
     process: Annotated[Literal["worker", "dispatcher"], typer.Argument(help="Which process.")],
 ) -> None:
-    """Check that this host's worker, or the dispatcher, does its work. The API has /health/live and /health/ready."""
+    """Check that the worker of this host, or the dispatcher, works. For the API use /health/live and /health/ready."""
     from app.operations import health as self_check
     from app.platform.broker import Producer
 

@@ -35,7 +35,7 @@ def importance(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which features matter to a model, and in what sense."""
+    """Show how much each feature matters to a model."""
     with service(url, key) as client:
         found = client.model(model, "importance", **given(label=label))
     if as_json:
@@ -52,7 +52,7 @@ def importance(
 
 def dependence(
     model: Model,
-    features: Annotated[list[str], typer.Argument(help="One feature, or two.")],
+    features: Annotated[list[str], typer.Argument(help="One or two features.")],
     *,
     label: Label = None,
     points: Annotated[int, typer.Option(help="Maximum values of a numeric feature.")] = 12,
@@ -60,7 +60,7 @@ def dependence(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show mean scores with a feature, or two, set to one value after another."""
+    """Show partial dependence: mean scores when one or two features are set to different values."""
     with service(url, key) as client:
         asked = given(label=label) | {"feature": features, "points": points}
         found = client.model(model, "partial-dependence", **asked)
@@ -74,11 +74,13 @@ def dependence(
 def tree(
     model: Model,
     *,
-    svg: Annotated[Path | None, typer.Option(help="Write a picture of it to this file.")] = None,
+    svg: Annotated[
+        Path | None, typer.Option(help="Write a picture of the tree to this file.")
+    ] = None,
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Write a ranking tree as text, or draw it."""
+    """Print a ranking tree as text, or draw it."""
     with service(url, key) as client:
         if svg is None:
             text = client.model_text(model, "structure", format="text")
@@ -125,19 +127,19 @@ REPORTS = {"md": "markdown", "html": "html", "json": "json"}
 PICTURES = {"svg": "svg", "png": "png", "json": "vega"}
 
 Output = Annotated[
-    Path | None, typer.Option(help="Write to this file; its ending says the format.")
+    Path | None, typer.Option(help="Write to this file. Its ending decides the format.")
 ]
 
 
 def report(
     model: Model,
     *,
-    format: Annotated[str | None, typer.Option(help="md, the default, html or json.")] = None,
+    format: Annotated[str | None, typer.Option(help="md (default), html or json.")] = None,
     output: Output = None,
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Write the report on a model: its figures, curves, cuts, data, parameters and lineage."""
+    """Write the report on a model: metrics, curves, thresholds, data, parameters and lineage."""
     chosen = _format(format, output, REPORTS, "md")
     with service(url, key) as client:
         _write(output, client.model_bytes(model, "report", format=chosen))
@@ -147,7 +149,8 @@ def plot(
     model: Model,
     *,
     kind: Annotated[
-        str, typer.Option(help="roc, or pauc: the window of the partial AUC enlarged.")
+        str,
+        typer.Option(help="roc: the whole curve. pauc: the window of the partial AUC, enlarged."),
     ] = "roc",
     on: Annotated[str, typer.Option(help="validation or train.")] = "validation",
     band: Annotated[
@@ -155,13 +158,14 @@ def plot(
     ] = "pointwise",
     width: Annotated[int, typer.Option(help="Width of a PNG in pixels.")] = 1280,
     format: Annotated[
-        str | None, typer.Option(help="svg, png, or json: a Vega-Lite specification (deprecated).")
+        str | None,
+        typer.Option(help="svg, png or json. json is a Vega-Lite specification (deprecated)."),
     ] = None,
     output: Output = None,
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Draw a model's ROC curve: into a file, or without one in the terminal."""
+    """Draw the ROC curve of a model into a file, or in the terminal if no file is given."""
     with service(url, key) as client:
         if output is None and format is None:
             found = client.model(model)
@@ -178,12 +182,14 @@ def plot(
 def profile(
     dataset: Annotated[str, typer.Argument(help="Id of a dataset.")],
     *,
-    format: Annotated[str | None, typer.Option(help="md, the default, html or json.")] = None,
+    format: Annotated[str | None, typer.Option(help="md (default), html or json.")] = None,
     output: Output = None,
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Write what a dataset's columns hold: distributions, gaps, how each ranks alone, likely leaks, repeated rows."""
+    """Write the profile of a dataset: distributions, missing values, AUC of each feature alone, likely leaks, repeated
+    rows.
+    """
     chosen = _format(format, output, REPORTS, "md")
     with service(url, key) as client:
         _write(output, client.profile(dataset, chosen))

@@ -26,7 +26,9 @@ _PARQUET_FILE = "application/vnd.apache.parquet"
 
 File = Annotated[
     Path | None,
-    typer.Option(exists=True, dir_okay=False, help="The same as a file given after the model."),
+    typer.Option(
+        exists=True, dir_okay=False, help="File of rows; the same as a file after the model."
+    ),
 ]
 
 
@@ -35,16 +37,16 @@ def score(
     rows: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A file of rows (CSV, NDJSON, Parquet, Arrow); or one row as name=value …, where a value may be empty."
+            help="A file of rows (CSV, NDJSON, Parquet, Arrow), or one row as name=value …. A value may be empty."
         ),
     ] = None,
     *,
     file: File = None,
     output: Annotated[
-        str, typer.Option("--out", help="Write to this .csv or .parquet file; - prints CSV.")
+        str, typer.Option("--out", help="Write to this .csv or .parquet file; -: print CSV.")
     ] = _STDOUT,
     keep: Annotated[
-        str | None, typer.Option(help="Columns to be carried along, with commas between.")
+        str | None, typer.Option(help="Columns to copy to the result, separated by commas.")
     ] = None,
     missing: Missing = None,
     encoding: Encoding = None,
@@ -61,7 +63,7 @@ def score(
     """
     path = file if file is not None else _as_file(rows or [])
     if (file is not None and rows) or (path is None and not rows):
-        raise typer.BadParameter("give either features as name=value, or a file")
+        raise typer.BadParameter("give features as name=value or a file, not both")
     asked = given(
         keep=keep, missing=missing, encoding=encoding, delimiter=delimiter, decimal=decimal
     )
@@ -70,7 +72,7 @@ def score(
             _score_file(client, model, path, output, asked)
             return
         if asked or output != _STDOUT:
-            raise typer.BadParameter("one row is printed as it is; the options are for files")
+            raise typer.BadParameter("these options need a file; one row is only printed")
         row = dict(split_assignment(text) for text in rows or [])
         out.print_json(data=client.model(model, "score", **row))
 
@@ -99,7 +101,7 @@ def _score_file(
         batch = client.score_batch(model, path, sent, params)
     if batch["status"] != "ready":
         problem = batch["error"] or {}
-        reason = problem.get("detail", "no reason was given")
+        reason = problem.get("detail", "no reason is known")
         errors = describe_errors(problem.get("errors", []))
         client.forget_batch(batch["id"])
         raise ClientError(

@@ -49,7 +49,7 @@ def wait_for_job(client: ApiClient, job: Job) -> Job:
     if job["state"] != "succeeded":
         problem = job["error"] or {}
         errors = describe_errors(problem.get("errors", []))
-        reason = problem.get("detail", "no reason was given")
+        reason = problem.get("detail", "no reason is known")
         raise ClientError("\n".join([f"job {job['id']} {job['state']}: {reason}", *errors]))
     return job
 
@@ -68,7 +68,8 @@ def _ask(client: ApiClient, job: Job) -> bool:
         answer = _read_answer(words, answers)
     if answer == "n":
         err.print(
-            f"job {job['id']} goes on; `rankwright follow {job['id']}` shows it again", markup=False
+            f"job {job['id']} keeps running; `rankwright follow {job['id']}` shows it again",
+            markup=False,
         )
         raise typer.Exit(INTERRUPTED)
     params = {"keep": "true"} if answer == "k" else {}
@@ -264,51 +265,66 @@ def _metric(objective: dict[str, Any]) -> str:
     return "AUC"
 
 
-Algorithm = Annotated[str, typer.Option(help="See `rankwright algorithms`; `auto` tries them all.")]
+Algorithm = Annotated[
+    str,
+    typer.Option(help="Name of the algorithm; see `rankwright algorithms`. `auto` tries several."),
+]
 Parameters = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A parameter of the algorithm, as n_rounds=200; may be repeated."),
+    typer.Option(
+        "--set",
+        help="A parameter of the algorithm, for example n_rounds=200. Repeat it for more parameters.",
+    ),
 ]
-Budget = Annotated[float | None, typer.Option(help="Of auto: the seconds that it may take.")]
-FprMax = Annotated[float | None, typer.Option(help="Aim at the partial AUC on [0, FPR_MAX].")]
+Budget = Annotated[float | None, typer.Option(help="For auto: time budget in seconds.")]
+FprMax = Annotated[float | None, typer.Option(help="Maximise the partial AUC on [0, FPR_MAX].")]
 Fpr = Annotated[
     float | None,
-    typer.Option(help="Aim at the TPR at this FPR; the model comes with its threshold."),
+    typer.Option(help="Maximise the TPR at this FPR. The model comes with its threshold."),
 ]
-Folds = Annotated[int | None, typer.Option(help="Judge by cross-validation with so many folds.")]
+Folds = Annotated[
+    int | None, typer.Option(help="Validate by cross-validation with this number of folds.")
+]
 Repeats = Annotated[
-    int | None, typer.Option(help="Of cross-validation: divide the rows so many times.")
+    int | None,
+    typer.Option(
+        help="For cross-validation: number of times that the rows are divided into folds."
+    ),
 ]
 TimeColumn = Annotated[
-    str | None, typer.Option(help="Judge on later rows, by this column of numbers or dates.")
+    str | None,
+    typer.Option(help="Validate on the latest rows, by this column of numbers or dates."),
 ]
 Search = Annotated[
     list[str] | None,
     typer.Option(
-        help="Choose among values on held-out rows, as n_rounds=50,100,200; of --search-method random and halving "
-        "also a range, as learning_rate=0.01..0.3:log. May be repeated."
+        help="Parameter to search and its values, for example n_rounds=50,100,200. With --search-method random or "
+        "halving also a range, for example learning_rate=0.01..0.3:log. Repeat it for more parameters."
     ),
 ]
-Candidates = Annotated[int | None, typer.Option(help="Of random and halving: how many are drawn.")]
+Candidates = Annotated[
+    int | None, typer.Option(help="For random and halving: number of candidates to draw.")
+]
 SearchFolds = Annotated[
-    int | None, typer.Option(help="Judge each candidate on so many inner folds.")
+    int | None, typer.Option(help="Number of inner folds that judge each candidate.")
 ]
 Controls = Annotated[
     bool | None,
     typer.Option(
-        help="Fit plain algorithms for comparison, too, on all rows; by default in a tenth of the time.",
+        help="Whether to fit plain algorithms for comparison, on all rows. Default: fit them within a tenth of the "
+        "job's time.",
         show_default=False,
     ),
 ]
 
 
 def train(
-    dataset: Annotated[str, typer.Argument(help="Id of the dataset, as `upload` prints it.")],
+    dataset: Annotated[str, typer.Argument(help="Id of the dataset; `upload` prints it.")],
     *,
     algorithm: Algorithm = "rankboost",
     name: Annotated[str | None, typer.Option(help="Name of the model.")] = None,
     parameters: Parameters = None,
-    auto: Annotated[bool, typer.Option("--auto", help="Short for --algorithm auto.")] = False,
+    auto: Annotated[bool, typer.Option("--auto", help="Same as --algorithm auto.")] = False,
     budget: Budget = None,
     fpr_max: FprMax = None,
     fpr: Fpr = None,
@@ -316,19 +332,21 @@ def train(
     repeats: Repeats = None,
     time_column: TimeColumn = None,
     search: Search = None,
-    search_method: Annotated[str, typer.Option(help="grid, random or halving.")] = "grid",
+    search_method: Annotated[
+        str, typer.Option(help="Search method: grid, random or halving.")
+    ] = "grid",
     candidates: Candidates = None,
     search_folds: SearchFolds = None,
     controls: Controls = None,
     svg: Svg = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a ranker, show its progress, and say how good it is on held-out rows: by its ROC curve, if it has one."""
+    """Train a ranker, show its progress, then its metrics and ROC curve on held-out rows."""
     if fpr_max is not None and fpr is not None:
-        raise typer.BadParameter("give --fpr-max or --fpr, not both")
+        raise typer.BadParameter("use --fpr-max or --fpr, not both")
     chosen = {"name": "auto" if auto else algorithm}
     job: dict[str, Any] = {"dataset_id": dataset, "algorithm": chosen, "seed": seed}
     if name is not None:
@@ -356,14 +374,14 @@ def train(
 
 
 def follow(
-    job: Annotated[str, typer.Argument(help="Id of the job, as `train` says it when it is left.")],
+    job: Annotated[str, typer.Argument(help="Id of the job; `train` prints it when you leave it.")],
     *,
     svg: Svg = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the progress of a job that was handed in before, and in the end how good its model is."""
+    """Show the progress of an earlier job, and in the end the metrics of its model."""
     with service(url, key) as client:
         done = wait_for_job(client, client.request("GET", f"/v1/jobs/{quote(job, safe='')}"))
         if done["model_id"] is not None:

@@ -19,8 +19,8 @@ SCOPES = {
     "read": "see datasets, jobs and models",
     "train": "upload, train, move aliases, delete",
     "score": "score rows and tables",
-    "admin": "make and revoke keys, read the audit log",
-    "operator": "read figures of the whole service",
+    "admin": "create and revoke keys, read the audit log",
+    "operator": "read metrics of the whole service",
 }
 NOTE, NOTE_PATH = "rankwright_note", "/console/keys/made"
 _SHOWN = ("name", "secret", "scopes")

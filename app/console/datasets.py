@@ -241,8 +241,8 @@ def _notices(dataset: dict[str, Any], profile: dict[str, Any] | None) -> list[st
         leaks = [each["name"] for each in profile["columns"] if each["leak"]]
         if leaks:
             found.append(
-                f"{_named(leaks)} {'ranks' if len(leaks) == 1 else 'rank'} the label almost perfectly alone, and has "
-                "probably seen it. Leave it out (drop) unless you know better."
+                f"{_named(leaks)} {'ranks' if len(leaks) == 1 else 'rank'} the label almost perfectly alone, and was "
+                f"probably made from it. Leave it out (drop) unless you know that it is right."
             )
         both = profile["duplicates"]["rows_of_both_classes"]
         if both:
@@ -253,19 +253,20 @@ def _notices(dataset: dict[str, Any], profile: dict[str, Any] | None) -> list[st
     if dataset["positives"] is not None and dataset["positives"] > 0.5 * dataset["rows"]:
         fraction = dataset["positives"] / dataset["rows"]
         found.append(
-            f"“{dataset['positive']}” counts as positive, and {percent(fraction)} of the rows have it. Is it what "
-            "should stand at the top of a list? If not, upload the table again with the other value as positive."
+            f"“{dataset['positive']}” counts as positive, and {percent(fraction)} of the rows have it. Is it the "
+            f"value that you want at the top of a list? If not, upload the table again with the other value as "
+            f"positive."
         )
     constant = [column["name"] for column in features if column["constant"]]
     if constant:
-        found.append(f"{_named(constant)} has the same value in all rows: it tells no rows apart.")
+        found.append(f"{_named(constant)} has the same value in all rows, so it cannot rank.")
     gaps = [
         column["name"]
         for column in features
         if not column["constant"] and (column["missing"] or 0) > 0.5 * (dataset["rows"] or 0)
     ]
     if gaps:
-        found.append(f"{_named(gaps)} has no value in more than half of the rows.")
+        found.append(f"{_named(gaps)} is missing in more than half of the rows.")
     return found
 
 

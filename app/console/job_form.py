@@ -46,15 +46,15 @@ TITLES: Mapping[str, str] = {
     "search.method": "Search",
 }
 DOCS: Mapping[str, str] = {
-    "name": "Default: the algorithm's name.",
-    "seed": "The same seed and data give the same model.",
-    "tags": "One a line, as in team=risk.",
-    "objective.fpr_min": "The window's lower end.",
-    "objective.fpr_max": "The window's upper end: with 0.05 the top of the list counts, where 5 % of the negatives are "
-    "flagged at most.",
-    "validation.fraction": "Share of the rows that judges.",
+    "name": "Default: the name of the algorithm.",
+    "seed": "The same seed and the same data always give the same model.",
+    "tags": "One per line, for example team=risk.",
+    "objective.fpr_min": "Lower end of the window of false positive rates.",
+    "objective.fpr_max": "Upper end of the window of false positive rates. With 0.05 only the top of the list counts, "
+    "where at most 5 % of the negatives are flagged.",
+    "validation.fraction": "Fraction of the rows held out to validate.",
     "validation.folds": "Number of folds.",
-    "validation.dataset_id": "The dataset that judges.",
+    "validation.dataset_id": "The dataset to validate on.",
 }
 _BY = ("name", "metric", "method")
 _INTEGER = re.compile(r"[+-]?\d{1,300}")

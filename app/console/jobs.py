@@ -173,26 +173,24 @@ def _advice(job: Json) -> str | None:
     """Return what to do next after a job without a result."""
     if job["state"] == "timed_out":
         return (
-            "It took longer than its time limit. Give it more time, or train on fewer rows, with "
-            "fewer rounds or with a smaller search."
+            "The job took longer than its time limit. Set a longer limit, or train on fewer rows, with fewer "
+            "rounds or with a smaller search."
         )
     if job["state"] != "failed":
         return None
     code = (job["error"] or {}).get("code")
     if code in ("internal", "attempts_spent"):
         return (
-            "This is not your input's fault. Retry it; if it fails again, the worker's log has the reason under the "
-            "job's id."
+            "Your input is not the cause. Retry the job. If it fails again, the worker's log has the reason under "
+            "the job's id."
         )
     if code == "out_of_space":
-        return "Make room on the worker's disk, then retry."
+        return "Free space on the worker's disk, then retry."
     if "memory" in str(code):
-        return (
-            "Train on fewer rows or with fewer bins, or let a worker have more memory; then retry."
-        )
+        return "Train on fewer rows or with fewer bins, or give a worker more memory; then retry."
     if job["kind"] in ("ingest", "ingest_pairs"):
-        return "Mend the file, or say how it is to be read, and upload it again: the same bytes end the same way."
-    return "The same job on the same data ends the same way. Change what the error names."
+        return "Correct the file, or change how it is read, and upload it again. The same bytes would fail again."
+    return "The same job on the same data would fail again. Change what the error names."
 
 
 async def _again(page: Page, job: Json) -> str | None:

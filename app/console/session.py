@@ -268,14 +268,15 @@ def check_site(request: Request) -> None:
     ):
         raise Forbidden(
             f"this change was sent by a page of {said[:100]!r}, and this is {own[:100]!r}: reload the page and try "
-            "again. A proxy must hand on Host as the browser sent it, with its port: in nginx, "
+            "again. A proxy must pass on Host as the browser sent it, with its port; in nginx: "
             "proxy_set_header Host $http_host;"
         )
 
 
 def _other_page(**given: Any) -> Forbidden:
     return Forbidden(
-        "this change was not sent by a page of your session: reload the page and try again", **given
+        "this change did not come from a page of your session: reload the page and try again",
+        **given,
     )
 
 

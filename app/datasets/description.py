@@ -25,17 +25,17 @@ _ROLES = ("label", "item", "weight", "group")
 _BOOLEANS = ("true", "false")
 _NO_ITEM = "rows have labels; items belong to kind=preferences"
 _ONE_LABEL = "several labels belong to kind=multilabel"
-_NO_LABEL = "items have no label: pairs say which one is better"
+_NO_LABEL = "items have no label; pairs say which one is better"
 # Fields that mean nothing for a kind, and why.
 _FOREIGN: Mapping[str, Mapping[str, str]] = {
     DatasetKind.BIPARTITE: {"item": _NO_ITEM, "labels": _ONE_LABEL},
     DatasetKind.PREFERENCES: {
         **dict.fromkeys(("label", "positive", "labels"), _NO_LABEL),
-        "weight": "items have no weight: the pairs have",
+        "weight": "items have no weight; pairs have weights",
     },
     DatasetKind.MULTILABEL: {
         "item": _NO_ITEM,
-        **dict.fromkeys(("label", "positive"), "the labels are named by labels"),
+        **dict.fromkeys(("label", "positive"), "the option labels names the labels"),
     },
 }
 MODES = tuple(VersionMode)
@@ -79,7 +79,7 @@ def describe(given: Mapping[str, str]) -> Description:
             break
         if field not in FIELDS:
             hint = nearest(field, FIELDS) or f"known are {', '.join(FIELDS)}"
-            detail = f"{field[:MAX_TEXT_LENGTH]} is not known here; {hint}"
+            detail = f"{field[:MAX_TEXT_LENGTH]} is not a field of an upload; {hint}"
         elif not 0 < len(value) <= max_length(field) or "\0" in value:
             detail = f"{field} must have 1 to {max_length(field)} characters and no NUL"
         else:
@@ -159,7 +159,7 @@ def _read_lists(
             detail = f"labels must be at most {MAX_LABELS} columns, got {len(names)}"
             wrong.append((field, detail))
         elif (twice := first_doubled(names)) is not None:
-            wrong.append((field, f"{field} must name each once, {twice!r} comes again"))
+            wrong.append((field, f"{field} must list each name once, {twice!r} occurs twice"))
     return lists, [{"parameter": field, "detail": detail} for field, detail in wrong]
 
 
@@ -185,8 +185,9 @@ def describe_version(given: Mapping[str, str]) -> NewVersion:
         if len(errors) >= MAX_ERRORS:
             break
         if field not in known:
-            detail = f"{field[:100]} is not known here: a version has its parent's roles; " + (
-                nearest(field, VERSION_FIELDS) or f"known are {', '.join(VERSION_FIELDS)}"
+            detail = (
+                f"{field[:100]} is not a field of a new version, which has the roles of its parent;  "
+                + (nearest(field, VERSION_FIELDS) or f"known are {', '.join(VERSION_FIELDS)}")
             )
         elif value not in known[field]:
             detail = f"{field} must be one of {', '.join(known[field])}, got {value[:100]!r}"
@@ -231,7 +232,7 @@ def find_dialect(description: Description, table: Format) -> dict[str, str] | No
     """How the text of a CSV is written, by the fields and the Content-Type; raises Invalid for other formats."""
     dialect = description.dialect
     if dialect is not None and table.content_type != CSV:
-        detail = f"{', '.join(dialect)} can be said of {CSV} only, got {table.content_type}"
+        detail = f"{', '.join(dialect)} is only for {CSV}, got {table.content_type}"
         raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in dialect])
     if table.charset is not None:
         return {"encoding": table.charset, **(dialect or {})}

@@ -117,8 +117,8 @@ def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, Dat
     found = repository.find_profile(session, dataset.id)
     if found is None:
         raise Conflict(
-            f"dataset {dataset.id} must be ready, and read by this version or a later one, to have a profile; "
-            f"it is {dataset.status}",
+            f"dataset {dataset.id} must be ready, and read by this version of the service or a later one, to have a "
+            f"profile; it is {dataset.status}",
             code="dataset_not_ready",
         )
     return dataset, found
@@ -256,7 +256,7 @@ def check_table(
         size += Path(parent["path"]).stat().st_size
     if size > settings.max_body_bytes:
         raise TooLarge(
-            f"a table is checked without being kept up to {settings.max_body_bytes} bytes, got {size}"
+            f"with validate=true a table may have at most {settings.max_body_bytes} bytes, got {size}"
         )
     workdir = blobs.staging_dir()
     try:
@@ -365,7 +365,7 @@ def refuse_pair_fields(given: Mapping[str, str]) -> None:
     """Raise Invalid for any field beside the pairs: their columns are named better, worse and weight."""
     if given:
         detail = (
-            "a list of pairs takes no fields: its columns are better, worse and weight, "
+            "a list of pairs has no fields; its columns are better, worse and weight; "
             f"got {', '.join(given)[:100]}"
         )
         raise Invalid(
@@ -418,7 +418,7 @@ def _check_takes_pairs(session: Session, owner: str, dataset: Dataset) -> None:
         )
     if dataset.status != DatasetStatus.READY:
         raise Conflict(
-            f"dataset {dataset.id} must be ready to take pairs, it is {dataset.status}",
+            f"dataset {dataset.id} must be ready before it can have pairs, it is {dataset.status}",
             code="dataset_not_ready",
         )
     busy = repository.unfinished_jobs(session, owner, dataset.id)
@@ -464,8 +464,8 @@ def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
         return
     state = "it has none" if status is None else f"they are {status}"
     detail = (
-        f"dataset {dataset.id} must have pairs that are ready, {state}: "
-        f"PUT /v1/datasets/{dataset.id}/pairs"
+        f"dataset {dataset.id} must have pairs that are ready, but {state}; "
+        f"send them with PUT /v1/datasets/{dataset.id}/pairs"
     )
     errors = [] if pointer is None else [{"pointer": pointer, "detail": detail}]
     raise Conflict(detail, code="pairs_not_ready", errors=errors)
@@ -491,9 +491,7 @@ def missing_features(features: Sequence[Mapping[str, Any]], other: Dataset) -> s
         if (is_categorical := column["type"] == "categorical")
         != kinds.get(column["name"], is_categorical)
     ]
-    return (
-        f"must have {', '.join(differ[:10])}: declare it so when it is uploaded" if differ else None
-    )
+    return f"must have {', '.join(differ[:10])}: declare it so in the upload" if differ else None
 
 
 def label_values(dataset: Dataset | Model) -> list[tuple[str | None, ...]]:
@@ -560,8 +558,8 @@ def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
     judge = spec.get("validation_dataset")  # jobs of earlier versions have no such entry
     if judge is not None and shares_rows(spec.get("dataset"), judge):
         yield (
-            f"the validation dataset {judge['id']} has rows that the model was trained on: "
-            "the figures flatter it"
+            f"the validation dataset {judge['id']} has rows that the model was trained on, so the figures are too "
+            f"optimistic"
         )
     constant = [
         repr(column["name"])
@@ -570,4 +568,4 @@ def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
     ]
     if constant:
         shown = ", ".join(constant[:MAX_NAMED]) + (", …" if len(constant) > MAX_NAMED else "")
-        yield f"{len(constant)} features are the same in all rows of the dataset: {shown}"
+        yield f"{len(constant)} features have the same value in all rows of the dataset: {shown}"

@@ -131,7 +131,7 @@ class UploadOutput(Output[Row]):
         row = super().find_to_retry(session, old)
         if row.status != DatasetStatus.INVALID:
             raise Conflict(
-                f"an upload can be read again once it is invalid; that of {row.id} is {row.status}",
+                f"an upload can be read again only if it is invalid; that of {row.id} is {row.status}",
                 code="job_not_retryable",
             )
         return row
@@ -201,7 +201,7 @@ def _find_parent(session: Session, blobs: BlobStore, claim: Claim) -> ParentTabl
     parent = repository.find(session, claim.owner, parent_id)
     if parent is None:
         raise Conflict(
-            f"dataset {parent_id}, which rows were to be added to, was deleted",
+            f"dataset {parent_id}, to which the rows should be appended, was deleted",
             code="dataset_deleted",
         )
     return parent_of(blobs, parent)
@@ -298,7 +298,7 @@ def lock_inputs(
         dataset = repository.find_alone(session, job.owner, id_)
         if dataset is None:
             raise Conflict(
-                f"a job can be retried while its dataset exists; {id_} was deleted",
+                f"a job can be retried only while its dataset exists; {id_} was deleted",
                 code="dataset_deleted",
             )
         found.append(dataset)
@@ -311,7 +311,7 @@ def check_newest(session: Session, parent: Dataset) -> None:
     if newest is None or newest.id == parent.id:
         return
     raise Conflict(
-        f"rows are added to the newest version: {parent.id} is version {parent.version}, and version "
+        f"rows can be appended only to the newest version;  {parent.id} is version {parent.version}, and version "
         f"{newest.version} ({newest.id}) is {newest.status}",
         code="not_the_newest_version",
     )

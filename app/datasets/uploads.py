@@ -171,9 +171,9 @@ async def _receive(
     await _write(reader.file(body), admission, writer)
     twice = sorted(given.keys() & reader.form.fields.keys())
     if twice:
-        raise Invalid(f"{twice[0]} must be given once, in the address or in the form")
+        raise Invalid(f"{twice[0]} must occur once, in the query or in the form")
     if "validate" in reader.form.fields:
-        raise Invalid("validate must be given in the address: it is read before the form")
+        raise Invalid("validate must be in the query, because it is read before the form")
     description = describe(given | reader.form.fields)
     return Received(writer, description, check_format(*_file_format(reader.form)))
 
@@ -206,9 +206,7 @@ async def _up_to(chunks: AsyncIterator[bytes], most: int | None) -> AsyncIterato
     async for chunk in chunks:
         seen += len(chunk)
         if most is not None and seen > most:
-            raise TooLarge(
-                f"a table is checked without being kept up to {most} bytes, this one has more"
-            )
+            raise TooLarge(f"with validate=true a table may have at most {most} bytes, it has more")
         yield chunk
 
 
@@ -233,7 +231,7 @@ async def _write(
         if writing is not None:
             await asyncio.wait([writing])  # before the file is closed
     if writer.size == 0:
-        raise Invalid("the body must hold a table, it is empty", code="empty_body")
+        raise Invalid("the body must contain a table, it is empty", code="empty_body")
 
 
 async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -341,7 +339,7 @@ def _alone(sending: TableRequest) -> Iterator[None]:
         return
     if claim in uploading:
         raise Conflict(
-            "an upload under this Idempotency-Key is still under way", code="upload_under_way"
+            "an upload with this Idempotency-Key is still running", code="upload_under_way"
         )
     uploading.add(claim)
     try:

@@ -210,9 +210,9 @@ def _no_curve(evaluation: Evaluation) -> NotFound:
     if evaluation.metrics is None:
         why = f"its job {evaluation.job_id} has {evaluation.job.state}"
         if status_of(evaluation) == PROCESSING:
-            why = f"its job {evaluation.job_id} has yet to make it"
+            why = f"its job {evaluation.job_id} has not finished"
     else:
-        why = f"it is of kind {evaluation.kind}, which has metrics alone"
+        why = f"it is of kind {evaluation.kind}, which has only metrics"
     return NotFound(f"evaluation {evaluation.id} has no ROC curve: {why}", code="no_curve")
 
 

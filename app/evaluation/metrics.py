@@ -133,7 +133,7 @@ class BipartiteMeasure:
 
 
 class PreferenceMeasure:
-    """Items that pairs compare: the weighted share of pairs in order."""
+    """Items that pairs compare: the weighted fraction of pairs in order."""
 
     def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
         items, self._pairs = read_items(table, features)
@@ -141,7 +141,7 @@ class PreferenceMeasure:
         self.notes: list[str] = []
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """The share of pairs in order."""
+        """The fraction of pairs in order."""
         from core.metrics import summarise_pairs
 
         summary = summarise_pairs(self._scores, self._pairs.rows, self._pairs.weight, level)
@@ -164,7 +164,7 @@ class MultilabelMeasure:
         self._scores = score(ranker, self._part.table, len(self._labels))
         self._measurable = self._part.measurable().tolist()
         self._part.check(self._labels, "the dataset")
-        self.notes = self._part.notes(self._labels, "the dataset, and so no AUC")
+        self.notes = self._part.notes(self._labels, "the dataset, so they have no AUC")
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
         """The AUC of each label, and its partial AUCs."""
@@ -308,7 +308,7 @@ def remember_validation(
         why = f"the model was trained with validation.method {method!r}"
         if method != "none":
             why = "the model's validation had too few rows"
-        return None, [f"drift is not known: {why}"]
+        return None, [f"the drift is not known: {why}"]
     remembered: Remembered = {"level": level, "areas": areas}
     found = model_rows.find_metrics(session, model.id, VALIDATION)
     row = model_rows.find_curve(session, model.id, VALIDATION)
@@ -316,8 +316,8 @@ def remember_validation(
         return remembered, []
     if model.validation.get("method") == "cross_validation":
         return remembered, [
-            "scores were not compared: those of the validation came from the rankers of the folds, "
-            "not from this one"
+            "scores were not compared, because those of the validation come from the rankers of the folds and not "
+            "from this one"
         ]
     write_curve(workdir / _CURVE_FILE, curve_of(row))
     effective = [found[0].positive_effective, found[0].negative_effective]
@@ -434,15 +434,15 @@ def _shifts(kept: RocCurve, rows: Sequence[float], scored: ScoredRows) -> list[J
 
 
 def _words(test: Json) -> str:
-    chance = "more than chance" if test["changed"] else "no more than chance may do"
+    chance = "more than chance" if test["changed"] else "not more than chance"
     p_value = f"adjusted p {_shown(test['adjusted_p_value'])}"
     if "distance" in test:
         direction = (
             "higher" if test["higher"] > 0.5 else "lower" if test["higher"] < 0.5 else "spread"
         )
         return (
-            f"{test['of']} score {direction}: one of these is above one of the validation with "
-            f"probability {test['higher']:.3f}; distance {test['distance']:.3f}, {chance} ({p_value})"
+            f"{test['of']} score {direction}: a score here is greater than one of the validation with probability "
+            f"{test['higher']:.3f}; distance {test['distance']:.3f}, {chance} ({p_value})"
         )
     moved = test["change"]
     direction = "higher" if moved["value"] > 0 else "lower" if moved["value"] < 0 else "the same"
@@ -456,7 +456,7 @@ def _words(test: Json) -> str:
 def _name(area: Json) -> str:
     match area["of"]:
         case "pair_order":
-            return "share of pairs in order"
+            return "fraction of pairs in order"
         case "pauc":
             return f"pAUC on FPR [{area['fpr_min']:g}, {area['fpr_max']:g}]"
     return f"AUC of {area['label']}" if "label" in area else "AUC"
@@ -475,9 +475,9 @@ def _sum_up(areas: Sequence[Json], shifts: Sequence[Json]) -> str:
     elif better:
         sentence = f"The model ranks better than at validation: {', '.join(map(_name, better))}."
     else:
-        sentence = "The model ranks as at validation, as far as these rows can tell."
+        sentence = "These rows show no difference from the validation in how well the model ranks."
     if moved:
-        sentence += f" The scores of the {moved} have moved: rates at a threshold are others than they were."
+        sentence += f" The scores of the {moved} have changed: the rates at a threshold have changed with them."
     return sentence
 
 
@@ -512,7 +512,7 @@ class Overlap:
             return None
         return (
             f"{here:.0%} of these rows equal a row of the table that {model['name']} was trained on, "
-            f"where {anyway:.0%} equal each other: its figures may flatter it"
+            f"where {anyway:.0%} equal each other: its figures may be too optimistic"
         )
 
     def _measure(self, trained_on: str, features: Features) -> tuple[float, float]:

@@ -99,7 +99,7 @@ def check_windows(windows: Sequence[Window]) -> list[Json]:
         except InvalidParameter as error:
             raise invalid(f"/windows/{number}/fpr_max", str(error)) from error
         if window in windows[:number]:
-            detail = f"windows must differ, [{window[0]:g}, {window[1]:g}] is there twice"
+            detail = f"windows must differ, [{window[0]:g}, {window[1]:g}] occurs twice"
             raise invalid(f"/windows/{number}", detail)
     return [{"fpr_min": fpr_min, "fpr_max": fpr_max} for fpr_min, fpr_max in windows]
 
@@ -113,7 +113,7 @@ def check_level(level: float) -> None:
 def refuse_windows(dataset: Dataset) -> None:
     """Raise Invalid for windows that were asked for where rows have no false positive rate."""
     if dataset.kind == DatasetKind.PREFERENCES:
-        raise invalid("/windows", "pairs have no false positive rate: leave the windows out")
+        raise invalid("/windows", "pairs have no false positive rate: leave out the windows")
 
 
 def seen_before(model: Model, dataset: Dataset) -> str | None:
@@ -122,8 +122,8 @@ def seen_before(model: Model, dataset: Dataset) -> str | None:
     # By id, too: during an upgrade, a worker of a version without lineage knows only the id.
     if model.dataset_id == dataset.id or shares_rows(model.dataset, lineage):
         return (
-            f"{name} was trained on rows of this dataset: its figures here flatter it, "
-            "and say nothing of rows to come"
+            f"{name} was trained on rows of this dataset: its figures here are too optimistic, and say nothing "
+            "about future rows"
         )
     validated_on = model.validation.get("dataset_id")
     if validated_on == dataset.id or shares_rows(model.validation_dataset, lineage):
@@ -183,12 +183,12 @@ def check_comparison(
     models, dataset = inputs.models, inputs.dataset
     if dataset.kind != DatasetKind.BIPARTITE:
         detail = (
-            f"models are compared by their ROC curves, which those of kind {dataset.kind} lack: "
-            "evaluate each of them"
+            f"models are compared by their ROC curves, and models of kind {dataset.kind} have none: evaluate "
+            "each of them instead"
         )
         raise invalid("/dataset_id", detail, code="wrong_kind")
     for number, model in enumerate(models):
         if model.id in [other.id for other in models[:number]]:
-            detail = f"models must differ, {model.name}:{model.version} is there twice"
+            detail = f"models must differ, {model.name}:{model.version} occurs twice"
             raise invalid(pointers[number], detail)
     return inputs, windows

@@ -66,7 +66,7 @@ class Context:
         """Hold a permit for a long computation. Raises TooMany if none is free soon."""
         if not self.computations.acquire(timeout=COMPUTATION_WAIT_SECONDS):
             raise TooMany(
-                f"{MAX_COMPUTATIONS} answers like this are being computed: try again in a moment"
+                f"{MAX_COMPUTATIONS} such answers are being computed, which is the maximum: try again in a moment"
             )
         try:
             yield
@@ -139,8 +139,10 @@ def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
     unknown = [name for name in given if name not in known]
     errors = []
     for name in unknown[:MAX_UNKNOWN]:
-        takes = f"known are {', '.join(known)}" if known else "this address takes none"
-        detail = f"{shown(name)} is no parameter here: {nearest(name, known) or takes}"
+        takes = f"known are {', '.join(known)}" if known else "this address has none"
+        detail = (
+            f"{shown(name)} is not a parameter of this address:  {nearest(name, known) or takes}"
+        )
         errors.append({"parameter": name[:100], "detail": detail})
     refuse_all(errors, "unknown_parameter")
 

@@ -35,9 +35,7 @@ async def read_fields(request: Request, max_bytes: int) -> Fields:
     if not media_type:
         return ImmutableMultiDict()
     if media_type != URLENCODED:
-        raise UnsupportedMedia(
-            f"a form must be sent here as {URLENCODED}, got {media_type[:100]!r}"
-        )
+        raise UnsupportedMedia(f"a form must be sent as {URLENCODED}, got {media_type[:100]!r}")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

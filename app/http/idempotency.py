@@ -111,7 +111,7 @@ def replay_or_run(
     assert first is not None
     if first.fingerprint != fingerprint:
         raise Invalid(
-            f"an Idempotency-Key stands for one body; {key!r} was used with another",
+            f"an Idempotency-Key belongs to one body; {key!r} was used with another body",
             code="idempotency_key_reused",
         )
     return Answer(first.status_code, first.response, True)

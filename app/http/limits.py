@@ -98,11 +98,11 @@ class FairSemaphore:
             return None
         code, headers = f"too_many_{self._what}", {"Retry-After": str(RETRY_SECONDS)}
         if free <= 0:
-            detail = f"{self._most} {self._what} are open here, which is the most at once: try again soon"
+            detail = f"{self._most} {self._what} are open in this process, which is the maximum: try again soon"
             return self._full(detail, code=code, headers=headers)
         detail = (
-            f"an owner may have no more {self._what} open here than places are free, this one has {has} "
-            f"and {free} of {self._most} are free: try again soon"
+            f"an owner may have at most as many {self._what} open in this process as places are free; this one "
+            f"has {has}, and {free} of {self._most} places are free: try again soon"
         )
         return TooMany(detail, code=code, headers=headers)
 

@@ -36,7 +36,7 @@ _CODES = {
 # pydantic's words, as a rule about the named thing.
 _RULES = {
     "missing": "is required",
-    "extra_forbidden": "is not known here",
+    "extra_forbidden": "is unknown",
     "finite_number": "must be a finite number",
     "string_unicode": "must be valid Unicode text",
 }
@@ -115,7 +115,7 @@ def of_http_exception(request: Request, error: HTTPException) -> Response:
     elif error.status_code == 405:
         allowed = ", ".join(_methods(request))
         headers["Allow"] = allowed
-        detail = f"{request.method} is not offered here; offered are {allowed}"
+        detail = f"{request.method} is not allowed at this address; allowed are {allowed}"
     return problem(
         request,
         status=error.status_code,
@@ -203,7 +203,7 @@ def of_os_error(request: Request, error: OSError) -> Response:
 
 def of_recursion(request: Request, error: RecursionError) -> Response:
     """Return the response for a body with too many levels."""
-    detail = "the body has too many levels, one within the other"
+    detail = "the body is nested too deeply"
     return of_service_error(request, Malformed(detail, code="malformed_json"))
 
 
@@ -227,7 +227,7 @@ def of_crash(request: Request) -> Response:
         status=500,
         code="internal_error",
         title="Internal error",
-        detail="something went wrong on our side; the log has it under this request_id",
+        detail="the service had an unexpected error; its log has the reason under this request_id",
     )
 
 

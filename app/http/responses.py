@@ -41,7 +41,9 @@ def choose_media_type(request: Request, offers: Sequence[str]) -> str:
         return best
     raise NotAcceptable(
         f"Accept must allow one of {', '.join(offers)}, got {accept[:_SHOWN]!r}",
-        errors=[{"header": "Accept", "detail": f"{offer} can be made"} for offer in offers],
+        errors=[
+            {"header": "Accept", "detail": f"this route can answer in {offer}"} for offer in offers
+        ],
     )
 
 

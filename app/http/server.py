@@ -73,7 +73,9 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if self._head_bytes > MAX_HEAD_BYTES:
             self._refuse(
-                431, "headers_too_large", f"a head may have at most {MAX_HEAD_BYTES} bytes"
+                431,
+                "headers_too_large",
+                f"the head of a request may have at most {MAX_HEAD_BYTES} bytes",
             )
         elif self._clock is None and (self._in_head or (self._head_bytes and not self._in_body)):
             self._start_clock()
@@ -115,7 +117,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _too_slow(self) -> None:
         seconds = self._head_seconds
-        self._refuse(408, "timeout", f"a head must be here within {seconds:g} seconds")
+        self._refuse(
+            408, "timeout", f"the head of a request must arrive within {seconds:g} seconds"
+        )
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
         """Send a problem, unless an answer has begun, and close the connection."""
@@ -343,7 +347,7 @@ class RequestMiddleware:
         if self._open <= self._most_open or scope["path"].startswith("/health/"):
             return None
         return Unavailable(
-            f"{self._most_open} requests are open here, which is the most at once: try again soon",
+            f"{self._most_open} requests are open in this process, which is the maximum: try again soon",
             code="overloaded",
         )
 
@@ -418,7 +422,7 @@ def _refusal(scope: Scope, size: int, root: str) -> ServiceError | None:
 
 
 def _ending() -> ServiceError:
-    return Unavailable("this process ends, and did not come to an answer in time", code="draining")
+    return Unavailable("this process is stopping and could not answer in time", code="draining")
 
 
 def _read_headers(scope: Scope) -> tuple[str, int | None, int]:

@@ -72,7 +72,7 @@ class ParquetTable(Source):
         except DAMAGE as error:
             raise BadTable(f"row {first + 1} cannot be read as Parquet: {brief(error)}") from error
         if first != self.rows:
-            raise BadTable(f"the file says that it has {self.rows} rows, but {first} are there")
+            raise BadTable(f"the file claims {self.rows} rows, but has {first}")
 
 
 class ArrowTable(Source):
@@ -111,7 +111,7 @@ class ArrowTable(Source):
                         first += rows.batch.num_rows
                     self._done = position()
                 if file.read(1):  # which also looks at the last bytes of a compressed stream
-                    raise BadTable("the Arrow stream goes on after its end")
+                    raise BadTable("the Arrow stream has bytes after its end")
         except DAMAGE as error:
             raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
 

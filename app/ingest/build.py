@@ -396,7 +396,7 @@ class Build:
             else:  # the label is a number to be predicted
                 suggestion = {}
             refusal.suggest(
-                f"; its values are {shown}: positive names one of them, and all others are negative then",
+                f"; its values are {shown}: name one of them in positive; all others are then negative",
                 suggestion,
                 about="third value",
             )
@@ -517,7 +517,10 @@ class Build:
                 detail = f"{negatives} values other than {show(positive)} count as negative"
                 found.append(_warning("label_of_many_values", label, detail, negatives, "positive"))
         for unnamed in self._nameless:
-            detail = "left out: it has no name in the header, as a row index has none; numeric or categorical keeps it"
+            detail = (
+                "left out, because its name in the header is empty, as for a row index; numeric or categorical "
+                "keeps it"
+            )
             found.append(
                 _warning("column_without_name", unnamed, detail, converter.rows, DECLARED_NUMERIC)
             )
@@ -527,7 +530,7 @@ class Build:
             first = converter.value_errors.of(name)[0]
             values = "1 value is" if count == 1 else f"{count} values are"
             detail = (
-                f"{values} taken for missing; the first is {_describe_row(first)}: {first.detail}"
+                f"{values} counted as missing; the first is {_describe_row(first)}: {first.detail}"
             )
             if name in converter.text:
                 detail += " (RANKWRIGHT_MAX_CATEGORY_LENGTH is the limit)"
@@ -537,16 +540,16 @@ class Build:
         for name, column in converter.text.items():
             if name in identifiers:
                 detail = (
-                    f"left out: nearly every row has its own value ({column.distinct} of {column.known}); "
+                    f"left out, because nearly every row has a different value ({column.distinct} of {column.known}); "
                     "categorical keeps it as a feature"
                 )
                 found.append(_warning("identifier", name, detail, column.distinct, CATEGORICAL))
             elif column.distinct > self._limits.number:
                 rarest = column.distinct - self._limits.number
                 detail = (
-                    f"{column.distinct} words are more than {self._limits.number} categories: the {rarest} rarest "
-                    f"are pooled, and their {column.pooled} rows count as missing; "
-                    "RANKWRIGHT_MAX_CATEGORIES is the limit, drop leaves the column out"
+                    f"{column.distinct} different words are more than the {self._limits.number} categories "
+                    f"allowed by RANKWRIGHT_MAX_CATEGORIES: the {rarest} rarest words, in {column.pooled} rows, "
+                    "count as missing; drop leaves the column out"
                 )
                 found.append(_warning("words_pooled", name, detail, rarest, DROP))
         order = {name: number for number, name in enumerate(self.source.names)}
@@ -620,8 +623,8 @@ def _is_boolean(kind: pa.DataType) -> bool:
 def _no_features(identifiers: Sequence[str]) -> BadTable:
     shown = ", ".join(map(show, identifiers[:10])) + (", …" if len(identifiers) > 10 else "")
     return BadTable(
-        f"a table needs at least one feature column, but nearly every row has its own value in {shown}; "
-        "to learn from such a column declare it categorical",
+        f"a table needs at least one feature column, but nearly every row has a different value in {shown}; to use "
+        f"such a column, declare it categorical",
         column=identifiers[0],
         code="no_features",
     )
@@ -703,7 +706,7 @@ class _Extended(Source):
 class _AppendingConverter(Converter):
     """A converter for a source that begins with typed rows."""
 
-    hint = "; with mode=append a column keeps its type, with mode=replace types are settled anew"
+    hint = "; with mode=append a column keeps its type; with mode=replace types are found again"
 
     def _feature(self, rows: Rows, name: str) -> Floats:
         column = rows.batch.column(name)
@@ -788,14 +791,12 @@ def _check_names(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> 
     errors = Errors()
     for column in columns:
         if column["name"] not in names and column["role"] != _DROPPED:
-            detail = (
-                "the column is missing: with mode=append an upload has those of the version before"
-            )
+            detail = "the column is missing; with mode=append an upload must have the columns of the version before"
             errors.add(RowError(detail, None, column["name"]))
     for name in names:
         if name not in known:
             detail = (
-                "there is no such column in the version before; with mode=append none can be added"
+                "the version before has no such column; with mode=append columns cannot be added"
             )
             errors.add(RowError(detail, None, name))
     if errors.total:

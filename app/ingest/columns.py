@@ -397,10 +397,7 @@ class ItemNames:
 
 
 _INFINITE = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"})
-_HINT = (
-    ", as nearly all values are: name what stands for a missing value in missing, "
-    "or the column in categorical"
-)
+_HINT = ", as nearly all values are; name the text for missing values in missing, or the column in categorical"
 _THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
 _MAX_DISTINCT_ERRORS = 1 << 14
 """Most distinct value errors of a column that are kept; beyond that only their number is known."""

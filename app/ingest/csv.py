@@ -134,10 +134,10 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
         except csv.Error:
             raise _overlong(line) from None
         if lines.ended:
-            raise BadTable("the header opens a quote that is never closed", line=line)
+            raise BadTable("the header opens a quote and does not close it", line=line)
         if lines.number > line + MAX_HEADER_LINES - 1:
             rule = f"the header must end within {MAX_HEADER_LINES} lines"
-            raise BadTable(f"{rule}; is a quote unclosed?", line=line)
+            raise BadTable(f"{rule}; is a closing quote missing?", line=line)
         header_bytes = lines.bytes + (len(BOM) if head.startswith(BOM) else 0)
         called = [name if name.strip() else f"column {n}" for n, name in enumerate(names, start=1)]
         return Layout(
@@ -152,7 +152,7 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
 
 def _overlong(line: int) -> BadTable:
     rule = f"a value in the row that begins here is over {MAX_LINE_LENGTH} characters"
-    return BadTable(f"{rule}; is a quote unclosed?", line=line)
+    return BadTable(f"{rule}; is a closing quote missing?", line=line)
 
 
 def _sniff(header: str) -> str:
@@ -304,7 +304,7 @@ class CsvTable(Source):
         columns = [column.combine_chunks() for column in table.columns]  # none of blank lines
         for column in columns:
             if column.type == pa.float64() and pc.all(pc.is_finite(column)).as_py() is False:
-                raise pa.ArrowInvalid("nan and inf are no numbers here")
+                raise pa.ArrowInvalid("nan and inf are not allowed as numbers")
         return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
     def _parse_exactly(self, block: _Block, wanted: list[str]) -> _Parsed | None:
@@ -370,9 +370,7 @@ class CsvTable(Source):
     def _unclosed(self, record: list[str], line: int) -> BadTable:
         breaks = sum(len(_LINE_END.findall(value)) for value in record[:-1])
         column = self.names[len(record) - 1] if len(record) <= len(self.names) else None
-        return BadTable(
-            "a quote is opened here and never closed", line=line + breaks, column=column
-        )
+        return BadTable("a quote is opened here and not closed", line=line + breaks, column=column)
 
     def _table_of(
         self, chunk: list[tuple[int, list[str]]], wanted: list[str], errors: Errors

@@ -65,7 +65,7 @@ class NdjsonTable(Source):
                 known.update(new)
             if max_cells is not None and (row + 1) * len(self._keys) > max_cells:
                 raise BadTable(
-                    f"rows × columns may be at most {max_cells} here, and more from line {line.number} on",
+                    f"rows × columns may be at most {max_cells}; line {line.number} is beyond this",
                     line=line.number,
                     code="too_large",
                 )
@@ -177,7 +177,7 @@ def _check_doubled(line: Line) -> None:
 
 
 def _nothing() -> BadTable:
-    return BadTable("the file has no objects with keys: one a line is needed", line=1)
+    return BadTable("the file has no objects with keys; each line must be a JSON object", line=1)
 
 
 def _values_of(key: str, records: Sequence[dict[str, Any]]) -> list[Any]:

@@ -86,8 +86,7 @@ def bounded(
     """
     if content_type == PARQUET:
         raise UnsupportedMedia(
-            f"{PARQUET} is read by a worker alone, and cannot be checked without being kept: "
-            "leave validate out"
+            f"{PARQUET} is read only by a worker and cannot be checked at once: leave out validate"
         )
     if content_type in (ARROW, ARROW_FILE):
         plain = plain_bytes(upload.read_bytes(), content_encoding, most_bytes)

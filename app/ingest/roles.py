@@ -167,8 +167,7 @@ def _assign_item(
         item = next((name for name in ITEM_NAMES if name in free), None)
     if item is None:
         raise BadTable(
-            f"a table of items needs a column of their names: say which one by item=, "
-            f"or call it {' or '.join(ITEM_NAMES)}",
+            f"a table of items needs a column with their names: name it in item, or call it {' or '.join(ITEM_NAMES)}",
             code="no_item",
         )
     features = [name for name in free if name != item]

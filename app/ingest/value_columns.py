@@ -299,7 +299,7 @@ def to_text(column: pa.Array) -> pa.Array:
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:  # an unknown time zone
         raise _no_text(kind) from error
     if types.is_temporal(kind) and pc.any(pc.starts_with(text, _BEYOND)).as_py():
-        raise BadTable("a date or time that is taken as text must be of the years 1 to 9999")
+        raise BadTable("a date or time that is read as text must be in the years 1 to 9999")
     return text
 
 

@@ -121,12 +121,12 @@ def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     job = jobs.find(session, owner, job_id, lock=True)
     if job.state in FINAL_STATES:
         raise Conflict(
-            f"keep needs a job that has not finished; {job_id} has {job.state}",
+            f"keep needs an unfinished job; {job_id} has {job.state}",
             code="job_finished",
         )
     if job.cancel_requested_at is not None:
         raise Conflict(
-            f"keep needs a job that goes on; {job_id} was asked to stop before",
+            f"keep needs a running job; {job_id} was already asked to stop",
             code="job_cancelling",
         )
     if job.keep_requested_at is not None:
@@ -134,7 +134,7 @@ def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     if not job.progress.get("keepable"):
         raise Conflict(f"{job_id} has nothing to keep: {_why_nothing(job)}", code="nothing_to_keep")
     queue_repository.request_keep(session, job)
-    text = "asked to end early and keep the best so far"
+    text = "asked to end early and keep the best candidate"
     job_rows.add_event(session, job.id, job.event_seq, "message", {"text": text})
     if job.state == JobState.WAITING:
         left_out = [
@@ -150,8 +150,8 @@ def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
 
 def _why_nothing(job: Job) -> str:
     if "algorithm" not in job.spec:
-        return f"keep is for jobs that train, this one is of kind {job.kind!r}"
-    return "it has fitted nothing so far; cancel it without keep, or ask again when progress.keepable is true"
+        return f"keep is for training jobs, this one is of kind {job.kind!r}"
+    return "it has fitted nothing yet; cancel it without keep, or try again when progress.keepable is true"
 
 
 def finished(session: Session, blobs: BlobStore, job_id: str) -> list[Json]:

@@ -55,7 +55,7 @@ class Reaper:
             self._reap_job(leased, reaped)
         for job_id in self._db.reading(child_jobs.stuck):
             if (state := self._db.writing(child_jobs.recover_stuck, job_id)) is not None:
-                log.warning("job %s waited for its child jobs in vain; now %s", job_id, state)
+                log.warning("job %s waited for child jobs that do not exist; now %s", job_id, state)
                 reaped.recovered.append(job_id)
         reaped.resent = self._db.writing(_resend_wakeups, self._settings)
         return reaped
@@ -92,7 +92,7 @@ def reap_job(session: Session, settings: Settings, leased: RunningJob) -> ReapRe
     )
     if job is None:
         return None
-    reason = f"worker {job.worker_id} was silent for {settings.lease_seconds:g} s"
+    reason = f"worker {job.worker_id} sent no heartbeat for {settings.lease_seconds:g} s"
     delay = _delay_seconds(job.attempt, settings)
     state = retry_locked(session, job, reason, delay_seconds=delay)
     failpoints.reach("take")
@@ -128,7 +128,9 @@ def publish_after_commit(producer: Producer, job_id: str) -> None:
     try:
         producer.wake()
     except BrokerAway as error:
-        log.debug("job %s: no wake-up sent, the dispatcher will: %s", job_id, error)
+        log.debug(
+            "job %s: the wake-up was not sent, the dispatcher will send it: %s", job_id, error
+        )
 
 
 def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:

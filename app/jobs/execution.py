@@ -80,5 +80,5 @@ def problem_of(error: BaseException) -> tuple[Json, bool]:
             "detail": detail,
             "errors": [],
         }, False
-    detail = f"{type(error).__name__} in the worker; its log says more"
+    detail = f"{type(error).__name__} in the worker; the worker's log has the details"
     return {"code": "internal", "title": "Internal error", "detail": detail, "errors": []}, False

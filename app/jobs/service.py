@@ -118,7 +118,7 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
         return job, False
     if job.state in FINAL_STATES:
         raise Conflict(
-            f"a job can be cancelled until it has finished; {job_id} has {job.state}",
+            f"only an unfinished job can be cancelled; {job_id} has {job.state}",
             code="job_finished",
         )
     if job.cancel_requested_at is not None:
@@ -143,7 +143,7 @@ def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
     old = find(session, owner, job_id, lock=True)
     if old.state not in _RETRYABLE:
         raise Conflict(
-            f"a job can be retried once it is failed, cancelled or timed_out; {job_id} is {old.state}",
+            f"only a job that is failed, cancelled or timed_out can be retried; {job_id} is {old.state}",
             code="job_not_retryable",
         )
     kind, output = find_kind(old.kind), None

@@ -100,7 +100,7 @@ class Watcher:
                 await self._asked.wait()
             try:
                 seen = await run_in_threadpool(self._poll, list(self._waiters))
-            except Exception as error:  # the database is away: poll again
+            except Exception as error:  # the database is unavailable: poll again
                 log.warning("the watcher could not poll: %s", error)
                 await asyncio.sleep(SLOWEST)
                 continue

@@ -39,7 +39,7 @@ _SPREAD_FILE, _ROUNDS_FILE = "margins.spread", "margins.rounds"
 WHOLE = (0.0, 1.0)
 Part = Literal["train", "validation"]
 PARTS: tuple[Part, ...] = ("train", "validation")
-_WEIGHTED = "the theorem counts rows, and these have unequal weights"
+_WEIGHTED = "the theorem needs equal weights, and these rows have unequal ones"
 
 
 def measure(
@@ -236,8 +236,8 @@ def read_margins(session: Session, owner: str, ref: str, *, theta: float, delta:
     row = repository.find_margins(session, model.id)
     if row is None:
         raise NotFound(
-            f"model {model.id} ({model.algorithm}) has no margins: they are measured at training, of rankers "
-            "that combine weak rankers with values 0 and 1, and were not for this one",
+            f"model {model.id} ({model.algorithm}) has no margins: training measures them only for rankers that "
+            f"combine weak rankers with values 0 and 1",
             code="no_margins",
         )
     train = _sample(session, model, "train")
@@ -388,7 +388,9 @@ def _bound(
     else:
         name, source = "held_out", "Dvoretzky, Kiefer & Wolfowitz 1956; Massart 1990"
         if is_approximate(model, part):
-            reasons.append("these rows were scored by several rankers, and the model is another")
+            reasons.append(
+                "several rankers scored these rows, and none of them is the served model"
+            )
     found = None
     if dimension is not None or part == "validation":
         found = bound_partial_auc(
@@ -416,11 +418,13 @@ def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
 
     algorithm = ALGORITHMS.get(model.algorithm)  # None for a removed algorithm
     if algorithm is None or not issubclass(algorithm, LinearRanker):
-        return None, [f"no VC dimension is known of what {model.algorithm} may learn"]
+        return None, [
+            f"the VC dimension of the scores that {model.algorithm} can learn is not known"
+        ]
     categorical = [own["name"] for own in model.features if own["type"] == "categorical"]
     if categorical:
         shown = ", ".join(categorical[:5])
-        return None, [f"which categories there are follows from the rows: {shown}"]
+        return None, [f"the categories come from the rows: {shown}"]
     missing = any(own["missing"] for own in model.features)
     dimension = algorithm.vc_dimension(model.parameters, len(model.features), missing=missing)
     if dimension is None:

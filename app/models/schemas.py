@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from core import metrics
 
 Part = Literal["validation", "train"]
-APPROXIMATE = "True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted to "
-"the scale of the served ranker. The thresholds of the served ranker itself were not tested."
+APPROXIMATE = (
+    "True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted to "
+    "the scale of the served ranker. The thresholds of the served ranker itself were not tested."
+)
 BandKind = Literal["pointwise", "simultaneous"]
 
 

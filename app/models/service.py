@@ -117,7 +117,7 @@ def delete(session: Session, owner: str, model_id: str) -> None:
     The artifact is deleted when the dispatcher next sweeps blobs that no row names.
     """
     if not is_id(model_id, "mdl"):
-        raise Invalid(f"a model is deleted by its id (mdl_…), got {model_id[:100]!r}")
+        raise Invalid(f"to delete a model, use its id (mdl_…), got {model_id[:100]!r}")
     model = repository.find(session, owner, model_id, lock=True)
     if model is None:
         raise NotFound(f"there is no model {model_id!r}")
@@ -125,7 +125,7 @@ def delete(session: Session, owner: str, model_id: str) -> None:
     if names:
         shown = ", ".join(f"{model.name}@{alias}" for alias in names[:5])
         raise Conflict(
-            f"model {model_id} is in use as {shown}: point them elsewhere, or remove them, first",
+            f"model {model_id} is in use as {shown}: move or remove these aliases first",
             code="model_in_use",
         )
     busy = repository.unfinished_jobs(session, owner, model_id)
@@ -234,7 +234,7 @@ def _check_revision(
         raise PreconditionFailed(f"{shown} exists already, at revision {current.revision}")
     if if_revision is None:
         raise PreconditionRequired(
-            f'{shown} exists: send If-Match: "{current.revision}" to change what you saw'
+            f'{shown} exists: send If-Match: "{current.revision}" to change this revision'
         )
     if if_revision != current.revision:
         raise PreconditionFailed(f"{shown} is at revision {current.revision}, not {if_revision}")
@@ -440,7 +440,7 @@ def find_label(labels: Sequence[str] | None, name: str | None) -> int:
     if name not in known:
         rule = f"must be one of {', '.join(map(repr, known[:20]))}"
         if labels is None:
-            rule = "cannot be given: the model has one score a row"
+            rule = "is not possible: the model has one score per row"
         got = "it is missing" if name is None else f"got {name[:100]!r}"
         detail = f"label {rule}; {got}"
         raise Invalid(detail, errors=[{"parameter": "label", "detail": detail}])

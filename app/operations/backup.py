@@ -52,7 +52,7 @@ def write(path: Path) -> Iterator[Add]:
     without an error.
     """
     if path.exists():
-        raise FileExistsError(f"{path} is there already")
+        raise FileExistsError(f"{path} exists already")
     partial = path.with_name(path.name + _PARTIAL)
     remove(partial)  # of an interrupted backup
     try:
@@ -155,9 +155,7 @@ def back_up(settings: Settings, target: Path) -> Backup:
     """Write a backup to a new folder or tar file, and read it back. Raises BackupError or OSError."""
     source = settings.database_file
     if source is None:
-        raise BackupError(
-            "a backup copies an SQLite database; docs/deploy.md says how to with PostgreSQL"
-        )
+        raise BackupError("a backup copies an SQLite database; for PostgreSQL see docs/deploy.md")
     if not source.is_file() or not settings.blob_dir.is_dir():
         raise BackupError(f"there is no state at {settings.state_dir.absolute()}")
     target = target.absolute()
@@ -184,7 +182,7 @@ def restore(source: Path, state_dir: Path) -> Backup:
     state_dir = state_dir.absolute()
     if state_dir.exists() and (not state_dir.is_dir() or any(state_dir.iterdir())):
         raise BackupError(
-            f"a backup is restored into an empty folder only, {state_dir} is not empty"
+            f"a backup can be restored only into an empty folder, {state_dir} is not empty"
         )
     with _opened(source) as open_file:
         made = _manifest(open_file, source)
@@ -255,7 +253,7 @@ def _finish(database: Path) -> None:
         connection.execute("PRAGMA journal_mode=DELETE")
         (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if found != "ok":
-        raise BackupError(f"the database is damaged, and so would be the backup: {found}")
+        raise BackupError(f"the database is damaged, so it cannot be backed up: {found}")
 
 
 def _check(open_file: Open, made: Backup) -> None:

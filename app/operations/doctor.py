@@ -89,18 +89,20 @@ def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[
     yield ok("settings", f"read; {len(set_here & known)} are set in the environment")
     for name in sorted(set_here - known - _OTHERS):
         yield warn(
-            "settings", f"{name} is set, and means nothing", "see docs/settings.md for its name"
+            "settings",
+            f"{name} is set, but no such setting exists",
+            "see docs/settings.md for its name",
         )
     if environment.get(failpoints.VARIABLE):
         yield warn(
             "settings",
-            f"{failpoints.VARIABLE} has processes fail on purpose",
-            "unset it: it is for tests",
+            f"{failpoints.VARIABLE} makes processes fail on purpose",
+            "unset it; it is only for tests",
         )
     if given.lease_seconds < _HEARTBEATS_PER_LEASE * given.heartbeat_seconds:
         yield warn(
             "settings",
-            f"a lease of {given.lease_seconds:g} s is lost after fewer than {_HEARTBEATS_PER_LEASE} heartbeats "
+            f"a lease of {given.lease_seconds:g} s is lost after less than {_HEARTBEATS_PER_LEASE} heartbeats "
             f"of {given.heartbeat_seconds:g} s",
             "raise RANKWRIGHT_LEASE_SECONDS",
         )
@@ -137,7 +139,7 @@ def check_folder(given: Settings) -> Iterator[Finding]:
             "run the service, and this command, as the user to whom it belongs",
         )
     elif stat.S_IMODE(found.st_mode) & 0o077:
-        yield warn("state folder", f"others may look into {path}", f"chmod 700 {path}")
+        yield warn("state folder", f"other users can read the folder {path}", f"chmod 700 {path}")
     else:
         yield ok("state folder", str(path))
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
@@ -148,7 +150,7 @@ def check_folder(given: Settings) -> Iterator[Finding]:
         )
     key = path / "api-key"
     if os.path.exists(key) and stat.S_IMODE(key.stat().st_mode) & 0o077:
-        yield warn("key file", f"others may read {key}", f"chmod 600 {key}")
+        yield warn("key file", f"other users can read {key}", f"chmod 600 {key}")
 
 
 def check_kernels(settings: Settings) -> Finding:
@@ -160,7 +162,7 @@ def check_kernels(settings: Settings) -> Finding:
     tried = ", ".join(map(str, kernel_folders.folders(settings.state_dir)))
     return warn(
         "kernels",
-        f"compiled at each start, some ten seconds: they cannot be kept in {tried}",
+        f"compiled at each start, which takes about ten seconds, because they cannot be stored in {tried}",
         "let this user write to one of them, or set RANKWRIGHT_KERNEL_CACHE",
     )
 
@@ -174,7 +176,7 @@ def check_disk(given: Settings) -> Iterator[Finding]:
             continue  # the same disk
         seen.add(free)
         detail = f"{size(free)} free for {path}"
-        advice = "make room, or have less kept: docs/settings.md says how"
+        advice = "free some space, or keep less: see docs/settings.md"
         if free < given.min_free_bytes:
             least = f"nothing is accepted below {size(given.min_free_bytes)}"
             yield fail("disk", f"{detail}; {least}", advice)
@@ -198,7 +200,7 @@ def check_tables(settings: Settings) -> Finding:
         revision = migrate.current(settings.sqlalchemy_url)
         migrate.head()  # reads them all
     except ServiceError as error:
-        advice = "mend that: the login, the file's owner and mode, or the encoding; see RANKWRIGHT_DATABASE_URL"
+        advice = "correct the login, the file's owner and mode, or the encoding; see RANKWRIGHT_DATABASE_URL"
         return fail("database", str(error), advice)
     except DBAPIError as error:
         why = str(error.orig).strip().splitlines()[0]
@@ -211,7 +213,8 @@ def check_tables(settings: Settings) -> Finding:
         return fail("database", "it has no tables", "run `rankwright migrate`")
     if revision == REVISION:
         return ok(
-            "database", f"answers; its tables are at revision {revision}, as this version has them"
+            "database",
+            f"answers; its tables are at revision {revision}, which is that of this version",
         )
     if is_older(revision):
         return fail(
@@ -232,10 +235,10 @@ def check_changes(db: Database) -> Finding:
         with db.write() as session:
             repository.change_nothing(session)
     except ServiceError as error:
-        return fail("database", str(error), "see whose the file is, and who holds it")
+        return fail("database", str(error), "check who owns the file, and which process locks it")
     except DBAPIError as error:
         advice = "a standby server? name the primary one in RANKWRIGHT_DATABASE_URL"
-        return fail("database", f"it takes no changes: {error.orig}", advice)
+        return fail("database", f"it accepts no changes: {error.orig}", advice)
     return ok("database", "takes changes")
 
 
@@ -249,7 +252,7 @@ def check_pages(db: Database) -> Iterator[Finding]:
         advice = "stop the service and restore a backup; keep the damaged folder"
         yield fail("database", f"its file is damaged: {'; '.join(errors[:3])}", advice)
     else:
-        yield ok("database", "every page of its file is sound")
+        yield ok("database", "every page of its file is intact")
 
 
 def check_clock(db: Database) -> Finding:
@@ -261,7 +264,7 @@ def check_clock(db: Database) -> Finding:
     if abs(skew) > MAX_CLOCK_SKEW_SECONDS:
         where = "ahead of" if skew > 0 else "behind"
         detail = f"the database's is {abs(skew):.0f} s {where} this machine's"
-        return warn("clock", detail, "have both machines follow a time server")
+        return warn("clock", detail, "synchronise both machines with a time server")
     return ok("clock", "database and machine agree")
 
 
@@ -270,21 +273,21 @@ def check_keys(db: Database, settings: Settings) -> Finding:
     with db.read() as session:
         usable = key_rows.count_usable(session)
     if not usable:
-        return warn("keys", "no key opens the service", "make one: `rankwright keys create`")
+        return warn("keys", "there is no valid key", "create one: `rankwright keys create`")
     file = settings.state_dir.absolute() / "api-key"
     try:
         secret = file.read_bytes().strip()
     except FileNotFoundError:
-        return ok("keys", f"{usable} can be used")
+        return ok("keys", f"{usable} are valid")
     except OSError as error:
-        return warn("keys", f"{file} cannot be read: {error.strerror}", "see whose it is")
+        return warn("keys", f"{file} cannot be read: {error.strerror}", "check its owner")
     digest = hashlib.sha256(secret).hexdigest()
     with db.read() as session:
         found = key_rows.find_usable(session, digest)
     if found is None:
-        detail = f"{usable} can be used, and not the one in {file}"
+        detail = f"{usable} are valid, but the key in {file} is not"
         return warn("keys", detail, "remove the file, or put another key there")
-    return ok("keys", f"{usable} can be used, the one in the state folder among them")
+    return ok("keys", f"{usable} are valid, with the one in the state folder")
 
 
 _SHOWN = 5
@@ -295,7 +298,7 @@ _OVERDUE = 1.25  # graces; the sweeper runs 24 times per grace, so a file this o
 def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Finding]:
     """Check the blob folder, the blobs that rows name, and unnamed ones. `deep` reads every byte."""
     root = settings.blob_dir
-    advice = "see whose it is, and its disk"
+    advice = "check its owner and its disk"
     if not os.path.isdir(root):
         detail = f"there is no folder {root}"
         yield fail(
@@ -333,13 +336,13 @@ def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
             broken.append(row)
         elif deep:
             good.add(key)
-    advice = "restore the files from a backup, or delete what names them"
+    advice = "restore the files from a backup, or delete the resources that need them"
     if missing:
         return fail("blobs", f"{len(missing)} of {count} are missing: {_some(missing)}", advice)
     if broken:
         return fail("blobs", f"{len(broken)} of {count} are damaged: {_some(broken)}", advice)
-    how = "there, and hold what their names say" if deep else "there (--deep reads them)"
-    return ok("blobs", f"all {count} that rows name are {how}")
+    how = "there, and their hashes are right" if deep else "there (--deep reads them)"
+    return ok("blobs", f"all {count} that the database names are {how}")
 
 
 def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
@@ -355,8 +358,8 @@ def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
     if not orphans:
         return ok("orphans", f"no blob without a row is older than {age(late)}")
     total = sum(blobs.size(key) for key in orphans if blobs.path(key).is_file())
-    detail = f"{len(orphans)} blobs ({size(total)}) that no row names are older than {age(late)}"
-    return warn("orphans", detail, "the dispatcher removes them: see whether it runs")
+    detail = f"{len(orphans)} blobs ({size(total)}) that the database does not name are older than {age(late)}"
+    return warn("orphans", detail, "the dispatcher removes them: check that it runs")
 
 
 def _some(rows_: list[str]) -> str:
@@ -376,8 +379,8 @@ def check_broker(url: str, *, runs: bool | None) -> Finding:
         producer.ping()
     except BrokerAway as error:
         if runs is False:
-            return ok("broker", "not running, as the service is not")
-        advice = "start it: until then workers find their jobs by looking, once a second"
+            return ok("broker", "not running, because the service is not running")
+        advice = "start it: until then workers poll the database for jobs, once a second"
         return fail("broker", str(error), advice)
     finally:
         producer.close()
@@ -400,23 +403,23 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
         advice = _START if runs is False else "start a worker: `rankwright worker`"
         yield fail("queue", detail, advice)
     elif oldest is not None and oldest > LONG_WAIT:
-        advice = "see whether the running jobs get on, and add workers"
+        advice = "check that the running jobs make progress, or add workers"
         yield warn("queue", detail, advice)
     else:
         yield ok("queue", detail)
-    advice = _START if runs is False else "see whether the dispatcher runs: `rankwright dispatcher`"
+    advice = _START if runs is False else "check that the dispatcher runs: `rankwright dispatcher`"
     if leases:
         yield fail("leases", f"{leases} jobs have had no lease for more than {age(late)}", advice)
     if wake_ups:
         yield fail(
             "wake-ups",
-            f"{wake_ups} have been owed for more than {age(LATE_WAKE_UP_SECONDS)}",
+            f"{wake_ups} have not been sent for more than {age(LATE_WAKE_UP_SECONDS)}",
             advice,
         )
     if stuck:
-        yield fail("parts", f"{stuck} jobs wait for parts in vain", advice)
+        yield fail("parts", f"{stuck} jobs wait for parts that do not exist", advice)
     if not (leases or wake_ups or stuck):
-        yield ok("dispatcher", "has left nothing undone")
+        yield ok("dispatcher", "has no work left")
 
 
 def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
@@ -426,8 +429,8 @@ def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Fin
         alive = worker_rows.alive(session, within)
     if not alive:
         if runs is False:
-            return ok("workers", "none, as the service is not running")
-        detail = f"none was heard from within {age(within)}"
+            return ok("workers", "none, because the service is not running")
+        detail = f"no worker has sent a heartbeat within {age(within)}"
         return fail("workers", detail, "start one: `rankwright worker`")
     names = ", ".join(
         f"{worker.host} ({worker.slots} slot{'s' * (worker.slots > 1)}, version {worker.version})"
@@ -436,10 +439,10 @@ def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Fin
     notes = [f"{worker.host}: {worker.note}" for worker in alive if worker.note]
     if any(worker.version != __version__ for worker in alive):
         return warn(
-            "workers", f"{names}; this is {__version__}", "restart those of another version"
+            "workers", f"{names}; this is {__version__}", "restart the workers of another version"
         )
     if notes:
-        return warn("workers", "; ".join(notes), "see whether broker and dispatcher run")
+        return warn("workers", "; ".join(notes), "check that broker and dispatcher run")
     return ok("workers", names)
 
 
@@ -478,7 +481,7 @@ def examine(
         yield from check_store(db, settings, deep=deep)
     except (ServiceError, DBAPIError) as error:
         why = str(error) if isinstance(error, ServiceError) else f"it refuses: {error.orig}"
-        yield fail("database", why, "see the database's own log")
+        yield fail("database", why, "read the log of the database")
     finally:
         db.close()
 

@@ -90,7 +90,7 @@ def _worker(db: Database, settings: Settings) -> str:
     with db.read() as session:
         alive = worker_rows.alive(session, within)
     if not alive:
-        raise _Unhealthy(f"no worker was heard from within {within:g} s; accepted jobs wait")
+        raise _Unhealthy(f"no worker has sent a heartbeat within {within:g} s; accepted jobs wait")
     notes = [note for note in map(_note, alive) if note]
     return f"{len(alive)} heard from" + "".join(f"; {note}" for note in notes)
 
@@ -137,7 +137,8 @@ class MetricsCollector(Collector):
         yield jobs
         outcomes = CounterMetricFamily(
             "rankwright_jobs_ended",
-            "Jobs that ended, ever, by kind and outcome, without parts of jobs. Each API tells the same number.",
+            "All jobs that ended, by kind and outcome, without parts of jobs. Every API process reports the same "
+            "number.",
             labels=["kind", "outcome"],
         )
         for labels, count in sorted(ended.items()):
@@ -145,29 +146,31 @@ class MetricsCollector(Collector):
         yield outcomes
         yield GaugeMetricFamily(
             "rankwright_queue_oldest_seconds",
-            "How long the oldest job that may begin has waited for a worker.",
+            "Seconds that the oldest startable job has waited for a worker.",
             oldest or 0.0,
         )
         yield GaugeMetricFamily(
-            "rankwright_workers", "Workers heard from lately.", float(len(alive))
+            "rankwright_workers", "Workers that sent a heartbeat recently.", float(len(alive))
         )
         if at_limit:
             owners = GaugeMetricFamily(
                 "rankwright_owners_at_quota",
-                "Owners who have as many jobs as they may.",
+                "Owners whose quota of running jobs is used up.",
                 labels=["quota"],
             )
             for quota, count in at_limit.items():
                 owners.add_metric([quota], count)
             yield owners
         free = GaugeMetricFamily(
-            "rankwright_disk_free_bytes", "Free space where this process writes.", labels=["disk"]
+            "rankwright_disk_free_bytes",
+            "Free bytes on the disks where this process writes.",
+            labels=["disk"],
         )
         for disk, path in zip(("blobs", "database"), resources.folders(settings), strict=False):
             free.add_metric([disk], resources.free_bytes(path))
         yield free
         yield GaugeMetricFamily(
-            "rankwright_uploads", "Uploads that this process receives.", self._uploads()
+            "rankwright_uploads", "Uploads that this process is receiving.", self._uploads()
         )
 
 
@@ -186,7 +189,9 @@ def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
             alive = [worker.host for worker in worker_rows.alive(session, within)]
     except Unavailable as error:
         return str(error)
-    return None if host in alive else f"no worker of {host} was heard from within {within:g} s"
+    return (
+        None if host in alive else f"no worker of {host} has sent a heartbeat within {within:g} s"
+    )
 
 
 def dispatcher_problem(db: Database, producer: Producer, settings: Settings) -> str | None:
@@ -200,7 +205,7 @@ def dispatcher_problem(db: Database, producer: Producer, settings: Settings) -> 
     except (BrokerAway, Unavailable) as error:
         return str(error)
     if wake_ups:
-        return f"wake-ups owed for more than {LATE_WAKE_UP_SECONDS:g} s: {wake_ups}"
+        return f"wake-ups not sent for more than {LATE_WAKE_UP_SECONDS:g} s: {wake_ups}"
     if leases:
         return f"jobs without a lease for more than {late:g} s: {leases}"
     return None

@@ -67,7 +67,7 @@ class Housekeeper:
                 log.warning("housekeeping waits: %s", error)
                 pause = min(interval, RETRY_SECONDS)
             except Exception:
-                log.exception("housekeeping failed, and goes on with the next round")
+                log.exception("housekeeping failed; the next round tries again")
             self._stop.wait(pause)
 
     def round(self) -> Counter[str]:

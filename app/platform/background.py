@@ -34,7 +34,7 @@ class BackgroundTasks:
         try:
             self._works.put_nowait(work)
         except queue.Full:
-            log.debug("%s has too much to do; dropped %s", self._thread.name, work)
+            log.debug("%s is overloaded; dropped %s", self._thread.name, work)
 
     def close(self, timeout: float = 3.0) -> None:
         """Finish the tasks, as far as the time allows."""

@@ -77,12 +77,12 @@ class Producer:
     def wake(self) -> None:
         """Send one wake-up. Raises BrokerAway, and for a second after that at once."""
         if time.monotonic() < self._rest_until:
-            raise BrokerAway("the broker was away a moment ago")
+            raise BrokerAway("the broker was unavailable a moment ago")
         try:
             self._celery.send_task(WAKE_TASK, queue=QUEUE, ignore_result=True, retry=False)
         except (OperationalError, RedisError, OSError) as error:
             self._rest_until = time.monotonic() + REST_SECONDS
-            raise BrokerAway(f"the broker is away: {error}") from error
+            raise BrokerAway(f"the broker is unavailable: {error}") from error
         self.sent += 1
 
     def ping(self) -> None:
@@ -91,7 +91,7 @@ class Producer:
             with self._celery.connection_for_write() as connection:
                 _ = connection.default_channel  # the transport pings as it opens a channel
         except (OperationalError, RedisError, OSError) as error:
-            raise BrokerAway(f"the broker is away: {error}") from error
+            raise BrokerAway(f"the broker is unavailable: {error}") from error
 
     def close(self) -> None:
         """Close every connection."""

@@ -141,9 +141,7 @@ class Database:
     def write(self) -> Iterator[Session]:
         """Open a read-write transaction: commits at the end of the block, rolls back on any exception."""
         if getattr(self._thread, "writes", False):
-            raise RuntimeError(
-                "this thread is within a transaction that writes: hand its session on"
-            )
+            raise RuntimeError("this thread is already in a write transaction: pass its session on")
         self._thread.writes = True
         try:
             with self._outages(), self._turn, self._write() as session, session.begin():
@@ -168,7 +166,7 @@ class Database:
             yield
         except PoolTimeout as error:
             raise Unavailable(
-                "every database connection is in use", code="database_unavailable"
+                "all database connections are in use", code="database_unavailable"
             ) from error
         except DBAPIError as error:
             if _no_tables(error.orig):
@@ -179,7 +177,7 @@ class Database:
             if _is_full(error.orig):
                 raise OutOfSpace("the database's disk is full", retry_after=60) from error
             if _is_postgres(error.orig, "DeadlockDetected"):
-                raise Deadlock("another transaction wanted the same rows: ask again") from error
+                raise Deadlock("another transaction changed the same rows: try again") from error
             if _is_locked(error.orig):
                 raise Unavailable("the database is locked", code="database_unavailable") from error
             if read_only and _is_a_change(error.orig):
@@ -187,7 +185,9 @@ class Database:
             if (reason := self.refusal(error)) is not None:
                 raise Refused(reason) from error
             if error.connection_invalidated or _is_outage(error.orig):
-                raise Unavailable("the database is away", code="database_unavailable") from error
+                raise Unavailable(
+                    "the database is unavailable", code="database_unavailable"
+                ) from error
             raise
 
     def refusal(self, error: DBAPIError) -> str | None:

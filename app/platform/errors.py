@@ -21,7 +21,7 @@ def shown(value: object) -> str:
     try:
         text = repr(value)
     except RecursionError:  # read by a library that goes deeper than Python does
-        return "a value of many levels"
+        return "a deeply nested value"
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
@@ -146,7 +146,7 @@ class Deadlock(Unavailable):
     request may go through now.
     """
 
-    code, title = "deadlock", "Crossed with another request"
+    code, title = "deadlock", "Conflict with another request"
 
 
 class Refused(Unavailable):

@@ -36,7 +36,7 @@ def request_histogram(registry: CollectorRegistry) -> Histogram:
     """Return the histogram of the time to answer a request, in an API process."""
     return Histogram(
         "rankwright_http_request_seconds",
-        "Time to answer a request.",
+        "Duration of a request in seconds.",
         ["method", "route", "status"],
         buckets=SECONDS,
         registry=registry,
@@ -49,20 +49,20 @@ class WorkerMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.claims = Histogram(
             "rankwright_claim_seconds",
-            "Time to take a job out of the queue.",
+            "Duration of a claim of a job from the queue, in seconds.",
             buckets=SECONDS,
             registry=registry,
         )
         self.fits = Histogram(
             "rankwright_fit_seconds",
-            "Time of an attempt at a job, from its claim to its end in the database.",
+            "Duration of an attempt at a job, from its claim to its end in the database, in seconds.",
             ["kind"],
             buckets=FIT_SECONDS,
             registry=registry,
         )
         self.attempts = Counter(
             "rankwright_attempts",
-            "Attempts at jobs since this process began, by the state in which they left the job.",
+            "Attempts at jobs since the start of this process, by the state of the job afterwards.",
             ["kind", "outcome"],
             registry=registry,
         )

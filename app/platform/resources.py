@@ -45,10 +45,10 @@ def check(settings: Settings, adds_bytes: int = 0) -> None:
         free = free_bytes(folder)
         adds = adds_bytes if folder == settings.blob_dir else 0
         if free - adds < settings.min_free_bytes:
-            asked = f", and {adds} more are asked for" if adds else ""
+            asked = f", and this request needs {adds} more" if adds else ""
             raise OutOfSpace(
                 f"a disk of the service must keep {settings.min_free_bytes} bytes free, it has {free}{asked}: "
-                "nothing new is accepted until there is room",
+                "nothing new is accepted until space is free",
                 retry_after=RETRY_SECONDS,
             )
 

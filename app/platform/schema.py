@@ -90,8 +90,8 @@ def describe(revision: str) -> str:
 def describe_unknown(revision: str) -> str:
     """Return a phrase about tables at a revision that this version has no migration for."""
     return (
-        f"tables are at revision {revision}, which rankwright {__version__} does not know: "
-        f"it brings any from {FIRST_REVISION} on to {REVISION}"
+        f"tables are at revision {revision}, which rankwright {__version__} does not know; it can migrate "
+        f"revisions {FIRST_REVISION} to {REVISION}"
     )
 
 

@@ -177,7 +177,7 @@ def decode_cursor(cursor: str) -> tuple[float, str]:
 
 def _bad_cursor(cursor: str) -> Invalid:
     return Invalid(
-        f"after must be a cursor that a page gave as next, got {cursor[:100]!r}",
+        f"after must be the `next` of an earlier page, got {cursor[:100]!r}",
         code="invalid_cursor",
     )
 

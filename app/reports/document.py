@@ -170,7 +170,7 @@ def objective(aim: Json | None) -> str:
         case "tpr":
             return f"TPR at FPR {aim['fpr']:g}"
         case "pair_order":
-            return "share of pairs in order"
+            return "fraction of pairs in order"
     return "AUC" if aim["metric"] == "auc" else str(aim["metric"])
 
 

@@ -115,9 +115,7 @@ def _check_keep(model: Model, keep: Sequence[str], key: str, place: str) -> None
     labels = None if model.labels is None else [label["name"] for label in model.labels]
     for name in keep:
         if name in score_names(labels):
-            detail = (
-                f"a column that is called as one of the scores cannot be kept, got {show(name)}"
-            )
+            detail = f"a column with the name of a score column cannot be kept, got {show(name)}"
             raise _invalid(key, place, detail, "column_in_two_roles")
 
 
@@ -175,7 +173,7 @@ def check(
     size = upload.stat().st_size
     if size > settings.max_body_bytes:
         raise TooLarge(
-            f"a table is checked without being kept up to {settings.max_body_bytes} bytes, got {size}"
+            f"with validate=true a table may have at most {settings.max_body_bytes} bytes, got {size}"
         )
     served = cache.find(owner, request.model)
     options = check_options(TableOptions.from_json(request.terms), table)

@@ -137,8 +137,8 @@ def decompose(input: DependenceInput, served: Served) -> DependenceOnVariables:
     model = input.model
     if served.labels is not None:
         raise Invalid(
-            "variable dependence is of one score a row, "
-            f"model {model.id} has one for each of {len(served.labels)} labels",
+            f"variable dependence needs one score per row; model {model.id} has one for each of {len(served.labels)} "
+            "labels",
             code="unsupported",
         )
     X, weight = read_sample(input.sample)
@@ -187,10 +187,10 @@ def _no_rows(session: Session, model: Model, part: str) -> ServiceError:
         dataset_id = model.validation["dataset_id"]
     if dataset_repository.find(session, model.owner, dataset_id) is None:
         return Conflict(
-            f"partial dependence averages over rows of dataset {dataset_id}, which was deleted: none of them is kept",
+            f"partial dependence needs rows of dataset {dataset_id}, which was deleted with its rows",
             code="dataset_deleted",
         )
     return Conflict(
-        f"no rows were kept when model {model.id} was trained: train it again to ask for partial dependence",
+        f"no rows were kept when model {model.id} was trained: train it again to get partial dependence",
         code="no_sample",
     )

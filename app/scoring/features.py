@@ -249,7 +249,7 @@ class FeatureIndex:
                 break
             if not isinstance(values, list) or len(values) != len(columns):
                 got = f"{len(values)} values" if isinstance(values, list) else shown(values)
-                detail = f"a row must be a list of {len(columns)} values, as there are columns, got {got}"
+                detail = f"a row must be a list of {len(columns)} values, one per column, got {got}"
                 errors.append(_error("pointer", f"/data/{number}", detail, "invalid"))
         refuse_all(errors)
         return self._to_matrix(data, columns, "/data", by_name=False)
@@ -340,7 +340,10 @@ class FeatureIndex:
     def absent(self, i: int) -> str:
         """Return the message that a feature is absent."""
         name = shown(self.names[i])
-        return f"feature {name} is absent, and was never missing in training: send it, empty if unknown"
+        return (
+            f"feature {name} is absent, and it was never missing in training: send it, or send it empty if it is "
+            "unknown"
+        )
 
     def unknown(self, name: object) -> str:
         """Return the message that there is no such feature, with those there are."""

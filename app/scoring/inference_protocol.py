@@ -118,7 +118,7 @@ def decompress(body: bytes, encoding: str | None, max_bytes: int) -> bytes:
             f"a body may take at most {max_bytes} bytes once decompressed, it takes more"
         )
     if not stream.eof or stream.unused_data:
-        raise Malformed(f"the body is not whole as {name}")
+        raise Malformed(f"the body is incomplete as {name}")
     return plain
 
 
@@ -134,7 +134,7 @@ def read_request(body: bytes, header_length: str | None) -> InferRequest:
     inputs = _objects(given, "inputs", required=True)
     names = [_name(each, "inputs", i) for i, each in enumerate(inputs)]
     if (twice := first_doubled(names)) is not None:
-        raise Invalid(f"each input must have a name of its own, {shown(twice)} comes again")
+        raise Invalid(f"each input must have its own name, {shown(twice)} occurs twice")
     position = end
     tensors = []
     for i, each in enumerate(inputs):
@@ -332,7 +332,7 @@ def _read_outputs(given: Mapping[str, Any], binary: bool) -> list[RequestedOutpu
             )
         if any(name == other.name for other in found):
             raise _wrong(
-                f"/outputs/{i}/name", f"each output must be named once, {name} comes again"
+                f"/outputs/{i}/name", f"each output must be named once, {name} occurs twice"
             )
         own = _flag(each.get("parameters"), "binary_data", f"/outputs/{i}/parameters")
         found.append(RequestedOutput(name, binary if own is None else own))
@@ -391,14 +391,14 @@ class TensorTable(Source):
             elif len(inputs) == 1:
                 raise _wrong(
                     f"/inputs/{i}/shape",
-                    f"{shown(tensor.name)} is no feature; one input with all of them must have the"
-                    f" shape [rows, {len(names)}], got {list(tensor.shape)}",
+                    f"{shown(tensor.name)} is not a feature; an input with all features must have the shape [rows, "
+                    f"{len(names)}], got {list(tensor.shape)}",
                 )
             else:
                 self.ignored.append(tensor.name)
         if not columns:
             raise Invalid(
-                f"no input is a feature of the model, which has {', '.join(names)[:1000]}"
+                f"no input is a feature of the model; its features are {', '.join(names)[:1000]}"
             )
         self.names = list(columns)
         self._batch = pa.RecordBatch.from_arrays(list(columns.values()), names=self.names)

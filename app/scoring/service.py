@@ -239,10 +239,10 @@ def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
 def check_explained(served: Served, rows: int) -> None:
     """Raise Invalid if the scores of so many rows cannot be explained at once, or the model's not at all."""
     if rows > MAX_EXPLAINED:
-        raise Invalid(f"at most {MAX_EXPLAINED} rows are explained at once, got {rows}")
+        raise Invalid(f"at most {MAX_EXPLAINED} rows can be explained at once, got {rows}")
     if not hasattr(served.ranker, "contributions"):
         raise Invalid(
-            f"scores of {type(served.ranker).__name__} are not sums of parts per feature",
+            f"scores of {type(served.ranker).__name__} are not sums over features, so they cannot be explained",
             code="not_additive",
         )
 

@@ -108,7 +108,7 @@ def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
         elif not all(names) or len(names) > MAX_NAMES:
             refuse(name, f"{name} must name 1 to {MAX_NAMES} columns, as in {name}=a,b,c")
         if (twice := first_doubled(names)) is not None:
-            refuse(name, f"{name} must name each once, {twice!r} comes again")
+            refuse(name, f"{name} must list each name once, {twice!r} occurs twice")
         lists[name] = tuple(names)
     dialect = {name: given[name] for name in CHOICES if name in given}
     for name, value in dialect.items():
@@ -123,7 +123,7 @@ def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
 def check_options(options: TableOptions, table: Format) -> TableOptions:
     """Return the options with the charset of the Content-Type; raises Invalid for a dialect of what is no CSV."""
     if options.dialect and table.content_type != CSV:
-        detail = f"{', '.join(options.dialect)} can be said of {CSV} only, got {table.content_type}"
+        detail = f"{', '.join(options.dialect)} is only for {CSV}, got {table.content_type}"
         raise Invalid(detail, errors=[{"parameter": n, "detail": detail} for n in options.dialect])
     if table.charset is None:
         return options
@@ -294,7 +294,7 @@ def read_body(
     if table.content_type == PARQUET:
         raise UnsupportedMedia(
             f"Content-Type must be one of {', '.join(READ_AT_ONCE)} or application/json here; "
-            f"{PARQUET} is read by a worker alone: send it to POST /v1/batch-scores, without validate"
+            f"{PARQUET} is read only by a worker: send it to POST /v1/batch-scores, without validate"
         )
     missing = MissingTokens(options.missing_of(table_dialect))
     max_rows = bounds.max_rows(len(features.names))

@@ -43,7 +43,9 @@ def prepare(settings: Settings, *, link: bool) -> Prepared:
     try:
         answer = json.loads(done.stdout)
     except ValueError:
-        raise ServeError(f"the tables were not prepared (exit code {done.returncode})") from None
+        raise ServeError(
+            f"the tables could not be prepared (exit code {done.returncode})"
+        ) from None
     if "error" in answer:
         raise ServeError(answer["error"])
     return Prepared(answer["key"], answer["link"])

@@ -66,7 +66,7 @@ def resolve(asked: bool | None, *, kind: str, validation: Validation) -> Baselin
     if kind != "bipartite":
         skipped = f"controls rank rows with one label, the dataset is of kind {kind}"
     elif validation["method"] == "none":
-        skipped = "controls are compared on rows held out, and validation.method is none"
+        skipped = "controls need held-out rows, and validation.method is none"
     fitted = BASELINES if asked is not False and skipped is None else ()
     return {
         "algorithms": list(fitted),

@@ -234,7 +234,7 @@ class FitContext:
                 split_data = self.split_data(scope).inner(inner, split, self.spec["seed"] + _SALT)
             except Invalid as error:
                 raise Invalid(
-                    f"the search divides the training part once more: {error.detail}",
+                    f"the search splits the training rows again: {error.detail}",
                     code=error.code,
                 ) from error
             self._inner[which] = split_data

@@ -107,12 +107,12 @@ SQUARED_GAIN = "squared_auc_gain"
 CONTRIBUTION = "mean_absolute_contribution"
 PERMUTATION = "permutation_auc"
 METHODS: Mapping[str, str] = {
-    SQUARED_GAIN: "Sum of the squared gains of AUC on the training rows, Σ (ΔAUC)², over the cuts on the feature "
+    SQUARED_GAIN: "Sum of the squared gains of AUC on the training rows, Σ (ΔAUC)², over the splits on the feature "
     "(Clémençon, Depecker & Vayatis 2011, §5.1). root is its square root, auc_gain is Σ ΔAUC.",
     CONTRIBUTION: "Mean size of the feature's part of the score, |contribution|, over a sample of the training rows; "
     "in units of the score.",
-    PERMUTATION: "AUC that is lost on a sample of held-out rows when the feature's values are dealt out to them anew, "
-    "mean of 5 deals. 0 where the ranker does not need the feature; below 0 is noise.",
+    PERMUTATION: "Loss of AUC on a sample of held-out rows when the values of the feature are permuted, as mean of 5 "
+    "permutations. 0: the ranker does not need the feature. Negative values are noise.",
 }
 N_PERMUTATIONS = 5
 """Permutations of each feature."""
@@ -197,8 +197,8 @@ def read_importance(session: Session, owner: str, ref: str, label: str | None) -
     position = find_label(labels, label)
     if row is None:
         raise NotFound(
-            f"model {model.id} ({model.algorithm}) has no importances: they are measured at training, and were not "
-            "for this one",
+            f"model {model.id} ({model.algorithm}) has no importances: they are measured at training, and this "
+            f"training did not measure them",
             code="no_importance",
         )
     features = [feature.copy() for feature in row.features]

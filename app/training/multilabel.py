@@ -165,7 +165,7 @@ class MultilabelSplitData(SplitData):
         if self._validation is not None:
             self._validation.check(self._labels, "the validation part")
             self.notes = self._validation.notes(
-                self._labels, "the validation part, and so no AUC there"
+                self._labels, "the validation part, so they have no AUC there"
             )
 
     def _metrics(

@@ -177,8 +177,8 @@ class PreferenceSplitData(SplitData):
             if min(len(train.rows), len(validation.rows)) < MIN_PAIRS_BY_PAIRS:
                 raise _too_few("pairs", train, validation, MIN_PAIRS_BY_PAIRS)
             notes = [
-                "split by pairs, for the items are too few to hold some out: "
-                "validation speaks of new pairs of items that training has seen"
+                "split by pairs, because there are too few items to hold some out: the validation is on new pairs of "
+                "items that occur in training"
             ]
         self.notes, self._train, self._validation = notes, train, validation
 

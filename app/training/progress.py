@@ -249,12 +249,12 @@ class Reporter:
     def notes(self) -> list[str]:
         """Return the warnings for the model's owner."""
         if self.is_cut_short:
-            return ["the fit was ended early by request: what it had learnt so far is served"]
+            return ["the fit was ended early by request: the ranker of its last step is served"]
         if not self._is_search_cut:
             return []
         return [
             f"the search was ended early by request, after {self.board.n_trials} trials: "
-            "the best so far is served"
+            "the best candidate is served"
         ]
 
     def _what_runs(self, part: Part) -> RunningPart:

@@ -202,7 +202,7 @@ def _compare(
     skipped = asked["skipped"]
     if asked["algorithms"] and not described:
         budget = spec["algorithm"]["parameters"]["budget_seconds"]
-        skipped = f"search and last fit left nothing of the budget of {budget:g} s"
+        skipped = f"the search and the final fit used the whole budget of {budget:g} s"
     held_out = _bipartite(data).held_out_rows(plan.folds) if scores else None
     comparison = baselines.compare_with(spec["objective"], held_out, chosen, scores)
     return {**comparison, "controls": described, "skipped": skipped}
@@ -238,7 +238,7 @@ def _note_empty(names: list[str]) -> list[str]:
     if not names:
         return []
     shown = ", ".join(repr(name) for name in names[:10])
-    return [f"{len(names)} features have no value in the training part: {shown}"]
+    return [f"{len(names)} features have no value in the training rows: {shown}"]
 
 
 def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:
@@ -250,8 +250,8 @@ def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:
         return []
     return [
         f"{repeated:,} of the {n_held_out:,} rows that judge ({repeated / n_held_out:.1%}) are equal in every feature "
-        "to one that was learnt from: the figures flatter the model, unless rows to come repeat such rows as well. "
-        "Name the column that says which rows belong together as the group: they stay on one side of a split"
+        f"to a training row: the figures are too optimistic, unless future rows also repeat training rows. If a "
+        f"column says which rows belong together, name it as the group: such rows then stay on one side of a split"
     ]
 
 
@@ -263,7 +263,7 @@ def _note_baselines(compared: ControlsRecord | None) -> list[str]:
             notes.append(f"the control {name} could not be fitted: {control['failed']}")
         elif rows is not None and of_rows is not None and rows < of_rows:
             notes.append(
-                f"the control {name} was fitted on {rows:,} of {of_rows:,} rows, to take little time"
+                f"the control {name} was fitted on {rows:,} of {of_rows:,} rows, to save time"
             )
     return notes
 

@@ -70,7 +70,7 @@ def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> P
         else:
             return tried
     raise invalid(
-        "/search/space", f"no candidate is sound, the first: {wrong}", code="invalid_parameter"
+        "/search/space", f"no candidate is valid; the first: {wrong}", code="invalid_parameter"
     ) from wrong
 
 
@@ -149,7 +149,7 @@ def check_size(spec: TrainSpec, n_scopes: int) -> None:
     if n_fits > MAX_FITS:
         raise invalid(
             "/search",
-            f"a job may try at most {MAX_FITS:,} fits, these are {n_fits:,}: candidates × search.folds × folds and "
+            f"a job may have at most {MAX_FITS:,} fits, this one has {n_fits:,}: candidates × search.folds × folds and "
             "repeats of the validation, and one for what is served",
         )
 

@@ -249,7 +249,7 @@ def _resolve_algorithm(request: TrainRequest, objective: Objective) -> Algorithm
     name = given.pop("name", None)
     if name == AUTO:
         if searched is not None:
-            raise invalid("/search", f"{AUTO} searches by itself: leave search out")
+            raise invalid("/search", f"{AUTO} has its own search: leave out search")
         return {"name": name, "parameters": search.check_auto(given, request.timeout_seconds)}
     if not isinstance(name, str) or name not in ALGORITHMS:
         known = ", ".join([*ALGORITHMS, AUTO])
@@ -326,7 +326,7 @@ def check_auto(dataset: Dataset) -> None:
     if dataset.kind != DatasetKind.BIPARTITE:
         raise invalid(
             "/algorithm/name",
-            f"{AUTO} learns from datasets of kind bipartite, {dataset.id} is of kind {dataset.kind}",
+            f"{AUTO} trains on datasets of kind bipartite, {dataset.id} is of kind {dataset.kind}",
             code="wrong_kind",
         )
 
@@ -338,7 +338,7 @@ def check_target(name: str, dataset: Dataset) -> None:
         able = ", ".join(other for other, it in ALGORITHMS.items() if it.target == target)
         raise invalid(
             "/algorithm/name",
-            f"{name} does not learn from datasets of kind {dataset.kind}; those that do are {able}",
+            f"{name} cannot train on datasets of kind {dataset.kind}; algorithms that can are {able}",
             code="wrong_kind",
         )
 
@@ -348,8 +348,8 @@ def check_curve(objective: Objective, dataset: Dataset) -> None:
     if objective["metric"] == "tpr" and dataset.kind == DatasetKind.MULTILABEL:
         raise invalid(
             "/objective/metric",
-            "objective.metric tpr needs a score per row to cut, a dataset of kind multilabel has one per label; "
-            "use auc or pauc",
+            "objective.metric tpr needs one score per row; a dataset of kind multilabel has one per label; use auc or "
+            "pauc",
         )
 
 
@@ -368,8 +368,8 @@ def check_categories(algorithm: AlgorithmSpec, dataset: Dataset) -> None:
         named = ", ".join(map(repr, categorical[:10])) + (", …" if len(categorical) > 10 else "")
         raise invalid(
             "/algorithm/name",
-            f"{algorithm['name']} takes numeric features only with these parameters, {named} are categorical; "
-            f"those that take them by default are {able or 'none yet'}",
+            f"{algorithm['name']} takes only numeric features with these parameters, and {named} are categorical; "
+            f"algorithms that take these by default are {able or 'none yet'}",
             code="categorical_features",
         )
 
@@ -381,14 +381,13 @@ def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Object
         able = ", ".join(name for name, other in ALGORITHMS.items() if hasattr(other, "fit_pairs"))
         raise invalid(
             "/algorithm/name",
-            f"{algorithm['name']} does not learn from pairs; those that do are {able}",
+            f"{algorithm['name']} cannot train on pairs; algorithms that can are {able}",
             code="wrong_kind",
         )
     if objective["metric"] != "auc":
         raise invalid(
             "/objective/metric",
-            "pairs have no false positive rate: leave the objective out, "
-            f"got {objective['metric']!r}",
+            f"pairs have no false positive rate: leave out the objective, got {objective['metric']!r}",
         )
     try:
         estimator(**algorithm["parameters"]).check_pair_parameters()
@@ -405,7 +404,7 @@ def check_search(searched: SearchSpec | None, dataset: Dataset) -> SearchSpec | 
         raise invalid(
             "/search/folds",
             f"search.folds are for datasets of kind bipartite, {dataset.id} is of kind {dataset.kind}: "
-            "leave it out, and one part is held out",
+            "leave it out; one part is then held out",
             code="unsupported",
         )
     return searched.copy()
@@ -430,7 +429,7 @@ def check_validation(validation: Validation, dataset: Dataset) -> None:
     if validation.get("repeats", 1) > 1:
         raise invalid(
             "/validation/repeats",
-            f"there is one order of time: repeats must be 1 with a time_column, got {validation['repeats']}",
+            f"repeats must be 1 with a time_column, because time has one order, got {validation['repeats']}",
         )
     _check_time_column(time_column, dataset)
 
@@ -448,7 +447,8 @@ def _check_time_column(name: str, dataset: Dataset) -> None:
         )
     if column["role"] == "feature" and count_features(dataset) == 1:
         raise invalid(
-            pointer, f"time_column is no feature, and the dataset has none beside {shown(name)}"
+            pointer,
+            f"the time_column is not used as a feature, and the dataset has no feature beside {shown(name)}",
         )
 
 
@@ -569,7 +569,7 @@ def read_out_of_fold(
         )
     if out_of_fold is None:
         raise Conflict(
-            f"the out-of-fold scores of model {model.id} went with its dataset {model.dataset_id}",
+            f"the out-of-fold scores of model {model.id} were deleted with its dataset {model.dataset_id}",
             code="dataset_deleted",
         )
     path = blobs.path(out_of_fold.blob_key)

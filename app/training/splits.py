@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 HOLDOUT, CROSS_VALIDATION = "holdout", "cross_validation"
 WAYS_OUT = (
-    "give more rows of the rarer class, in more groups where there are groups, or fewer folds; "
-    "validation.method 'none' trains a model that nothing judges"
+    "use more rows of the rarer class, in more groups if there are groups, or fewer folds; validation.method "
+    "'none' trains a model without validation"
 )
 FOLDS, MAX_FOLDS, MAX_REPEATS = 5, 20, 20
 _SALT = 2**34
@@ -222,7 +222,7 @@ def _checked(table: Table, row_split: RowSplit, which: str | None) -> RowSplit:
 def check_fraction(fraction: float) -> None:
     """Raise Invalid for a fraction that leaves one side empty."""
     if not 0 < fraction < 1:
-        raise Invalid(f"validation.fraction must lie between 0 and 1, got {fraction}")
+        raise Invalid(f"validation.fraction must be between 0 and 1, got {fraction}")
 
 
 def check_one_split(inner: InnerSplits, of: str) -> None:
@@ -262,8 +262,8 @@ def note_kinds(table: Table) -> str | None:
     if table.group is not None or not has_few_kinds(hash_rows(table)):
         return None
     return (
-        f"the table has fewer than {MIN_DISTINCT_ROWS} distinct rows, each many times: rows that are equal in all "
-        "features are taken for rows of a kind, and stand on both sides of the split"
+        f"the table has fewer than {MIN_DISTINCT_ROWS} distinct rows, each many times: equal rows may therefore be "
+        "on both sides of the split"
     )
 
 

@@ -1044,7 +1044,8 @@ class Metrics(Record):
     on: Literal['validation', 'train']
     approximate: bool
     """Concerns the curve and the figures read from it, not the areas. True if the model was cross-
-    validated. The curve then comes from the out-of-fold scores, converted to
+    validated. The curve then comes from the out-of-fold scores, converted to the scale of the served
+    ranker. The thresholds of the served ranker itself were not tested.
     """
     level: float
     """Confidence level of the intervals."""
@@ -1184,7 +1185,7 @@ class OperatingPoint(Record):
     on: Literal['validation', 'train']
     approximate: bool
     """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
-    to
+    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
 
 class OperatingPoints(Record):
@@ -1196,7 +1197,7 @@ class OperatingPoints(Record):
     on: Literal['validation', 'train']
     approximate: bool
     """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
-    to
+    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
     level: float
     """Confidence level of each interval by itself."""
@@ -1455,7 +1456,7 @@ class Roc(Record):
     on: Literal['validation', 'train']
     approximate: bool
     """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
-    to
+    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
 
 class RoundLoss(Record):

@@ -32,8 +32,10 @@ MAX_NARROW_BINS = 255  # bins per feature with codes of uint8
 MISSING = 255  # the code of NaN as uint8, above every bin
 N_CODES = 256  # of uint8
 
-_SENTENCE = "Maximum bins per feature. If a feature has at most this many distinct values, each has its own bin. If "
-"it has more categories, the rarest are merged."
+_SENTENCE = (
+    "Maximum bins per feature. If a feature has at most this many distinct values, each has its own bin. If "
+    "it has more categories, the rarest are merged."
+)
 
 MaxBins = Annotated[
     int, Ge(2), Le(MAX_BINS), Doc(f"{_SENTENCE} Above 255 the codes need twice the memory.")

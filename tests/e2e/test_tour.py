@@ -146,7 +146,7 @@ def test_the_problem_in_the_readme_is_the_services(client: ApiClient, folder: Pa
     [
         (["score", "cancer", "mean_radius=abc"], "feature 'mean_radius' must be a finite number"),
         (["score", "nobody", "a=1"], "there is no model 'nobody'"),
-        (["score", "cancer"], "give either features as name=value, or a file"),
+        (["score", "cancer"], "give features as name=value or a file, not both"),
         (["score", "cancer", "novalue"], "must read name=value, got 'novalue'"),
         (["train", "ds_00000000000070008000000000000000"], "there is no dataset"),
         (["train", "{dataset}", "--algorithm", "magic"], "magic"),

@@ -96,8 +96,8 @@ def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
     job = shop.ends(shop.train(big, ENDLESS))
     assert job.state == "failed"
     assert job.error["code"] == "memory_limit"
-    assert f"the limit of {limit} bytes, a job's share of this" in job.error["detail"]
-    assert "RANKWRIGHT_JOB_MEMORY_BYTES of the worker sets another" in job.error["detail"]
+    assert f"the limit of {limit} bytes, the share of one job in" in job.error["detail"]
+    assert "RANKWRIGHT_JOB_MEMORY_BYTES of the worker changes it" in job.error["detail"]
     assert shop.ends(shop.train(small, 5)).state == "succeeded"
     packed = bomb()
     assert len(packed) < 100_000

@@ -172,7 +172,7 @@ function restore(forms) {
         const words = document.createElement("p");
         words.className = "done";
         words.setAttribute("role", "status");
-        words.textContent = "You are signed in again, and what you had typed is back: nothing was sent." + (files ? " Choose the file once more: browsers do not keep it." : "");
+        words.textContent = "You are signed in again. Nothing was sent; the form has what you had typed." + (files ? " Choose the file again, because browsers do not keep it." : "");
         const title = document.querySelector("h1");
         (title?.closest(".head") ?? title)?.after(words);
         words.scrollIntoView({ block: "nearest" });

@@ -81,7 +81,7 @@ class Slider {
     for (const cell of this.card.querySelectorAll("[data-count]")) cell.textContent = count(counts[cell.dataset.count]);
     this.range.setAttribute("aria-valuetext",
       `${threshold === null ? "flag nothing" : `threshold ${number(threshold, 4)}`}, FPR ${number(fpr)}, TPR ${number(tpr)}`);
-    const words = { cost: "The cut that costs least", objective: "The cut of the objective", balance: "The cut with the greatest TPR − FPR" };
+    const words = { cost: "The threshold with the lowest cost", objective: "The threshold of the objective", balance: "The threshold with the greatest TPR − FPR" };
     const place = ["cost", "objective", "balance"].find((name) => this.table.places[name] === this.index);
     this.card.querySelector("[data-why]").textContent = words[place] ?? `Cut ${this.index + 1} of ${this.table.cuts.length}`;
   }

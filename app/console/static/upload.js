@@ -37,7 +37,7 @@ function prepare(form) {
     request.upload.addEventListener("progress", (event) => {
       if (event.lengthComputable) tell(event.loaded / event.total, `Uploading: ${size(event.loaded)} of ${size(event.total)}`);
     });
-    request.upload.addEventListener("load", () => tell(null, only_check ? "Checking …" : "The service keeps the file …"));
+    request.upload.addEventListener("load", () => tell(null, only_check ? "Checking …" : "The service stores the file …"));
     const ended = (words) => {
       under_way = null;
       rest(true);
@@ -49,13 +49,13 @@ function prepare(form) {
       ended();
       if (new URL(request.responseURL).pathname !== new URL(form.dataset.upload, location).pathname || request.getResponseHeader("x-session-changed")) { window.come_back(); return; }  // the session has ended, or is another
       let answer;
-      try { answer = JSON.parse(request.responseText); } catch { answer = { title: "The service gave no sound answer", detail: "" }; }
+      try { answer = JSON.parse(request.responseText); } catch { answer = { title: "The service sent an answer that cannot be read", detail: "" }; }
       if (request.status >= 400) refuse(answer);
       else if (only_check) praise(answer);
       else location.assign(form.dataset.leads + encodeURIComponent(answer.id));
     });
-    request.addEventListener("error", () => ended("The connection ended before the answer came. Nothing is kept of a broken upload: try again."));
-    request.addEventListener("abort", () => ended("Stopped. Nothing was kept."));
+    request.addEventListener("error", () => ended("The connection ended before the answer. Nothing of the upload was stored. Try again."));
+    request.addEventListener("abort", () => ended("Stopped. Nothing was stored."));
     request.send(body);
   }
 

@@ -62,7 +62,7 @@ def test_evaluate(trained: Run, tmp_path: Path) -> None:
         words = " ".join(said.replace("│", " ").split())
         assert f"must read as 0,0.05, got '{window}'" in words
     said = trained("evaluate", "sum", answer["dataset_id"], "--level", "nan", code=1).stderr
-    assert said.startswith("this cannot be sent: ")
+    assert said.startswith("the request cannot be sent: ")
     refused = trained("evaluate", "sum", "ds_none", code=1).stderr
     assert refused.startswith("Not found: there is no dataset 'ds_none'")
     trained("evaluate", "sum", "ds_none", "--label", "left", code=2)

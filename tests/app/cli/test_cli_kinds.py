@@ -171,8 +171,7 @@ def test_what_cannot_be_uploaded(
 ) -> None:
     items, pairs = films
     assert (
-        "--pairs belong to --kind preferences"
-        in run("upload", people, "--pairs", pairs, code=2).stderr
+        "--pairs needs --kind preferences" in run("upload", people, "--pairs", pairs, code=2).stderr
     )
     assert "kind must be" in run("upload", people, "--kind", "ranking", code=1).stderr
     assert "labels" in run("upload", people, "--kind", "multilabel", code=1).stderr

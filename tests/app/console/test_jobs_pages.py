@@ -152,7 +152,7 @@ def test_a_finished_job_cannot_be_cancelled(
     service.work()
     answer = ask(f"/console/jobs/{job_id}/cancel", {})
     assert answer.status_code == 409
-    assert "a job can be cancelled until it has finished" in answer.text
+    assert "only an unfinished job can be cancelled" in answer.text
 
 
 def test_the_list_filters_and_pages(

@@ -86,7 +86,7 @@ def test_from_a_link_and_an_empty_service_to_scored_rows(
     assert api.get("/v1/models/customers@live").json()["id"] == model_id
 
     page.get_by_role("button", name="Score", exact=True).click()
-    page.get_by_text(re.compile("A cut here flags")).wait_for()
+    page.get_by_text(re.compile("A threshold here flags")).wait_for()
     page.get_by_role("heading", name="Reasons").wait_for()
 
     # Rows of one's own: checked, refused in the API's words, scored by a worker.
@@ -105,7 +105,7 @@ def test_from_a_link_and_an_empty_service_to_scored_rows(
     page.get_by_text("Sound: 2 rows").wait_for()
     window.check()
     page.locator("form[data-upload]").get_by_role("button", name="Score", exact=True).click()
-    page.get_by_text("A worker is at it").wait_for()
+    page.get_by_text("A worker is working on it").wait_for()
     with service.at_work():
         page.get_by_role("link", name="Download CSV").wait_for()
     window.check()
@@ -312,7 +312,7 @@ def test_what_pages_weigh(service: Service, visit: Callable[..., Any]) -> None:
     fresh.sign_in(secret)
     heavy = Scales(fresh)
     page = fresh.open(f"/console/models/{model_id}")
-    page.get_by_text("cuts; ask below for any other").wait_for()
+    page.get_by_text("thresholds; ask below for any other").wait_for()
     assert "250,000" in page.inner_text("#curve")
     page.get_by_role("button", name="Score", exact=True).wait_for()
     assert 30_000 < heavy.weigh() < 300_000

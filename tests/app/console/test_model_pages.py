@@ -144,7 +144,11 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
         "prevalence": 0.05,
     }
     for label, value in zip(
-        ("Cost of a false alarm", "Cost of a missed positive", "Share of positives to come"),
+        (
+            "Cost of a false alarm",
+            "Cost of a missed positive",
+            "Fraction of positives among future rows",
+        ),
         terms.values(),
         strict=True,
     ):
@@ -154,10 +158,10 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     cheapest = world.ask("operating-point", **terms)
     assert shown(page, "cost") == said(cheapest["cost"])
     assert agrees(**terms)["threshold"] == cheapest["threshold"]
-    page.get_by_label("Share of positives to come").fill("7")
+    page.get_by_label("Fraction of positives among future rows").fill("7")
     page.get_by_text("prevalence must be").wait_for()
     assert shown(page, "cost") == said(cheapest["cost"])  # what stood there stays
-    page.get_by_label("Share of positives to come").fill("0.05")
+    page.get_by_label("Fraction of positives among future rows").fill("0.05")
     page.get_by_text("prevalence must be").wait_for(state="detached")
     # The logarithmic picture has the same mark.
     page.get_by_role("link", name="Log FPR").click()
@@ -167,7 +171,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     page.wait_for_load_state("networkidle")
     window.check()
     # One cut exactly, at the costs that were typed.
-    page.get_by_text("Ask for one cut exactly").click()
+    page.get_by_text("Ask for one threshold exactly").click()
     page.get_by_label("Cut", exact=True).select_option("that costs least")
     page.get_by_role("button", name="Show", exact=True).first.click()
     page.get_by_role("row", name="Cost of flagging all").wait_for()
@@ -229,7 +233,7 @@ def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..
     world.api.put(address, json={"model_id": second}, headers={"If-Match": '"1"'})
     world.api.put(address, json={"model_id": first}, headers={"If-Match": '"2"'})
     move.click()
-    page.get_by_text("Somebody has changed it since you opened the page").wait_for()
+    page.get_by_text("Somebody changed the alias after you opened the page").wait_for()
     assert "is at revision 3, not 1" in page.locator("#part").inner_text()
     window.check()
     page.get_by_role("button", name="Point live here").click()

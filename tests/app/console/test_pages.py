@@ -255,7 +255,7 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     def sign_in_again() -> None:
         page.get_by_label("API key").fill(secret)
         page.get_by_role("button", name="Sign in").click()
-        page.get_by_text("what you had typed is back").wait_for()
+        page.get_by_text("the form has what you had typed").wait_for()
 
     window = visit(service)
     window.expect("status of 40[13]|htmx:")  # what is under way when the page goes
@@ -297,7 +297,7 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     page.get_by_label("Name").fill("of the day")
     page.get_by_role("button", name=re.compile("Make")).click()
     page.get_by_role("link", name="Back to the form").click()
-    page.get_by_text("what you had typed is back").wait_for()
+    page.get_by_text("the form has what you had typed").wait_for()
     assert page.get_by_label("Name").input_value() == "of the day"
     page.reload()
     assert page.get_by_label("Name").input_value() == ""
@@ -315,7 +315,7 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     for hidden in ("csrf", secret, token):
         assert hidden not in kept
     sign_in_again()
-    page.get_by_text("Choose the file once more").wait_for()
+    page.get_by_text("Choose the file again").wait_for()
     assert page.get_by_label("Name", exact=True).input_value() == "with a file"
     assert "rankwright" not in page.evaluate("JSON.stringify(sessionStorage)")
     # Who signs in as somebody else finds nothing of it.

@@ -134,7 +134,7 @@ def test_a_change_without_the_sessions_token_is_refused(service: Service, csrf: 
     client = sign_in(service, service.key())
     answer = client.post("/console/sign-out", data={} if csrf is None else {"csrf": csrf})
     assert answer.status_code == 403
-    assert "not sent by a page of your session" in answer.text
+    assert "did not come from a page of your session" in answer.text
     assert client.get("/console").status_code == 200
 
 

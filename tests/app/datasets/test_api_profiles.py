@@ -127,7 +127,7 @@ def test_the_profile_as_a_page(service: Service, client: httpx.Client) -> None:
     written = client.get(address, params={"format": "markdown"}).text
     for told in (page.text, written):
         assert "These features are the same in all rows, or missing in all: same." in told
-        assert "name: left out: nearly every row has its own value" in told
+        assert "name: left out, because nearly every row has a different value" in told
         assert "These features are missing in most rows: few." in told
         assert "2026-01-01, 2026-01-1" in told  # a date is told as one
     assert r"b\|c" in written

@@ -121,7 +121,7 @@ def test_a_large_version_is_checked_by_a_worker_alone(small: Service) -> None:
     large = small.upload(
         client, table(1000)
     )  # the table that is made of it is beyond a body's bound
-    refused(add(client, large, validate="true"), 413, "too_large", "without being kept")
+    refused(add(client, large, validate="true"), 413, "too_large", "with validate=true")
     assert add(client, large, validate="true", mode="replace").json()["rows"] == 2
 
 

@@ -69,11 +69,11 @@ ITEMS = {"kind": "preferences"}
         ({"categorical": "a,,b"}, "categorical must name columns"),
         ({"categorical": "a\0"}, "no NUL"),
         ({"drop": ","}, "drop must name columns, as in drop=a,b,c"),
-        ({"drop": "a,a"}, "drop must name each once, 'a' comes again"),
+        ({"drop": "a,a"}, "drop must list each name once, 'a' occurs twice"),
         ({"drop": ""}, "1 to 4096 characters"),
         ({"missing": ""}, "1 to 4096 characters"),
         ({"missing": "x" * 4097}, "1 to 4096 characters"),
-        ({"missing": "x,x"}, "missing must name each once"),
+        ({"missing": "x,x"}, "missing must list each name once"),
         ({"drop": "a", "label": "a"}, "label='a', drop='a'"),
         ({"numeric": "a", "drop": "a"}, "a column of its own"),
         ({"numeric": "a", "categorical": "a"}, "a column of its own"),
@@ -82,14 +82,14 @@ ITEMS = {"kind": "preferences"}
         ({"labels": "a,b"}, "several labels belong to kind=multilabel"),
         (LABELS, "labels must name the label columns"),
         (LABELS | {"labels": "a,,b"}, "labels must name the label columns"),
-        (LABELS | {"labels": "a,b,a"}, "labels must name each once, 'a' comes again"),
+        (LABELS | {"labels": "a,b,a"}, "labels must list each name once, 'a' occurs twice"),
         (
             LABELS | {"labels": ",".join(map(str, range(101)))},
             "must be at most 100 columns, got 101",
         ),
         (LABELS | {"labels": "x" * 5000}, "labels must have 1 to 4096 characters"),
-        (LABELS | {"labels": "a,b", "label": "a"}, "the labels are named by labels"),
-        (LABELS | {"labels": "a,b", "positive": "1"}, "the labels are named by labels"),
+        (LABELS | {"labels": "a,b", "label": "a"}, "the option labels names the labels"),
+        (LABELS | {"labels": "a,b", "positive": "1"}, "the option labels names the labels"),
         (LABELS | {"labels": "a,b", "item": "c"}, "items belong to kind=preferences"),
         ({"item": "id"}, "items belong to kind=preferences"),
         (ITEMS | {"label": "y"}, "items have no label"),
@@ -188,6 +188,6 @@ def test_checking_takes_no_more_memory_than_a_small_table_may(
     upload.write_bytes(gzip.compress(b"age,left\n" + b"1,yes\n" * (1 << 18)))
     with pytest.raises(Invalid, match="once decompressed"):
         check(Format("text/csv", "gzip"))
-    with pytest.raises(UnsupportedMedia, match="by a worker alone"):
+    with pytest.raises(UnsupportedMedia, match="only by a worker"):
         check(Format(PARQUET, None))
     assert list((bench.blobs.root / "staging").iterdir()) == []

@@ -158,7 +158,7 @@ def test_who_may_take_pairs_and_when(bench: Workbench) -> None:
     with pytest.raises(Conflict, match=r"kind preferences, .* is of kind bipartite"):
         bench.put_pairs(bipartite, "better,worse\n")
     waiting = bench.upload("item,x\na,1\nb,2\n", kind="preferences")
-    with pytest.raises(Conflict, match="must be ready to take pairs, it is processing"):
+    with pytest.raises(Conflict, match="must be ready before it can have pairs, it is processing"):
         bench.put_pairs(waiting, "better,worse\n")
     bench.work()
     bench.put_pairs(waiting, "better,worse\na,b\n")

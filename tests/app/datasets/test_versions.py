@@ -75,7 +75,7 @@ def test_every_format_adds_the_same_rows(bench: Workbench) -> None:
     ("body", "detail"),
     [
         ("age,left\n1,yes\n", "'vip': the column is missing"),
-        (f"{HEAD},extra\n1,true,,,,,yes,a,1\n", "'extra': there is no such column in the version"),
+        (f"{HEAD},extra\n1,true,,,,,yes,a,1\n", "'extra': the version before has no such column"),
         (f"{HEAD}\n1,true,,,,,yes,a\nold,true,,,,,no,a\n", "line 3, column 'age': 'old' is not a"),
         (f"{HEAD}\n1,2,,,,,yes,a\n", "line 2, column 'vip': '2' is neither true nor false"),
         (f"{HEAD}\n1,,1/2/2026,,,,yes,a\n", "line 2, column 'since': '1/2/2026' is not an ISO"),

@@ -61,7 +61,7 @@ def test_an_evaluation(world: World) -> None:
         None,
     )
     roc = f"/v1/evaluations/{accepted['id']}/roc"
-    refused(world.client.get(roc), 404, "no_curve", "has yet to make it")
+    refused(world.client.get(roc), 404, "no_curve", "has not finished")
     job = world.client.get(f"/v1/jobs/{accepted['job_id']}").json()
     assert (job["kind"], job["dataset_id"]) == ("evaluate", world.new)
     assert (job["evaluation_id"], job["comparison_id"]) == (accepted["id"], None)
@@ -160,7 +160,7 @@ class TestBothKinds:
             ({"windows": [{"fpr_min": 0.5, "fpr_max": 0.5}]}, "/windows/0/fpr_max", "0.5"),
             ({"windows": [{"fpr_min": 0.1}]}, "/windows/0/fpr_max", "required"),
             ({"windows": [{"fpr_max": 1.5}]}, "/windows/0/fpr_max", "1"),
-            ({"windows": [{"fpr_max": 0.1}] * 2}, "/windows/1", "[0, 0.1] is there twice"),
+            ({"windows": [{"fpr_max": 0.1}] * 2}, "/windows/1", "[0, 0.1] occurs twice"),
             ({"windows": "all"}, "/windows", "list"),
             ({"level": 0.4}, "/level", "0.5"),
             ({"level": 1}, "/level", "0.999"),
@@ -223,7 +223,7 @@ class TestBothKinds:
             {"models": ["churn", "churn:1"]},
             422,
             "/models/1",
-            "churn:1 is there twice",
+            "churn:1 occurs twice",
         ),
     ],
 )

@@ -76,7 +76,7 @@ def test_drift_where_nothing_and_where_much_has_changed(bench: Workbench) -> Non
     same = evaluate(bench, model.id, People(300, 1).upload(bench))
     assert same.drift is not None
     assert not same.drift["changed"]
-    assert same.drift["summary"].startswith("The model ranks as at validation")
+    assert same.drift["summary"].startswith("These rows show no difference from the validation")
     assert len(same.drift["scores"]) == 2
 
     weaker = People(500, 2, signal=0.2)
@@ -167,7 +167,9 @@ def test_drift_from_a_validation_by_folds_leaves_the_scores_out(bench: Workbench
     assert found.drift is not None
     assert [area["of"] for area in found.drift["areas"]] == ["auc", "pauc"]
     assert found.drift["scores"] == []
-    assert found.warnings[0].startswith("scores were not compared: those of the validation came")
+    assert found.warnings[0].startswith(
+        "scores were not compared, because those of the validation come"
+    )
 
 
 def test_pairs(bench: Workbench) -> None:
@@ -190,9 +192,9 @@ def test_pairs(bench: Workbench) -> None:
     assert (found.metrics["pairs"], found.metrics["items"]) == (600, expected.items)
     assert found.drift is not None
     assert [area["of"] for area in found.drift["areas"]] == ["pair_order"]
-    with pytest.raises(NotFound, match="kind preferences, which has metrics alone"):
+    with pytest.raises(NotFound, match="kind preferences, which has only metrics"):
         bench.db.reading(evaluations.roc, OWNER, found.id)
-    with pytest.raises(Invalid, match="leave the windows out"):
+    with pytest.raises(Invalid, match="leave out the windows"):
         ask(bench, "films", fresh.id, windows=[(0.0, 0.1)])
     bench.work_on(dataset, name="more")
     with pytest.raises(Invalid, match="are compared by their ROC curves"):
@@ -227,7 +229,7 @@ def test_several_labels(bench: Workbench) -> None:
     assert figures["mean_auc"] == pytest.approx(np.mean(values))
     assert min(values) > 0.9
     assert found.warnings == [
-        "1 labels have fewer than 2 rows of a class in the dataset, and so no AUC: 'rare'"
+        "1 labels have fewer than 2 rows of a class in the dataset, so they have no AUC: 'rare'"
     ]
     assert found.drift is not None
     assert [area["label"] for area in found.drift["areas"]] == ["hot", "big"]

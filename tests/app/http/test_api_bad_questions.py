@@ -144,7 +144,12 @@ def test_parameters_that_a_route_does_not_know(
                 if f"{method} {path}" in uploads:  # which have the same fields in a form
                     refused(answer, 422, "invalid", f"{given} is not known here")
                 else:
-                    refused(answer, 422, "unknown_parameter", f"{given!r} is no parameter here")
+                    refused(
+                        answer,
+                        422,
+                        "unknown_parameter",
+                        f"{given!r} is not a parameter of this address",
+                    )
                 (error,) = answer.json()["errors"]
                 assert error["parameter"] == given
                 if meant is not None and meant != "validate":
@@ -152,14 +157,19 @@ def test_parameters_that_a_route_does_not_know(
                 elif known:
                     assert all(name in error["detail"] for name in known if name != "validate")
                 else:
-                    assert "this address takes none" in error["detail"]
+                    assert "this address has none" in error["detail"]
             assert small.client().request(method, f"{address}?x=1").status_code == 401
     assert asked > 60
     answer = client.get("/v1/jobs?limt=3&" + "&".join(f"k{i}=1" for i in range(5000)))
     assert "did you mean limit?" in answer.json()["errors"][0]["detail"]
     assert len(answer.json()["errors"]) == 20
     answer = client.post("/v1/batch-scores?keep=a&validate=true", json={})
-    refused(answer, 422, "unknown_parameter", "'keep' is no parameter here: known are validate")
+    refused(
+        answer,
+        422,
+        "unknown_parameter",
+        "'keep' is not a parameter of this address: known are validate",
+    )
 
 
 @pytest.mark.parametrize("parameter", ["kind", "state"])
@@ -241,7 +251,12 @@ def test_questions_to_a_model(client: httpx.Client, model_id: str, path: str, co
 
 def test_methods(client: httpx.Client) -> None:
     answer = client.put("/v1/jobs")
-    refused(answer, 405, "method_not_allowed", "PUT is not offered here; offered are GET, POST")
+    refused(
+        answer,
+        405,
+        "method_not_allowed",
+        "PUT is not allowed at this address; allowed are GET, POST",
+    )
     assert answer.headers["Allow"] == "GET, POST"
     refused(client.patch("/v1/models/churn/score"), 405, "method_not_allowed")
 
@@ -262,7 +277,13 @@ def test_keys(client: httpx.Client, body: dict[str, Any]) -> None:
 
 
 def test_a_model_is_deleted_by_id_only(client: httpx.Client) -> None:
-    refused(client.delete("/v1/models/churn"), 422, "invalid", "deleted by its id", "'churn'")
+    refused(
+        client.delete("/v1/models/churn"),
+        422,
+        "invalid",
+        "to delete a model, use its id",
+        "'churn'",
+    )
 
 
 def test_events(client: httpx.Client) -> None:

@@ -124,7 +124,12 @@ def test_an_upload_too_many_is_refused_before_it_is_sent(
 ) -> None:
     with sending(tight):
         answer = upload(client)
-        refused(answer, 503, "too_many_uploads", "1 uploads are open here, which is the most")
+        refused(
+            answer,
+            503,
+            "too_many_uploads",
+            "1 uploads are open in this process, which is the maximum",
+        )
         assert int(answer.headers["Retry-After"]) > 0
     assert upload(client).status_code == 202
 
@@ -141,7 +146,7 @@ def test_one_owner_takes_no_more_places_than_are_left_free() -> None:
     refusal = semaphore.refusal("three")
     assert isinstance(refusal, TooMany)
     assert refusal.code == "too_many_uploads"
-    assert "than places are free, this one has 4 and 4 of 32 are free" in refusal.detail
+    assert "as places are free; this one has 4, and 4 of 32 places are free" in refusal.detail
     semaphore.release("three", permit)
     assert semaphore.refusal("three") is None
     assert semaphore.refusal("four") is None
@@ -205,7 +210,7 @@ def test_a_request_too_many_is_refused_and_health_is_told(settings: Settings) ->
         client = service.client(service.key())
         with sending(service):
             answer = client.get("/v1/jobs")
-            refused(answer, 503, "overloaded", "1 requests are open here")
+            refused(answer, 503, "overloaded", "1 requests are open in this process")
             assert int(answer.headers["Retry-After"]) > 0
             assert client.get("/health/live").status_code == 200
         assert client.get("/v1/jobs").status_code == 200
@@ -292,7 +297,7 @@ def test_free_space_is_kept_while_a_body_comes(
     free = tight.settings.min_free_bytes + 10_000
     monkeypatch.setattr(resources, "free_bytes", lambda folder: free)
     answer = upload(client, b"\n" * 10_001)
-    refused(answer, 507, "out_of_space", "and 10001 more are asked for")
+    refused(answer, 507, "out_of_space", "and this request needs 10001 more")
     growing = Growing(client, "label=left&validate=true")
     eventually(lambda: tight.context.uploads.taken)
     growing.grow(1 << 10)

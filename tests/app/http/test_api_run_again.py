@@ -40,7 +40,7 @@ def deadlocks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             session.flush()
             if runs == 1:
                 victims.append(getattr(work, "__qualname__", "it"))
-                raise Deadlock("another transaction wanted the same rows")
+                raise Deadlock("another transaction changed the same rows")
             return found
 
         return writing(db, give_the_first_up)

@@ -92,7 +92,7 @@ def test_work_that_fell_victim_to_a_deadlock_runs_again_from_nothing(db: Databas
         answer = accept(session)
         tries.append(1)
         if len(tries) == 1:
-            raise Deadlock("another transaction wanted the same rows")
+            raise Deadlock("another transaction changed the same rows")
         return answer
 
     for key in ("key-1", None):

@@ -234,7 +234,8 @@ def test_the_rarest_categories_are_pooled(
     (warning,) = table.result["warnings"]
     assert (warning["code"], warning["column"], warning["count"]) == ("words_pooled", "a", 2)
     assert warning["detail"].startswith(
-        "12 words are more than 10 categories: the 2 rarest are pooled, and their 6 rows count as missing"
+        "12 different words are more than the 10 categories allowed by RANKWRIGHT_MAX_CATEGORIES: the 2 rarest words, "
+        "in 6 rows, count as missing"
     )
     assert warning["parameter"] == "drop"
     assert ready(body, categories=12, categorical=declared).result["warnings"] == []

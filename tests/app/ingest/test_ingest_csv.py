@@ -15,7 +15,7 @@ from tests.app.uploads import Ready
 Read = Callable[..., Ready]
 
 HINT = (
-    ", as nearly all values are: name what stands for a missing value in missing, "
+    ", as nearly all values are; name the text for missing values in missing, "
     "or the column in categorical"
 )
 
@@ -90,7 +90,7 @@ def test_unclosed_quote_does_not_swallow_the_memory(
     assert error.errors == [
         {
             "line": 3,
-            "detail": "a value in the row that begins here is over 1000 characters; is a quote unclosed?",
+            "detail": "a value in the row that begins here is over 1000 characters; is a closing quote missing?",
         }
     ]
 
@@ -104,7 +104,7 @@ def test_unclosed_quote_in_the_header_does_not_swallow_the_memory(
     finally:
         csv.field_size_limit(before)
     assert error.errors[0]["line"] == 1
-    assert "is a quote unclosed?" in error.detail
+    assert "is a closing quote missing?" in error.detail
 
 
 def test_endless_line(refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,8 +78,8 @@ def test_label_with_three_values(tmp_path: Path) -> None:
     detail = "'maybe' is a third value of the label, beside 'no' and 'yes'"
     first, second = error.errors
     assert first["detail"] == (
-        f"{detail}; its values are 'no', 'yes', 'maybe': positive names one of them, "
-        "and all others are negative then"
+        f"{detail}; its values are 'no', 'yes', 'maybe'; name one of them in positive; "
+        "all others are then negative"
     )
     assert (first["line"], first["suggestion"]) == (5, {"positive": "yes"})
     assert second == {"line": 6, "column": "y", "detail": detail}

@@ -178,7 +178,7 @@ def test_a_deadlock_as_a_job_ends_writes_everything_once(bench: Workbench) -> No
         session.flush()
         states.append(session.get_one(Job, claim.job_id).state)
         if len(states) == 1:
-            raise Deadlock("another transaction wanted the same rows: ask again")
+            raise Deadlock("another transaction changed the same rows: try again")
 
     bench.db.writing(complete)
     shutil.rmtree(payload["workdir"])

@@ -162,7 +162,7 @@ class TestList:
         ],
     )
     def test_bad_cursors_are_refused(self, db: Database, text: str) -> None:
-        with pytest.raises(Invalid, match="after must be a cursor") as caught:
+        with pytest.raises(Invalid, match="after must be the `next`") as caught:
             db.reading(jobs.list_page, OWNER, after=text)
         assert caught.value.code == "invalid_cursor"
 

@@ -274,9 +274,13 @@ def test_where_nothing_is_known_it_says_why(small: Service, client: httpx.Client
     words = "".join(f"{'red' if k % 3 else 'blue'},{'yes' if k % 2 else 'no'}\n" for k in range(80))
     coloured = small.upload(client, f"colour,left\n{words}")
     for asked, name, reason in (
-        (dataset, {"name": "rankboost"}, "no VC dimension is known of what rankboost may learn"),
+        (
+            dataset,
+            {"name": "rankboost"},
+            "the VC dimension of the scores that rankboost can learn is not known",
+        ),
         (dataset, LINEAR | {"feature_map": "bins"}, "feature_map 'bins' is learnt from the rows"),
-        (coloured, LINEAR, "which categories there are follows from the rows: colour"),
+        (coloured, LINEAR, "the categories come from the rows: colour"),
     ):
         job = small.train(client, asked, algorithm=name)
         learnt, held_out = client.get(f"/v1/models/{job['model_id']}/bounds").json()["bounds"]

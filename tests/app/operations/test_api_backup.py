@@ -131,7 +131,7 @@ def test_from_the_shell_by_a_tar_file(
         assert tar.getnames()[-1] == "manifest.json"
     assert rankwright("restore", str(target), state_dir=restored).exit_code == 0
     again = rankwright("restore", str(target), state_dir=restored)
-    assert (again.exit_code, "into an empty folder only" in again.stderr) == (1, True)
+    assert (again.exit_code, "only into an empty folder" in again.stderr) == (1, True)
     looked = rankwright("doctor", "--deep", "--json", state_dir=restored)
     said = json.loads(looked.stdout)
     assert said["ok"] == (looked.exit_code == 0)

@@ -82,8 +82,8 @@ def test_a_sound_state(well: Settings, db: Database, doctor: Doctor) -> None:
     assert {finding.level for finding in found} == {Level.OK}
     said = {finding.part: finding.detail for finding in found}
     assert said["queue"].startswith("1 queued, 0 running, 0 waiting; the oldest has been due for")
-    assert said["blobs"].startswith("all 2 that rows name are there, and hold")
-    assert said["keys"].startswith("1 can be used, the one in the state folder among them")
+    assert said["blobs"].startswith("all 2 that the database names are there, and their hashes")
+    assert said["keys"].startswith("1 are valid, with the one in the state folder")
     assert "here (1 slot" in said["workers"]
     assert list((well.blob_dir / "staging").iterdir()) == []
 
@@ -177,7 +177,7 @@ def test_a_database_that_takes_no_changes(
         words = "rankwright.db cannot be written"
     else:
         url = f"{database_url}&options=-c%20default_transaction_read_only%3Don"
-        words = "it takes no changes: cannot execute DELETE in a read-only transaction"
+        words = "it accepts no changes: cannot execute DELETE in a read-only transaction"
     found = doctor.finds(state.model_copy(update={"database_url": SecretStr(url)}))
     level, detail = found["database"]
     assert level == Level.FAIL
@@ -210,10 +210,10 @@ class TestOnSqlite:
         well.state_dir.chmod(0o700)
         (well.state_dir / "api-key").chmod(0o600)
         (well.state_dir / "api-key").write_text("rw_another")
-        assert "not the one in" in doctor.finds(well)["keys"][1]
+        assert "but the key in" in doctor.finds(well)["keys"][1]
         with db.write() as session:
             session.execute(text("DELETE FROM api_keys"))
-        assert doctor.finds(well)["keys"] == (Level.WARN, "no key opens the service")
+        assert doctor.finds(well)["keys"] == (Level.WARN, "there is no valid key")
 
     def test_settings_and_disk(self, well: Settings, doctor: Doctor) -> None:
         environment = {
@@ -223,9 +223,9 @@ class TestOnSqlite:
         }
         level, detail = doctor.finds(well, environment)["settings"]
         assert level == Level.WARN
-        assert "RANKWRIGHT_FAULTS has processes fail on purpose" in detail
+        assert "RANKWRIGHT_FAULTS makes processes fail on purpose" in detail
         details = [found.detail for found in doctor(well, environment)]
-        assert "RANKWRIGHT_LEESE_SECONDS is set, and means nothing" in details
+        assert "RANKWRIGHT_LEESE_SECONDS is set, but no such setting exists" in details
         tight = well.model_copy(update={"lease_seconds": 20.0, "min_free_bytes": 2**62})
         found = doctor.finds(tight)
         assert "a lease of 20 s is lost" in found["settings"][1]

@@ -32,7 +32,7 @@ def register(db: Database, host: str) -> None:
 
 
 def test_a_worker_is_well_while_its_host_is_heard_from(db: Database) -> None:
-    silent = "no worker of alpha was heard from within 30 s"
+    silent = "no worker of alpha has sent a heartbeat within 30 s"
     assert worker_problem(db, SETTINGS, "alpha") == silent
     register(db, "beta")
     assert worker_problem(db, SETTINGS, "alpha") == silent
@@ -51,7 +51,7 @@ def test_a_dispatcher_is_well_until_it_owes_wake_ups_for_long(
     assert dispatcher_problem(db, producer, SETTINGS) is None
     with db.write() as session:
         session.execute(update(Outbox).values(created_at=Outbox.created_at - LONG))
-    assert dispatcher_problem(db, producer, SETTINGS) == ("wake-ups owed for more than 60 s: 1")
+    assert dispatcher_problem(db, producer, SETTINGS) == ("wake-ups not sent for more than 60 s: 1")
     change(db, job.id, not_before=4e9)
     assert dispatcher_problem(db, producer, SETTINGS) is None, (
         "a job that backs off is owed nothing"
@@ -124,7 +124,10 @@ def test_the_command_tells_by_its_exit_code(
     monkeypatch.setattr("socket.gethostname", lambda: "alpha")
     app, run = commands(), CliRunner()
     sick = run.invoke(app, ["health", "worker"])
-    assert (sick.exit_code, sick.stderr) == (1, "no worker of alpha was heard from within 30 s\n")
+    assert (sick.exit_code, sick.stderr) == (
+        1,
+        "no worker of alpha has sent a heartbeat within 30 s\n",
+    )
     register(environment, "alpha")
     assert run.invoke(app, ["health", "worker"]).exit_code == 0
     assert run.invoke(app, ["health", "dispatcher"]).exit_code == 0

@@ -181,7 +181,9 @@ def test_tables_of_no_version_that_there_was_are_refused_and_stay(empty_url: str
     for revision in ("0000", f"{int(REVISION) + 1:04d}", "ae1027a6acf"):
         with db.write() as session:
             session.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
-        known = f"brings any from {FIRST_REVISION} on to {REVISION}; run the version that made them"
+        known = (
+            f"can migrate revisions {FIRST_REVISION} to {REVISION}; run the version that made them"
+        )
         with pytest.raises(CommandError, match=rf"at revision {revision}, .* {known}, or a later"):
             migrate.upgrade(empty_url)
         assert migrate.current(empty_url) == revision

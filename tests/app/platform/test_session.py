@@ -84,7 +84,7 @@ def test_work_that_fell_victim_to_a_deadlock_runs_again_from_nothing(db: Databas
         tries.append(len(session.scalars(select(Worker)).all()))
         workers.register(session, f"wrk_{len(tries)}", host="h", version="1", slots=1)
         if len(tries) == 1:
-            raise Deadlock("another transaction wanted the same rows")
+            raise Deadlock("another transaction changed the same rows")
         return len(tries)
 
     assert db.writing(victim) == 2
@@ -93,7 +93,7 @@ def test_work_that_fell_victim_to_a_deadlock_runs_again_from_nothing(db: Databas
 
 
 def test_a_write_within_a_write_is_named_at_once(db: Database) -> None:
-    with db.write(), pytest.raises(RuntimeError, match="hand its session on"):
+    with db.write(), pytest.raises(RuntimeError, match="pass its session on"):
         register(db, "wrk_a")
     register(db, "wrk_a")  # what was refused holds up nobody
     with db.write(), ThreadPoolExecutor() as pool, db.read() as session:
@@ -224,7 +224,7 @@ def test_more_threads_than_connections(db: Database, monkeypatch: pytest.MonkeyP
         thread.start()
     both_hold.wait(30)
     with (
-        pytest.raises(Unavailable, match="every database connection is in use"),
+        pytest.raises(Unavailable, match="all database connections are in use"),
         small.read() as session,
     ):
         session.execute(text("SELECT 1"))

@@ -253,7 +253,9 @@ def test_with_several_labels_one_is_asked_for(bench: Workbench) -> None:
     subject = bench.db.reading(
         dependence.find_input, OWNER, model.id, ["a", "b"], part="train", max_features=2
     )
-    with pytest.raises(Invalid, match=r"of one score a row, model .* has one for each of 2 labels"):
+    with pytest.raises(
+        Invalid, match=r"needs one score per row; model .* has one for each of 2 labels"
+    ):
         dependence.decompose(subject, cache(bench).serve(subject.model))
 
 

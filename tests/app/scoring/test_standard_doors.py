@@ -243,7 +243,7 @@ def test_outputs_that_there_are_not_are_refused_before_rows_are_scored(
     rows = [[0.0, 0.0, 0.0]] * 1000 + [["x", "x", "x"]]
     text = tensor("x", "BYTES", [1001, 3], data=[str(value) for row in rows for value in row])
     said = refuse(client, 422, json={"inputs": [text], "outputs": [{"name": "reasons"}]})
-    assert "at most 1000 rows are explained" in said
+    assert "at most 1000 rows can be explained" in said
 
 
 def test_names_of_inputs_without_use_are_whole(client: httpx.Client) -> None:

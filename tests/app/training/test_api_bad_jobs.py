@@ -130,7 +130,7 @@ SEARCHES: list[Case] = [
     (
         grid({"max_bins": list(range(2, 52)), "max_depth": [3, 4]}, folds=5) | folds(folds=20),
         "/search",
-        "a job may try at most 10,000 fits, these are 10,500",
+        "a job may have at most 10,000 fits, this one has 10,500",
     ),
     (
         {"search": {"method": "halving", "space": {"subsample": [0.5]}, "n_candidates": 1001}},
@@ -140,7 +140,7 @@ SEARCHES: list[Case] = [
     (
         algorithm("auto") | grid({"n_rounds": [5, 6]}),
         "/search",
-        "auto searches by itself: leave search out",
+        "auto has its own search: leave out search",
     ),
 ]
 UNKNOWN: list[Case] = [

@@ -256,5 +256,5 @@ def test_a_budget_that_is_spent_leaves_none(tmp_path: Path) -> None:
     job = payload(tmp_path, noisy(120), controls=CONTROLS, validation=HOLDOUT, **auto(0.01))
     found = run(job, lambda step, of, info: None)
     assert found["controls"]["controls"] == []
-    assert "left nothing of the budget of 0.01 s" in found["controls"]["skipped"]
+    assert "used the whole budget of 0.01 s" in found["controls"]["skipped"]
     assert np.isfinite(found["parts"]["validation"]["auc"]["value"])

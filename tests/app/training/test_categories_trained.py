@@ -94,7 +94,7 @@ _MORE = "30, Private, Bachelors, 40, Moon, person 120, >50K\n" * 2
         (
             raw_table(60),
             {"categorical": "age"},
-            "must have 'age' not categorical: declare it so when it is uploaded",
+            "must have 'age' not categorical: declare it so in the upload",
         ),
         (
             raw_table(60).replace("Private", "1").replace("Self-emp-not-inc", "2").replace("State-gov", "3"),

@@ -103,7 +103,7 @@ def test_windows_expand_and_judge_what_comes_later(
         (None, FOLDS, "validation part of fold 1 of 4 must have at least 2 rows of each class"),
         (1, FOLDS, "the training part of window 1 of 4"),
         (1, LATEST, "the validation part must have"),
-        (2, LATEST | {"fraction": 1.5}, "fraction must lie between 0 and 1, got 1.5"),
+        (2, LATEST | {"fraction": 1.5}, "fraction must be between 0 and 1, got 1.5"),
     ],
 )
 def test_parts_that_lack_a_class_are_refused(

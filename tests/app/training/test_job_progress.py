@@ -229,7 +229,7 @@ def test_a_plain_fit_keeps_its_rounds(tmp_path: Path) -> None:
     found = run(job, owner)
     assert owner.asked == 1
     assert found["warnings"] == [
-        "the fit was ended early by request: what it had learnt so far is served",
+        "the fit was ended early by request: the ranker of its last step is served",
         "stopped after 7 of 40 rounds",
     ]
 
@@ -289,7 +289,7 @@ class TestKeep:
     def test_nothing_fitted_nothing_kept(self, bench: Workbench) -> None:
         upload = bench.upload(table())
         assert upload.job_id is not None
-        with pytest.raises(Conflict, match=r"keep is for jobs that train, .* of kind 'ingest'"):
+        with pytest.raises(Conflict, match=r"keep is for training jobs, .* of kind 'ingest'"):
             bench.db.writing(parts.end_early, OWNER, upload.job_id)
         bench.work()
         job = bench.submit(upload, search=GRID)

@@ -161,12 +161,12 @@ def test_algorithms_and_kinds_that_do_not_go_together(bench: Workbench) -> None:
     one = bench.ready("a,b,c,y\n" + "1,2,3,0\n2,3,4,1\n" * 4)
     other = upload(bench, labels="big,hot,rare")
     for dataset, request, words in (
-        (several, {}, "rankboost does not learn from datasets of kind multilabel"),
-        (one, {"algorithm": {"name": "adaboost_mh"}}, "does not learn from datasets of kind bip"),
+        (several, {}, "rankboost cannot train on datasets of kind multilabel"),
+        (one, {"algorithm": {"name": "adaboost_mh"}}, "cannot train on datasets of kind bip"),
         (
             several,
             {"algorithm": {"name": "adaboost_mh"}, "objective": {"metric": "tpr", "fpr": 0.1}},
-            "tpr needs a score per row to cut",
+            "tpr needs one score per row",
         ),
         (
             several,

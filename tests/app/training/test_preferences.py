@@ -182,7 +182,7 @@ def test_what_cannot_be_trained_on_pairs(bench: Workbench) -> None:
     for request, detail in (
         (
             {"algorithm": {"name": "adaboost"}},
-            "adaboost does not learn from pairs; those that do are",
+            "adaboost cannot train on pairs; algorithms that can are",
         ),
         ({"objective": {"metric": "pauc", "fpr_min": 0, "fpr_max": 0.1}}, "no false positive rate"),
         ({"objective": {"metric": "tpr", "fpr": 0.1}}, "no false positive rate"),

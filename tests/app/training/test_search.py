@@ -236,7 +236,7 @@ def test_too_few_rows_to_choose_by(bench: Workbench) -> None:
     )
     assert job.state == JobState.FAILED
     assert job.error["code"] == "too_few_rows"
-    assert job.error["detail"].startswith("the search divides the training part once more: ")
+    assert job.error["detail"].startswith("the search splits the training rows again: ")
 
 
 def test_progress_adds_up_over_both_fits(bench: Workbench) -> None:

@@ -73,13 +73,13 @@ def quotes() -> Iterator[Case]:
             f"an unclosed quote in the {name}",
             "unclosed quotes",
             body.encode(),
-            Refused("a quote is opened here and never closed", line, column),
+            Refused("a quote is opened here and not closed", line, column),
         )
     yield Case(
         "an unclosed quote in the header",
         "unclosed quotes",
         b'a,"y\n1,0\n2,1\n',
-        Refused("the header opens a quote that is never closed", 1),
+        Refused("the header opens a quote and does not close it", 1),
     )
 
 

@@ -82,7 +82,7 @@ def shares() -> Iterator[Case]:
 
     digits = [str(i) for i in range(40)]
     days = [f"2026-01-{day:02}" for day in range(1, 29)]
-    detail = "'x' is not a number, as nearly all values are: name what stands for a missing value"
+    detail = "'x' is not a number, as nearly all values are; name the text for missing values"
     no_date = "'x' is not an ISO 8601 date"
     for count in (9, 1, 5):
         some = digits[:count]
@@ -243,7 +243,7 @@ def identifiers() -> Iterator[Case]:
     rule = "categorical by declaration"
     yield Case("identifiers by declaration", rule, names(20, 20), expected, said=given)
     body = b"a,y\n" + b"".join(b"n%d,%d\n" % (i, i % 2) for i in range(20))
-    refusal = Refused("nearly every row has its own value in 'a'", None, "a", "no_features")
+    refusal = Refused("nearly every row has a different value in 'a'", None, "a", "no_features")
     yield Case("nothing but identifiers", "identifiers alone are no table", body, refusal)
 
 

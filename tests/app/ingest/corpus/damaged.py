@@ -64,7 +64,7 @@ def cut() -> Iterator[Case]:
         ("a message's length", stream[: schema + 6]),
     ):
         yield Case(f"{name} of a stream", "damage is told", body, refusal, ARROW)
-    refusal = Refused("the Arrow stream goes on after its end")
+    refusal = Refused("the Arrow stream has bytes after its end")
     for name, more in (("a byte", b"\n"), ("a stream", stream)):
         yield Case(f"{name} after a stream", "", stream + more, refusal, ARROW, beside=stream)
     refusal = Refused("the table has a header but no rows", code="no_rows")
@@ -100,7 +100,7 @@ def forged() -> Iterator[Case]:
     (length,) = struct.unpack("<I", rows[-8:-4])
     said, more = b"\xd0\x0f", b"\xd0\x7f"  # 1,000 and 8,168 as Thrift writes them
     lied = rows[:-length] + rows[-length:].replace(said, more)
-    refusal = Refused("the file says that it has 8168 rows, but 1000 are there")
+    refusal = Refused("the file claims 8168 rows, but has 1000")
     yield Case("more rows than there are", "", lied, refusal, PARQUET, beside=rows)
     for name, claim in (("huge", 0x7FFFFFF0), ("negative", 0xFFFFFFF0)):
         stream = typed_body(TABLE, ARROW)

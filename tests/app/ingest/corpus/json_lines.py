@@ -163,7 +163,7 @@ def keys() -> Iterator[Case]:
     refusal = Refused("column 3 has no name", 2)
     body = '{"a": 1, "y": 0}\n{"a": 2, "y": 1, "": 1}\n'
     yield json_case("a key without a name", "names are there", body, refusal)
-    refusal = Refused("the file has no objects with keys: one a line is needed", 1)
+    refusal = Refused("the file has no objects with keys; each line must be a JSON object", 1)
     beside = b'{"a": 1, "y": 0}\n{"a": 2, "y": 1}\n'
     for name, text in (
         ("no bytes", ""),

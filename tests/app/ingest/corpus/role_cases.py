@@ -249,7 +249,7 @@ def items_and_labels() -> Iterator[Case]:
     yield Case(
         "items that are said", "the item is said", body, expected, said=kind | {"item": "film"}
     )
-    refusal = Refused("say which one by item=, or call it item or id", code="no_item")
+    refusal = Refused("name it in item, or call it item or id", code="no_item")
     body = table("a,film", "1,x", "2,z")
     beside = table("a,item", "1,x", "2,z")
     yield Case("no item", "", body, refusal, said=kind, beside=beside)

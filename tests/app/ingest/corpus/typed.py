@@ -297,7 +297,7 @@ def far_times() -> Iterator[Case]:
     refusal = Refused("a column of decimal128(38, 16843027) cannot be read")
     yield Case("a forged scale", "", forged, refusal, ARROW, beside=tenths)
     far = pa.array([2**62, 1], pa.timestamp("s"))
-    refusal = Refused("a date or time that is taken as text must be of the years 1 to 9999")
+    refusal = Refused("a date or time that is read as text must be in the years 1 to 9999")
     given = {"categorical": ["a"]}
     beside = typed_column(pa.array([2, 1], pa.timestamp("s")), ARROW)
     body = typed_column(far, ARROW)
