@@ -166,7 +166,7 @@ class Authenticator:
         self._unknown_key_rate = RateLimiter(
             settings.max_unknown_keys / 60.0,
             settings.max_unknown_keys,
-            f"an address may send {settings.max_unknown_keys}  unknown, revoked or expired keys a minute, and  "
+            f"an address may send {settings.max_unknown_keys} unknown, revoked or expired keys a minute, and "
             "this one has",
             "too_many_unknown_keys",
         )

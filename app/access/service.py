@@ -114,7 +114,7 @@ def rotate(
         raise Conflict(f"only a usable key can be rotated; {key_id} {how}", code="key_not_usable")
     if old.successor_id is not None:
         raise Conflict(
-            f"a key can be rotated only once;  {key_id} has the successor {old.successor_id}",
+            f"a key can be rotated only once; {key_id} has the successor {old.successor_id}",
             code="key_rotated",
         )
     lifetime = None if old.expires_at is None else old.expires_at - old.created_at

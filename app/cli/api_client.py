@@ -160,7 +160,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 for chunk in response.iter_bytes():
                     file.write(chunk)
         except httpx.HTTPError as error:
-            raise ClientError(f"the answer with the scores is incomplete:  {error}") from error
+            raise ClientError(f"the answer with the scores is incomplete: {error}") from error
 
     def forget_batch(self, batch_id: str) -> None:
         """Delete batch scores that have ended, and the rows that were sent for them."""

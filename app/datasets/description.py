@@ -79,7 +79,7 @@ def describe(given: Mapping[str, str]) -> Description:
             break
         if field not in FIELDS:
             hint = nearest(field, FIELDS) or f"known are {', '.join(FIELDS)}"
-            detail = f"{field[:MAX_TEXT_LENGTH]} is not a field of an upload; {hint}"
+            detail = f"{field[:MAX_TEXT_LENGTH]} is not known here; {hint}"
         elif not 0 < len(value) <= max_length(field) or "\0" in value:
             detail = f"{field} must have 1 to {max_length(field)} characters and no NUL"
         else:
@@ -186,7 +186,7 @@ def describe_version(given: Mapping[str, str]) -> NewVersion:
             break
         if field not in known:
             detail = (
-                f"{field[:100]} is not a field of a new version, which has the roles of its parent;  "
+                f"{field[:100]} is not known here; a new version has the roles of its parent; "
                 + (nearest(field, VERSION_FIELDS) or f"known are {', '.join(VERSION_FIELDS)}")
             )
         elif value not in known[field]:

@@ -464,8 +464,8 @@ def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
         return
     state = "it has none" if status is None else f"they are {status}"
     detail = (
-        f"dataset {dataset.id} must have pairs that are ready, but {state}; "
-        f"send them with PUT /v1/datasets/{dataset.id}/pairs"
+        f"dataset {dataset.id} must have pairs that are ready, {state}: "
+        f"PUT /v1/datasets/{dataset.id}/pairs"
     )
     errors = [] if pointer is None else [{"pointer": pointer, "detail": detail}]
     raise Conflict(detail, code="pairs_not_ready", errors=errors)

@@ -311,7 +311,7 @@ def check_newest(session: Session, parent: Dataset) -> None:
     if newest is None or newest.id == parent.id:
         return
     raise Conflict(
-        f"rows can be appended only to the newest version;  {parent.id} is version {parent.version}, and version "
+        f"rows can be appended only to the newest version; {parent.id} is version {parent.version}, and version "
         f"{newest.version} ({newest.id}) is {newest.status}",
         code="not_the_newest_version",
     )

@@ -141,7 +141,7 @@ def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
     for name in unknown[:MAX_UNKNOWN]:
         takes = f"known are {', '.join(known)}" if known else "this address has none"
         detail = (
-            f"{shown(name)} is not a parameter of this address:  {nearest(name, known) or takes}"
+            f"{shown(name)} is not a parameter of this address: {nearest(name, known) or takes}"
         )
         errors.append({"parameter": name[:100], "detail": detail})
     refuse_all(errors, "unknown_parameter")

@@ -36,7 +36,7 @@ _CODES = {
 # pydantic's words, as a rule about the named thing.
 _RULES = {
     "missing": "is required",
-    "extra_forbidden": "is unknown",
+    "extra_forbidden": "is not known here",
     "finite_number": "must be a finite number",
     "string_unicode": "must be valid Unicode text",
 }

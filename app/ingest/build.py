@@ -396,7 +396,7 @@ class Build:
             else:  # the label is a number to be predicted
                 suggestion = {}
             refusal.suggest(
-                f"; its values are {shown}: name one of them in positive; all others are then negative",
+                f"; its values are {shown}; name one of them in positive; all others are then negative",
                 suggestion,
                 about="third value",
             )

@@ -260,7 +260,9 @@ def test_of_words_without_number_those_that_come_first_are_counted(
     assert set(kept) <= set(words[:20])
     assert kept.count("w1") == 23
     assert len(set(kept)) == 5
-    assert "30 words are more than 5 categories" in table.result["warnings"][0]["detail"]
+    assert (
+        "30 different words are more than the 5 categories" in table.result["warnings"][0]["detail"]
+    )
 
 
 def test_bytes_that_are_not_utf_8(refused: Refuse) -> None:

@@ -262,7 +262,7 @@ class TestKeep:
         assert not changed
         assert again.keep_requested_at == asked.keep_requested_at
         last = bench.db.reading(jobs.events, OWNER, job.id)[-1]
-        assert last.data == {"text": "asked to end early and keep the best so far"}
+        assert last.data == {"text": "asked to end early and keep the best candidate"}
 
     def test_the_next_attempt_knows_of_it(self, bench: Workbench) -> None:
         job = bench.submit(bench.ready(table()), search=GRID)
@@ -282,7 +282,7 @@ class TestKeep:
     def test_a_plain_cancel_comes_first(self, bench: Workbench) -> None:
         job = self.keepable(bench)
         bench.db.writing(jobs.cancel, OWNER, job.id)
-        with pytest.raises(Conflict, match="was asked to stop before") as caught:
+        with pytest.raises(Conflict, match="was already asked to stop") as caught:
             bench.db.writing(parts.end_early, OWNER, job.id)
         assert caught.value.code == "job_cancelling"
 
