@@ -185,7 +185,9 @@ class ConsoleFuzzer:
             return None
         if status == 401 and "hx-redirect" in answer.headers:
             return None
-        if status in (404, 405) and re.search("is nothing at|not allowed at this address", answer.text):
+        if status in (404, 405) and re.search(
+            "is nothing at|not allowed at this address", answer.text
+        ):
             return None  # the router's own words: the address belongs to no route
         if not media_type.startswith("text/html"):
             return f"no page, but {media_type}: {answer.text[:300]}"

@@ -549,8 +549,7 @@ class Metrics(Resource):
     model_id: str
     on: Part
     approximate: bool = Field(
-        description="Concerns the curve and the figures read from it, not the areas. "
-        + APPROXIMATE
+        description="Concerns the curve and the figures read from it, not the areas. " + APPROXIMATE
     )
     level: float = Field(description="Confidence level of the intervals.")
     auc: Interval

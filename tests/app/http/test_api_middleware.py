@@ -142,7 +142,7 @@ def test_while_the_database_is_away(tmp_path: Path) -> None:
         assert ready.status_code == 503
         parts = ready.json()["parts"]
         for name in ("database", "worker"):
-            assert parts[name] == {"ok": False, "detail": "the database is away"}
+            assert parts[name] == {"ok": False, "detail": "the database is unavailable"}
 
 
 def test_the_log_of_requests(

@@ -102,7 +102,7 @@ class TestProducer:
 
     def test_a_broker_that_was_never_there(self, tmp_path: Path) -> None:
         producer = Producer(f"redis+socket://{tmp_path / 'none'}")
-        with pytest.raises(BrokerAway, match="the broker is away"):
+        with pytest.raises(BrokerAway, match="the broker is unavailable"):
             producer.wake()
 
     def test_it_rests_after_a_failure_and_then_finds_the_broker_again(
@@ -303,7 +303,7 @@ class TestDispatcher:
                 submit(db)
                 eventually(lambda: messages(valkey) == 1)
                 server.stop()
-                eventually(lambda: said("the database is away"))
+                eventually(lambda: said("the database is unavailable"))
                 server.start()
                 eventually(lambda: said("the database is back"))
                 submit(db)

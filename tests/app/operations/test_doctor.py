@@ -97,7 +97,7 @@ def test_blobs(well: Settings, db: Database, doctor: Doctor) -> None:
     os.utime(orphan, (then, then))
     level, detail = doctor.finds(well)["orphans"]
     assert level == Level.WARN
-    assert "1 blobs (6 bytes) that no row names" in detail
+    assert "1 blobs (6 bytes) that the database does not name" in detail
     orphan.unlink()
     blobs.path(table).write_bytes(b"tabel")
     assert doctor.finds(well) == {}  # only reading shows it

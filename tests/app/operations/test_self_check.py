@@ -81,15 +81,15 @@ def test_a_broker_that_is_away_ends_no_worker_and_is_named_by_the_dispatcher(
     db, producer = Database(sqlite_url), Producer(f"redis+socket://{tmp_path}/none")
     register(db, "alpha")
     assert worker_problem(db, SETTINGS, "alpha") is None, "it fits, and looks for jobs itself"
-    assert "broker is away" in str(dispatcher_problem(db, producer, SETTINGS))
+    assert "broker is unavailable" in str(dispatcher_problem(db, producer, SETTINGS))
     producer.close()
     db.close()
 
 
 def test_a_database_that_is_away_is_named(tmp_path: Path, producer: Producer) -> None:
     db = Database(f"postgresql:///x?host={tmp_path}")
-    assert worker_problem(db, SETTINGS, "alpha") == "the database is away"
-    assert dispatcher_problem(db, producer, SETTINGS) == "the database is away"
+    assert worker_problem(db, SETTINGS, "alpha") == "the database is unavailable"
+    assert dispatcher_problem(db, producer, SETTINGS) == "the database is unavailable"
     db.close()
 
 

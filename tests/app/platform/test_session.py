@@ -132,7 +132,7 @@ def test_a_fault_in_our_sql_is_not_an_outage(db: Database) -> None:
 
 def test_a_database_that_is_away(tmp_path: Path) -> None:
     for url in (f"sqlite:///{tmp_path / 'no' / 'folder.db'}", f"postgresql:///x?host={tmp_path}"):
-        with pytest.raises(Unavailable, match="the database is away") as caught:
+        with pytest.raises(Unavailable, match="the database is unavailable") as caught:
             register(Database(url), "wrk_a")
         assert caught.value.code == "database_unavailable"
 
