@@ -101,7 +101,7 @@ def test_drift_where_nothing_and_where_much_has_changed(bench: Workbench) -> Non
     moved = evaluate(bench, model.id, People(500, 3, shift=1.0).upload(bench))
     assert moved.drift is not None
     assert all(shift["changed"] and shift["higher"] > 0.6 for shift in moved.drift["scores"])
-    assert "scores of the positives and negatives have moved" in moved.drift["summary"]
+    assert "scores of the positives and negatives have changed" in moved.drift["summary"]
     assert moved.metrics is not None
     cut = moved.metrics["operating_point"]  # the threshold that flagged a tenth of the negatives
     assert cut["fpr"]["value"] > 0.2
@@ -120,7 +120,7 @@ def test_what_has_no_drift_says_why(bench: Workbench) -> None:
         (
             "unjudged",
             new,
-            "drift is not known: the model was trained with validation.method 'none'",
+            "the drift is not known: the model was trained with validation.method 'none'",
         ),
     ):
         found = evaluate(bench, ref, dataset_id)
