@@ -158,7 +158,7 @@ def test_unknown_keys_cost_little_and_their_address_alone(settings: Settings) ->
             assert service.client(f"rw_{i}").get("/v1/models/m/score").status_code == 401
         for path in ("/v1/jobs", "/v1/models/m/score"):
             answer = service.client("rw_another").get(path)
-            refused(answer, 429, "too_many_unknown_keys", "3 keys a minute")
+            refused(answer, 429, "too_many_unknown_keys", "expired keys a minute")
             assert 1 <= int(answer.headers["Retry-After"]) <= 20
         assert guess.get("/v1/jobs").status_code == 401
         assert len(lookups) == 3

@@ -193,11 +193,11 @@ def test_who_has_a_share_of_the_places_leaves_one_to_others(settings: Settings) 
         assert one.get(events, headers=stream).text.count("event: ") > 1
         eventually(lambda: not service.context.waiters.taken)
         stack.enter_context(sending(service))
-        refused(upload(one), 429, "too_many_uploads", "this one has 1 and 1 of 2 are free")
+        refused(upload(one), 429, "too_many_uploads", "this one has 1, and 1 of 2 places are free")
         assert upload(other).status_code == 202
         eventually(lambda: service.context.requests.taken == 1)
         permits = [service.context.requests.acquire(OWNER) for _ in range(2)]
-        refused(one.get("/v1/jobs"), 429, "too_many_requests", "this one has 3 and 3 of 6")
+        refused(one.get("/v1/jobs"), 429, "too_many_requests", "this one has 3, and 3 of 6")
         assert other.get("/v1/jobs").status_code == 200
         for permit in permits:
             service.context.requests.release(OWNER, permit)

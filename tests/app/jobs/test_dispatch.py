@@ -111,7 +111,7 @@ class TestProducer:
         producer = Producer(broker.broker_url)
         producer.wake()
         broker.stop()
-        with pytest.raises(BrokerAway, match="away:"):
+        with pytest.raises(BrokerAway, match="unavailable:"):
             producer.wake()
         broker.start()
         with pytest.raises(BrokerAway, match="a moment ago"):
