@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import os
 import shutil
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import count
@@ -60,41 +58,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         files = sorted(map(str, config.rootpath.glob("tests/**/test_*.py")))
         begin = int(name.removeprefix("gw")) * len(files) // int(processes)
         config.args = files[begin:] + files[:begin]
-
-
-# One process of a run finds the tests before the others do: it stores the rewritten assertions of all files, and the
-# bytecode of all that they import. Side by side, each process would compile all of it. The process that hands out the
-# tests locks this file, and the others wait for it.
-FIRST = "gw0"
-FINDING = tempfile.NamedTemporaryFile()  # noqa: SIM115 - it ends with the process
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Let the other processes wait until the first one has found the tests."""
-    if node.gateway.id == FIRST:
-        fcntl.flock(FINDING, fcntl.LOCK_EX)
-    node.workerinput["finding"] = FINDING.name
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_node_collection_finished() -> None:
-    """Let the other processes find the tests."""
-    fcntl.flock(FINDING, fcntl.LOCK_UN)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown() -> None:
-    """Let the other processes find the tests, should the first one have died."""
-    fcntl.flock(FINDING, fcntl.LOCK_UN)
-
-
-def pytest_collection(session: pytest.Session) -> None:
-    """Wait for the first process of a run, in all others."""
-    told = getattr(session.config, "workerinput", {})
-    if told and told["workerid"] != FIRST:
-        with open(told["finding"]) as finding:
-            fcntl.flock(finding, fcntl.LOCK_SH)
 
 
 def pytest_collection_finish() -> None:

@@ -56,16 +56,12 @@ def house(tmp_path: Path) -> Path:
     return package
 
 
-# Reads programs, each with its environment, and runs each in a fork of its own. Numba is imported once for all, and the
-# types of its functions are registered. It reads nothing of the environment and of the processor until then;
-# `core.kernels` does, and is imported by the program.
+# Reads programs, each with its environment, and runs each in a fork of its own: numba is imported once for all. Numba
+# reads nothing of the environment that they change; `core.kernels` does, and is imported by the program.
 FORKS = """
 import json, os, sys, traceback
 from concurrent.futures import ThreadPoolExecutor
 import numba
-from numba.core.registry import cpu_target
-
-cpu_target.typing_context.refresh()
 sys.dont_write_bytecode = True
 
 for line in sys.stdin:
