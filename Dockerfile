@@ -33,6 +33,7 @@ RUN groupadd --gid 10001 rankwright \
 
 COPY --from=builder /opt/venv /opt/venv
 COPY LICENSE /app/LICENSE
+COPY client/rankwright /app/rankwright
 COPY core /app/core
 COPY app /app/app
 COPY workers /app/workers

@@ -84,11 +84,11 @@ clients: $(VENV)/.dev  ## Make clients of /openapi.json by openapi-python-client
 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \
-	    --no-header --quiet -o requirements-dev.lock pyproject.toml
+	    --no-header --no-emit-package rankwright --quiet -o requirements-dev.lock pyproject.toml
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --generate-hashes \
-	    --no-header --quiet -c requirements-dev.lock -o requirements.lock pyproject.toml
+	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements.lock pyproject.toml
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra bench --generate-hashes \
-	    --no-header --quiet -c requirements-dev.lock -o requirements-bench.lock pyproject.toml
+	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements-bench.lock pyproject.toml
 
 upgrade: $(VENV)/.dev  ## Replace processes of older code by today's, one by one, under load: a minute or two.
 	UPGRADE=1 $(BIN)/python -m pytest tests/e2e/test_rolling_upgrade.py
@@ -119,8 +119,9 @@ $(VENV)/bin/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Rankwright needs Python 3.11 or newer, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.runtime: $(VENV)/bin/pip requirements.lock pyproject.toml
+$(VENV)/.runtime: $(VENV)/bin/pip requirements.lock pyproject.toml client/pyproject.toml
 	$(call pip_install,--require-hashes -r requirements.lock)
+	$(call pip_install,--no-deps --no-build-isolation --editable client)
 	$(call pip_install,--no-deps --no-build-isolation --editable .)
 	@touch $@
 

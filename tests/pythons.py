@@ -114,7 +114,9 @@ def main(which: str) -> None:
     for version, python in found.items():
         print(f"Python {spelled(version)} ({python}):", flush=True)
         own = environment_of(version, python)
-        ran = subprocess.run([own, "-m", "tests.pythons", "smoke"], cwd=ROOT, check=False)
+        smoke = [str(own), "-m", "tests.pythons", "smoke"]
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "client")}
+        ran = subprocess.run(smoke, cwd=ROOT, env=environment, check=False)
         if ran.returncode:
             failed.append(spelled(version))
     tried = {*found, sys.version_info[:2]}

@@ -43,7 +43,7 @@ def check_files() -> None:
 
 def _installed() -> Iterator[str]:
     """Return the files that the installer has listed for this code; none for a checkout."""
-    for distribution in metadata.distributions(name="rankwright"):
+    for distribution in metadata.distributions(name="rankwright-server"):
         if Path(str(distribution.locate_file(""))).resolve() == ROOT.resolve():
             names = (path.as_posix() for path in distribution.files or ())
             yield from (

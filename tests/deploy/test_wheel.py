@@ -27,15 +27,16 @@ from tests.servers import eventually
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "core", "workers")
+CLIENT = "client/rankwright"
 USER = 10001
 BUILD = (
     "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 )
 
 
-def tracked() -> list[str]:
+def tracked(*packages: str) -> list[str]:
     """Return the packages' files in git, with new files that are not ignored."""
-    listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *PACKAGES]
+    listed = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *packages]
     done = subprocess.run(["git", *listed], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip("this checkout has no history to say what belongs to it")
@@ -63,7 +64,9 @@ def contents(wheel: Path) -> dict[str, bytes]:
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout in which processes have run: with bytecode and kernels beside the code."""
     folder = tmp_path_factory.mktemp("source")
-    for name in (*tracked(), "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+    files = ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE")
+    client = ("client/pyproject.toml", "client/README.md", "client/LICENSE")
+    for name in (*tracked(*PACKAGES, CLIENT), *files, *client):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
     for name in ("core/__pycache__/errors.cpython-311.pyc", "core/__pycache__/kernels/a.kernel"):
@@ -77,9 +80,17 @@ def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build("wheel", source, tmp_path_factory.mktemp("wheel"))
 
 
-def test_a_wheel_holds_what_git_has(wheel: Path) -> None:
-    held = [name for name in contents(wheel) if ".dist-info/" not in name]
-    assert sorted(held) == tracked()
+@pytest.fixture(scope="module")
+def client_wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", source / "client", tmp_path_factory.mktemp("client"))
+
+
+def test_a_wheel_holds_what_git_has(wheel: Path, client_wheel: Path) -> None:
+    def held(wheel: Path) -> list[str]:
+        return sorted(name for name in contents(wheel) if ".dist-info/" not in name)
+
+    assert held(wheel) == tracked(*PACKAGES)
+    assert [f"client/{name}" for name in held(client_wheel)] == tracked(CLIENT)
 
 
 def test_a_wheel_from_the_sdist_is_the_same(source: Path, wheel: Path, tmp_path: Path) -> None:
@@ -91,9 +102,9 @@ def test_a_wheel_from_the_sdist_is_the_same(source: Path, wheel: Path, tmp_path:
 
 
 class Installed:
-    """An installed wheel that nobody may change, and somebody else's folder to run it in."""
+    """Installed wheels that nobody may change, and somebody else's folder to run them in."""
 
-    def __init__(self, wheel: Path, root: Path) -> None:
+    def __init__(self, wheels: list[Path], root: Path) -> None:
         self.root = root
         venv = root / "an environment"
         subprocess.run(
@@ -102,7 +113,7 @@ class Installed:
         self.packages = next((venv / "lib").glob("python*")) / "site-packages"
         libraries = next(path for path in sys.path if path.endswith("site-packages"))
         (self.packages / "libraries.pth").write_text(libraries + "\n")
-        installing = ["install", "--quiet", "--no-deps", "--no-index", str(wheel)]
+        installing = ["install", "--quiet", "--no-deps", "--no-index", *map(str, wheels)]
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
         subprocess.run([*pip, "--python", str(venv / "bin" / "python"), *installing], check=True)
         self.command = venv / "bin" / "rankwright"
@@ -146,11 +157,11 @@ class Installed:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path) -> Iterator[Installed]:
+def installed(wheel: Path, client_wheel: Path) -> Iterator[Installed]:
     # Not in the folder of this run's user, into which another one may not look.
     root = Path(tempfile.mkdtemp(prefix="a place with spaces "))
     root.chmod(0o755)
-    installed = Installed(wheel, root)
+    installed = Installed([wheel, client_wheel], root)
     # What this run of the tests has compiled already: the installed code is the same, and is read-only.
     give_kernels(installed.state / "kernels")
     yield installed
