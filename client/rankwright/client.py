@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from rankwright import types
@@ -29,8 +29,9 @@ from rankwright.resources import (
     Job,
     Model,
     Names,
-    _id,
+    Page,
     _joined,
+    _named,
     _ref,
     _steps_of,
 )
@@ -81,6 +82,29 @@ class _DatasetsOperations(_Collection):
         )
 
     @operation
+    def page(
+        self,
+        *,
+        name: str | None = None,
+        search: str | None = None,
+        latest: bool | str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Steps[Page[types.Dataset]]:
+        """Return one page of the list."""
+        return (
+            yield from self._page(
+                types.Dataset,
+                "/v1/datasets",
+                name=name,
+                search=search,
+                latest=latest,
+                limit=limit,
+                after=after,
+            )
+        )
+
+    @operation
     def check(
         self,
         /,
@@ -101,11 +125,17 @@ class _DatasetsOperations(_Collection):
 
 
 class Datasets(_DatasetsOperations, Blocking):
-    """The tables of this key's owner."""
+    """The tables of this key's owner. `[id]` asks nothing: only the id is known of what it returns."""
+
+    def __getitem__(self, id: str) -> Dataset:
+        return cast(Dataset, Dataset._of_id(self._transport, id))
 
 
 class AsyncDatasets(_DatasetsOperations, Asynchronous):
     """The tables of this key's owner, asked by calls that are awaited."""
+
+    def __getitem__(self, id: str) -> AsyncDataset:
+        return cast(AsyncDataset, AsyncDataset._of_id(self._transport, id))
 
 
 def _table_query(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,8 +163,47 @@ class _JobsOperations(_Collection):
             lambda data: self._make(Job, AsyncJob, data),
             state=state,
             kind=kind,
-            dataset_id=None if dataset is None else _id(dataset),
+            dataset_id=None if dataset is None else _named(dataset),
         )
+
+    @operation
+    def page(
+        self,
+        *,
+        state: str | None = None,
+        kind: str | None = None,
+        dataset: Any = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Steps[Page[types.Job]]:
+        """Return one page of the list."""
+        return (
+            yield from self._page(
+                types.Job,
+                "/v1/jobs",
+                state=state,
+                kind=kind,
+                dataset_id=None if dataset is None else _named(dataset),
+                limit=limit,
+                after=after,
+            )
+        )
+
+    @returning(lambda: Job, lambda: AsyncJob)
+    def submit(self, job: Mapping[str, Any]) -> Steps[Any]:
+        """Submit a training job that is written as the body of POST /v1/jobs; return it. See `Client.train`."""
+        data = yield from self._send_job(job)
+        return self._make(Job, AsyncJob, data)
+
+    @operation
+    def check_body(self, job: Mapping[str, Any]) -> Steps[types.JobCheck]:
+        """Check a training job as `submit` would send it, and create nothing."""
+        data = yield from self._send_job(job, validate=True)
+        return types.JobCheck.from_json(data)
+
+    def _send_job(self, job: Mapping[str, Any], **query: Any) -> Steps[Any]:
+        response = yield from send(Request.of_json("POST", "/v1/jobs", job, query=query))
+        return response.json()
 
     @operation
     def check(
@@ -159,15 +228,21 @@ def _job_body(
     chosen = {"name": algorithm} if isinstance(algorithm, str) else dict(algorithm)
     parameters = {name: value for name, value in options.items() if name not in _JOB_FIELDS}
     fields = {name: options.get(name) for name in _JOB_FIELDS}
-    return {"dataset_id": _id(dataset), "algorithm": {**chosen, **parameters}, **fields}
+    return {"dataset_id": _named(dataset), "algorithm": {**chosen, **parameters}, **fields}
 
 
 class Jobs(_JobsOperations, Blocking):
-    """The jobs of this key's owner."""
+    """The jobs of this key's owner. `[id]` asks nothing: only the id is known of what it returns."""
+
+    def __getitem__(self, id: str) -> Job:
+        return cast(Job, Job._of_id(self._transport, id))
 
 
 class AsyncJobs(_JobsOperations, Asynchronous):
     """The jobs of this key's owner, asked by calls that are awaited."""
+
+    def __getitem__(self, id: str) -> AsyncJob:
+        return cast(AsyncJob, AsyncJob._of_id(self._transport, id))
 
 
 # --- models ---------------------------------------------------------------------------------------
@@ -188,6 +263,35 @@ class _ModelsOperations(_Collection):
         """Yield the models, the newest first: of one name, or with a text in their names."""
         yield from self._pages("/v1/models", types.ListedModel.from_json, name=name, search=search)
 
+    @operation
+    def page(
+        self,
+        *,
+        name: str | None = None,
+        search: str | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Steps[Page[types.ListedModel]]:
+        """Return one page of the list."""
+        return (
+            yield from self._page(
+                types.ListedModel,
+                "/v1/models",
+                name=name,
+                search=search,
+                limit=limit,
+                after=after,
+            )
+        )
+
+    @operation
+    def alias_page(
+        self, name: str, *, limit: int | None = None, after: str | None = None
+    ) -> Steps[Page[types.AliasSummary]]:
+        """Return one page of the aliases among the versions of a name."""
+        path = f"/v1/models/{segment(name)}/aliases"
+        return (yield from self._page(types.AliasSummary, path, limit=limit, after=after))
+
     @iteration
     def aliases(self, name: str) -> Items[types.AliasSummary]:
         """Yield the aliases among the versions of a name."""
@@ -200,22 +304,21 @@ class _ModelsOperations(_Collection):
 
     @operation
     def set_alias(
-        self, name: str, alias: str, model: Any, *, revision: int | None = None
+        self, name: str, alias: str, model: Any, *, revision: int | str | None = None
     ) -> Steps[types.Alias]:
         """Point an alias at a model: make it, or move it if `revision` is what it has now.
 
         Conflict: if somebody else moved it meanwhile.
         """
         condition = {"If-None-Match": "*"} if revision is None else {"If-Match": f'"{revision}"'}
-        model_id = model if isinstance(model, str) else model.id
         request = Request.of_json(
-            "PUT", _alias_path(name, alias), {"model_id": model_id}, headers=condition
+            "PUT", _alias_path(name, alias), {"model_id": _named(model)}, headers=condition
         )
         response = yield from send(request)
         return types.Alias.from_json(response.json())
 
     @operation
-    def delete_alias(self, name: str, alias: str, *, revision: int) -> Steps[None]:
+    def delete_alias(self, name: str, alias: str, *, revision: int | str) -> Steps[None]:
         """Delete an alias that has this revision now."""
         headers = {"If-Match": f'"{revision}"'}
         yield from send(Request("DELETE", _alias_path(name, alias), headers=headers))
@@ -256,16 +359,43 @@ class _EvaluationsOperations(_Collection):
             "/v1/evaluations",
             lambda data: self._make(Evaluation, AsyncEvaluation, data),
             model_id=model_id,
-            dataset_id=None if dataset is None else _id(dataset),
+            dataset_id=None if dataset is None else _named(dataset),
+        )
+
+    @operation
+    def page(
+        self,
+        *,
+        model_id: str | None = None,
+        dataset: Any = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Steps[Page[types.Evaluation]]:
+        """Return one page of the list."""
+        return (
+            yield from self._page(
+                types.Evaluation,
+                "/v1/evaluations",
+                model_id=model_id,
+                dataset_id=None if dataset is None else _named(dataset),
+                limit=limit,
+                after=after,
+            )
         )
 
 
 class Evaluations(_EvaluationsOperations, Blocking):
-    """Models judged by datasets."""
+    """Models judged by datasets. `[id]` asks nothing: only the id is known of what it returns."""
+
+    def __getitem__(self, id: str) -> Evaluation:
+        return cast(Evaluation, Evaluation._of_id(self._transport, id))
 
 
 class AsyncEvaluations(_EvaluationsOperations, Asynchronous):
     """Models judged by datasets, asked by calls that are awaited."""
+
+    def __getitem__(self, id: str) -> AsyncEvaluation:
+        return cast(AsyncEvaluation, AsyncEvaluation._of_id(self._transport, id))
 
 
 class _ComparisonsOperations(_Collection):
@@ -282,16 +412,43 @@ class _ComparisonsOperations(_Collection):
             "/v1/comparisons",
             lambda data: self._make(Comparison, AsyncComparison, data),
             model_id=model_id,
-            dataset_id=None if dataset is None else _id(dataset),
+            dataset_id=None if dataset is None else _named(dataset),
+        )
+
+    @operation
+    def page(
+        self,
+        *,
+        model_id: str | None = None,
+        dataset: Any = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Steps[Page[types.Comparison]]:
+        """Return one page of the list."""
+        return (
+            yield from self._page(
+                types.Comparison,
+                "/v1/comparisons",
+                model_id=model_id,
+                dataset_id=None if dataset is None else _named(dataset),
+                limit=limit,
+                after=after,
+            )
         )
 
 
 class Comparisons(_ComparisonsOperations, Blocking):
-    """Models compared on datasets."""
+    """Models compared on datasets. `[id]` asks nothing: only the id is known of what it returns."""
+
+    def __getitem__(self, id: str) -> Comparison:
+        return cast(Comparison, Comparison._of_id(self._transport, id))
 
 
 class AsyncComparisons(_ComparisonsOperations, Asynchronous):
     """Models compared on datasets, asked by calls that are awaited."""
+
+    def __getitem__(self, id: str) -> AsyncComparison:
+        return cast(AsyncComparison, AsyncComparison._of_id(self._transport, id))
 
 
 class _BatchScoresOperations(_Collection):
@@ -308,16 +465,43 @@ class _BatchScoresOperations(_Collection):
             "/v1/batch-scores",
             lambda data: self._make(BatchScore, AsyncBatchScore, data),
             model_id=model_id,
-            dataset_id=None if dataset is None else _id(dataset),
+            dataset_id=None if dataset is None else _named(dataset),
+        )
+
+    @operation
+    def page(
+        self,
+        *,
+        model_id: str | None = None,
+        dataset: Any = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Steps[Page[types.BatchScore]]:
+        """Return one page of the list."""
+        return (
+            yield from self._page(
+                types.BatchScore,
+                "/v1/batch-scores",
+                model_id=model_id,
+                dataset_id=None if dataset is None else _named(dataset),
+                limit=limit,
+                after=after,
+            )
         )
 
 
 class BatchScores(_BatchScoresOperations, Blocking):
-    """Tables that jobs score."""
+    """Tables that jobs score. `[id]` asks nothing: only the id is known of what it returns."""
+
+    def __getitem__(self, id: str) -> BatchScore:
+        return cast(BatchScore, BatchScore._of_id(self._transport, id))
 
 
 class AsyncBatchScores(_BatchScoresOperations, Asynchronous):
     """Tables that jobs score, asked by calls that are awaited."""
+
+    def __getitem__(self, id: str) -> AsyncBatchScore:
+        return cast(AsyncBatchScore, AsyncBatchScore._of_id(self._transport, id))
 
 
 # --- keys, algorithms, the audit log --------------------------------------------------------------
@@ -328,6 +512,11 @@ class _KeysOperations(_Collection):
     def list(self) -> Items[types.Key]:
         """Yield the keys, the newest first, without their secrets."""
         yield from self._pages("/v1/keys", types.Key.from_json)
+
+    @operation
+    def page(self, *, limit: int | None = None, after: str | None = None) -> Steps[Page[types.Key]]:
+        """Return one page of the list."""
+        return (yield from self._page(types.Key, "/v1/keys", limit=limit, after=after))
 
     @operation
     def get(self, key_id: str) -> Steps[types.Key]:
@@ -505,13 +694,13 @@ class _ClientOperations(ApiObject):
         dataset: Any,
         *,
         level: float | None = None,
-        windows: Sequence[Mapping[str, float]] | None = None,
+        windows: Sequence[Mapping[str, Any]] | None = None,
         wait: bool = True,
     ) -> Steps[Any]:
         """Judge a model by a dataset, and wait for the result; return the evaluation."""
         body = {
             "model": _ref(model),
-            "dataset_id": _id(dataset),
+            "dataset_id": _named(dataset),
             "level": level,
             "windows": windows,
         }
@@ -525,13 +714,13 @@ class _ClientOperations(ApiObject):
         dataset: Any,
         *,
         level: float | None = None,
-        windows: Sequence[Mapping[str, float]] | None = None,
+        windows: Sequence[Mapping[str, Any]] | None = None,
         wait: bool = True,
     ) -> Steps[Any]:
         """Compare models on a dataset, and wait for the result; return the comparison."""
         body = {
             "models": [_ref(model) for model in models],
-            "dataset_id": _id(dataset),
+            "dataset_id": _named(dataset),
             "level": level,
             "windows": windows,
         }
@@ -603,6 +792,18 @@ class _ClientOperations(ApiObject):
     def audit(self) -> Items[types.AuditEntry]:
         """Yield what was done by which key, the newest first (scope `admin`)."""
         yield from self._pages("/v1/audit", types.AuditEntry.from_json)
+
+    @operation
+    def audit_page(
+        self, *, limit: int | None = None, after: str | None = None
+    ) -> Steps[Page[types.AuditEntry]]:
+        """Return one page of the audit log."""
+        return (yield from self._page(types.AuditEntry, "/v1/audit", limit=limit, after=after))
+
+    @operation
+    def metrics(self) -> Steps[str]:
+        """Return the figures of the whole service as Prometheus reads them (scope `operator`)."""
+        return (yield from self._download("/metrics", None)).decode()
 
     @operation
     def health(self, what: str = "ready") -> Steps[types.Health]:

@@ -29,23 +29,26 @@ class Record:
     """
 
     _json: Mapping[str, Any]
-    _readers: typing.ClassVar[dict[str, _Read]]
+    _readers: typing.ClassVar[_Readers]
 
     def __init__(self, **fields: Any) -> None:
         self._set(fields)
 
     def _set(self, data: Mapping[str, Any]) -> None:
         readers = _readers_of(type(self))
-        put = self.__dict__
+        put, get = self.__dict__, data.get
         put["_json"] = data
-        for name, read in readers.items():
-            value = data.get(name)
+        for name in readers.plain:
+            put[name] = get(name)
+        for name, read in readers.read:
+            value = get(name)
             put[name] = None if value is None else read(value)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Return the record of a JSON object. TypeError: if it is no object, or a field is not of its type."""
-        if not isinstance(data, Mapping):
+        # The exact type first: to ask for an abstract one takes as long as to read a small record.
+        if type(data) is not dict and not isinstance(data, Mapping):
             raise TypeError(f"{cls.__name__} must be a JSON object, got {type(data).__name__}")
         new = cls.__new__(cls)
         new._set(data)
@@ -70,7 +73,7 @@ class Record:
     def __repr__(self) -> str:
         shown = ", ".join(
             f"{name}={_short(self.__dict__[name])}"
-            for name in _readers_of(type(self))
+            for name in _readers_of(type(self)).names
             if self.__dict__[name] is not None
         )
         return f"{type(self).__name__}({shown})"
@@ -92,23 +95,59 @@ def _short(value: Any) -> str:
     return repr(value)
 
 
-def _readers_of(cls: type[Record]) -> dict[str, _Read]:
-    """Return for each field what turns its JSON into a value; made when the first record of the class is read."""
-    if "_readers" not in cls.__dict__:
-        hints = typing.get_type_hints(cls)
-        cls._readers = {
-            name: _reader(hint) for name, hint in hints.items() if not name.startswith("_")
+class _Readers:
+    """How the fields of a class are read, and how an object is told to be of it; made when it is first needed.
+
+    Attributes
+    ----------
+    plain : list of str
+        Fields whose value is their JSON.
+    read : list of (str, callable)
+        The other ones, with what turns their JSON into a value.
+    fixed : dict of str to tuple
+        Fields with fixed values.
+    """
+
+    def __init__(self, cls: type[Record]) -> None:
+        hints = {
+            name: hint
+            for name, hint in typing.get_type_hints(cls).items()
+            if not name.startswith("_")
         }
-    return cls._readers
+        found = {name: _reader(hint) for name, hint in hints.items()}
+        self.names = hints.keys()
+        self.plain = [name for name, read in found.items() if read is _as_it_is]
+        self.read = [(name, read) for name, read in found.items() if read is not _as_it_is]
+        self.fixed = {
+            name: typing.get_args(hint)
+            for name, hint in hints.items()
+            if typing.get_origin(hint) is typing.Literal
+        }
+
+
+def _readers_of(cls: type[Record]) -> _Readers:
+    found: _Readers | None = cls.__dict__.get("_readers")
+    if found is None:
+        found = cls._readers = _Readers(cls)
+    return found
 
 
 def _as_it_is(value: Any) -> Any:
     return value
 
 
+def _record_reader(kind: type[Record]) -> _Read:
+    def read(value: Any) -> Any:
+        if type(value) is not dict and isinstance(value, Record):
+            return value
+        return kind.from_json(value)
+
+    return read
+
+
 def _reader(hint: Any) -> _Read:
     if isinstance(hint, type) and issubclass(hint, Record):
-        return lambda value: value if isinstance(value, Record) else hint.from_json(value)
+        return _record_reader(hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is list:
         read = _reader(arguments[0])
@@ -138,13 +177,9 @@ def read_one_of(kinds: list[type[R]], data: Any) -> Any:
         return data
 
     def fit(kind: type[R]) -> tuple[bool, int]:
-        hints = typing.get_type_hints(kind)
-        fixed = all(
-            data.get(name) in typing.get_args(hint)
-            for name, hint in hints.items()
-            if typing.get_origin(hint) is typing.Literal and name in data
-        )
-        fields = {name for name in hints if not name.startswith("_")}
-        return fixed, len(fields & data.keys()) - len(fields ^ data.keys())
+        readers = _readers_of(kind)
+        fixed = all(data[name] in values for name, values in readers.fixed.items() if name in data)
+        common, fields = len(readers.names & data.keys()), len(readers.names)
+        return fixed, common - (fields + len(data) - 2 * common)
 
     return max(kinds, key=fit).from_json(data)

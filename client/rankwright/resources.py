@@ -11,8 +11,9 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, TypeVar, cast
+from typing import Any, BinaryIO, ClassVar, Generic, TypeVar, cast
 
 from rankwright import types
 from rankwright.errors import (
@@ -59,6 +60,25 @@ POLL_SECONDS = 0.5
 Names = str | Sequence[str] | None
 
 
+@dataclass(frozen=True)
+class Page(Generic[R]):
+    """One page of a list.
+
+    Attributes
+    ----------
+    data : list
+        The records on it.
+    has_more : bool
+        Whether there are further ones behind it.
+    next : str or int or None
+        What to pass as `after` for the page behind it.
+    """
+
+    data: list[R]
+    has_more: bool
+    next: str | int | None
+
+
 class ApiObject:
     """Base of the clients and of every object that sends requests: it has the transport to the service."""
 
@@ -71,6 +91,11 @@ class ApiObject:
     def _record(self, kind: type[R], path: str, **query: Any) -> Steps[R]:
         data = yield from self._get(path, **query)
         return kind.from_json(data)
+
+    def _page(self, record: type[R], path: str, /, **query: Any) -> Steps[Page[R]]:
+        found = yield from self._get(path, **query)
+        data = [record.from_json(each) for each in found["data"]]
+        return Page(data, found["has_more"], found["next"])
 
     def _pages(self, path: str, make: Callable[[Any], Any], **query: Any) -> Items[Any]:
         after = None
@@ -141,6 +166,10 @@ class Resource(ApiObject):
         new._take(data)
         return new
 
+    @classmethod
+    def _of_id(cls, transport: Any, id: str) -> Any:
+        return cls._of(transport, {"id": id})
+
     def _take(self, data: Any) -> None:
         self.data: Any = self._record_kind.from_json(data)
 
@@ -171,13 +200,18 @@ def _joined(names: Names) -> str | None:
 
 
 def _id(thing: Any) -> str:
-    """Return the id of a resource, or the id itself."""
-    return segment(thing if isinstance(thing, str) else thing.id)
+    """Return the id of a resource, or the id itself, as a part of a path."""
+    return segment(_named(thing))
+
+
+def _named(thing: Any) -> str:
+    """Return the id of a resource, or the id itself, for a body or a query: the service says what is wrong with it."""
+    return thing if isinstance(thing, str) else str(thing.id)
 
 
 def _ref(model: Any) -> str:
-    """Return what names a model: its reference or its id."""
-    return segment(model if isinstance(model, str) else model.ref)
+    """Return what names a model, for a body or a query: its reference or its id."""
+    return model if isinstance(model, str) else str(model.ref)
 
 
 # --- jobs -----------------------------------------------------------------------------------------
@@ -234,6 +268,14 @@ class _JobOperations(ApiObject):
             )
             response = yield from send(request)
             self.data = types.Job.from_json(response.json())
+
+    @operation
+    def events(
+        self, *, after: int | None = None, limit: int | None = None
+    ) -> Steps[Page[types.Event]]:
+        """Return the events so far behind number `after`, in their order."""
+        path = f"/v1/jobs/{_id(self)}/events"
+        return (yield from self._page(types.Event, path, after=after, limit=limit))
 
     @iteration
     def follow(self, after: int = 0) -> Items[types.Event]:
@@ -373,6 +415,14 @@ class _DatasetOperations(ApiObject):
             lambda data: self._make(Dataset, AsyncDataset, data),
         )
 
+    @operation
+    def version_page(
+        self, *, limit: int | None = None, after: str | None = None
+    ) -> Steps[Page[types.Dataset]]:
+        """Return one page of the versions of the dataset, the newest first."""
+        path = f"/v1/datasets/{_id(self)}/versions"
+        return (yield from self._page(types.Dataset, path, limit=limit, after=after))
+
     @returning(lambda: Dataset, lambda: AsyncDataset)
     def add_version(
         self,
@@ -450,6 +500,7 @@ def _steps_of(described: Any) -> Callable[..., Steps[Any]]:
 
 Metrics = types.Metrics | types.PairMetrics | types.MultilabelMetrics
 _SCORES: list[Any] = [types.Score, types.LabelScore]
+_ROWS_SCORES: list[Any] = [types.Scores, types.LabelScores]
 _METRICS: list[Any] = [types.Metrics, types.PairMetrics, types.MultilabelMetrics]
 
 
@@ -478,6 +529,11 @@ class _ModelOperations(ApiObject):
         """Ask for the model and its figures anew; return what the service says of the model."""
         yield from self._load(self.ref)
         return cast(types.Model, self._data)
+
+    @operation
+    def read(self) -> Steps[types.Model]:
+        """Return what the service says of the model, without its figures."""
+        return (yield from self._record(types.Model, self._path()))
 
     @operation
     def read_metrics(self, on: str | None = None) -> Steps[Metrics]:
@@ -531,6 +587,14 @@ class _ModelOperations(ApiObject):
         query = {name: "" if value is None else value for name, value in given.items()}
         response = yield from send(Request("GET", self._path("score"), query))
         return cast("types.Score | types.LabelScore", read_one_of(_SCORES, response.json()))
+
+    @operation
+    def score_rows(
+        self, rows: Sequence[Mapping[str, Any]]
+    ) -> Steps[types.Scores | types.LabelScores]:
+        """Return the scores of rows that are sent as JSON objects, in their order."""
+        data = yield from self._post(self._path("score"), {"rows": list(rows)})
+        return cast("types.Scores | types.LabelScores", read_one_of(_ROWS_SCORES, data))
 
     @operation
     def rank(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -154,7 +155,7 @@ class Recorder:
         """Nothing is open."""
 
 
-def first_request(name: str, arguments: tuple[Any, ...], **more: Any) -> Request:
+def first_request(name: str, arguments: tuple[Any, ...], /, **more: Any) -> Request:
     recorder: Any = Recorder()
     client = rankwright.Client("http://nowhere", transport=recorder)
     data = {"id": "x_1", "state": "running", "status": "ready", "job_id": "job_1"}
@@ -234,3 +235,53 @@ def test_it_needs_no_server() -> None:
         assert not re.search(r"^\s*(from|import) (app|core|workers)\b", module.read_text(), re.M), (
             module
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "more", "target"),
+    [
+        ("datasets.page", (), {"name": "a", "limit": 5}, "/v1/datasets?name=a&limit=5"),
+        ("jobs.page", (), {"kind": "ingest", "after": "x"}, "/v1/jobs?kind=ingest&after=x"),
+        ("models.page", (), {"search": "ch"}, "/v1/models?search=ch"),
+        ("models.alias_page", ("churn",), {}, "/v1/models/churn/aliases"),
+        ("evaluations.page", (), {"model_id": "m"}, "/v1/evaluations?model_id=m"),
+        ("comparisons.page", (), {"dataset": "ds"}, "/v1/comparisons?dataset_id=ds"),
+        ("batch_scores.page", (), {"limit": 1}, "/v1/batch-scores?limit=1"),
+        ("keys.page", (), {}, "/v1/keys"),
+        ("audit_page", (), {"limit": 9}, "/v1/audit?limit=9"),
+        ("dataset.version_page", (), {"limit": 2}, "/v1/datasets/x_1/versions?limit=2"),
+        ("job.events", (), {"after": 3}, "/v1/jobs/x_1/events?after=3"),
+        ("model.read", (), {}, "/v1/models/m"),
+        ("model.score_rows", ([{"a": 1}],), {}, "/v1/models/m/score"),
+        ("jobs.submit", ({},), {}, "/v1/jobs"),
+        ("jobs.check_body", ({},), {}, "/v1/jobs?validate=true"),
+        ("metrics", (), {}, "/metrics"),
+    ],
+)
+def test_pages_and_parts_ask_for_what_they_name(
+    name: str, arguments: tuple[Any, ...], more: dict[str, Any], target: str
+) -> None:
+    assert first_request(name, arguments, **more).target() == target
+
+
+def test_a_page_of_a_list_has_records_and_its_cursor() -> None:
+    class Answers(Recorder):
+        def do(self, step: Any) -> Response:
+            told = {"data": [{"id": "ds_1", "name": "a"}], "has_more": True, "next": "c"}
+            return Response(200, {}, json.dumps(told).encode())
+
+    answers: Any = Answers()
+    page = rankwright.Client("http://nowhere", transport=answers).datasets.page()
+    assert ([each.name for each in page.data], page.has_more, page.next) == (["a"], True, "c")
+
+
+def test_a_thing_by_its_id_asks_nothing_until_it_is_used() -> None:
+    recorder: Any = Recorder()
+    client = rankwright.Client("http://nowhere", transport=recorder)
+    for things in (client.datasets, client.jobs, client.evaluations, client.comparisons):
+        assert things["x_1"].id == "x_1"
+    with pytest.raises(Asked) as caught:
+        client.jobs["x_1"].cancel(keep=True)
+    assert caught.value.args[0].target() == "/v1/jobs/x_1/cancel?keep=true"
+    with pytest.raises(rankwright.ConfigurationError):
+        client.jobs["../x"].cancel()
