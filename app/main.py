@@ -146,7 +146,7 @@ def create_app(settings: Settings) -> Service:
     docs = openapi.DomainDocs(
         scope_of=scope_of,
         operations={scores.SCORE_PATH: {"get": scores.SCORE_ROW_DOCS}},
-        schemas=scores.SCORE_ROW_SCHEMAS,
+        schemas=scores.DESCRIBED,
         algorithms=describe_all,
     )
     openapi.install(app, docs, settings.build)

@@ -10,10 +10,17 @@ from starlette.responses import JSONResponse, Response
 
 from app.access import service as keys
 from app.access.authentication import Authenticator, AuthenticatorDep, GuardedRoute, needs
-from app.access.schemas import AuditEntry, Key, KeyWithSecret, NewKey, Rotation
+from app.access.schemas import (
+    AuditEntryPage,
+    Key,
+    KeyPage,
+    KeyWithSecret,
+    NewKey,
+    Rotation,
+)
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import Answer, IdempotentDep, IdempotentRequest, answer_once
-from app.http.schemas import PageOf, Valid
+from app.http.schemas import Valid
 from app.platform.sql import Session
 from app.platform.tables import ApiKey
 
@@ -117,12 +124,12 @@ async def _make(
 
 @router.get("", summary="List keys")
 @needs("admin")
-def list_keys(context: ContextDep, caller: CallerDep, paging: PagingDep) -> PageOf[Key]:
+def list_keys(context: ContextDep, caller: CallerDep, paging: PagingDep) -> KeyPage:
     """All keys of the owner, newest first, with the revoked ones."""
     page: Any = context.db.reading(
         keys.list_page, caller.owner, limit=paging.limit, after=paging.after
     )
-    return PageOf[Key].model_validate(page)
+    return KeyPage.model_validate(page)
 
 
 @router.get("/{key_id}", summary="Read a key")
@@ -147,11 +154,9 @@ audit_router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=Guarded
 
 @audit_router.get("", summary="Read the audit log")
 @needs("admin")
-def list_audit_entries(
-    context: ContextDep, caller: CallerDep, paging: PagingDep
-) -> PageOf[AuditEntry]:
+def list_audit_entries(context: ContextDep, caller: CallerDep, paging: PagingDep) -> AuditEntryPage:
     """Every change made with the owner's keys, newest first. Change and entry are written in one transaction."""
     page: Any = context.db.reading(
         keys.list_audit, caller.owner, limit=paging.limit, after=paging.after
     )
-    return PageOf[AuditEntry].model_validate(page)
+    return AuditEntryPage.model_validate(page)

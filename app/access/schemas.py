@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, get_args
 
 from pydantic import Field
 
+from app.access.authentication import Scope
 from app.access.service import MAX_GRACE_SECONDS
-from app.http.schemas import Body, Resource, Text, Timestamp
+from app.http.schemas import Body, PageOf, Resource, Text, Timestamp, one_of
 
 
 class NewKey(Body):
     """A key to create, for the owner of the caller's key."""
 
     name: Text
-    scopes: Annotated[
-        list[Literal["read", "train", "score", "admin", "operator"]],
-        Field(min_length=1, max_length=20),
-    ]
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=20)]
     expires_in_seconds: Annotated[float, Field(gt=0, le=3.2e9)] | None = None
 
 
@@ -36,12 +34,16 @@ class Key(Resource):
     owner: str
     name: str
     prefix: str = Field(description="First characters of the secret, to recognise the key.")
-    scopes: list[str]
+    scopes: list[Annotated[str, one_of(get_args(Scope))]]
     created_at: Timestamp
     expires_at: Timestamp | None
     last_used_at: Timestamp | None
     revoked_at: Timestamp | None
     successor_id: str | None = Field(description="The key that replaced it.")
+
+
+class KeyPage(PageOf[Key]):
+    """One page of keys."""
 
 
 class KeyWithSecret(Key):
@@ -68,3 +70,7 @@ class AuditEntry(Resource):
     client: str | None = Field(
         description="Network address of the caller. Null for the command line, and for changes before version 0.2.0."
     )
+
+
+class AuditEntryPage(PageOf[AuditEntry]):
+    """One page of the audit log."""

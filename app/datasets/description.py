@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from app.ingest.formats import CHOICES, CONTENT_TYPES, CSV, check_length, encoding_of
 from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, nearest
@@ -39,6 +40,13 @@ _FOREIGN: Mapping[str, Mapping[str, str]] = {
     },
 }
 MODES = tuple(VersionMode)
+CLOSED: Mapping[str, Collection[str]] = {
+    "kind": KINDS,
+    "strict": _BOOLEANS,
+    "mode": MODES,
+    **CHOICES,
+}
+"""The fields that take one of a few values."""
 VERSION_FIELDS = ("mode", *CHOICES)
 
 
@@ -132,6 +140,13 @@ def describe(given: Mapping[str, str]) -> Description:
         strict=given.get("strict") == "true",
         dialect={field: given[field] for field in CHOICES if field in given} or None,
     )
+
+
+def schema_of(field: str, most: int | None = None) -> dict[str, Any]:
+    """Return the JSON Schema of a field's value. `most` is its maximum length, if another than `max_length` says."""
+    if field in CLOSED:
+        return {"type": "string", "enum": [str(value) for value in CLOSED[field]]}
+    return {"type": "string", "minLength": 1, "maxLength": most or max_length(field)}
 
 
 def max_length(field: str) -> int:

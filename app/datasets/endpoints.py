@@ -13,14 +13,13 @@ from starlette.responses import JSONResponse, Response
 from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.datasets.description import (
-    MODES,
     Description,
     NewVersion,
     describe,
     describe_version,
-    max_length,
+    schema_of,
 )
-from app.datasets.schemas import Dataset, Preview, TableCheck
+from app.datasets.schemas import Dataset, DatasetPage, Preview, TableCheck
 from app.datasets.uploads import (
     Received,
     TableRequestDep,
@@ -32,7 +31,6 @@ from app.datasets.uploads import (
 )
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, SearchQuery
 from app.http.forms import FORM
-from app.http.schemas import PageOf
 from app.jobs.acceptance import PreferWaitDep, wake_a_worker
 from app.platform.sql import Session
 from app.platform.tables import Dataset as DatasetRow
@@ -76,16 +74,15 @@ _FIELDS_EXAMPLES = {
 }
 
 
-def field_docs(fields: Mapping[str, str], schemas: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """OpenAPI's words for fields of the address; `schemas` are what is known of some beside their length."""
+def field_docs(fields: Mapping[str, str]) -> list[dict[str, Any]]:
+    """OpenAPI's words for fields of the address."""
     return [
         {
             "name": name,
             "in": "query",
             "required": False,
             "description": text,
-            "schema": {"type": "string", "minLength": 1, "maxLength": max_length(name)}
-            | schemas.get(name, {}),
+            "schema": schema_of(name),
             **_FIELDS_EXAMPLES.get(name, {}),
         }
         for name, text in fields.items()
@@ -93,7 +90,7 @@ def field_docs(fields: Mapping[str, str], schemas: Mapping[str, Any]) -> list[di
 
 
 _UPLOAD_DOCS: dict[str, Any] = {
-    "parameters": field_docs(_FIELDS_SCHEMA, {}),
+    "parameters": field_docs(_FIELDS_SCHEMA),
     "requestBody": body_docs(
         "age,income,contract,left\n41,52000,two year,no\n23,?,month-to-month,yes\n", _FIELDS_SCHEMA
     ),
@@ -152,7 +149,7 @@ def list_datasets(
     latest: Annotated[
         bool, Query(description="`true`: only the newest ready version of each series.")
     ] = False,
-) -> PageOf[Dataset]:
+) -> DatasetPage:
     """All datasets of the owner, newest first."""
     page: Any = context.db.reading(
         datasets.list_page,
@@ -162,7 +159,7 @@ def list_datasets(
         latest=latest,
         **vars(paging),
     )
-    return PageOf[Dataset].model_validate(page)
+    return DatasetPage.model_validate(page)
 
 
 @router.get("/{dataset_id}", summary="Read a dataset")
@@ -265,7 +262,6 @@ _FIELDS = {
         for name, text in DIALECT_FIELDS.items()
     },
 }
-_SCHEMAS = {"mode": {"enum": list(MODES)}}
 
 
 @versions_router.post(
@@ -274,7 +270,7 @@ _SCHEMAS = {"mode": {"enum": list(MODES)}}
     response_model=Dataset,
     summary="Create a new version",
     openapi_extra={
-        "parameters": field_docs(_FIELDS, _SCHEMAS),
+        "parameters": field_docs(_FIELDS),
         "requestBody": body_docs("age,income,contract,left\n37,48000,one year,no\n", _FIELDS),
     },
     responses={
@@ -330,9 +326,9 @@ def _likely_mode(sending: TableRequestDep) -> str:
 @needs("read")
 def list_versions(
     dataset_id: str, context: ContextDep, caller: CallerDep, paging: PagingDep
-) -> PageOf[Dataset]:
+) -> DatasetPage:
     """All versions in the series of this dataset, newest first. The address may name any of them."""
     page: Any = context.db.reading(
         datasets.list_versions, caller.owner, dataset_id, limit=paging.limit, after=paging.after
     )
-    return PageOf[Dataset].model_validate(page)
+    return DatasetPage.model_validate(page)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
+from app.datasets.description import CONTENT_ENCODINGS
 from app.datasets.service import is_constant
-from app.http.schemas import Resource, Timestamp
+from app.http.schemas import Kind, PageOf, Resource, Timestamp, one_of
+from app.ingest.formats import CONTENT_TYPES
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
+from app.platform.tables import DatasetStatus, VersionMode
+
+ColumnType = Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))]
+Role = Annotated[
+    str, one_of(("feature", "label", "item", "weight", "group", "identifier", "dropped"))
+]
+Status = Annotated[str, one_of(DatasetStatus)]
+ContentType = Annotated[str, one_of(CONTENT_TYPES)]
+ContentEncoding = Annotated[str, one_of(CONTENT_ENCODINGS)]
 
 
 class TopValue(Resource):
@@ -23,11 +35,11 @@ class Column(Resource):
     """The profile of one column."""
 
     name: str
-    type: str | None = Field(
+    type: ColumnType | None = Field(
         description="`numeric`, `boolean`, `datetime` or `categorical`. Null if the column was dropped.",
         examples=["numeric"],
     )
-    role: str = Field(
+    role: Role = Field(
         description="`feature`, `label`, `item`, `weight` or `group`. `identifier`: a text column with a different "
         "value in nearly every row; it is not used as a feature. `dropped`: not read.",
         examples=["feature"],
@@ -173,10 +185,10 @@ class TableWarning(Resource):
 class Pairs(Resource):
     """The pairs of a dataset of kind `preferences`: which item is better than which."""
 
-    status: str = Field(description="`processing`, `ready` or `invalid`.")
+    status: Status = Field(description="`processing`, `ready` or `invalid`.")
     job_id: str = Field(description="The job that reads the pairs.")
-    content_type: str
-    content_encoding: str | None
+    content_type: ContentType
+    content_encoding: ContentEncoding | None
     bytes: int
     sha256: str
     pairs: int | None = Field(description="Number of pairs.")
@@ -207,16 +219,16 @@ class Dataset(Resource):
     parent_id: str | None = Field(
         description="The version that it was made from; it may have been deleted. Null for the first version."
     )
-    mode: str | None = Field(
+    mode: Annotated[str, one_of(VersionMode)] | None = Field(
         description="`append`: the rows of the parent, then those of the upload. `replace`: only those of the upload. "
         "Null for the first version."
     )
     name: str
-    kind: str
-    status: str = Field(description="`processing`, `ready` or `invalid`.")
+    kind: Kind
+    status: Status = Field(description="`processing`, `ready` or `invalid`.")
     job_id: str | None = Field(description="The job that reads the table.")
-    content_type: str
-    content_encoding: str | None
+    content_type: ContentType
+    content_encoding: ContentEncoding | None
     label: str | None
     positive: str | None = Field(description="Value of the label that counts as positive.")
     negative: str | None
@@ -263,6 +275,10 @@ class Dataset(Resource):
     @classmethod
     def _absent_as_empty(cls, value: Any) -> Any:
         return value or []
+
+
+class DatasetPage(PageOf[Dataset]):
+    """One page of datasets."""
 
 
 class Preview(Resource):

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from app.access import service as access
 from app.access.authentication import check_again
 from app.datasets import service as datasets
-from app.datasets.description import Format, check_format
+from app.datasets.description import Format, check_format, schema_of
 from app.datasets.schemas import Dataset
 from app.http import idempotency
 from app.http.dependencies import (
@@ -56,9 +56,13 @@ class Received(Generic[Described]):
     format: Format
 
 
-def body_docs(example: str, fields: Mapping[str, str]) -> dict[str, Any]:
-    """OpenAPI's words for a body that is a table, with these fields in the form."""
-    named = {name: {"type": "string", "description": text} for name, text in fields.items()}
+def body_docs(
+    example: str, fields: Mapping[str, str], max_length: int | None = None
+) -> dict[str, Any]:
+    """OpenAPI's words for a body that is a table, with these fields in the form, of at most this length."""
+    named = {
+        name: schema_of(name, max_length) | {"description": text} for name, text in fields.items()
+    }
     return {
         "required": True,
         "content": {

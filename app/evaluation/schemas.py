@@ -15,8 +15,8 @@ from app.evaluation.service import (
     ComparisonRequest,
     EvaluationRequest,
 )
-from app.http.schemas import Body, Interval, Rate, Resource, Text, Timestamp
-from app.jobs.kinds import STATUS, status_of
+from app.http.schemas import Body, Interval, Kind, Rate, Resource, Text, Timestamp, one_of
+from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.schemas import Height, MeanArea, WindowArea
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
@@ -144,7 +144,9 @@ class EvaluatedLabels(Resource):
 class AreaDrift(Resource):
     """Change of one area between the model's validation and this dataset: two independent samples."""
 
-    of: str = Field(description="`auc`, `pauc` or `pair_order`.")
+    of: Annotated[str, one_of(("auc", "pauc", "pair_order"))] = Field(
+        description="`auc`, `pauc` or `pair_order`."
+    )
     label: str | None = Field(
         default=None, description="The label, for a model with several labels."
     )
@@ -166,7 +168,9 @@ class AreaDrift(Resource):
 class ScoreDrift(Resource):
     """Change of the scores of one class between the model's validation and this dataset."""
 
-    of: str = Field(description="`positives` or `negatives`.")
+    of: Annotated[str, one_of(("positives", "negatives"))] = Field(
+        description="`positives` or `negatives`."
+    )
     distance: float = Field(
         description="Kolmogorov-Smirnov distance between the two samples of scores, from 0 to 1; `p_value` is that of "
         "its test."
@@ -198,12 +202,12 @@ class Evaluation(Resource):
     """The quality of a model on a dataset. It stays when the model or the dataset is deleted."""
 
     id: str
-    status: str = Field(description=STATUS)
+    status: Annotated[str, one_of(STATUSES)] = Field(description=STATUS)
     job_id: str
     model_id: str
     model_name: str
     model_version: int
-    kind: str = Field(
+    kind: Kind = Field(
         description="Kind of the dataset: `bipartite`, `preferences` or `multilabel`."
     )
     dataset_id: str
@@ -320,7 +324,7 @@ class Comparison(Resource):
     """A comparison of models on one dataset. It stays when a model or the dataset is deleted."""
 
     id: str
-    status: str = Field(description=STATUS)
+    status: Annotated[str, one_of(STATUSES)] = Field(description=STATUS)
     job_id: str
     models: list[ComparedModel]
     dataset_id: str

@@ -159,8 +159,17 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             _add_problems(path, operation, scopes.get((path, method)))
+            _leave_out_titles(operation)
             _tell_defaults(operation.get("requestBody"), schemas, set())
     return document
+
+
+def _leave_out_titles(operation: Mapping[str, Any]) -> None:
+    """Take away what FastAPI calls an answer without a shape of its own: generators would make a name of it."""
+    for response in operation["responses"].values():
+        for content in response.get("content", {}).values():
+            if str(content["schema"].get("title", "")).startswith("Response "):
+                del content["schema"]["title"]
 
 
 DEFAULT = "x-default"
@@ -220,7 +229,7 @@ def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> No
 
 
 def _problem_name(status: str) -> str:
-    return f"Problem_{status}"
+    return f"Problem{status.capitalize()}"
 
 
 def _name_algorithms(schemas: dict[str, Any], algorithms: Sequence[Mapping[str, Any]]) -> None:
@@ -228,7 +237,7 @@ def _name_algorithms(schemas: dict[str, Any], algorithms: Sequence[Mapping[str, 
     names = {}
     for algorithm in algorithms:
         schema = deepcopy(algorithm["parameters"])
-        title = f"Algorithm_{algorithm['name']}"
+        title = f"{algorithm['name'].title().replace('_', '')}Algorithm"
         schema["title"] = algorithm["name"]
         schema["description"] = algorithm["summary"]
         schema["required"] = ["name"]

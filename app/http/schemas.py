@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Annotated, Any, Generic, TypeVar
@@ -20,6 +21,7 @@ from pydantic_core import PydanticKnownError
 
 from app.ingest.formats import CSV, NDJSON
 from app.platform.errors import MAX_ERRORS
+from app.platform.tables import DatasetKind
 
 Item = TypeVar("Item")
 
@@ -86,8 +88,17 @@ Tags = Annotated[
 Rate = Annotated[float, Field(ge=0, le=1)]
 
 
+def one_of(values: Iterable[str]) -> WithJsonSchema:
+    """Describe a text of an answer that is always one of these values."""
+    return WithJsonSchema({"type": "string", "enum": [str(value) for value in values]})
+
+
+Kind = Annotated[str, one_of(DatasetKind)]
+"""A kind of dataset."""
+
+
 class PageOf(Resource, Generic[Item]):
-    """One page of a list."""
+    """One page of a list. OpenAPI has the name of the subclass."""
 
     data: list[Item]
     has_more: bool

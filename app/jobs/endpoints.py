@@ -18,12 +18,12 @@ from app.access.authentication import GuardedRoute, check_again, needs
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import IdempotentDep
 from app.http.limits import Permit
-from app.http.schemas import PageOf, Valid
+from app.http.schemas import Valid, one_of
 from app.jobs import child_jobs
 from app.jobs import service as jobs
 from app.jobs.acceptance import WAIT_HEADERS, PreferWaitDep, Refetch, WatcherDep, create
-from app.jobs.kinds import SHOWN_KINDS
-from app.jobs.schemas import KINDS, Event, EventPage, Job
+from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES
+from app.jobs.schemas import KINDS, Event, EventPage, Job, JobPage
 from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
 from app.platform.sql import Session
@@ -57,18 +57,14 @@ def list_jobs(
     caller: CallerDep,
     paging: PagingDep,
     state: Annotated[
-        str | None,
-        Query(
-            description="Only jobs in this state.",
-            json_schema_extra={"enum": list(jobs.SHOWN_STATES)},
-        ),
+        Annotated[str, one_of(SHOWN_STATES)] | None, Query(description="Only jobs in this state.")
     ] = None,
     kind: Annotated[
-        str, Query(description=KINDS, json_schema_extra={"enum": list(SHOWN_KINDS)})
+        Annotated[str, one_of(SHOWN_KINDS)], Query(description=f"Only jobs of this kind: {KINDS}")
     ] = jobs.TRAIN,
     dataset_id: Annotated[str | None, Query(description="Only jobs that use this dataset.")] = None,
-) -> PageOf[Job]:
-    """The owner's jobs, newest first. Without `kind`: only training jobs."""
+) -> JobPage:
+    """The owner's jobs of one `kind`, newest first: training jobs, unless another kind is asked for."""
     page = context.db.reading(
         jobs.list_page,
         caller.owner,
@@ -78,7 +74,7 @@ def list_jobs(
         limit=paging.limit,
         after=paging.after,
     )
-    return PageOf[Job](
+    return JobPage(
         data=[Job.of_row(row) for row in page.data], has_more=page.has_more, next=page.next
     )
 

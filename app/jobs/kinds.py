@@ -39,8 +39,11 @@ CHILD = "_part"
 """A kind of child job is named after its parent's kind, with this at the end."""
 SHOWN_KINDS = tuple(kind for kind in KINDS if not kind.endswith(CHILD))
 """The kinds of job that their owners see."""
+SHOWN_STATES = (*(state for state in JobState if state != JobState.WAITING), "cancelling")
+"""The states that their owners see. A job that waits for its child jobs is shown as running."""
 
 PROCESSING, READY = "processing", "ready"
+STATUSES = (PROCESSING, READY, *(state for state in FINAL_STATES if state != JobState.SUCCEEDED))
 STATUS = "`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."
 
 Row = TypeVar("Row", bound=JobOutputRow)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fastapi import APIRouter, Path
+from pydantic import create_model
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
@@ -27,6 +28,9 @@ def output_routers(names: Iterable[str] = SHOWN_KINDS) -> Iterator[APIRouter]:
 
 def _router(output: Output[Any], routes: Routes) -> APIRouter:
     shape: Any = routes.shape
+    page_shape: Any = create_model(
+        f"{shape.__name__}Page", __base__=PageOf[shape], __doc__=f"One page of {routes.tag}."
+    )
     one, several = output.code, routes.path.rpartition("/")[2].replace("-", "_")
 
     @needs(routes.reads)
@@ -35,7 +39,7 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
     ) -> Any:
         page = context.db.reading(output.list_page, caller.owner, **vars(only), **vars(paging))
         data = [routes.show(row) for row in page.data]
-        return PageOf[shape](data=data, has_more=page.has_more, next=page.next)
+        return page_shape(data=data, has_more=page.has_more, next=page.next)
 
     @needs(routes.reads)
     def read_output(
@@ -83,7 +87,7 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
                 },
             },
         )
-    add("", "GET", f"list_{several}", list_outputs, routes.list_docs, response_model=PageOf[shape])
+    add("", "GET", f"list_{several}", list_outputs, routes.list_docs, response_model=page_shape)
     add(by_id, "GET", f"read_{one}", read_output, routes.read_docs, response_model=shape)
     add(by_id, "DELETE", f"delete_{one}", delete_output, routes.delete_docs, status_code=204)
     return router

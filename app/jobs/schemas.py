@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 from pydantic.config import JsonDict
 
-from app.http.schemas import DatasetVersion, Resource, Timestamp
-from app.jobs.kinds import SHOWN_KINDS, find_output
+from app.http.schemas import DatasetVersion, PageOf, Resource, Timestamp, one_of
+from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, find_output
 from app.platform.tables import Job as JobRow
 from app.platform.tables import JobState
 
 KINDS = ", ".join(f"`{kind}`" for kind in SHOWN_KINDS) + "."
 """The kinds of job that are shown."""
+OUTPUTS = ("model", "evaluation", "comparison", "batch_score", "dataset", "pairs")
+METRICS = ("auc", "pauc", "tpr", "pair_order")
+EVENTS = ("state", "progress", "message")
 
 
 class ProgressRow(Resource):
@@ -32,7 +35,9 @@ class ProgressRow(Resource):
 class Best(ProgressRow):
     """The best candidate up to now."""
 
-    metric: str = Field(description="The metric of the job's objective.")
+    metric: Annotated[str, one_of(METRICS)] = Field(
+        description="The metric of the job's objective."
+    )
 
 
 class Progress(Resource):
@@ -95,7 +100,7 @@ class Progress(Resource):
 class JobOutput(Resource):
     """The resource that a job makes."""
 
-    kind: str = Field(
+    kind: Annotated[str, one_of(OUTPUTS)] = Field(
         description="`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs`. For `pairs`, `id` is "
         "that of the dataset."
     )
@@ -109,9 +114,9 @@ class Job(Resource):
     """A job: long work that a worker does in the background."""
 
     id: str
-    kind: str = Field(description=KINDS)
+    kind: Annotated[str, one_of(SHOWN_KINDS)] = Field(description=KINDS)
     name: str
-    state: str = Field(
+    state: Annotated[str, one_of(SHOWN_STATES)] = Field(
         description="`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."
     )
     dataset_id: str | None
@@ -221,12 +226,16 @@ class Job(Resource):
         )
 
 
+class JobPage(PageOf[Job]):
+    """One page of jobs."""
+
+
 class Event(Resource):
     """One event of a job."""
 
     seq: int = Field(description="Number of the event in its job: 1, 2, 3, and so on.")
     at: Timestamp
-    type: str = Field(description="`state`, `progress` or `message`.")
+    type: Annotated[str, one_of(EVENTS)] = Field(description="`state`, `progress` or `message`.")
     data: dict[str, Any]
 
 

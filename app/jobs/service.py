@@ -8,7 +8,7 @@ from typing import Any
 from app.access import service as access
 from app.jobs import queue, repository
 from app.jobs import queue_repository as queue_rows
-from app.jobs.kinds import SHOWN_KINDS, find_kind
+from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, find_kind
 from app.platform import failpoints
 from app.platform import logging as logs
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
@@ -22,8 +22,6 @@ INGEST = "ingest"
 INGEST_PAIRS = "ingest_pairs"
 """The kinds of job that read an upload."""
 
-# A job that waits for its child jobs is shown as running.
-SHOWN_STATES = (*(state for state in JobState if state != JobState.WAITING), "cancelling")
 _RETRYABLE = (JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT)
 _MAX_SEQ = 2**63 - 1
 

@@ -16,17 +16,17 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, SearchQuery
 from app.http.responses import StoredFile, etag_matches
-from app.http.schemas import PageOf
 from app.models import margins
 from app.models import service as models
 from app.models.schemas import (
     Alias,
+    AliasPage,
     AliasSummary,
     AliasTarget,
     AnyMetrics,
     BandKind,
-    ListedModel,
     Model,
+    ModelPage,
     OperatingPoint,
     OperatingPoints,
     Part,
@@ -72,12 +72,12 @@ def list_models(
     paging: PagingDep,
     name: Annotated[str | None, Query(description="Only models with exactly this name.")] = None,
     search: SearchQuery = None,
-) -> PageOf[ListedModel]:
+) -> ModelPage:
     """All models of the owner, newest first."""
     page = context.db.reading(
         models.list_page, caller.owner, name=name, search=search, **vars(paging)
     )
-    return PageOf[ListedModel](
+    return ModelPage(
         data=[listed_of(row) for row in page.data], has_more=page.has_more, next=page.next
     )
 
@@ -143,14 +143,12 @@ def read_artifact(ref: str, request: Request, context: ContextDep, caller: Calle
 
 @router.get("/{name}/aliases", summary="List aliases")
 @needs("read")
-def list_aliases(
-    name: str, context: ContextDep, caller: CallerDep, paging: PagingDep
-) -> PageOf[AliasSummary]:
+def list_aliases(name: str, context: ContextDep, caller: CallerDep, paging: PagingDep) -> AliasPage:
     """The aliases of this name and the model that each points to, the last changed first."""
     page = context.db.reading(
         models.list_aliases, caller.owner, name, limit=paging.limit, after=paging.after
     )
-    return PageOf[AliasSummary](
+    return AliasPage(
         data=[AliasSummary.model_validate(row) for row in page.data],
         has_more=page.has_more,
         next=page.next,

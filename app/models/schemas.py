@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from app.http.schemas import Body, DatasetVersion, Interval, Resource, Text, Timestamp
+from app.http.schemas import (
+    Body,
+    DatasetVersion,
+    Interval,
+    Kind,
+    PageOf,
+    Resource,
+    Text,
+    Timestamp,
+    one_of,
+)
 from app.models import margins
 from app.models.service import AliasState, CutsAlong, Listed, is_approximate
 from app.platform.tables import Model as ModelRow
@@ -21,6 +31,7 @@ APPROXIMATE = (
     "True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted to "
     "the scale of the served ranker. The thresholds of the served ranker itself were not tested."
 )
+CANDIDATE_STATES = ("chosen", "left", "failed", "untried")
 BandKind = Literal["pointwise", "simultaneous"]
 
 
@@ -198,7 +209,9 @@ class SearchTrial(Resource):
     auc: float | None = None
     rows: float = Field(default=1.0, description="Fraction of the training rows in its last fit.")
     seconds: float | None = None
-    state: str | None = Field(default=None, description="`chosen`, `left` or `failed`.")
+    state: Annotated[str, one_of(CANDIDATE_STATES)] | None = Field(
+        default=None, description="`chosen`, `left`, `failed` or `untried`."
+    )
     reason: str | None = None
 
 
@@ -218,7 +231,7 @@ class Search(Resource):
     the search for the served ranker.
     """
 
-    method: str
+    method: Annotated[str, one_of(("grid", "random", "halving"))]
     space: dict[str, Any]
     n_candidates: int | None = None
     folds: int | None = Field(
@@ -240,7 +253,9 @@ class Feature(Resource):
     """A feature that the model uses."""
 
     name: str
-    type: str = Field(description="`numeric`, `boolean` or `categorical`.")
+    type: Annotated[str, one_of(("numeric", "boolean", "datetime", "categorical"))] = Field(
+        description="`numeric`, `boolean`, `datetime` or `categorical`."
+    )
     missing: bool = Field(
         description="True if the feature had missing values in training. Then a row may leave it out."
     )
@@ -292,7 +307,7 @@ class ModelSummary(Resource):
     validation_dataset: DatasetVersion | None = Field(
         description="The dataset that validated it, with validation.method `dataset`."
     )
-    kind: str = Field(
+    kind: Kind = Field(
         description="Kind of the dataset: `bipartite`, `preferences` or `multilabel`."
     )
     job_id: str
@@ -309,6 +324,10 @@ class ListedModel(ModelSummary):
         description="AUC on the validation rows. Null without validation, for pairs and for several labels: see "
         "…/metrics."
     )
+
+
+class ModelPage(PageOf[ListedModel]):
+    """One page of models."""
 
 
 class Model(ModelSummary):
@@ -502,6 +521,10 @@ class AliasSummary(Resource):
     updated_at: Timestamp
 
 
+class AliasPage(PageOf[AliasSummary]):
+    """One page of aliases."""
+
+
 class Alias(AliasSummary):
     """An alias with its history."""
 
@@ -639,7 +662,9 @@ def metrics_of(found: Mapping[str, Any]) -> AnyMetrics:
 class WindowBound(Resource):
     """Upper bound on 1 - pAUC of future rows: the measured value plus epsilon."""
 
-    name: str = Field(description="`theorem_9` or `held_out`.")
+    name: Annotated[str, one_of(("theorem_9", "held_out"))] = Field(
+        description="`theorem_9` or `held_out`."
+    )
     source: str
     on: Part = Field(description="The part of the data that was measured.")
     risk: float = Field(description="1 - pAUC of these rows, with the curve as a step function.")

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from app import __version__
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import Context, ContextDep
-from app.http.schemas import Resource
+from app.http.schemas import Resource, one_of
 from app.operations import health
 
 router = APIRouter(tags=["health"], route_class=GuardedRoute)
@@ -30,7 +30,11 @@ class Part(Resource):
 class Health(Resource):
     """State of the service and of its parts."""
 
-    status: Annotated[str, Field(description="`ok` or `unavailable`.", examples=["ok"])]
+    status: Annotated[
+        str,
+        one_of(("ok", "unavailable")),
+        Field(description="`ok` or `unavailable`.", examples=["ok"]),
+    ]
     version: str = __version__
     build: Annotated[
         str, Field(description="The build: `RANKWRIGHT_BUILD` of the process. An image sets it.")

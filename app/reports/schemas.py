@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
 from app import __version__
-from app.http.schemas import Resource, Timestamp
+from app.http.schemas import Resource, Timestamp, one_of
 from app.models import service as models
-from app.models.schemas import AnyMetrics, Cut, Model, metrics_of, model_of, point_of
+from app.models.schemas import AnyMetrics, Cut, Model, Part, metrics_of, model_of, point_of
 from app.reports.sections import warnings
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
@@ -55,9 +55,9 @@ class ReportedImportance(Resource):
     label.
     """
 
-    method: str
+    method: Annotated[str, one_of(METHODS)]
     description: str
-    on: str
+    on: Annotated[str, one_of(get_args(Part))]
     features: list[dict[str, Any]]
 
 

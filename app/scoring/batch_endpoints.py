@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, check_count, needs
-from app.datasets.description import MAX_LIST_LENGTH
+from app.datasets.description import MAX_LIST_LENGTH, schema_of
 from app.datasets.service import Upload
 from app.datasets.uploads import (
     Received,
@@ -59,7 +59,9 @@ _FIELDS = {
     "decimal": "For a CSV: `point` or `comma`. Default: as in the training dataset.",
 }
 _TABLE_DOCS = body_docs(
-    "customer_id,age,income,contract\nc1,41,52000,two year\nc2,23,?,month-to-month\n", _FIELDS
+    "customer_id,age,income,contract\nc1,41,52000,two year\nc2,23,?,month-to-month\n",
+    _FIELDS,
+    MAX_LIST_LENGTH,
 )
 _DOCS: dict[str, Any] = {
     "parameters": [
@@ -68,7 +70,7 @@ _DOCS: dict[str, Any] = {
             "in": "query",
             "required": False,
             "description": text,
-            "schema": {"type": "string", "minLength": 1, "maxLength": MAX_LIST_LENGTH},
+            "schema": schema_of(name, MAX_LIST_LENGTH),
         }
         for name, text in _FIELDS.items()
     ],

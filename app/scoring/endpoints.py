@@ -26,12 +26,14 @@ from app.access.authentication import (
 from app.datasets.description import Format, check_encoding, check_format
 from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
 from app.http.responses import choose_media_type, csv_header, etag_matches
-from app.ingest.formats import ARROW, CSV, NDJSON, PARQUET
+from app.http.schemas import one_of
+from app.ingest.formats import ARROW, CHOICES, CSV, NDJSON, PARQUET
 from app.platform.errors import Invalid, Malformed
 from app.platform.settings import Settings
 from app.scoring import service as scoring
 from app.scoring import table_rows
 from app.scoring.schemas import (
+    ROWS,
     ROWS_BODY,
     TABLE_ANSWER,
     TABLE_BODY,
@@ -126,10 +128,16 @@ def _fields(
             examples=["NA,unknown,-999"],
         ),
     ] = None,
-    encoding: Annotated[Text, Query(description="For a CSV: as for an upload.")] = None,
-    delimiter: Annotated[Text, Query(description="For a CSV: as for an upload.")] = None,
+    encoding: Annotated[
+        Annotated[str, one_of(CHOICES["encoding"])] | None,
+        Query(description="For a CSV: as for an upload."),
+    ] = None,
+    delimiter: Annotated[
+        Annotated[str, one_of(CHOICES["delimiter"])] | None,
+        Query(description="For a CSV: as for an upload."),
+    ] = None,
     decimal: Annotated[
-        Text,
+        Annotated[str, one_of(CHOICES["decimal"])] | None,
         Query(description="For a CSV: `point` or `comma`. Default: as in the training dataset."),
     ] = None,
 ) -> Fields:
@@ -403,7 +411,8 @@ SCORE_ROW_DOCS: dict[str, Any] = {
         "304": {"description": "The answer has not changed: the caller has it already."},
     },
 }
-SCORE_ROW_SCHEMAS = (Score, LabelScore)
+DESCRIBED = (Score, LabelScore, *ROWS)
+"""Shapes that FastAPI does not find by itself."""
 
 
 @router.post(

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Any, cast
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
-from app.http.schemas import Body, Resource, Text, Timestamp, bytes_of, csv_of
+from app.http.schemas import Body, Resource, Text, Timestamp, bytes_of, csv_of, one_of
 from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
-from app.ingest.values import BOOLEAN, DATETIME, spell_date
-from app.jobs.kinds import STATUS, status_of
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, spell_date
+from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.schemas import Part
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
@@ -28,31 +28,25 @@ _VALUE = {
     "value.",
 }
 
+Cell = Annotated[float | bool | str | None, WithJsonSchema(_VALUE)]
+
+
+class RowsAsObjects(Body):
+    """Rows to score, each as an object of its features."""
+
+    rows: list[dict[str, Cell]]
+
+
+class RowsAsLists(Body):
+    """Rows to score, as lists of values in the order of `columns`."""
+
+    columns: list[str]
+    data: list[list[Cell]]
+
+
+ROWS = (RowsAsObjects, RowsAsLists)
 ROWS_SCHEMA: dict[str, Any] = {
-    "oneOf": [
-        {
-            "title": "Rows as objects",
-            "type": "object",
-            "required": ["rows"],
-            "additionalProperties": False,
-            "properties": {
-                "rows": {
-                    "type": "array",
-                    "items": {"type": "object", "additionalProperties": _VALUE},
-                }
-            },
-        },
-        {
-            "title": "Rows as lists under one list of names",
-            "type": "object",
-            "required": ["columns", "data"],
-            "additionalProperties": False,
-            "properties": {
-                "columns": {"type": "array", "items": {"type": "string"}},
-                "data": {"type": "array", "items": {"type": "array", "items": _VALUE}},
-            },
-        },
-    ]
+    "oneOf": [{"$ref": f"#/components/schemas/{shape.__name__}"} for shape in ROWS]
 }
 
 ROWS_BODY: dict[str, Any] = {
@@ -208,7 +202,7 @@ class BatchScore(Resource):
     """
 
     id: str = Field(examples=["bat_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
-    status: str = Field(description=STATUS)
+    status: Annotated[str, one_of(STATUSES)] = Field(description=STATUS)
     job_id: str
     model_id: str
     model_name: str = Field(examples=["churn"])
@@ -282,7 +276,7 @@ class Importance(Resource):
     """The features, most important first. Values of different methods cannot be compared."""
 
     model_id: str
-    method: str = Field(
+    method: Annotated[str, one_of(METHODS)] = Field(
         description="`squared_auc_gain` for ranking trees, `mean_absolute_contribution` for models that are a sum "
         "over features, `permutation_auc` for all others."
     )
@@ -311,7 +305,9 @@ class DependenceAxis(Resource):
     """One feature and the values of its grid."""
 
     name: str
-    type: str = Field(description="`numeric`, `boolean`, `datetime` or `categorical`.")
+    type: Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))] = Field(
+        description="`numeric`, `boolean`, `datetime` or `categorical`."
+    )
     values: list[Value] = Field(
         description="The values; dates as ISO 8601. The last is null: a missing value."
     )

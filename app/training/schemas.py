@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, StringConstraints, WithJsonSchema, model_validator
 
-from app.http.schemas import Body, Interval, Rate, Resource, Tags, Text, at_most
+from app.http.schemas import Body, Interval, Kind, Rate, Resource, Tags, Text, at_most, one_of
+from app.models.schemas import CANDIDATE_STATES
 from app.platform.tables import Model, ModelControls, ModelLeaderboard
 from app.training import search, splits
 from app.training.service import NAME_PATTERN, TrainRequest, refuse_unknown_methods
@@ -22,7 +23,7 @@ class Algorithm(Resource):
     name: str = Field(examples=["rankboost"])
     summary: str
     paper: str
-    kinds: list[str] = Field(
+    kinds: list[Kind] = Field(
         description="Kinds of datasets that it can train on: `bipartite`, `preferences`, `multilabel`.",
         examples=[["bipartite", "preferences"]],
     )
@@ -386,7 +387,9 @@ class LeaderboardRow(Resource):
     )
     rows: float = Field(description="Fraction of the training rows in its last fit.")
     seconds: float
-    state: str = Field(description="`chosen`, `left`, `failed` or `untried`.")
+    state: Annotated[str, one_of(CANDIDATE_STATES)] = Field(
+        description="`chosen`, `left`, `failed` or `untried`."
+    )
     reason: str
 
 

@@ -17,7 +17,7 @@ class Algorithm(Record):
     name: str
     summary: str
     paper: str
-    kinds: list[str]
+    kinds: list[Literal['bipartite', 'preferences', 'multilabel']]
     """Kinds of datasets that it can train on: `bipartite`, `preferences`, `multilabel`."""
     parameters: dict[str, Any]
     """JSON Schema of the parameters, which a job's `algorithm` has beside `name`: types, bounds and
@@ -58,7 +58,7 @@ class AliasSummary(Record):
 class AreaDrift(Record):
     """Change of one area between the model's validation and this dataset: two independent samples."""
 
-    of: str
+    of: Literal['auc', 'pauc', 'pair_order']
     """`auc`, `pauc` or `pair_order`."""
     label: str | None = None
     """The label, for a model with several labels."""
@@ -146,7 +146,7 @@ class BatchScore(Record):
     """
 
     id: str
-    status: str
+    status: Literal['processing', 'ready', 'failed', 'cancelled', 'timed_out']
     """`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."""
     job_id: str
     model_id: str
@@ -182,7 +182,7 @@ class Best(Record):
     """Value of the job's objective, as mean over the inner splits."""
     seconds: float
     """Fit time over all inner splits, in seconds."""
-    metric: str
+    metric: Literal['auc', 'pauc', 'tpr', 'pair_order']
     """The metric of the job's objective."""
 
 class BestPossibleMargin(Record):
@@ -200,9 +200,9 @@ class Column(Record):
     """The profile of one column."""
 
     name: str
-    type: str | None
+    type: Literal['numeric', 'boolean', 'datetime', 'categorical'] | None
     """`numeric`, `boolean`, `datetime` or `categorical`. Null if the column was dropped."""
-    role: str
+    role: Literal['feature', 'label', 'item', 'weight', 'group', 'identifier', 'dropped']
     """`feature`, `label`, `item`, `weight` or `group`. `identifier`: a text column with a different value
     in nearly every row; it is not used as a feature. `dropped`: not read.
     """
@@ -285,7 +285,7 @@ class Comparison(Record):
     """A comparison of models on one dataset. It stays when a model or the dataset is deleted."""
 
     id: str
-    status: str
+    status: Literal['processing', 'ready', 'failed', 'cancelled', 'timed_out']
     """`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."""
     job_id: str
     models: list[ComparedModel]
@@ -417,18 +417,18 @@ class Dataset(Record):
     """Number of the version in its series, from 1. It is never used again."""
     parent_id: str | None
     """The version that it was made from; it may have been deleted. Null for the first version."""
-    mode: str | None
+    mode: Literal['append', 'replace'] | None
     """`append`: the rows of the parent, then those of the upload. `replace`: only those of the upload.
     Null for the first version.
     """
     name: str
-    kind: str
-    status: str
+    kind: Literal['bipartite', 'preferences', 'multilabel']
+    status: Literal['processing', 'ready', 'invalid']
     """`processing`, `ready` or `invalid`."""
     job_id: str | None
     """The job that reads the table."""
-    content_type: str
-    content_encoding: str | None
+    content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson']
+    content_encoding: Literal['gzip', 'zstd'] | None
     label: str | None
     positive: str | None
     """Value of the label that counts as positive."""
@@ -499,7 +499,7 @@ class DependenceAxis(Record):
     """One feature and the values of its grid."""
 
     name: str
-    type: str
+    type: Literal['numeric', 'boolean', 'datetime', 'categorical']
     """`numeric`, `boolean`, `datetime` or `categorical`."""
     values: list[float | bool | str | None]
     """The values; dates as ISO 8601. The last is null: a missing value."""
@@ -604,13 +604,13 @@ class Evaluation(Record):
     """The quality of a model on a dataset. It stays when the model or the dataset is deleted."""
 
     id: str
-    status: str
+    status: Literal['processing', 'ready', 'failed', 'cancelled', 'timed_out']
     """`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."""
     job_id: str
     model_id: str
     model_name: str
     model_version: int
-    kind: str
+    kind: Literal['bipartite', 'preferences', 'multilabel']
     """Kind of the dataset: `bipartite`, `preferences` or `multilabel`."""
     dataset_id: str
     dataset_name: str
@@ -646,7 +646,7 @@ class Event(Record):
     seq: int
     """Number of the event in its job: 1, 2, 3, and so on."""
     at: str
-    type: str
+    type: Literal['state', 'progress', 'message']
     """`state`, `progress` or `message`."""
     data: dict[str, Any]
 
@@ -669,8 +669,8 @@ class Feature(Record):
     """A feature that the model uses."""
 
     name: str
-    type: str
-    """`numeric`, `boolean` or `categorical`."""
+    type: Literal['numeric', 'boolean', 'datetime', 'categorical']
+    """`numeric`, `boolean`, `datetime` or `categorical`."""
     missing: bool
     """True if the feature had missing values in training. Then a row may leave it out."""
     categories: list[str] | None = None
@@ -707,7 +707,7 @@ class FoldChosen(Record):
 class Health(Record):
     """State of the service and of its parts."""
 
-    status: str
+    status: Literal['ok', 'unavailable']
     """`ok` or `unavailable`."""
     version: str | None = None
     build: str
@@ -732,7 +732,7 @@ class Importance(Record):
     """The features, most important first. Values of different methods cannot be compared."""
 
     model_id: str
-    method: str
+    method: Literal['squared_auc_gain', 'mean_absolute_contribution', 'permutation_auc']
     """`squared_auc_gain` for ranking trees, `mean_absolute_contribution` for models that are a sum over
     features, `permutation_auc` for all others.
     """
@@ -755,10 +755,10 @@ class Job(Record):
     """A job: long work that a worker does in the background."""
 
     id: str
-    kind: str
+    kind: Literal['ingest', 'ingest_pairs', 'evaluate', 'compare', 'batch_score', 'train']
     """`ingest`, `ingest_pairs`, `evaluate`, `compare`, `batch_score`, `train`."""
     name: str
-    state: str
+    state: Literal['queued', 'running', 'succeeded', 'failed', 'cancelled', 'timed_out', 'cancelling']
     """`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."""
     dataset_id: str | None
     dataset: DatasetVersion | None
@@ -822,7 +822,7 @@ class JobCheck(Record):
 class JobOutput(Record):
     """The resource that a job makes."""
 
-    kind: str
+    kind: Literal['model', 'evaluation', 'comparison', 'batch_score', 'dataset', 'pairs']
     """`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs`. For `pairs`, `id` is that
     of the dataset.
     """
@@ -836,7 +836,7 @@ class Key(Record):
     name: str
     prefix: str
     """First characters of the secret, to recognise the key."""
-    scopes: list[str]
+    scopes: list[Literal['read', 'train', 'score', 'admin', 'operator']]
     created_at: str
     expires_at: str | None
     last_used_at: str | None
@@ -852,7 +852,7 @@ class KeyWithSecret(Record):
     name: str
     prefix: str
     """First characters of the secret, to recognise the key."""
-    scopes: list[str]
+    scopes: list[Literal['read', 'train', 'score', 'admin', 'operator']]
     created_at: str
     expires_at: str | None
     last_used_at: str | None
@@ -930,7 +930,7 @@ class LeaderboardRow(Record):
     rows: float
     """Fraction of the training rows in its last fit."""
     seconds: float
-    state: str
+    state: Literal['chosen', 'left', 'failed', 'untried']
     """`chosen`, `left`, `failed` or `untried`."""
     reason: str
 
@@ -958,7 +958,7 @@ class ListedModel(Record):
     """
     validation_dataset: DatasetVersion | None
     """The dataset that validated it, with validation.method `dataset`."""
-    kind: str
+    kind: Literal['bipartite', 'preferences', 'multilabel']
     """Kind of the dataset: `bipartite`, `preferences` or `multilabel`."""
     job_id: str
     seed: int
@@ -1110,7 +1110,7 @@ class Model(Record):
     """
     validation_dataset: DatasetVersion | None
     """The dataset that validated it, with validation.method `dataset`."""
-    kind: str
+    kind: Literal['bipartite', 'preferences', 'multilabel']
     """Kind of the dataset: `bipartite`, `preferences` or `multilabel`."""
     job_id: str
     seed: int
@@ -1250,12 +1250,12 @@ class PairMetrics(Record):
 class Pairs(Record):
     """The pairs of a dataset of kind `preferences`: which item is better than which."""
 
-    status: str
+    status: Literal['processing', 'ready', 'invalid']
     """`processing`, `ready` or `invalid`."""
     job_id: str
     """The job that reads the pairs."""
-    content_type: str
-    content_encoding: str | None
+    content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson']
+    content_encoding: Literal['gzip', 'zstd'] | None
     bytes: int
     sha256: str
     pairs: int | None
@@ -1422,9 +1422,9 @@ class ReportedImportance(Record):
     one value per label.
     """
 
-    method: str
+    method: Literal['squared_auc_gain', 'mean_absolute_contribution', 'permutation_auc']
     description: str
-    on: str
+    on: Literal['validation', 'train']
     features: list[dict[str, Any]]
 
 class ReportedJob(Record):
@@ -1497,7 +1497,7 @@ class Score(Record):
 class ScoreDrift(Record):
     """Change of the scores of one class between the model's validation and this dataset."""
 
-    of: str
+    of: Literal['positives', 'negatives']
     """`positives` or `negatives`."""
     distance: float
     """Kolmogorov-Smirnov distance between the two samples of scores, from 0 to 1; `p_value` is that of its
@@ -1535,7 +1535,7 @@ class Search(Record):
     `folds_chosen`. Everything else here is the search for the served ranker.
     """
 
-    method: str
+    method: Literal['grid', 'random', 'halving']
     space: dict[str, Any]
     n_candidates: int | None = None
     folds: int | None = None
@@ -1563,8 +1563,8 @@ class SearchTrial(Record):
     rows: float | None = None
     """Fraction of the training rows in its last fit."""
     seconds: float | None = None
-    state: str | None = None
-    """`chosen`, `left` or `failed`."""
+    state: Literal['chosen', 'left', 'failed', 'untried'] | None = None
+    """`chosen`, `left`, `failed` or `untried`."""
     reason: str | None = None
 
 class TableCheck(Record):
@@ -1662,7 +1662,7 @@ class WindowArea(Record):
 class WindowBound(Record):
     """Upper bound on 1 - pAUC of future rows: the measured value plus epsilon."""
 
-    name: str
+    name: Literal['theorem_9', 'held_out']
     """`theorem_9` or `held_out`."""
     source: str
     on: Literal['validation', 'train']
