@@ -79,8 +79,9 @@ long: $(VENV)/.dev kernels  ## Run the repeated tests in their long form: corpus
 fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own, and hostile ones to its console; some minutes.
 	$(BIN)/python -m fuzz
 
-clients: $(VENV)/.dev  ## Make clients of /openapi.json by openapi-python-client and openapi-typescript (needs node); fail if one warns.
+clients: $(VENV)/.dev  ## Other people's clients: those that generators make of /openapi.json (needs node), Triton's, KServe's and MLflow's.
 	$(BIN)/python -m tests.clients
+	$(BIN)/python -m tests.standard_clients
 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \

@@ -1,4 +1,5 @@
-"""POST score of many rows in every format: rows a second of the server's CPU, and of the clock.
+"""POST score of many rows in every format, and infer with binary tensors: rows a second of the server's CPU, and of the
+clock.
 
     python -m benchmarks.http_bulk [--rows 40000] [--seconds 1] [--rounds 100]
 
@@ -42,6 +43,8 @@ from benchmarks.http_score import HOST, cpu_seconds, free_port, models_of, run_j
 FEATURES, TRAINED_ON, TURNS = 20, 20_000, 3
 MISSING = 0.02
 JSON = "application/json"
+TENSORS = "application/octet-stream"
+TENSOR_DOOR = "binary tensors, the same back"
 OWNER = "bench"
 
 
@@ -58,6 +61,18 @@ def as_arrow(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue()
+
+
+def as_tensors(table: pa.Table) -> bytes:
+    """The table as one binary tensor of the Open Inference Protocol: its JSON has `TENSOR_HEAD` bytes."""
+    X = np.column_stack([column.to_numpy() for column in table.columns])
+    size = {"binary_data_size": X.nbytes}
+    tensor = {"name": "x", "shape": X.shape, "datatype": "FP64", "parameters": size}
+    asked = {"inputs": [tensor], "parameters": {"binary_data_output": True}}
+    return orjson.dumps(asked).ljust(TENSOR_HEAD) + X.tobytes()
+
+
+TENSOR_HEAD = 256
 
 
 def draw(rows: int, *, label: bool, seed: int) -> pa.Table:
@@ -93,6 +108,7 @@ def bodies(rows: int) -> dict[str, tuple[str, str, bytes]]:
         "JSON columns, 2 % null": (JSON, JSON, orjson.dumps({"columns": names, "data": gaps})),
         "JSON rows": (JSON, JSON, orjson.dumps({"rows": table.slice(0, rows // 3).to_pylist()})),
         "NDJSON": (NDJSON, NDJSON, lines),
+        TENSOR_DOOR: (TENSORS, TENSORS, as_tensors(table)),
     }
 
 
@@ -134,10 +150,13 @@ def over_http(
     headers = {"Authorization": f"Bearer {secret}"}
     best: dict[str, tuple[float, float, int]] = {}
     with httpx.Client(base_url=f"http://{HOST}:{port}", headers=headers, timeout=60) as client:
-        address = f"/v1/models/{model_id}/score"
         for _ in range(TURNS):
             for name, (kind, answer, body) in sent.items():
-                asked = {"Content-Type": kind, "Accept": answer}
+                address, asked = f"/v1/models/{model_id}/score", {}
+                if name == TENSOR_DOOR:
+                    address = f"/oip/v2/models/{model_id}/infer"
+                    asked["Inference-Header-Content-Length"] = str(TENSOR_HEAD)
+                asked |= {"Content-Type": kind, "Accept": answer}
                 for _ in range(2):
                     client.post(address, content=body, headers=asked).raise_for_status()
                 begun, before, requests, spent = time.perf_counter(), cpu_seconds(server), 0, 0.0
@@ -183,6 +202,7 @@ def within(served: Served, sent: dict[str, tuple[str, str, bytes]]) -> None:
             read(name),
         )
         for name in sent
+        if name != TENSOR_DOOR
     }
     stages["score"] = len(X), lambda: served.ranker.score_rows(X)
     stages["place on the curve"] = len(X), lambda: served.curve.locate(scores)  # type: ignore[union-attr]
