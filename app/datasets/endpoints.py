@@ -29,7 +29,7 @@ from app.datasets.uploads import (
     receive,
     shown,
 )
-from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, SearchQuery
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, RowFilterDep
 from app.http.forms import FORM
 from app.jobs.acceptance import PreferWaitDep, wake_a_worker
 from app.platform.sql import Session
@@ -141,11 +141,11 @@ def list_datasets(
     context: ContextDep,
     caller: CallerDep,
     paging: PagingDep,
+    only: RowFilterDep,
     name: Annotated[
         str | None,
         Query(min_length=1, max_length=255, description="Only datasets with exactly this name."),
     ] = None,
-    search: SearchQuery = None,
     latest: Annotated[
         bool, Query(description="`true`: only the newest ready version of each series.")
     ] = False,
@@ -155,7 +155,7 @@ def list_datasets(
         datasets.list_page,
         caller.owner,
         name=name,
-        search=search,
+        only=only,
         latest=latest,
         **vars(paging),
     )

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select, update
 from sqlalchemy.orm import Session, aliased, selectinload
 
-from app.platform.sql import Json, Page, db_now, fetch_page, next_number
+from app.platform.sql import ALL_ROWS, Json, Page, RowFilter, db_now, fetch_page, next_number
 from app.platform.tables import (
     FINAL_STATES,
     Dataset,
@@ -105,21 +105,19 @@ def list_page(
     owner: str,
     *,
     name: str | None = None,
-    search: str | None = None,
+    only: RowFilter = ALL_ROWS,
     series_id: str | None = None,
     latest: bool = False,
     limit: int,
     after: str | None,
 ) -> Page[Dataset]:
-    """The owner's datasets with their pairs, newest first: of one name or series if one is given, or with names that
-    hold a text, and where `latest` is asked of each series the newest version that is ready.
+    """The owner's datasets with their pairs, newest first: of one name or series if one is given, as a filter
+    says, and where `latest` is asked of each series the newest version that is ready.
     """
-    statement = select(Dataset).where(Dataset.owner == owner)
+    statement = only.apply(select(Dataset).where(Dataset.owner == owner), Dataset)
     statement = statement.options(selectinload(Dataset.pairs))
     if name is not None:
         statement = statement.where(Dataset.name == name)
-    if search is not None:
-        statement = statement.where(Dataset.name.icontains(search, autoescape=True))
     if series_id is not None:
         statement = statement.where(_in_series(series_id))
     if latest:

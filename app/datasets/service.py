@@ -26,7 +26,7 @@ from app.platform.documents import DatasetLineage, TableDialect
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
-from app.platform.sql import Page, Session
+from app.platform.sql import ALL_ROWS, Page, RowFilter, Session
 from app.platform.tables import (
     Dataset,
     DatasetKind,
@@ -95,19 +95,19 @@ def list_page(
     owner: str,
     *,
     name: str | None = None,
-    search: str | None = None,
+    only: RowFilter = ALL_ROWS,
     latest: bool = False,
     limit: int,
     after: str | None,
 ) -> Page[Dataset]:
-    """Return the owner's datasets, newest first: all, those of one name, or those whose name holds a text;
+    """Return the owner's datasets, newest first: all, those of one name, or those that a filter lets through;
     `latest` leaves out all but the newest ready version of each series.
     """
     if name is not None and (not 0 < len(name) <= MAX_TEXT_LENGTH or "\0" in name):
         detail = f"name must have 1 to {MAX_TEXT_LENGTH} characters and no NUL"
         raise Invalid(detail, errors=[{"parameter": "name", "detail": detail}])
     return repository.list_page(
-        session, owner, name=name, search=search, latest=latest, limit=limit, after=after
+        session, owner, name=name, only=only, latest=latest, limit=limit, after=after
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import BoundedSemaphore
 from typing import Annotated
 
 from fastapi import Depends, Query
 from prometheus_client import CollectorRegistry
+from pydantic import AwareDatetime, StringConstraints
 from starlette.requests import Request
 
 from app.http.limits import FairSemaphore
@@ -21,6 +22,7 @@ from app.platform.database import Database
 from app.platform.errors import TooMany, nearest, refuse_all, shown
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
+from app.platform.sql import RowFilter
 
 MAX_COMPUTATIONS = 2
 """Long computations that run at once in a process: scores need the other threads."""
@@ -147,15 +149,62 @@ def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
     refuse_all(errors, "unknown_parameter")
 
 
-SearchQuery = Annotated[
-    str | None,
-    Query(
-        min_length=1,
-        max_length=255,
-        description="Only those whose name contains this text. Upper and lower case are equal.",
-        examples=["churn"],
-    ),
-]
+MAX_TAGS = 10
+"""Tags of a filter."""
+
+
+def _row_filter(
+    search: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=255,
+            description="Only those whose name contains this text; for evaluations, comparisons and batch scores: the "
+            "name of a model or of the dataset. Upper and lower case of A to Z are equal.",
+            examples=["churn"],
+        ),
+    ] = None,
+    created_after: Annotated[
+        AwareDatetime | None,
+        Query(
+            description="Only those created at this time or later, as RFC 3339 with a time zone.",
+            examples=["2026-01-31T12:00:00Z"],
+        ),
+    ] = None,
+    created_before: Annotated[
+        AwareDatetime | None,
+        Query(description="Only those created before this time, as RFC 3339 with a time zone."),
+    ] = None,
+) -> RowFilter:
+    return RowFilter(
+        search,
+        None if created_after is None else created_after.timestamp(),
+        None if created_before is None else created_before.timestamp(),
+    )
+
+
+RowFilterDep = Annotated[RowFilter, Depends(_row_filter)]
+
+
+def _tagged_filter(
+    only: RowFilterDep,
+    tag: Annotated[
+        list[Annotated[str, StringConstraints(max_length=511, pattern="^[^:]")]] | None,
+        Query(
+            max_length=MAX_TAGS,
+            description="Only those with this tag, as `name:value`, or as `name` for any value. Several: those with "
+            "all of them.",
+            examples=["team:risk"],
+        ),
+    ] = None,
+) -> RowFilter:
+    split = (text.partition(":") for text in tag or ())
+    return replace(
+        only, tags=tuple((name, value if colon else None) for name, colon, value in split)
+    )
+
+
+TaggedFilterDep = Annotated[RowFilter, Depends(_tagged_filter)]
 
 ContextDep = Annotated[Context, Depends(context_of)]
 CallerDep = Annotated[Caller, Depends(_caller)]

@@ -160,6 +160,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
         for method, operation in operations.items():
             _add_problems(path, operation, scopes.get((path, method)))
             _leave_out_titles(operation)
+            _leave_out_nulls(operation)
             _tell_defaults(operation.get("requestBody"), schemas, set())
     return document
 
@@ -170,6 +171,16 @@ def _leave_out_titles(operation: Mapping[str, Any]) -> None:
         for content in response.get("content", {}).values():
             if str(content["schema"].get("title", "")).startswith("Response "):
                 del content["schema"]["title"]
+
+
+def _leave_out_nulls(operation: Mapping[str, Any]) -> None:
+    """Describe parameters by what they hold if they are sent: none can be null in an address or a header."""
+    for parameter in operation.get("parameters", ()):
+        schema = parameter["schema"]
+        shapes = [shape for shape in schema.get("anyOf", ()) if shape != {"type": "null"}]
+        if len(shapes) == 1:
+            del schema["anyOf"]
+            schema.update(shapes[0])
 
 
 DEFAULT = "x-default"

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from app.access.authentication import GuardedRoute, check_again, needs
-from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, TaggedFilterDep
 from app.http.idempotency import IdempotentDep
 from app.http.limits import Permit
 from app.http.schemas import Valid, one_of
@@ -56,6 +56,7 @@ def list_jobs(
     context: ContextDep,
     caller: CallerDep,
     paging: PagingDep,
+    only: TaggedFilterDep,
     state: Annotated[
         Annotated[str, one_of(SHOWN_STATES)] | None, Query(description="Only jobs in this state.")
     ] = None,
@@ -71,6 +72,7 @@ def list_jobs(
         state=state,
         kind=kind,
         dataset_id=dataset_id,
+        only=only,
         limit=paging.limit,
         after=paging.after,
     )

@@ -18,7 +18,7 @@ from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import Prefix, is_id, new_id
 from app.platform.settings import Settings
-from app.platform.sql import Base, Json, Page, Session
+from app.platform.sql import ALL_ROWS, Base, Json, Page, RowFilter, Session
 from app.platform.tables import FINAL_STATES, Job, JobOutputRow, JobState
 
 KINDS: Mapping[str, str] = {
@@ -171,10 +171,11 @@ class Output(Generic[Row]):
         *,
         model_id: str | None,
         dataset_id: str | None,
+        only: RowFilter = ALL_ROWS,
         limit: int,
         after: str | None,
     ) -> Page[Row]:
-        """Return the owner's outputs, newest first: all, or those of one model or dataset."""
+        """Return the owner's outputs, newest first: all, or those of one model or dataset, or as a filter says."""
         check_id("model_id", model_id, "mdl")
         check_id("dataset_id", dataset_id, "ds")
         return repository.list_outputs(
@@ -183,6 +184,7 @@ class Output(Generic[Row]):
             owner,
             model_id=model_id,
             dataset_id=dataset_id,
+            only=only,
             limit=limit,
             after=after,
         )

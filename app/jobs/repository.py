@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.orm import Session, selectinload
 
-from app.platform.sql import Json, Page, db_now, delete_some, fetch_page
+from app.platform.sql import ALL_ROWS, Json, Page, RowFilter, db_now, delete_some, fetch_page
 from app.platform.tables import Job, JobEvent, JobOutputRow, JobState, Worker
 
 Row = TypeVar("Row", bound=JobOutputRow)
@@ -57,6 +57,7 @@ def list_page(
     state: str | None,
     kind: str | None,
     dataset_id: str | None,
+    only: RowFilter = ALL_ROWS,
     limit: int,
     after: str | None,
 ) -> Page[Job]:
@@ -64,6 +65,7 @@ def list_page(
     child jobs is running, too.
     """
     statement = select(Job).where(Job.owner == owner, Job.parent_id.is_(None))
+    statement = only.apply(statement, Job)
     if state == "cancelling":
         statement = statement.where(
             Job.state == JobState.RUNNING, Job.cancel_requested_at.is_not(None)
@@ -122,11 +124,15 @@ def list_outputs(
     *,
     model_id: str | None,
     dataset_id: str | None,
+    only: RowFilter = ALL_ROWS,
     limit: int,
     after: str | None,
 ) -> Page[Row]:
-    """Return the owner's outputs with their jobs, newest first: all, or those of one model or dataset."""
+    """Return the owner's outputs with their jobs, newest first: all, those of one model or dataset, or as a filter
+    says.
+    """
     statement = select(table).where(table.owner == owner).options(selectinload("*"))
+    statement = only.apply(statement, table)
     if model_id is not None:
         statement = statement.where(table.of_model(model_id))
     if dataset_id is not None:

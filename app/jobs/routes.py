@@ -10,7 +10,7 @@ from pydantic import create_model
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import CallerDep, ContextDep, ListFilterDep, PagingDep
+from app.http.dependencies import CallerDep, ContextDep, ListFilterDep, PagingDep, RowFilterDep
 from app.http.idempotency import IdempotentDep
 from app.http.schemas import PageOf, Resource, Valid
 from app.jobs import acceptance
@@ -35,9 +35,16 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
 
     @needs(routes.reads)
     def list_outputs(
-        *, context: ContextDep, caller: CallerDep, paging: PagingDep, only: ListFilterDep
+        *,
+        context: ContextDep,
+        caller: CallerDep,
+        paging: PagingDep,
+        of: ListFilterDep,
+        only: RowFilterDep,
     ) -> Any:
-        page = context.db.reading(output.list_page, caller.owner, **vars(only), **vars(paging))
+        page = context.db.reading(
+            output.list_page, caller.owner, only=only, **vars(of), **vars(paging)
+        )
         data = [routes.show(row) for row in page.data]
         return page_shape(data=data, has_more=page.has_more, next=page.next)
 

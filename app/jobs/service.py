@@ -14,7 +14,7 @@ from app.platform import logging as logs
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
-from app.platform.sql import MAX_PAGE_SIZE, Page, Session
+from app.platform.sql import ALL_ROWS, MAX_PAGE_SIZE, Page, RowFilter, Session
 from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState
 
 TRAIN = "train"
@@ -79,10 +79,11 @@ def list_page(
     state: str | None = None,
     kind: str | None = None,
     dataset_id: str | None = None,
+    only: RowFilter = ALL_ROWS,
     limit: int = 50,
     after: str | None = None,
 ) -> Page[Job]:
-    """Return the owner's jobs, newest first; all, or those of one state, kind or dataset."""
+    """Return the owner's jobs, newest first; all, or those of one state, kind or dataset, or as a filter says."""
     if state is not None and state not in SHOWN_STATES:
         raise _no_choice("state", SHOWN_STATES, state)
     if kind is not None and kind not in SHOWN_KINDS:
@@ -94,6 +95,7 @@ def list_page(
         state=state,
         kind=kind,
         dataset_id=dataset_id,
+        only=only,
         limit=limit,
         after=after,
     )

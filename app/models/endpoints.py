@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import CallerDep, ContextDep, PagingDep, SearchQuery
+from app.http.dependencies import CallerDep, ContextDep, PagingDep, TaggedFilterDep
 from app.http.responses import StoredFile, etag_matches
 from app.models import margins
 from app.models import service as models
@@ -70,13 +70,11 @@ def list_models(
     context: ContextDep,
     caller: CallerDep,
     paging: PagingDep,
+    only: TaggedFilterDep,
     name: Annotated[str | None, Query(description="Only models with exactly this name.")] = None,
-    search: SearchQuery = None,
 ) -> ModelPage:
     """All models of the owner, newest first."""
-    page = context.db.reading(
-        models.list_page, caller.owner, name=name, search=search, **vars(paging)
-    )
+    page = context.db.reading(models.list_page, caller.owner, name=name, only=only, **vars(paging))
     return ModelPage(
         data=[listed_of(row) for row in page.data], has_more=page.has_more, next=page.next
     )

@@ -10,7 +10,7 @@ from sqlalchemy import func, select, union, update
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session
 
-from app.platform.sql import Page, db_now, fetch_page, next_number, upsert_into
+from app.platform.sql import ALL_ROWS, Page, RowFilter, db_now, fetch_page, next_number, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
     BatchScore,
@@ -85,16 +85,14 @@ def list_page(
     owner: str,
     *,
     name: str | None,
-    search: str | None = None,
+    only: RowFilter = ALL_ROWS,
     limit: int,
     after: str | None,
 ) -> Page[Model]:
-    """Return the owner's models, newest first: of one name, or with names that contain `search`."""
-    statement = select(Model).where(Model.owner == owner)
+    """Return the owner's models, newest first: all, those of one name, or as a filter says."""
+    statement = only.apply(select(Model).where(Model.owner == owner), Model)
     if name is not None:
         statement = statement.where(Model.name == name)
-    if search is not None:
-        statement = statement.where(Model.name.icontains(search, autoescape=True))
     return fetch_page(session, statement, Model.created_at, Model.id, limit=limit, after=after)
 
 

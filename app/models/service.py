@@ -20,7 +20,7 @@ from app.platform.errors import (
     PreconditionRequired,
 )
 from app.platform.ids import is_id
-from app.platform.sql import Page, Session
+from app.platform.sql import ALL_ROWS, Page, RowFilter, Session
 from app.platform.tables import (
     DatasetKind,
     EvaluationCurve,
@@ -94,14 +94,14 @@ def list_page(
     owner: str,
     *,
     name: str | None,
-    search: str | None = None,
+    only: RowFilter = ALL_ROWS,
     limit: int,
     after: str | None,
 ) -> Page[Listed]:
-    """Return the owner's models, newest first: of one name, or with names that contain `search`."""
+    """Return the owner's models, newest first: all, those of one name, or as a filter says."""
     if name is not None and not re.fullmatch(_NAME, name):
         raise Invalid(f"name must match {_NAME}, got {name[:100]!r}")
-    page = repository.list_page(session, owner, name=name, search=search, limit=limit, after=after)
+    page = repository.list_page(session, owner, name=name, only=only, limit=limit, after=after)
     ids = [model.id for model in page.data]
     aliases: dict[str, list[str]] = {model_id: [] for model_id in ids}
     for model_id, alias in repository.aliases_of(session, owner, ids):

@@ -6,9 +6,10 @@ import base64
 import binascii
 import json
 import math
+import string
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import (
     JSON,
@@ -23,6 +24,7 @@ from sqlalchemy import (
     delete,
     event,
     inspect,
+    or_,
     select,
     tuple_,
 )
@@ -38,6 +40,7 @@ Json = dict[str, Any]
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 class Reading(Protocol):
@@ -70,6 +73,13 @@ class Base(DeclarativeBase):
         list[str]: JSON(none_as_null=True),
         bytes: LargeBinary,
     }
+    __searched__: ClassVar[tuple[str, ...]] = ("name", "model_name", "dataset_name")
+
+    @classmethod
+    def named(cls, text: str) -> ColumnElement[bool]:
+        """Return the condition that one of a row's names contains a text."""
+        columns = cls.__table__.c
+        return or_(*(contains(columns[name], text) for name in cls.__searched__ if name in columns))
 
 
 MACHINE_CLOCK = "rankwright_machine_clock"
@@ -118,9 +128,80 @@ def _machine(element: machine_now, compiler: Any, **kw: Any) -> str:
     return f"{MACHINE_CLOCK}()"
 
 
-MAX_PAGE_SIZE = 200
+class ascii_lower(FunctionElement[str]):  # noqa: N801 - as above
+    """A text with the letters A to Z in lower case: by the same rule on both databases, whatever the locale is."""
 
-T = TypeVar("T")
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(ascii_lower, "postgresql")
+def _lower_of_c(element: ascii_lower, compiler: Any, **kw: Any) -> str:
+    return f'lower({compiler.process(element.clauses, **kw)} COLLATE "C")'
+
+
+@compiles(ascii_lower, "sqlite")
+def _lower(element: ascii_lower, compiler: Any, **kw: Any) -> str:
+    return f"lower({compiler.process(element.clauses, **kw)})"
+
+
+_TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+def contains(column: Any, text: str) -> ColumnElement[bool]:
+    """Return the condition that a column contains a text. Upper and lower case of A to Z are equal."""
+    return ascii_lower(column).contains(text.translate(_TO_LOWER), autoescape=True)
+
+
+def has_tag(tags: Any, name: str, value: str | None) -> ColumnElement[bool]:
+    """Return the condition that a JSON object of texts has a member; with any value if `value` is None."""
+    each = each_member(tags).table_valued("key", "value")
+    condition = each.c.key == name
+    if value is not None:
+        condition &= each.c.value == value
+    return select(each.c.key).where(condition).exists()
+
+
+class each_member(FunctionElement[Any]):  # noqa: N801 - as above
+    """The members of a JSON object of texts, as rows of `key` and `value`."""
+
+    inherit_cache = True
+
+
+@compiles(each_member, "postgresql")
+def _each_text(element: each_member, compiler: Any, **kw: Any) -> str:
+    return f"json_each_text({compiler.process(element.clauses, **kw)})"
+
+
+@compiles(each_member, "sqlite")
+def _each(element: each_member, compiler: Any, **kw: Any) -> str:
+    return f"json_each({compiler.process(element.clauses, **kw)})"
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """Which rows a list has. `created_before` is left out, `created_after` is not; `tags` are names and values."""
+
+    search: str | None = None
+    created_after: float | None = None
+    created_before: float | None = None
+    tags: tuple[tuple[str, str | None], ...] = ()
+
+    def apply(self, statement: Select[T], table: Any) -> Select[T]:
+        """Return the statement with these conditions."""
+        if self.search is not None:
+            statement = statement.where(table.named(self.search))
+        if self.created_after is not None:
+            statement = statement.where(table.created_at >= self.created_after)
+        if self.created_before is not None:
+            statement = statement.where(table.created_at < self.created_before)
+        for name, value in self.tags:
+            statement = statement.where(has_tag(table.tags, name, value))
+        return statement
+
+
+ALL_ROWS = RowFilter()
+MAX_PAGE_SIZE = 200
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ from app.platform.documents import (
     Validation,
     Window,
 )
-from app.platform.sql import Base, Json
+from app.platform.sql import Base, Json, contains
 
 T = TypeVar("T")
 Document = Annotated[T, mapped_column(JSON(none_as_null=True))]
@@ -757,6 +757,11 @@ class Comparison(JobOutputRow):
         """The condition that this model is one of those compared."""
         compared = select(ComparisonModel.comparison_id).where(ComparisonModel.model_id == model_id)
         return cls.id.in_(compared)
+
+    @classmethod
+    def named(cls, text: str) -> ColumnElement[bool]:
+        """Return the condition that the name of the dataset or of one of the models contains a text."""
+        return super().named(text) | cls.models.any(contains(ComparisonModel.name, text))
 
 
 class ComparisonModel(Base):

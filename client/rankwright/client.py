@@ -6,6 +6,7 @@ import ipaddress
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -53,6 +54,10 @@ TIMEOUT = 90.0
 """Seconds without a byte from the service before a request counts as failed: more than the longest held answer."""
 
 
+Time = str | datetime | None
+"""A time, with its zone: text as in RFC 3339, or a datetime."""
+
+
 class _Collection(ApiObject):
     def __init__(self, transport: Any) -> None:
         self._transport = transport
@@ -70,15 +75,23 @@ class _DatasetsOperations(_Collection):
 
     @yielding(lambda: Dataset, lambda: AsyncDataset)
     def list(
-        self, *, name: str | None = None, search: str | None = None, latest: bool | None = None
+        self,
+        *,
+        name: str | None = None,
+        search: str | None = None,
+        latest: bool | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
     ) -> Items[Any]:
-        """Yield the datasets, the newest first: of one name, or with a text in their names."""
+        """Yield the datasets, the newest first: of one name, or with a text in their names; by when they were made."""
         yield from self._pages(
             "/v1/datasets",
             lambda data: self._make(Dataset, AsyncDataset, data),
             name=name,
             search=search,
             latest=latest,
+            created_after=created_after,
+            created_before=created_before,
         )
 
     @operation
@@ -88,6 +101,8 @@ class _DatasetsOperations(_Collection):
         name: str | None = None,
         search: str | None = None,
         latest: bool | str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
         limit: int | None = None,
         after: str | None = None,
     ) -> Steps[Page[types.Dataset]]:
@@ -99,6 +114,8 @@ class _DatasetsOperations(_Collection):
                 name=name,
                 search=search,
                 latest=latest,
+                created_after=created_after,
+                created_before=created_before,
                 limit=limit,
                 after=after,
             )
@@ -155,15 +172,30 @@ class _JobsOperations(_Collection):
 
     @yielding(lambda: Job, lambda: AsyncJob)
     def list(
-        self, *, state: str | None = None, kind: str | None = None, dataset: Any = None
+        self,
+        *,
+        state: str | None = None,
+        kind: str | None = None,
+        dataset: Any = None,
+        search: str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
+        tag: Names = None,
     ) -> Items[Any]:
-        """Yield the jobs, the newest first: training jobs, unless another `kind` is named."""
+        """Yield the jobs, the newest first: training jobs, unless another `kind` is named.
+
+        `tag` is `"team:risk"`, or `"team"` for any value; of several a job has all.
+        """
         yield from self._pages(
             "/v1/jobs",
             lambda data: self._make(Job, AsyncJob, data),
             state=state,
             kind=kind,
             dataset_id=None if dataset is None else _named(dataset),
+            search=search,
+            created_after=created_after,
+            created_before=created_before,
+            tag=tag,
         )
 
     @operation
@@ -173,6 +205,10 @@ class _JobsOperations(_Collection):
         state: str | None = None,
         kind: str | None = None,
         dataset: Any = None,
+        search: str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
+        tag: Names = None,
         limit: int | None = None,
         after: str | None = None,
     ) -> Steps[Page[types.Job]]:
@@ -184,6 +220,10 @@ class _JobsOperations(_Collection):
                 state=state,
                 kind=kind,
                 dataset_id=None if dataset is None else _named(dataset),
+                search=search,
+                created_after=created_after,
+                created_before=created_before,
+                tag=tag,
                 limit=limit,
                 after=after,
             )
@@ -258,10 +298,27 @@ class _ModelsOperations(_Collection):
 
     @iteration
     def list(
-        self, *, name: str | None = None, search: str | None = None
+        self,
+        *,
+        name: str | None = None,
+        search: str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
+        tag: Names = None,
     ) -> Items[types.ListedModel]:
-        """Yield the models, the newest first: of one name, or with a text in their names."""
-        yield from self._pages("/v1/models", types.ListedModel.from_json, name=name, search=search)
+        """Yield the models, the newest first: of one name, or with a text in their names; by when they were made.
+
+        `tag` is `"team:risk"`, or `"team"` for any value; of several a model has all.
+        """
+        yield from self._pages(
+            "/v1/models",
+            types.ListedModel.from_json,
+            name=name,
+            search=search,
+            created_after=created_after,
+            created_before=created_before,
+            tag=tag,
+        )
 
     @operation
     def page(
@@ -269,6 +326,9 @@ class _ModelsOperations(_Collection):
         *,
         name: str | None = None,
         search: str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
+        tag: Names = None,
         limit: int | None = None,
         after: str | None = None,
     ) -> Steps[Page[types.ListedModel]]:
@@ -279,6 +339,9 @@ class _ModelsOperations(_Collection):
                 "/v1/models",
                 name=name,
                 search=search,
+                created_after=created_after,
+                created_before=created_before,
+                tag=tag,
                 limit=limit,
                 after=after,
             )
@@ -353,13 +416,24 @@ class _EvaluationsOperations(_Collection):
         return self._make(Evaluation, AsyncEvaluation, data)
 
     @yielding(lambda: Evaluation, lambda: AsyncEvaluation)
-    def list(self, *, model_id: str | None = None, dataset: Any = None) -> Items[Any]:
+    def list(
+        self,
+        *,
+        model_id: str | None = None,
+        dataset: Any = None,
+        search: str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
+    ) -> Items[Any]:
         """Yield the evaluations, the newest first."""
         yield from self._pages(
             "/v1/evaluations",
             lambda data: self._make(Evaluation, AsyncEvaluation, data),
             model_id=model_id,
             dataset_id=None if dataset is None else _named(dataset),
+            search=search,
+            created_after=created_after,
+            created_before=created_before,
         )
 
     @operation
@@ -368,6 +442,9 @@ class _EvaluationsOperations(_Collection):
         *,
         model_id: str | None = None,
         dataset: Any = None,
+        search: str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
         limit: int | None = None,
         after: str | None = None,
     ) -> Steps[Page[types.Evaluation]]:
@@ -378,6 +455,9 @@ class _EvaluationsOperations(_Collection):
                 "/v1/evaluations",
                 model_id=model_id,
                 dataset_id=None if dataset is None else _named(dataset),
+                search=search,
+                created_after=created_after,
+                created_before=created_before,
                 limit=limit,
                 after=after,
             )
@@ -406,13 +486,24 @@ class _ComparisonsOperations(_Collection):
         return self._make(Comparison, AsyncComparison, data)
 
     @yielding(lambda: Comparison, lambda: AsyncComparison)
-    def list(self, *, model_id: str | None = None, dataset: Any = None) -> Items[Any]:
+    def list(
+        self,
+        *,
+        model_id: str | None = None,
+        dataset: Any = None,
+        search: str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
+    ) -> Items[Any]:
         """Yield the comparisons, the newest first."""
         yield from self._pages(
             "/v1/comparisons",
             lambda data: self._make(Comparison, AsyncComparison, data),
             model_id=model_id,
             dataset_id=None if dataset is None else _named(dataset),
+            search=search,
+            created_after=created_after,
+            created_before=created_before,
         )
 
     @operation
@@ -421,6 +512,9 @@ class _ComparisonsOperations(_Collection):
         *,
         model_id: str | None = None,
         dataset: Any = None,
+        search: str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
         limit: int | None = None,
         after: str | None = None,
     ) -> Steps[Page[types.Comparison]]:
@@ -431,6 +525,9 @@ class _ComparisonsOperations(_Collection):
                 "/v1/comparisons",
                 model_id=model_id,
                 dataset_id=None if dataset is None else _named(dataset),
+                search=search,
+                created_after=created_after,
+                created_before=created_before,
                 limit=limit,
                 after=after,
             )
@@ -459,13 +556,24 @@ class _BatchScoresOperations(_Collection):
         return self._make(BatchScore, AsyncBatchScore, data)
 
     @yielding(lambda: BatchScore, lambda: AsyncBatchScore)
-    def list(self, *, model_id: str | None = None, dataset: Any = None) -> Items[Any]:
+    def list(
+        self,
+        *,
+        model_id: str | None = None,
+        dataset: Any = None,
+        search: str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
+    ) -> Items[Any]:
         """Yield the batch scores, the newest first."""
         yield from self._pages(
             "/v1/batch-scores",
             lambda data: self._make(BatchScore, AsyncBatchScore, data),
             model_id=model_id,
             dataset_id=None if dataset is None else _named(dataset),
+            search=search,
+            created_after=created_after,
+            created_before=created_before,
         )
 
     @operation
@@ -474,6 +582,9 @@ class _BatchScoresOperations(_Collection):
         *,
         model_id: str | None = None,
         dataset: Any = None,
+        search: str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
         limit: int | None = None,
         after: str | None = None,
     ) -> Steps[Page[types.BatchScore]]:
@@ -484,6 +595,9 @@ class _BatchScoresOperations(_Collection):
                 "/v1/batch-scores",
                 model_id=model_id,
                 dataset_id=None if dataset is None else _named(dataset),
+                search=search,
+                created_after=created_after,
+                created_before=created_before,
                 limit=limit,
                 after=after,
             )

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -100,7 +101,7 @@ def segment(value: str) -> str:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 @dataclass

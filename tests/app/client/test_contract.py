@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,13 @@ def test_it_needs_no_server() -> None:
         ("datasets.page", (), {"name": "a", "limit": 5}, "/v1/datasets?name=a&limit=5"),
         ("jobs.page", (), {"kind": "ingest", "after": "x"}, "/v1/jobs?kind=ingest&after=x"),
         ("models.page", (), {"search": "ch"}, "/v1/models?search=ch"),
+        ("models.page", (), {"tag": ["team:risk", "b"]}, "/v1/models?tag=team%3Arisk&tag=b"),
+        (
+            "jobs.page",
+            (),
+            {"created_after": datetime(2026, 1, 31, tzinfo=UTC)},
+            "/v1/jobs?created_after=2026-01-31T00%3A00%3A00%2B00%3A00",
+        ),
         ("models.alias_page", ("churn",), {}, "/v1/models/churn/aliases"),
         ("evaluations.page", (), {"model_id": "m"}, "/v1/evaluations?model_id=m"),
         ("comparisons.page", (), {"dataset": "ds"}, "/v1/comparisons?dataset_id=ds"),

@@ -1,0 +1,179 @@
+"""Filters of lists: by time, by tag, by a part of a name; with pages, and on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import select, text
+
+from app.platform.database import Database
+from app.platform.ids import new_id
+from app.platform.sql import RowFilter
+from app.platform.tables import BatchScore, Comparison, ComparisonModel, Evaluation, Job, Model
+from tests.app.live_service import OWNER, STRANGER, Service
+from tests.app.queue_steps import add_dataset, add_model, change, submit
+
+NAMES = ("churn", "Churn_2", "cost%", "Ärger", "back\\slash")
+TAGS: tuple[dict[str, str], ...] = (
+    {"team": "risk", "stage": "prod"},
+    {"team": "risk: old"},
+    {'Tëam\'s "own"': "ja:nein"},
+    {"stage": ""},
+    {},
+)
+"""Of the entry with the same number."""
+T0 = 1_700_000_000
+"""2023-11-14T22:13:20Z, when the first entry was created. Each of the others is half a second younger."""
+
+
+def fill(db: Database) -> None:
+    """Write five entries of each list, and those of somebody else."""
+    for owner in (OWNER, STRANGER):
+        for number, (name, tags) in enumerate(zip(NAMES, TAGS, strict=True)):
+            at = T0 + number / 2
+            add_dataset(db, name=name, owner=owner, created_at=at)
+            job = submit(db, owner=owner, name=name, tags=tags)
+            change(db, job.id, created_at=at)
+            model = add_model(db, owner=owner, name=name, tags=tags, job_id=job.id)
+            with db.write() as session:
+                session.get_one(Model, model.id).created_at = at
+                common: dict[str, Any] = {"owner": owner, "job_id": job.id, "created_at": at}
+                dataset = {"dataset_id": new_id("ds"), "dataset_name": "spring"}
+                of_model = {"model_id": model.id, "model_name": name, "model_version": 1}
+                judged: dict[str, Any] = {"windows": [], "level": 0.95, "warnings": []}
+                session.add(
+                    Evaluation(
+                        id=new_id("evl"),
+                        kind="bipartite",
+                        **common,
+                        **dataset,
+                        **of_model,
+                        **judged,
+                    )
+                )
+                comparison = Comparison(id=new_id("cmp"), **common, **dataset, **judged)
+                session.add(comparison)
+                session.flush()
+                session.add(
+                    ComparisonModel(
+                        comparison_id=comparison.id,
+                        position=0,
+                        model_id=model.id,
+                        name=name,
+                        version=1,
+                    )
+                )
+                session.add(
+                    BatchScore(id=new_id("bat"), **common, **of_model, read_options={"keep": []})
+                )
+
+
+LISTS = ("datasets", "jobs", "models", "evaluations", "comparisons", "batch-scores")
+
+
+def found(client: httpx.Client, kind: str, query: Mapping[str, Any], limit: int = 2) -> list[int]:
+    """Return the numbers of the entries that a list has, page by page; the newest is the first."""
+    numbers: list[int] = []
+    after: dict[str, str] = {}
+    while True:
+        answer = client.get(f"/v1/{kind}", params={"limit": limit, **query, **after})
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        for entry in page["data"]:
+            compared = entry["models"][0]["name"] if kind == "comparisons" else None
+            numbers.append(NAMES.index(compared or entry.get("name") or entry["model_name"]))
+        if not page["has_more"]:
+            return numbers
+        after = {"after": page["next"]}
+
+
+def test_lists_are_filtered(service_on_both: Service) -> None:
+    service = service_on_both
+    fill(service.context.db)
+    client = service.client(service.key())
+    for kind in LISTS:
+        for query, expected in (
+            ({}, [4, 3, 2, 1, 0]),
+            ({"search": "CHURN"}, [1, 0]),
+            ({"search": "n_2"}, [1]),
+            ({"search": "%"}, [2]),
+            ({"search": "k\\S"}, [4]),
+            ({"search": "Ärg"}, [3]),
+            ({"search": "ärg"}, []),  # a letter beyond A to Z is as it is written
+            ({"created_after": "2023-11-14T22:13:21Z"}, [4, 3, 2]),
+            ({"created_before": "2023-11-14T22:13:21Z"}, [1, 0]),
+            (
+                {
+                    "created_after": "2023-11-14T22:13:20.500Z",
+                    "created_before": "2023-11-15T00:13:22+02:00",
+                },
+                [3, 2, 1],
+            ),
+            ({"created_after": "2023-11-14T22:13:21Z", "search": "churn"}, []),
+        ):
+            assert found(client, kind, query) == expected, (kind, query)
+    for kind in ("evaluations", "comparisons"):
+        assert found(client, kind, {"search": "Spring"}) == [4, 3, 2, 1, 0]
+    for kind in ("jobs", "models"):
+        for tags, expected in (
+            (["team:risk"], [0]),
+            (["team"], [1, 0]),
+            (["team:risk: old"], [1]),
+            (["stage:"], [3]),
+            (["stage:prod", "team:risk"], [0]),
+            (["stage", "team:risk: old"], []),
+            (['Tëam\'s "own":ja:nein'], [2]),
+            (["TEAM"], []),
+            (["$.team"], []),
+        ):
+            assert found(client, kind, {"tag": tags}) == expected, (kind, tags)
+        assert found(client, kind, {"tag": "team", "search": "_"}) == [1]
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_what_is_no_filter_is_refused(service: Service, kind: str) -> None:
+    client = service.client(service.key())
+    wrong: list[tuple[str, Any]] = [
+        ("search", ""),
+        ("search", "x" * 256),
+        ("created_after", "yesterday"),
+        ("created_after", "2023-11-14T22:13:20"),  # in which time zone?
+        ("created_before", "0000-01-01T00:00:00Z"),
+        ("created_before", "9" * 400),
+    ]
+    if kind in ("jobs", "models"):
+        wrong += [
+            ("tag", ""),
+            ("tag", ":risk"),
+            ("tag", "t" * 512),
+            ("tag", ["t"] * 11),
+        ]
+    else:
+        wrong += [("tag", "team:risk")]
+    for name, value in wrong:
+        answer = client.get(f"/v1/{kind}", params={name: value})
+        assert answer.status_code == 422, (name, value, answer.text)
+        parameters = {error["parameter"].partition("/")[0] for error in answer.json()["errors"]}
+        assert parameters == {name}
+
+
+def test_a_filter_reads_the_newest_first_by_the_index(service_on_both: Service) -> None:
+    """A page ends when it is full: the rows come from the index in their order, and are never all sorted."""
+    only = RowFilter("churn", T0, T0 + 1, (("team", "risk"),))
+    with service_on_both.context.db.read() as session:
+        on_sqlite = session.get_bind().dialect.name == "sqlite"
+        if not on_sqlite:
+            session.execute(text("SET LOCAL enable_seqscan = off"))  # the table is nearly empty
+            session.execute(text("SET LOCAL enable_bitmapscan = off"))
+        statement = only.apply(select(Job.id).where(Job.owner == OWNER), Job)
+        statement = statement.order_by(Job.created_at.desc(), Job.id.desc()).limit(2)
+        compiled = statement.compile(session.get_bind(), compile_kwargs={"literal_binds": True})
+        explain = "EXPLAIN QUERY PLAN " if on_sqlite else "EXPLAIN "
+        rows = session.connection().exec_driver_sql(explain + str(compiled))
+        plan = "\n".join(str(row) for row in rows)
+    assert "ix_jobs_owner_created_at_id" in plan
+    assert "Sort" not in plan
+    assert "TEMP B-TREE" not in plan
