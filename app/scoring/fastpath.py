@@ -1,9 +1,9 @@
 """Compiled readers of plain queries and JSON bodies: numbers, words and nulls of all the features.
 
-Most callers send such queries, and reading one must not take longer than answering it. Many rows are mostly sent as
-`{"columns": […], "data": [[…], …]}`, and making a Python object of each value takes longer than scoring it. A word is
-plain if it has no escapes, and so are the words that JSON has: `true`, `false`, a whole number. All other input is left
-to `features.FeatureIndex`, which has all the rules; here nothing is refused, only left unread.
+Most callers send such queries, and reading one must not take longer than answering it. Many rows are sent as
+`{"columns": […], "data": [[…], …]}` or `{"rows": [{…}, …]}`, and making a Python object of each value takes longer than
+scoring it. A word is plain if it has no escapes, and so are the words that JSON has: `true`, `false`, a whole number.
+All other input is left to `features.FeatureIndex`, which has all the rules; here nothing is refused, only left unread.
 
 **Numbers** are w · 10^q of a whole number w of at most 19 digits. Where w and the power of ten are doubles themselves,
 one multiplication or division rounds once (Clinger, "How to read floating point numbers accurately", 1990). All else is
@@ -41,7 +41,8 @@ NUMBER, BOOLEAN, WORD = range(3)
 """What a feature holds."""
 
 _OTHER = -1  # if something is not plain
-_OPEN, _SHUT, _COMMA, _END, _MINUS, _PLUS, _POINT, _0, _9, _E, _e = b"[],}-+.09Ee"
+_OPEN, _SHUT, _COMMA, _BEGIN, _END, _COLON = b"[],{}:"
+_MINUS, _PLUS, _POINT, _0, _9, _E, _e = b"-+.09Ee"
 _SPACE, _TAB, _LINE, _RETURN, _QUOTE, _AND, _IS, _PERCENT = b' \t\n\r"&=%'
 _ASCII_END = 0x80
 _ONE, _HALF = np.uint64(1), np.uint64(32)
@@ -364,12 +365,14 @@ def _join(words: list[bytes]) -> tuple[Eights, npt.NDArray[np.int64]]:
 
 # A regular expression's \s takes form feeds, too, which are no space to JSON.
 _HEAD = re.compile(rb'~\{~"columns"~:~(\[[^\]]*\])~,~"data"~:~\['.replace(b"~", rb"[ \t\n\r]*"))
+_ROWS_HEAD = re.compile(rb'~\{~"rows"~:~\[~(?=\{)'.replace(b"~", rb"[ \t\n\r]*"))
 _MAX_EXPONENT = 999
 _NULL, _TRUE, _FALSE = (np.frombuffer(said, np.uint8) for said in (b"null", b"true", b"false"))
 _TEN = np.uint64(10)
 _MAX_WHOLE = 18  # digits of a number that is an integer to every reader
 _FEW_ROWS = 50  # for which space does not matter
 _NO_EIGHTS = _by_eights(bytes(16))
+_NO_STARTS = np.zeros(0, dtype=np.int64)
 
 
 @_inlined
@@ -508,24 +511,54 @@ def _read_word(body, eights, at, X, row, column, feature, words):  # type: ignor
     return at
 
 
-@kernel(numba.int64(BYTES, EIGHTS, numba.int64, numba.int64[:, ::1], WORDS, numba.float64[:, ::1]))
-def _read_rows(body, eights, at, columns, words, X):  # type: ignore[no-untyped-def]
+@_inlined
+def _skip_name(body, at, names, first, stop):  # type: ignore[no-untyped-def]
+    """Return where the value begins if the body continues with names[first:stop] and a colon, or -1."""
+    at = _skip(body, at)
+    if at + stop - first > len(body):
+        return _OTHER
+    for i in range(first, stop):
+        if body[at + i - first] != names[i]:
+            return _OTHER
+    at = _skip(body, at + stop - first)
+    return at + 1 if at < len(body) and body[at] == _COLON else _OTHER
+
+
+@kernel(
+    numba.int64(
+        BYTES,
+        EIGHTS,
+        numba.int64,
+        numba.int64[:, ::1],
+        WORDS,
+        BYTES,
+        numba.int64[::1],
+        numba.float64[:, ::1],
+    )
+)
+def _read_rows(body, eights, at, columns, words, names, starts, X):  # type: ignore[no-untyped-def]
     """Read rows until their list and the body end; return how many, or -1 if the body is not plain.
 
-    `columns` is int64 of shape (2, columns): what each holds (NUMBER, BOOLEAN or WORD), and its feature. `X` is
-    float64 of shape (rows, columns).
+    `columns` is int64 of shape (2, columns): what each holds (NUMBER, BOOLEAN or WORD), and its feature. If rows are
+    objects, `names` is the columns' quoted names, one after the other, and `starts`, int64 of shape (columns + 1), is
+    where each begins; if rows are lists, `starts` is empty. `X` is float64 of shape (rows, columns).
     """
-    n, width = len(body), X.shape[1]
+    n, width, are_objects = len(body), X.shape[1], len(starts) > 0
+    begin, end = (_BEGIN, _END) if are_objects else (_OPEN, _SHUT)
     row = np.int64(0)  # with a literal 0, all functions that take it would be compiled again
     at = _skip(body, at)
     if at < n and body[at] == _SHUT:
         at += 1
     else:
         while True:
-            if at == n or body[at] != _OPEN or row == X.shape[0]:
+            if at == n or body[at] != begin or row == X.shape[0]:
                 return _OTHER
             at += 1
             for column in range(width):
+                if are_objects:
+                    at = _skip_name(body, at, names, starts[column], starts[column + 1])
+                    if at < 0:
+                        return _OTHER
                 if at < n and body[at] <= _SPACE:
                     at = _skip(body, at)
                 if _is_at(body, at, _NULL):
@@ -541,7 +574,7 @@ def _read_rows(body, eights, at, columns, words, X):  # type: ignore[no-untyped-
                     return _OTHER
                 if at < n and body[at] <= _SPACE:
                     at = _skip(body, at)
-                if at == n or body[at] != (_COMMA if column < width - 1 else _SHUT):
+                if at == n or body[at] != (_COMMA if column < width - 1 else end):
                     return _OTHER
                 at += 1
             row += 1
@@ -581,13 +614,22 @@ class PlainRows:
         self._index = {name: i for i, name in enumerate(names)}
 
     def read(self, body: bytes) -> Floats | None:
-        """Return the rows of a body whose columns are these features, in any order; None if it is not plain."""
-        head = _HEAD.match(body)
-        if head is None:
-            return None
+        """Return the rows of a body that has just these features, in any order; None if it is not plain.
+
+        Rows are lists below `columns`, or objects that all have the order of the first.
+        """
         try:
-            columns = orjson.loads(head[1])
-        except orjson.JSONDecodeError:  # a bracket within a name
+            if (head := _HEAD.match(body)) is not None:
+                columns = orjson.loads(head[1])
+                spelled, starts, mark = b"", _NO_STARTS, _OPEN
+            elif (head := _ROWS_HEAD.match(body)) is not None:
+                columns = list(orjson.loads(body[head.end() : body.find(b"}", head.end()) + 1]))
+                names = [b'"%s"' % name.encode() for name in columns]
+                starts = np.cumsum([0, *map(len, names)], dtype=np.int64)
+                spelled, mark = b"".join(names), _BEGIN
+            else:
+                return None
+        except orjson.JSONDecodeError:  # a bracket within a name, for one
             return None
         if columns == self._names:
             features = self._features
@@ -598,13 +640,15 @@ class PlainRows:
         else:
             return None
         # A row has a character and a comma or bracket for each value: what is no more than brackets gets no room.
-        max_rows = (len(body) - head.end()) // (2 * len(columns) + 1)
+        row_bytes = 2 * len(columns) + 1 + len(spelled)
+        max_rows = (len(body) - head.end()) // row_bytes
         text = np.frombuffer(body, dtype=np.uint8)
         if max_rows > _FEW_ROWS:  # often too many, but bytes.count would be slower
-            max_rows = min(max_rows, int(np.count_nonzero(text[head.end() :] == _OPEN)))
+            max_rows = min(max_rows, int(np.count_nonzero(text[head.end() :] == mark)))
         X = np.empty((max_rows, len(columns)))
         eights = _by_eights(body) if self._has_words else _NO_EIGHTS
-        rows = _read_rows(text, eights, head.end(), features, self._words, X)
+        quoted = np.frombuffer(spelled, dtype=np.uint8)
+        rows = _read_rows(text, eights, head.end(), features, self._words, quoted, starts, X)
         if rows < 0:
             return None
         X = X[:rows]

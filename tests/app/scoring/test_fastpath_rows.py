@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import orjson
 import pytest
@@ -68,6 +70,37 @@ def test_columns_may_come_in_any_order_and_values_be_missing() -> None:
     assert np.signbit(read_plain(body([[-0.0, 0.0, 1.0]]), NAMES)[0, 0])
 
 
+def objects(rows: list[list[float | None]], names: list[str] = NAMES) -> bytes:
+    return orjson.dumps({"rows": [dict(zip(names, row, strict=True)) for row in rows]})
+
+
+def test_rows_may_be_objects_in_one_order() -> None:
+    rows = [[1.5, None, -3e-7], [0.0, 12345.678, 1e22]]
+    assert same(read_plain(objects(rows), NAMES), rows)
+    assert same(read_plain(objects([row[::-1] for row in rows], NAMES[::-1]), NAMES), rows)
+    spaced = (
+        b'{ "rows" : [ {"a" :1.5,"b c": null , "d":-3E-7},\n{ "a":0,"b c":12345.678,"d":1e22}\t]}'
+    )
+    assert same(read_plain(spaced, NAMES), rows)
+    accented = ["é", "日本", "z"]
+    assert same(read_plain(objects(rows, accented), accented), rows)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        *('[{"a":1,"b c":2,"d":3}', '[{"a":1,"b c":2}]', '[{"a":1,"b c":2,"d":3,"e":4}]', "[{}]"),
+        *('[{"a":1,"b c":2,"d":3},{"d":3,"a":1,"b c":2}]', '[{"a":1,"b c":2,"d":3},[1,2,3]]'),
+        *('[{"a":1,"b c":2,"d":3},{"a":1,"b c":2}]', '[{"a":1,"b c":2,"d":3,"d":3}]', "[{"),
+        *('[{"a":1,"a":1,"b c":2,"d":3}]', '[{"a":1,"b\\u0020c":2,"d":3}]', '[{"a" 1}]'),
+        *('[{"a":1,"b c":"}","d":3}]', '[{"a":1,"b c":2,"d":3}],"x":1', '[{"\\ud800":1}]'),
+        *('[{"a":1,"b c":2,"d":3},]', '[{"a":1,"b c":2,"d":3}{"a":1,"b c":2,"d":3}]', '[{"a":'),
+    ],
+)
+def test_objects_that_are_not_plain_are_left_undone(rows: str) -> None:
+    assert read_plain(b'{"rows":' + rows.encode() + b"}", NAMES) is None
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -108,10 +141,11 @@ def test_other_bodies_are_left_undone(text: bytes) -> None:
     assert read_plain(text, NAMES) is None
 
 
-def test_damaged_bodies_are_never_read_as_what_they_are_not() -> None:
+@pytest.mark.parametrize("write", [body, objects])
+def test_damaged_bodies_are_never_read_as_what_they_are_not(write: Callable[..., bytes]) -> None:
     """If the compiled reader reads a body, the general reader of JSON reads the same."""
     rng = np.random.default_rng(2)
-    whole = body(rng.normal(size=(4, 3)).round(3).tolist())
+    whole = write(rng.normal(size=(4, 3)).round(3).tolist())
     read = 0
     for _ in range(3_000):
         text = bytearray(whole)
@@ -120,7 +154,11 @@ def test_damaged_bodies_are_never_read_as_what_they_are_not() -> None:
         found = read_plain(bytes(text), NAMES)
         if found is not None:
             said = orjson.loads(bytes(text))
-            assert said["columns"] == NAMES
-            assert same(found, said["data"])
+            if write is body:
+                assert said["columns"] == NAMES
+                assert same(found, said["data"])
+            else:
+                assert all(row.keys() == set(NAMES) for row in said["rows"])
+                assert same(found, [[row[name] for name in NAMES] for row in said["rows"]])
             read += 1
     assert 100 < read < 2_500
