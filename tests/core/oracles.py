@@ -68,10 +68,11 @@ class Stump:
     sign: int
     missing_above: bool
 
-    def __call__(self, row: Any) -> Any:
-        x = row[self.feature]
-        above = self.missing_above if math.isnan(x) else x > self.threshold
-        return float(above == (self.sign > 0))
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """1 for the rows that it puts on top, 0 for the others."""
+        x = X[:, self.feature]
+        above = np.where(np.isnan(x), self.missing_above, x > self.threshold)
+        return (above == (self.sign > 0)).astype(float)
 
 
 class PairBoosting:
@@ -90,11 +91,12 @@ class PairBoosting:
         self.scores = np.zeros(len(X))
         occurring = X[np.unique(pairs[present])]
         self.has_missing = np.isnan(occurring).any(axis=0)
-        self.candidates = [
+        candidates = [
             Stump(feature, threshold, sign, missing_above)
             for feature, threshold, missing_above, _ in cuts_of(occurring)
             for sign in (1, -1)
         ]
+        self.candidates = [(stump, *self.ordered(stump)) for stump in candidates]
 
     @classmethod
     def of_classes(cls, X: Any, y: Any, weight: Any, criterion: str, smoothing: float) -> Self:
@@ -111,17 +113,21 @@ class PairBoosting:
     def d(self) -> Any:
         return self.terms() / self.loss()
 
-    def masses(self, stump: Any, d: Any) -> Any:
-        h = np.array([stump(row) for row in self.X])
+    def ordered(self, stump: Stump) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The pairs that a stump orders rightly, wrongly, and not at all."""
+        h = stump(self.X)
         m = h[self.better] - h[self.worse]
-        return d[m == 1].sum(), d[m == -1].sum(), d[m == 0].sum()
+        return np.flatnonzero(m == 1), np.flatnonzero(m == -1), np.flatnonzero(m == 0)
+
+    def masses(self, stump: Stump, d: Any) -> Any:
+        return tuple(d[pairs].sum() for pairs in self.ordered(stump))
 
     def round(self) -> Any:
         """Take one round; return (stump, alpha, d_plus, d_minus), or None without an edge."""
         d = self.d()
         options = []
-        for stump in self.candidates:
-            plus, minus, zero = self.masses(stump, d)
+        for stump, *ordered in self.candidates:
+            plus, minus, zero = (d[pairs].sum() for pairs in ordered)
             if plus >= minus:
                 gain = (
                     plus - minus
@@ -135,7 +141,7 @@ class PairBoosting:
         # the first of those that tie: feature, threshold and missing are in the agreed order
         _, stump, plus, minus = next(o for o in options if o[0] >= best * (1 - 1e-9) - 1e-14)
         alpha = 0.5 * math.log((plus + self.smoothing) / (minus + self.smoothing))
-        self.scores += alpha * np.array([stump(row) for row in self.X])
+        self.scores += alpha * stump(self.X)
         return stump, alpha, plus, minus
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,16 @@ ROOT = Path(__file__).parents[2]
 STORED = Path(__file__).parent / "stored_artifacts"
 
 
-@pytest.fixture(scope="module", params=ALGORITHMS)
-def ranker(request: Any) -> Any:
-    algorithm = ALGORITHMS[request.param]
+@cache
+def fitted(name: str) -> Any:
+    """A ranker of an algorithm, which no test changes."""
+    algorithm = ALGORITHMS[name]
     return algorithm().fit(*table_for(algorithm))
+
+
+@pytest.fixture(params=ALGORITHMS)
+def ranker(request: pytest.FixtureRequest) -> Any:
+    return fitted(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +47,8 @@ def small() -> bytes:
 def test_bytes_do_not_depend_on_the_process(tmp_path: Path) -> None:
     """One process for all algorithms: it takes seconds to import what it needs. Its hashes are not this process's."""
     paths = [tmp_path / name for name in ALGORITHMS]
-    for path, algorithm in zip(paths, ALGORITHMS.values(), strict=True):
-        path.write_bytes(save(algorithm().fit(*table_for(algorithm))))
+    for path in paths:
+        path.write_bytes(save(fitted(path.name)))
     script = (
         "import hashlib, sys; from pathlib import Path; from core.artifact import load, save\n"
         "for path in sys.argv[1:]:\n"

@@ -15,6 +15,7 @@ from core.metrics import pair_order
 from tests.core.boosting.test_pairs import follow
 from tests.core.oracles import PairBoosting, Stump, pairs_of_classes
 from tests.core.threads import on_one_thread_and_on_all
+from tests.long_form import LONG_FORM
 
 ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
 
@@ -72,7 +73,7 @@ def small_lists(draw: Any) -> Any:
 
 @pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
 @given(listed=small_lists())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=1000 if LONG_FORM else 50, deadline=None)
 def test_small_lists_full_of_ties_and_cycles(
     algorithm: type[Any], criterion: str, listed: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> None:

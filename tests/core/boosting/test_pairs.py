@@ -102,7 +102,7 @@ def small_tables(draw: Any) -> Any:
 @pytest.mark.usefixtures("histograms")
 @given(table=small_tables())
 @settings(
-    max_examples=100,
+    max_examples=1000 if LONG_FORM else 40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
 )

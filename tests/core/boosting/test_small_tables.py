@@ -13,6 +13,7 @@ from core.boosting.smooth_margin_rank import smooth_step
 from core.coding import two_sided
 from tests.core.boosting.test_pairs import histograms, small_tables  # noqa: F401 - a fixture, by its name
 from tests.core.oracles import cuts_of
+from tests.long_form import LONG_FORM
 
 
 def stages(ranker: Any, X: np.ndarray) -> Iterator[np.ndarray]:
@@ -54,7 +55,7 @@ RULES = {
 @pytest.mark.usefixtures("histograms")
 @given(table=small_tables())
 @settings(
-    max_examples=80,
+    max_examples=1000 if LONG_FORM else 40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
 )
@@ -96,7 +97,7 @@ def row_error(
 @pytest.mark.usefixtures("histograms")
 @given(table=small_tables())
 @settings(
-    max_examples=80,
+    max_examples=1000 if LONG_FORM else 40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
 )
