@@ -185,6 +185,15 @@ class FeatureIndex:
         """Return the rows of a JSON body in which they are lists, or None if it is not of the plainest kind."""
         return None if self._rows is None else self._rows.read(body)
 
+    def matrix_of_lines(self, body: bytes) -> Floats | None:
+        """Return the rows of NDJSON with nothing but numbers, or None if it is not of the plainest kind."""
+        if self._rows is None or not self._all_numeric:
+            return None
+        lines = body.removesuffix(b"\n")
+        # What is not one object a line has another number of rows, or is no list of objects.
+        X = self._rows.read(b'{"rows":[%s]}' % lines.replace(b"\n", b","))
+        return X if X is not None and len(X) == lines.count(b"\n") + 1 else None
+
     def matrix_of_rows(self, rows: Sequence[Any], *, lenient: bool = False) -> Floats:
         """Return rows given as objects, `[{name: value, …}, …]`; null is missing."""
         plain = self._plain_rows(rows)

@@ -29,7 +29,7 @@ from app.platform.preload import preload
 from app.platform.sql import Reading, Session
 from app.platform.tables import Model, ModelCurve
 from app.scoring.features import FeatureIndex
-from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body
+from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body, read_plain_lines
 
 if TYPE_CHECKING:
     from core.base.ranker import Ranker
@@ -335,6 +335,9 @@ def score_body(
     served: Served, body: bytes, table: Format, options: TableOptions, bounds: Bounds
 ) -> Scores:
     """Return the scores of a table in memory; raises Invalid and BadTable with all its errors."""
+    plain = read_plain_lines(body, table, served.features, options, served.table_dialect, bounds)
+    if plain is not None:
+        return served.score(plain)
     reader, source = read_body(body, table, served.features, options, served.table_dialect, bounds)
     return join_scores(served, list(_score_blocks(served, reader, source)))
 

@@ -317,5 +317,24 @@ def read_body(
     return reader, streamed_source(upload, table.content_type, dialect, most, missing)
 
 
+def read_plain_lines(
+    body: bytes,
+    table: Format,
+    features: FeatureIndex,
+    options: TableOptions,
+    table_dialect: TableDialect | None,
+    bounds: Bounds,
+) -> Floats | None:
+    """Return the rows of a table that is NDJSON of the plainest kind, as `read_body` does; else None."""
+    from app.ingest.value_columns import MissingTokens
+
+    if table.content_type != NDJSON or table.content_encoding or options.ignore or options.keep:
+        return None
+    X = features.matrix_of_lines(body)
+    if X is None or len(X) > bounds.max_rows(len(features.names)):
+        return None
+    return MissingTokens(options.missing_of(table_dialect)).blank(X)
+
+
 def _error(column: str, detail: str, code: str) -> dict[str, str]:
     return {"column": column[:1000], "detail": detail, "code": code}

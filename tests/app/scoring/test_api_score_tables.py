@@ -142,7 +142,7 @@ def test_an_answer_that_cannot_be_made(scorer: httpx.Client, address: str) -> No
     problem = refused(
         scorer.post(f"{address}/score", content=as_csv(ROWS), headers=said), 406, "not_acceptable"
     )
-    assert [error["detail"].split()[0] for error in problem["errors"]] == [
+    assert [error["detail"].split()[-1] for error in problem["errors"]] == [
         "application/json",
         CSV,
         ARROW,

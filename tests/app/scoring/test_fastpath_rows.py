@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import numpy as np
 import orjson
 import pytest
 
+from app.datasets.description import Format
+from app.ingest.formats import NDJSON
+from app.platform.errors import ServiceError
 from app.scoring.fastpath import NUMBER, PlainRows, lay_out
+from app.scoring.features import FeatureIndex
+from app.scoring.table_rows import Bounds, TableOptions, read_body, read_plain_lines
 
 NAMES = ["a", "b c", "d"]
 
@@ -162,3 +168,59 @@ def test_damaged_bodies_are_never_read_as_what_they_are_not(write: Callable[...,
                 assert same(found, [[row[name] for name in NAMES] for row in said["rows"]])
             read += 1
     assert 100 < read < 2_500
+
+
+# --- NDJSON: what the compiled reader reads, the reader of tables reads alike ------------------------
+
+FEATURES = FeatureIndex([{"name": n, "type": "numeric", "missing": n == "a"} for n in NAMES])
+FEATURES.load_compiled_readers()
+LINES = Format(NDJSON, None)
+BOUNDS = Bounds(100, 1 << 20)
+
+
+def read_lines(text: bytes, options: TableOptions) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the rows by the compiled reader, and by that of tables; None for what is left unread or refused."""
+    plain = read_plain_lines(text, LINES, FEATURES, options, None, BOUNDS)
+    try:
+        reader, source = read_body(text, LINES, FEATURES, options, None, BOUNDS)
+        blocks = [X for batch in reader.batches(source) for X in batch.blocks(len(NAMES))]
+    except ServiceError:
+        return plain, None
+    return plain, np.concatenate(blocks) if blocks else np.empty((0, len(NAMES)))
+
+
+@pytest.mark.parametrize("options", [TableOptions(), TableOptions(missing=("-1", "x"))])
+def test_plain_lines_are_read_as_a_table_is(options: TableOptions) -> None:
+    rows: list[list[float | None]] = [
+        [1.5, None, -3e-7],
+        [0, 12345.678, 1e22],
+        [-1, 2**53 + 1, None],
+        [0.1, -1.0, -0.0],
+    ]
+    for names in (NAMES, NAMES[::-1]):
+        lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+        for text in ("\n".join(lines), "\r\n".join(lines) + "\r\n", " \n".join(lines) + "\n"):
+            plain, found = read_lines(text.encode(), options)
+            assert same(plain, found.tolist())
+
+
+def test_other_lines_are_left_to_the_reader_of_tables() -> None:
+    """Whatever is done to lines: what the compiled reader reads, the other one reads alike."""
+    rng = np.random.default_rng(3)
+    rows = [dict(zip(NAMES, row, strict=True)) for row in rng.normal(size=(3, 3)).round(3).tolist()]
+    whole = "\n".join(map(json.dumps, rows)).encode()
+    texts = [whole.replace(b"\n", b","), whole.replace(b"\n", b"\n\n"), b"", b"\n", whole + b"]}"]
+    texts += [whole.replace(b", ", b",\n", 1), whole.replace(b"}\n", b"},\n"), whole + b",{"]
+    for _ in range(600):
+        damaged = bytearray(whole)
+        for place in rng.integers(0, len(damaged), 2):
+            damaged[place] = b'0123456789.,[]{}eE+-" nul\n\r'[rng.integers(27)]
+        texts.append(bytes(damaged))
+    read = 0
+    for text in texts:
+        plain, found = read_lines(text, TableOptions())
+        if plain is not None:
+            assert found is not None, text
+            assert same(plain, found.tolist()), text
+            read += 1
+    assert read > 20
