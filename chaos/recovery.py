@@ -13,7 +13,7 @@ from sqlalchemy import select
 from app.platform.database import Database
 from app.platform.tables import JobEvent
 
-_SILENT = re.compile(r"worker (wrk_\w+) was silent")
+_SILENT = re.compile(r"worker (wrk_\w+) sent no heartbeat")
 _KILLED = re.compile(r"fit process (\d+) was killed")
 
 
