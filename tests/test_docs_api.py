@@ -61,8 +61,8 @@ def table(app: FastAPI) -> str:
 
 
 def test_every_error_code_is_documented_and_no_other() -> None:
-    trees = [
-        ast.parse(path.read_text())
+    sources = [
+        path.read_text()
         for folder in ("app", "core", "workers")
         for path in sorted((ROOT / folder).rglob("*.py"))
     ]
@@ -70,15 +70,10 @@ def test_every_error_code_is_documented_and_no_other() -> None:
     section = page[page.index("## Error codes") :].split("\n## ")[0]
     documented = re.findall(r"`([a-z_]+)`", section)
     assert len(documented) == len(set(documented))
-    raised = set().union(*map(error_codes, trees))
+    raised = set().union(*map(error_codes, sources))
     assert len(raised) > 80
     assert raised - set(documented) == set()
-    texts = {
-        node.value
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+    texts = {text for source in sources for text in re.findall(r'"(\w+)"', source)}
     # A limit's code is made of what it limits.
     texts |= {f"too_many_{text}" for text in texts}
     assert set(documented) - texts == set()
@@ -92,13 +87,15 @@ class Empty(Full):
     code = "empty"
 raise Full("x", code="very_full")
 """
-    assert error_codes(ast.parse(source)) == {"full", "empty", "very_full"}
+    assert error_codes(source) == {"full", "empty", "very_full"}
 
 
-def error_codes(tree: ast.Module) -> set[str]:
+def error_codes(source: str) -> set[str]:
     """Return the codes that classes of a module have, or that its calls pass as `code`."""
+    if not re.search(r"\bcode\b", source):
+        return set()
     values: list[ast.expr] = []
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.keyword) and node.arg == "code":
             values.append(node.value)
         elif isinstance(node, ast.Dict):
