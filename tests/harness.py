@@ -40,9 +40,6 @@ from workers.slots import Slots
 
 OWNER = "tester"
 LONG = 40_000  # rounds: a second or so on a small table, time enough to interfere
-LOOK_SECONDS = (
-    0.05  # between two looks at a job: each asks the database, beside those who work on it
-)
 ENDLESS = 100_000  # rounds: half a minute or more on a big table, longer than any test looks at it
 
 
@@ -132,7 +129,7 @@ class Shop:
             assert job.state not in FINAL_STATES, (job.state, job.error)
             return None
 
-        found: Job = eventually(arrived, seconds=seconds, every=LOOK_SECONDS)
+        found: Job = eventually(arrived, seconds=seconds)
         return found
 
     def fitting(self, job_id: str) -> Job:
@@ -140,7 +137,6 @@ class Shop:
         found: Job = eventually(
             lambda: (job := self.job(job_id)).progress.get("phase") == FITTING and job,
             seconds=60,
-            every=LOOK_SECONDS,
         )
         return found
 
@@ -154,7 +150,6 @@ class Shop:
         eventually(
             lambda: self.db.reading(datasets.find, OWNER, dataset_id).status == "ready",
             seconds=60,
-            every=LOOK_SECONDS,
         )
         return dataset_id
 
@@ -186,7 +181,7 @@ class Shop:
             assert dataset.status != "ready"
             return str(dataset.errors[0]["detail"]) if dataset.errors else None
 
-        reason: str = eventually(told, seconds=60, every=LOOK_SECONDS)
+        reason: str = eventually(told, seconds=60)
         return reason
 
     def parts_of(self, job_id: str) -> list[Job]:

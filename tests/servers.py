@@ -27,11 +27,16 @@ from app.platform.processes import die_with_parent
 
 
 def eventually(condition: Callable[[], Any], *, seconds: float = 30.0, every: float = 0.01) -> Any:
-    """Wait until `condition` is true and return what it returned; fail once the deadline has passed."""
-    deadline = time.monotonic() + seconds
+    """Wait until `condition` is true and return what it returned; fail once the deadline has passed.
+
+    It is asked every so many seconds, and the longer it takes the less often, down to ten times a second: each time
+    takes CPU from those who are waited for.
+    """
+    started = time.monotonic()
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {condition}"
-        time.sleep(every)
+        waited = time.monotonic() - started
+        assert waited < seconds, f"not within {seconds:g} s: {condition}"
+        time.sleep(max(every, min(waited / 10, 0.1)))
     return value
 
 

@@ -1,4 +1,7 @@
-"""Recovery on SQLite and on PostgreSQL, and an orderly end, with real workers and a real broker."""
+"""Recovery and an orderly end, with real workers and a real broker, on PostgreSQL.
+
+The same SQL on SQLite: tests/app/jobs. Processes killed on SQLite: test_chaos.py.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
-from sqlalchemy import select
 
 from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Dispatcher
@@ -26,11 +28,11 @@ ROWS = 500
 
 
 @pytest.fixture
-def shop(database_url: str, broker_url: str, tmp_path: Path) -> Iterator[Shop]:
+def shop(postgres_url: str, broker_url: str, tmp_path: Path) -> Iterator[Shop]:
     """A deployment with short leases and a running dispatcher."""
     settings = Settings.model_validate(
         {
-            "database_url": database_url,
+            "database_url": postgres_url,
             "broker_url": broker_url,
             "blob_url": f"file://{tmp_path}/blobs",
             "heartbeat_seconds": 0.3,
@@ -81,10 +83,7 @@ def test_a_worker_stopped_past_its_lease_and_resumed_cannot_finish(
         lost = shop.fitting(job_id)
         stopped = workers.pop(lost.worker_id)
         (fit,) = children_of(stopped.pid)
-        with shop.db.write() as session:
-            # We hold SQLite's one lock now: a process that is stopped while holding it would block all others for good.
-            session.execute(select(1))
-            stopped.send_signal(signal.SIGSTOP)
+        stopped.send_signal(signal.SIGSTOP)
         # Its fit goes on meanwhile, to the end: the stopped worker will have a whole result in its hands. PostgreSQL
         # takes the locks of a transaction back that was stopped in its middle, after a minute.
         job = shop.reaches(job_id, "succeeded", seconds=120)
@@ -121,7 +120,6 @@ def busy_with(shop: Shop, job_id: str) -> set[str | None]:
     return {part.worker_id for part in shop.parts_of(job_id) if part.state == "running"}
 
 
-@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 def test_messages_wake_a_worker_and_its_orderly_end_gives_the_job_back(
     shop: Shop, tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ QUICK = {
 
 @pytest.fixture
 def make_shop(sqlite_url: str, tmp_path: Path) -> Iterator[Callable[..., Shop]]:
-    """Makes a shop with settings of the test's choice. On SQLite: tests/e2e/test_recovery.py is of both databases."""
+    """Makes a shop with settings of the test's choice. On SQLite: tests/e2e/test_recovery.py is on PostgreSQL."""
     shops: list[Shop] = []
 
     def make(**settings: object) -> Shop:
