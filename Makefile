@@ -123,8 +123,7 @@ $(VENV)/bin/pip:
 
 $(VENV)/.runtime: $(VENV)/bin/pip requirements.lock pyproject.toml client/pyproject.toml
 	$(call pip_install,--require-hashes -r requirements.lock)
-	$(call pip_install,--no-deps --no-build-isolation --editable client)
-	$(call pip_install,--no-deps --no-build-isolation --editable .)
+	$(call pip_install,--no-deps --no-build-isolation --editable . --editable client)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock

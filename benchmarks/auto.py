@@ -47,9 +47,10 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import rankwright
+from rankwright.resources import FINAL_STATES
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 
-from app.cli.api_client import ApiClient
 from core.metrics import auc, cross_validated_compare, partial_auc
 
 ROOT = Path(__file__).parents[1]
@@ -68,7 +69,6 @@ WINDOW = (0.0, 0.05)
 MAX_ROWS = 300_000
 LEVEL = 0.05
 SECONDS_AROUND = 15.0  # seconds of reading, imports and scoring, for a forecast
-FINAL = ("succeeded", "failed", "cancelled", "timed_out")
 Record = dict[str, Any]
 Ints = npt.NDArray[np.intp]
 
@@ -195,7 +195,7 @@ def write_split(
 
 
 @contextmanager
-def service(folder: Path, threads: int) -> Iterator[ApiClient]:
+def service(folder: Path, threads: int) -> Iterator[rankwright.Client]:
     """`rankwright serve` in a folder of its own, with all kernels compiled."""
     subprocess.run([sys.executable, "-m", "workers.compile"], cwd=ROOT, check=True, stdout=2)
     state, log = folder / "state", (folder / "serve.log").open("w")
@@ -213,7 +213,7 @@ def service(folder: Path, threads: int) -> Iterator[ApiClient]:
                     f"the service did not start: {(folder / 'serve.log').read_text()[-2000:]}"
                 )
             time.sleep(0.05)
-        with ApiClient.find(None, None, state) as client:
+        with rankwright.Client(state_dir=state) as client:
             yield client
     finally:
         process.send_signal(signal.SIGINT)
@@ -222,49 +222,37 @@ def service(folder: Path, threads: int) -> Iterator[ApiClient]:
 
 
 def run_ours(
-    client: ApiClient, run: Run, split: Split, seed: int
+    client: rankwright.Client, run: Run, split: Split, seed: int
 ) -> tuple[npt.NDArray[np.float64], Record]:
     """Upload, train and score by the service, then delete everything."""
     started = time.perf_counter()
-    fields = {"name": f"{run.table}-{run.split}", "label": split.label, "positive": "1"}
-    dataset = client.upload(split.train, fields, lambda sent: None)
-    if dataset["status"] != "ready":
-        raise RuntimeError(f"the upload is {dataset['status']}: {json.dumps(dataset)[:1000]}")
+    name = f"{run.table}-{run.split}"
+    dataset = client.upload(split.train, name=name, label=split.label, positive="1", progress=False)
     upload_seconds = time.perf_counter() - started
     algorithm: Record = {"name": OURS[run.system]}
     if run.budget is not None:
         algorithm["budget_seconds"] = run.budget
-    body = {
-        "dataset_id": dataset["id"],
-        "name": f"{run.table}-{run.split}",
-        "algorithm": algorithm,
-        "validation": {"method": "none"},
-        "seed": seed,
-    }
     started = time.perf_counter()
-    accepted = client.submit(body)
+    job = client.train(dataset, algorithm, name=name, validation={"method": "none"}, seed=seed)
     cancelled = False
-    for job in client.follow(accepted["id"]):
-        if job["state"] in FINAL:
-            break
+    while job.refresh().state not in FINAL_STATES:
         if not cancelled and time.perf_counter() - started > run.longest:
-            client.request("POST", f"/v1/jobs/{accepted['id']}/cancel")
+            job.cancel()
             cancelled = True
+        time.sleep(0.1)
     seconds = time.perf_counter() - started
-    if job["state"] != "succeeded":
-        client.request("DELETE", f"/v1/datasets/{dataset['id']}")
-        raise RuntimeError(f"the job is {job['state']} after {seconds:.0f} s: {job.get('error')}")
-    batch = client.score_batch(job["model_id"], split.test, lambda sent: None, {"ignore": "*"})
-    if batch["status"] != "ready":
-        raise RuntimeError(f"the test rows were not scored: {batch['error']}")
+    if job.state != "succeeded":
+        dataset.delete()
+        raise RuntimeError(f"the job is {job.state} after {seconds:.0f} s: {job.data.error}")
+    model = job.wait()
+    batch = client.score_batch(model, split.test, ignore="*", progress=False)
     with tempfile.TemporaryFile() as file:
-        client.take_result(batch["id"], "parquet", file)
+        batch.result(file, format="parquet")
         file.seek(0)
         scores = pq.read_table(file)["score"].to_numpy()
-    chosen = client.model(job["model_id"])["algorithm"]
-    client.forget_batch(batch["id"])
-    for address in (f"/v1/models/{job['model_id']}", f"/v1/datasets/{dataset['id']}"):
-        client._answer("DELETE", address)  # 204: no JSON
+    chosen = model.data.algorithm
+    for each in (batch, model, dataset):
+        each.delete()
     return scores, {"seconds": seconds, "upload_seconds": upload_seconds, "chosen": chosen}
 
 
@@ -395,7 +383,7 @@ def execute(given: argparse.Namespace, runs: list[Run], records: list[Record]) -
     refused: set[str] = set()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="auto-")))
-        client: ApiClient | None = None
+        client: rankwright.Client | None = None
         written: tuple[str, int] | None = None
         for number, run in enumerate(runs):
             if run.table in refused:

@@ -18,19 +18,19 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import rankwright
 
-from app.cli.api_client import ApiClient
 from benchmarks import at_least_one
 from benchmarks.stumps import make_data
 from examples.demo import running_service
 
 ROWS, FEATURES, FOLDS = 40_000, 30, 5
-JOB = {
+JOB: dict[str, Any] = {
     "algorithm": {"name": "rankboost", "weak_ranker": "tree"},
     "validation": {"method": "cross_validation", "folds": FOLDS},
     "search": {
@@ -52,7 +52,7 @@ def write_table(path: Path, rows: int) -> None:
 
 
 @contextmanager
-def more_workers(n: int, state: Path, client: ApiClient) -> Iterator[None]:
+def more_workers(n: int, state: Path, client: rankwright.Client) -> Iterator[None]:
     """Run so many workers beside the service's own, until the block ends."""
     environment = os.environ | ONE_THREAD | {"RANKWRIGHT_STATE_DIR": str(state)}
     workers = [
@@ -63,7 +63,7 @@ def more_workers(n: int, state: Path, client: ApiClient) -> Iterator[None]:
     ]
     try:
         deadline = time.monotonic() + START_SECONDS
-        while f"{1 + n} heard from" not in str(client.request("GET", "/health/staffed")):
+        while f"{1 + n} heard from" not in str(client.health("staffed").to_json()):
             if time.monotonic() > deadline:
                 sys.exit(f"{n} more workers were not ready within {START_SECONDS:.0f} s")
             time.sleep(0.1)
@@ -74,17 +74,13 @@ def more_workers(n: int, state: Path, client: ApiClient) -> Iterator[None]:
             worker.wait()
 
 
-def train(client: ApiClient, dataset_id: str) -> tuple[float, str]:
+def train(client: rankwright.Client, dataset_id: str) -> tuple[float, str]:
     """Run the job; returns its seconds, and the hash of its model."""
-    job = client.request("POST", "/v1/jobs", json=JOB | {"dataset_id": dataset_id})
-    while job["finished_at"] is None:
-        time.sleep(0.1)
-        job = client.request("GET", f"/v1/jobs/{job['id']}")
-    if job["state"] != "succeeded":
-        sys.exit(f"the job has {job['state']}: {job['error']}")
-    model: dict[str, Any] = client.request("GET", f"/v1/models/{job['model_id']}")
-    created, finished = (datetime.fromisoformat(job[key]) for key in ("created_at", "finished_at"))
-    return (finished - created).total_seconds(), model["artifact"]["sha256"]
+    job = client.train(dataset_id, **JOB)
+    model = job.wait()
+    ends = (job.data.created_at, cast(str, job.data.finished_at))
+    created, finished = map(datetime.fromisoformat, ends)
+    return (finished - created).total_seconds(), model.data.artifact.sha256
 
 
 def main() -> None:
@@ -99,10 +95,10 @@ def main() -> None:
         table, state = Path(folder) / "table.parquet", Path(folder) / "state"
         write_table(table, given.rows)
         with running_service(state, ONE_THREAD) as client:
-            dataset = client.upload(table, {"name": "table", "label": "y"}, lambda sent: None)
+            dataset = client.upload(table, name="table", label="y", progress=False)
             for n in (1, 2):
                 with more_workers(n - 1, state, client):
-                    runs = [train(client, dataset["id"]) for _ in range(given.repeats)]
+                    runs = [train(client, dataset.id) for _ in range(given.repeats)]
                 seconds[n] = median(taken for taken, _ in runs)
                 models |= {model for _, model in runs}
     print("| workers of one thread | seconds | times one |")

@@ -18,7 +18,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from app.cli.api_client import ApiClient
+import httpx
+
 from benchmarks import at_least_one
 from examples.demo import running_service, write_table
 from tests.servers import PostgresServer
@@ -28,28 +29,27 @@ TOURS = 20
 WAIT = {"Prefer": "wait=30"}
 
 
-def tour(client: ApiClient, table: bytes, row: dict[str, str], name: str) -> dict[str, Any]:
+def tour(client: httpx.Client, table: bytes, row: dict[str, str], name: str) -> dict[str, Any]:
     """Upload, train and score once; returns the job."""
-    dataset = client.request(
-        "POST",
+    dataset = client.post(
         "/v1/datasets",
         params={"name": name, "label": "diagnosis", "positive": "malignant"},
         headers={"Content-Type": "text/csv", **WAIT},
         content=table,
-    )
+    ).json()
     job = submit(client, dataset["id"], name)
-    client.model(job["model_id"], "score", **row)
+    client.get(f"/v1/models/{job['model_id']}/score", params=row).raise_for_status()
     return job
 
 
-def submit(client: ApiClient, dataset_id: str, name: str) -> dict[str, Any]:
+def submit(client: httpx.Client, dataset_id: str, name: str) -> dict[str, Any]:
     """Train once and wait for the end; returns the job."""
     body = {
         "dataset_id": dataset_id,
         "name": name,
         "algorithm": {"name": "rankboost", "n_rounds": 100},
     }
-    job: dict[str, Any] = client.request("POST", "/v1/jobs", json=body, headers=WAIT)
+    job: dict[str, Any] = client.post("/v1/jobs", json=body, headers=WAIT).json()
     assert job["state"] == "succeeded", job
     return job
 
@@ -63,7 +63,7 @@ def seconds(job: dict[str, Any]) -> float:
 
 
 def measure(
-    client: ApiClient, table: bytes, row: dict[str, str], n_submits: int, n_tours: int
+    client: httpx.Client, table: bytes, row: dict[str, str], n_submits: int, n_tours: int
 ) -> tuple[list[float], list[float]]:
     """Return the waits of jobs and the lengths of tours, in seconds."""
     job = tour(client, table, row, "warm-up")
@@ -102,7 +102,13 @@ def main() -> None:
         row = dict(zip(header.split(","), first.split(","), strict=True))
         del row["diagnosis"]
         for name, environment in variants.items():
-            with running_service(Path(folder) / name, environment) as client:
+            state = Path(folder) / name
+            with (
+                running_service(state, environment) as service,
+                httpx.Client(base_url=service.url, timeout=90.0) as client,
+            ):
+                secret = (state / "api-key").read_text().strip()
+                client.headers["Authorization"] = f"Bearer {secret}"
                 waits, tours = measure(client, path.read_bytes(), row, given.submits, given.tours)
             p95 = quantiles(waits, n=20)[-1] if len(waits) > 1 else waits[0]
             print(

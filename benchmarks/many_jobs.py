@@ -19,14 +19,15 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from threading import local
-from typing import Any
+from typing import cast
 
 import httpx
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import rankwright
+from rankwright import types
 
-from app.cli.api_client import ApiClient
 from benchmarks import at_least_one
 from benchmarks.fan_out import ONE_THREAD, more_workers
 from examples.demo import running_service
@@ -70,19 +71,12 @@ class Submitter:
         return seconds
 
 
-def wait_for_all(client: ApiClient) -> list[dict[str, Any]]:
+def wait_for_all(client: rankwright.Client) -> list[types.Job]:
     """Wait until no training job is open; all of them."""
     for state in ("queued", "running"):
-        while client.request("GET", f"/v1/jobs?kind=train&state={state}&limit=1")["data"]:
+        while next(client.jobs.list(kind="train", state=state), None) is not None:
             time.sleep(0.2)
-    found: list[dict[str, Any]] = []
-    after = ""
-    while True:
-        page = client.request("GET", f"/v1/jobs?kind=train&limit=100{after}")
-        found += page["data"]
-        if page["next"] is None:
-            return found
-        after = f"&after={page['next']}"
+    return [job.data for job in client.jobs.list(kind="train")]
 
 
 def main() -> None:
@@ -99,20 +93,20 @@ def main() -> None:
             running_service(state, ONE_THREAD) as client,
             more_workers(given.workers - 1, state, client),
         ):
-            dataset = client.upload(path, {"name": "table", "label": "y"}, lambda sent: None)
+            dataset = client.upload(path, name="table", label="y", progress=False)
             secret = os.environ.get("RANKWRIGHT_API_KEY") or (state / "api-key").read_text().strip()
-            submitter = Submitter(client.url, secret, dataset["id"])
+            submitter = Submitter(client.url, secret, dataset.id)
             with ThreadPoolExecutor(given.clients) as pool:
                 started = time.perf_counter()
                 seconds = sorted(pool.map(submitter.submit, range(given.jobs)))
                 submitted = time.perf_counter() - started
             jobs = wait_for_all(client)
-    states = Counter(job["state"] for job in jobs)
-    models = {job["model_id"] for job in jobs}
+    states = Counter(job.state for job in jobs)
+    models = {job.model_id for job in jobs}
     if states != {"succeeded": given.jobs} or len(models) != given.jobs:
         sys.exit(f"{states}, {len(models)} models")
-    first = min(datetime.fromisoformat(job["created_at"]) for job in jobs)
-    last = max(datetime.fromisoformat(job["finished_at"]) for job in jobs)
+    first = min(datetime.fromisoformat(job.created_at) for job in jobs)
+    last = max(datetime.fromisoformat(cast(str, job.finished_at)) for job in jobs)
     whole = (last - first).total_seconds()
     p50, p99 = (1e3 * seconds[round(share * (len(seconds) - 1))] for share in (0.5, 0.99))
     print(

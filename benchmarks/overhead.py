@@ -32,11 +32,12 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean, median, stdev
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from rankwright import types
+from rankwright.resources import Job
 
-from app.cli.api_client import ApiClient
 from app.datasets.matrices import Columns, read_table
 from benchmarks import rounds
 from benchmarks.fan_out import ONE_THREAD, write_table
@@ -90,28 +91,19 @@ def run_bare(folder: Path, path: Path, n_rounds: int) -> dict[str, Any]:
 @contextmanager
 def job_under_way(
     folder: Path, path: Path, n_rounds: int, environment: Mapping[str, str]
-) -> Iterator[tuple[ApiClient, dict[str, Any]]]:
+) -> Iterator[Job]:
     """The fit as a job of a service that runs for it alone; it is in the queue when the block begins."""
     variables = {**ONE_THREAD, **rounds.environment(folder / "rounds"), **environment}
     # Marks its processes, so that they can be found; nothing else reads it.
     variables[inside.FOLDER] = str(folder)
     with running_service(folder / "state", variables) as client:
-        dataset = client.upload(path, {"name": "table", "label": "y"}, lambda sent: None)
-        yield (
-            client,
-            client.request(
-                "POST",
-                "/v1/jobs",
-                json={
-                    "dataset_id": dataset["id"],
-                    "algorithm": {
-                        "name": "rankboost",
-                        "weak_ranker": "tree",
-                        "n_rounds": n_rounds,
-                    },
-                    "validation": {"method": "none"},
-                },
-            ),
+        dataset = client.upload(path, name="table", label="y", progress=False)
+        yield client.train(
+            dataset,
+            "rankboost",
+            weak_ranker="tree",
+            n_rounds=n_rounds,
+            validation={"method": "none"},
         )
 
 
@@ -120,19 +112,14 @@ def run_job(
 ) -> dict[str, Any]:
     """The fit as a job; seconds of the fit and of the whole job, and the times of its rounds."""
     began = time.monotonic()
-    with job_under_way(folder, path, n_rounds, environment) as (client, submitted):
-        job = submitted
-        while job["finished_at"] is None:
-            time.sleep(0.5)
-            job = client.request("GET", f"/v1/jobs/{job['id']}")
-        if job["state"] != "succeeded":
-            sys.exit(f"the job has {job['state']}: {job['error']}")
-        model = client.request("GET", f"/v1/models/{job['model_id']}")
-    started, finished = (datetime.fromisoformat(job[key]) for key in ("started_at", "finished_at"))
+    with job_under_way(folder, path, n_rounds, environment) as job:
+        model = job.wait().data
+    ends = (cast(str, job.data.started_at), cast(str, job.data.finished_at))
+    started, finished = map(datetime.fromisoformat, ends)
     return {
-        "seconds": model["fit_seconds"],
+        "seconds": model.fit_seconds,
         "whole": (finished - started).total_seconds(),
-        "model": model["artifact"]["sha256"],
+        "model": model.artifact.sha256,
         "rounds": rounds.read(folder / "rounds", began)[-n_rounds:],  # the warm-up fits, too
     }
 
@@ -140,8 +127,8 @@ def run_job(
 def taken_from_outside(folder: Path, path: Path, n_pairs: int) -> list[float]:
     """Return the other processes' cost to a fit: the fraction of rounds missing, for each pair of phases."""
     # The table has the cost of checkpoints; those of so many rounds would be greater than any other fit's.
-    with job_under_way(folder, path, LONG, {"RANKWRIGHT_CHECKPOINT_SECONDS": "0"}) as (client, job):
-        while _still_runs(client, job)["progress"] is None:
+    with job_under_way(folder, path, LONG, {"RANKWRIGHT_CHECKPOINT_SECONDS": "0"}) as job:
+        while _still_runs(job).progress is None:
             time.sleep(0.5)
         time.sleep(PHASE_SECONDS)
         found = [one for one in processes.running(folder) if one.role != "child"]
@@ -156,17 +143,17 @@ def taken_from_outside(folder: Path, path: Path, n_pairs: int) -> list[float]:
         finally:
             for pid in others:
                 processes.send(pid, signal.SIGCONT)
-        _still_runs(client, job)
-        client.request("POST", f"/v1/jobs/{job['id']}/cancel")
+        _still_runs(job)
+        job.cancel()
     times = rounds.read(folder / "rounds", phases[0][2])[:, 0]
     paces = {(pair, stopped): _pace(times, start, end) for pair, stopped, start, end in phases}
     return [1.0 - paces[pair, False] / paces[pair, True] for pair in range(n_pairs)]
 
 
-def _still_runs(client: ApiClient, job: dict[str, Any]) -> dict[str, Any]:
-    now: dict[str, Any] = client.request("GET", f"/v1/jobs/{job['id']}")
-    if now["finished_at"] is not None:
-        sys.exit(f"the long job has {now['state']}, which is too early: {now['error']}")
+def _still_runs(job: Job) -> types.Job:
+    now = job.refresh()
+    if now.finished_at is not None:
+        sys.exit(f"the long job has {now.state}, which is too early: {now.error}")
     return now
 
 

@@ -19,15 +19,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 from urllib.parse import urlencode
 
+import rankwright
+from rankwright import types
+from rankwright.cli.figures import curve_of
+from rankwright.cli.training import wait_for_job
+from rankwright.resources import Model
+from rankwright.roc_plot import to_terminal
 from rich.console import Console
-
-from app.cli.api_client import ApiClient
-from app.cli.report_text import curve_of
-from app.cli.train import wait_for_job
-from app.roc_plot import to_terminal
 
 OUTPUT = Path("demo-output")
 WAIT_SECONDS = 5.0  # between two messages while waiting
@@ -50,7 +50,7 @@ def write_table(path: Path) -> None:
 @contextmanager
 def running_service(
     state: Path, environment: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[ApiClient]:
+) -> Iterator[rankwright.Client]:
     """Start `rankwright serve` on a free port, wait until it is ready, and end it as Ctrl-C would."""
     OUTPUT.mkdir(exist_ok=True)
     log = (OUTPUT / "serve.log").open("w")
@@ -60,7 +60,7 @@ def running_service(
     )
     try:
         address = wait_until_ready(process, state)
-        with ApiClient.find(address, None, state) as client:
+        with rankwright.Client(address, state_dir=state) as client:
             yield client
     finally:
         process.send_signal(signal.SIGINT)
@@ -86,60 +86,61 @@ def step(text: str) -> None:
     console.print(f"\n[bold blue]▸[/] [bold]{text}[/]")
 
 
-def upload_and_train(client: ApiClient, table: Path) -> dict[str, Any]:
+def upload_and_train(client: rankwright.Client, table: Path) -> Model:
     """Upload the table, train RankBoost for the top of the list, draw its curve; return the model."""
     step("Upload the breast cancer table: 569 rows, malignant = positive")
-    fields = {"name": "breast-cancer", "label": "diagnosis", "positive": "malignant"}
-    dataset = client.upload(table, fields, lambda sent: None)
+    dataset = client.upload(
+        table, name="breast-cancer", label="diagnosis", positive="malignant", progress=False
+    )
+    read = dataset.data
     console.print(
-        f"  {dataset['id']} is {dataset['status']}: {dataset['rows']} rows, "
-        f"{dataset['positives']} positive, {dataset['negatives']} negative"
+        f"  {read.id} is {read.status}: {read.rows} rows, "
+        f"{read.positives} positive, {read.negatives} negative"
     )
 
     step("Train RankBoost, 200 rounds, judged on a quarter of the rows that it never sees")
-    job = client.submit(
-        {
-            "dataset_id": dataset["id"],
-            "name": "breast-cancer",
-            "algorithm": {"name": "rankboost", "n_rounds": 200},
-            "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
-        }
+    job = client.train(
+        dataset,
+        "rankboost",
+        n_rounds=200,
+        name="breast-cancer",
+        objective={"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
     )
-    console.print(f"  {job['id']} was accepted, and is {job['state']}")
+    console.print(f"  {job.id} was accepted, and is {job.state}")
     started = time.monotonic()
-    model = client.model(wait_for_job(client, job)["model_id"])
+    wait_for_job(job)
+    model = job.wait()
     waited = time.monotonic() - started
-    console.print(f"  {model['id']} = {model['name']}:{model['version']}, after {waited:.2f} s")
+    console.print(f"  {model.id} = {model.name}:{model.version}, after {waited:.2f} s")
 
     step("The ROC curve on the held-out rows")
-    plot = curve_of(client, model, client.model(model["id"], "metrics"))
-    console.print(to_terminal(plot), markup=False)
+    console.print(to_terminal(curve_of(model)), markup=False)
     svg = OUTPUT / "roc.svg"
-    svg.write_text(client.model_text(model["id"], "plot"), encoding="utf-8")
+    model.download("plot", svg)
     console.print(f"  also drawn as {svg}")
     return model
 
 
-def score_and_explain(client: ApiClient, model: dict[str, Any], table: Path) -> dict[str, str]:
+def score_and_explain(model: Model, table: Path) -> dict[str, str]:
     """Score the table's first row, and print the reasons for its score; return the row's features."""
     with table.open(newline="") as file:
         row = next(csv.DictReader(file))
     diagnosis = row.pop("diagnosis")
     step(f"Score one row (it is {diagnosis}), and explain the score")
-    score = client.model(model["name"], "score", **row)
+    score = model.score_row(row)
+    assert isinstance(score, types.Score)
     console.print(
-        f"  score {score['score']:.2f}: cutting here would flag {score['fpr']:.1%} of the benign "
-        f"and catch {score['tpr']:.1%} of the malignant"
+        f"  score {score.score:.2f}: cutting here would flag {score.fpr:.1%} of the benign "
+        f"and catch {score.tpr:.1%} of the malignant"
     )
     features = {name: float(value) for name, value in row.items()}
-    path = f"/v1/models/{model['name']}/explain"
-    parts = client.request("POST", path, json={"rows": [features]})["explanations"][0]
-    contributions = parts["contributions"]
+    parts = model.explain([features]).explanations[0]
+    contributions = parts.contributions
     for name in sorted(contributions, key=lambda n: -abs(contributions[n]))[:5]:
         console.print(f"  {contributions[name]:+8.2f}  {name} = {features[name]:g}")
     rest = len(contributions) - 5
     console.print(
-        f"  … {rest} more, and {parts['offset']:+.2f} for the average row, add up to the score"
+        f"  … {rest} more, and {parts.offset:+.2f} for the average row, add up to the score"
     )
     return row
 
@@ -175,7 +176,7 @@ def main() -> None:
             writing.join()
             console.print(f"  ready at {client.url}, its documentation at {client.url}/docs")
             model = upload_and_train(client, table)
-            row = score_and_explain(client, model, table)
+            row = score_and_explain(model, table)
             print_curl_lines(row)
             step("Shut everything down")
     console.print("  nothing is left running; `make serve` starts a service that stays")

@@ -54,8 +54,8 @@ def main() -> None:
         state = demo.OUTPUT / "state"
         with demo.running_service(state) as client:
             before = processes()
-            document = client.request("GET", "/openapi.json")
-            key_id = client.request("GET", "/v1/keys")["data"][0]["id"]
+            document = httpx.get(f"{client.url}/openapi.json").json()
+            key_id = next(client.keys.list()).id
             secret = (state / "api-key").read_text().strip()
             fuzzer = Fuzzer((state / "address").read_text().strip(), secret, key_id, document)
             fuzzer.begin()

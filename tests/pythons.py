@@ -7,7 +7,6 @@ of its own, with the pinned dependencies alone, in `.venv-pythons`.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -161,30 +160,19 @@ def smoke() -> None:
 
 def over_http(folder: Path, table: Path) -> None:
     """Upload, train, score and evaluate by a service of its own."""
-    from app.cli.train import wait_for_job
     from examples.demo import running_service
 
     quick = {"RANKWRIGHT_WARM_UP": "false"}  # what is not used here need not be compiled
     with running_service(folder / "state", quick) as client:
-        dataset = client.upload(table, {"label": "y", "positive": "1"}, lambda sent: None)
-        assert dataset["status"] == "ready", dataset
-        job = {
-            "dataset_id": dataset["id"],
-            "name": "smoke",
-            "algorithm": {"name": "rankboost", "n_rounds": 5},
-            "controls": False,
-        }
-        model = client.model(wait_for_job(client, client.submit(job))["model_id"])
+        dataset = client.upload(table, label="y", positive="1", progress=False)
+        model = client.train(dataset, "rankboost", n_rounds=5, name="smoke", controls=False).wait()
         row = {"a": 1.5, "b": 0.0, "c": 0.0}
-        one = client.model("smoke", "score", **row)
-        many = client.request("POST", "/v1/models/smoke/score", json={"rows": [row, row]})
-        assert many["scores"] == [one["score"]] * 2, (one, many)
-        asked = {"model": model["id"], "dataset_id": dataset["id"]}
-        evaluation = client.request("POST", "/v1/evaluations", json=asked)
-        wait_for_job(client, client.request("GET", f"/v1/jobs/{evaluation['job_id']}"))
-        evaluation = client.request("GET", f"/v1/evaluations/{evaluation['id']}")
-        assert evaluation["status"] == "ready", json.dumps(evaluation)
-        print(f"  service: uploaded, trained {model['id']}, scored and evaluated")
+        one = client.models["smoke"].score_row(row).to_json()
+        many = model.score([row, row])
+        assert [each["score"] for each in many] == [one["score"]] * 2, (one, many)
+        evaluation = client.evaluate(model, dataset)
+        assert evaluation.data.status == "ready", evaluation
+        print(f"  service: uploaded, trained {model.id}, scored and evaluated")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The `rankwright` command."""
+"""The server's commands of `rankwright`; those that speak to a service are the client's."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run the command line."""
-    commands()(prog_name="rankwright")  # also if started by `python -m app.cli`
+    """Run the command line, also where no installer has listed the server: in an image, say."""
+    commands()(prog_name="rankwright")
 
 
 def commands() -> typer.Typer:
-    """Put all commands together, in the order in which `rankwright --help` lists them."""
-    import typer
+    """Put the client's and the server's commands together."""
+    from rankwright.cli import command_line
 
-    from app.cli import client, evaluate, operations, processes, reports, score, train
+    return command_line([add_commands])
 
-    app = typer.Typer(
-        name="rankwright",
-        help="Train, judge and serve rankers: models that put the likely positives at the top of a list.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-    )
+
+def add_commands(app: typer.Typer) -> None:
+    """Add the server's commands to the command line: an entry point of the group `rankwright.commands`."""
+    from app.cli import operations, processes
+
     app.callback()(processes.options)
     manage = "Manage the service"
     panels = {
@@ -42,26 +40,8 @@ def commands() -> typer.Typer:
             operations.backup,
             operations.restore,
         ),
-        "Use the service": (
-            client.upload,
-            client.versions,
-            client.show,
-            client.algorithms,
-            train.train,
-            train.follow,
-            score.score,
-            reports.importance,
-            reports.dependence,
-            reports.tree,
-            evaluate.evaluate,
-            evaluate.compare,
-            reports.report,
-            reports.plot,
-            reports.profile,
-        ),
     }
     for panel, members in panels.items():
         for member in members:
             app.command(rich_help_panel=panel)(member)
     app.add_typer(processes.key_commands, name="keys", rich_help_panel=manage)
-    return app

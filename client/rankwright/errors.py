@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-_MAX_SHOWN = 10
+MAX_SHOWN = 10
 """Errors of one problem that the message lists; `errors` has them all."""
+_MAX_SHOWN_OF_COLUMN = 3
+"""Those of one column: they are usually alike."""
 
 
 class RankwrightError(Exception):
@@ -47,7 +50,9 @@ class InvalidTable(RankwrightError):
     def __init__(self, resource_id: str, errors: list[dict[str, Any]]) -> None:
         self.resource_id = resource_id
         self.errors = errors
-        super().__init__("\n".join([f"the table of {resource_id} is not valid", *_lines(errors)]))
+        super().__init__(
+            "\n".join([f"the table of {resource_id} is not valid", *describe_errors(errors)])
+        )
 
 
 class ProblemError(RankwrightError):
@@ -80,7 +85,7 @@ class ProblemError(RankwrightError):
         self.request_id: str | None = problem.get("request_id")
         self.retry_after = retry_after
         first = f"{self.title}: {self.detail}" if self.detail else self.title
-        super().__init__("\n".join([first, *_lines(self.errors)]))
+        super().__init__("\n".join([first, *describe_errors(self.errors)]))
 
     @property
     def pointer(self) -> str | None:
@@ -152,8 +157,16 @@ def problem_error(
     return kind(status, problem, retry_after)
 
 
-def _lines(errors: list[dict[str, Any]]) -> list[str]:
-    lines = [f"  {_describe(error)}" for error in errors[:_MAX_SHOWN]]
+def describe_errors(errors: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the first errors, one per line, and how many more there are. Those of one column are usually alike."""
+    shown: list[Mapping[str, Any]] = []
+    of_column: Counter[str | None] = Counter()
+    for error in errors:
+        column = error.get("column")
+        of_column[column] += 1
+        if column is None or of_column[column] <= _MAX_SHOWN_OF_COLUMN:
+            shown.append(error)
+    lines = [f"  {_describe(error)}" for error in shown[:MAX_SHOWN]]
     if more := len(errors) - len(lines):
         lines.append(f"  … and {more} more")
     return lines

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, ClassVar, Generic, TypeVar, cast
 
 from rankwright import types
 from rankwright.errors import (
+    ConfigurationError,
     ConnectionFailed,
     InvalidTable,
     JobFailed,
@@ -31,7 +32,16 @@ from rankwright.operations import (
     yielding,
 )
 from rankwright.records import Record, read_one_of
-from rankwright.tables import Body, Progress, Table, body_of, frame_of, score_media_type
+from rankwright.tables import (
+    ARROW,
+    MEDIA_TYPES,
+    Body,
+    Progress,
+    Table,
+    body_of,
+    frame_of,
+    score_media_type,
+)
 from rankwright.transport import (
     BASE_DELAY,
     MAX_ATTEMPTS,
@@ -42,6 +52,7 @@ from rankwright.transport import (
     Pause,
     ReadChunk,
     Request,
+    Response,
     Steps,
     segment,
     send,
@@ -143,8 +154,11 @@ class ApiObject:
             return response.content
         response = yield from send(Request("GET", path, query, stream=True))
         with _opened(to) as file:
-            while chunk := (yield ReadChunk(response)):
-                file.write(chunk)
+            try:
+                while chunk := (yield ReadChunk(response)):
+                    file.write(chunk)
+            except BrokenConnection as error:
+                raise ConnectionFailed(f"the answer is incomplete: {error}") from error
         yield Close(response)
         return b""
 
@@ -379,9 +393,18 @@ class _DatasetOperations(ApiObject):
         while self.data.status == "processing" or (
             self.data.pairs is not None and self.data.pairs.status == "processing"
         ):
-            if end is not None and time.monotonic() > end:
-                raise TimeoutError(f"dataset {self.data.id} was not read after {timeout} s")
-            yield Pause(POLL_SECONDS)
+            hold = float(HOLD_SECONDS)
+            if end is not None:
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError(f"dataset {self.data.id} was not read after {timeout} s")
+                hold = min(hold, max(1.0, left))
+            reads = self.data if self.data.status == "processing" else self.data.pairs
+            if reads is not None and reads.job_id is not None:
+                headers = {"Prefer": f"wait={hold:.0f}"}
+                yield from send(Request("GET", f"/v1/jobs/{reads.job_id}", headers=headers))
+            else:
+                yield Pause(POLL_SECONDS)
             self.data = yield from self._record(types.Dataset, f"/v1/datasets/{_id(self)}")
         if self.data.status == "invalid":
             raise InvalidTable(self.data.id, cast(Any, self.data.to_json().get("errors") or []))
@@ -499,6 +522,11 @@ def _steps_of(described: Any) -> Callable[..., Steps[Any]]:
 # --- models ---------------------------------------------------------------------------------------
 
 Metrics = types.Metrics | types.PairMetrics | types.MultilabelMetrics
+SCORE_FORMATS = {
+    "csv": MEDIA_TYPES[".csv"],
+    "parquet": MEDIA_TYPES[".parquet"],
+    "arrow": ARROW,
+}
 _SCORES: list[Any] = [types.Score, types.LabelScore]
 _ROWS_SCORES: list[Any] = [types.Scores, types.LabelScores]
 _METRICS: list[Any] = [types.Metrics, types.PairMetrics, types.MultilabelMetrics]
@@ -559,24 +587,63 @@ class _ModelOperations(ApiObject):
         `tpr` (what cutting there would give on the validation rows), a row for each row of the table, in order.
         """
         body = body_of(table, media_type)
-        query = {
-            "ignore": _joined(ignore),
-            "missing": _joined(missing),
-            "encoding": encoding,
-            "delimiter": delimiter,
-            "decimal": decimal,
-        }
-        response = yield from send(
-            Request(
-                "POST",
-                self._path("score"),
-                query,
-                headers={**body.headers(), "Accept": score_media_type(body.kind)},
-                body=body.chunks,
-                repeatable=body.repeatable,
-            )
+        response = yield from self._post_rows(
+            "score",
+            body,
+            score_media_type(body.kind),
+            ignore=_joined(ignore),
+            missing=_joined(missing),
+            encoding=encoding,
+            delimiter=delimiter,
+            decimal=decimal,
         )
         return frame_of(response.content, response.headers.get("content-type", ""), body)
+
+    @operation
+    def score_to_bytes(
+        self,
+        table: Table,
+        format: str = "csv",
+        *,
+        ignore: Names = None,
+        missing: Names = None,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        media_type: str | None = None,
+    ) -> Steps[bytes]:
+        """Score the rows of a table in one request; return the scores as a file: `csv`, `parquet` or `arrow`.
+
+        ConfigurationError: for another format.
+        """
+        if format not in SCORE_FORMATS:
+            known = ", ".join(SCORE_FORMATS)
+            raise ConfigurationError(f"the format of scores must be one of {known}, got {format!r}")
+        response = yield from self._post_rows(
+            "score",
+            body_of(table, media_type),
+            SCORE_FORMATS[format],
+            ignore=_joined(ignore),
+            missing=_joined(missing),
+            encoding=encoding,
+            delimiter=delimiter,
+            decimal=decimal,
+        )
+        return response.content
+
+    def _post_rows(
+        self, what: str, body: Body, accept: str | None, **query: Any
+    ) -> Steps[Response]:
+        headers = body.headers() if accept is None else {**body.headers(), "Accept": accept}
+        request = Request(
+            "POST",
+            self._path(what),
+            query,
+            headers=headers,
+            body=body.chunks,
+            repeatable=body.repeatable,
+        )
+        return (yield from send(request))
 
     @operation
     def score_row(
@@ -611,25 +678,18 @@ class _ModelOperations(ApiObject):
         media_type: str | None = None,
     ) -> Steps[types.Ranking]:
         """Return the best rows of a table, the best first."""
-        body = body_of(table, media_type)
-        query = {
-            "top": top,
-            "label": label,
-            "ignore": _joined(ignore),
-            "missing": _joined(missing),
-            "encoding": encoding,
-            "delimiter": delimiter,
-            "decimal": decimal,
-        }
-        request = Request(
-            "POST",
-            self._path("rank"),
-            query,
-            headers=body.headers(),
-            body=body.chunks,
-            repeatable=body.repeatable,
+        response = yield from self._post_rows(
+            "rank",
+            body_of(table, media_type),
+            None,
+            top=top,
+            label=label,
+            ignore=_joined(ignore),
+            missing=_joined(missing),
+            encoding=encoding,
+            delimiter=delimiter,
+            decimal=decimal,
         )
-        response = yield from send(request)
         return types.Ranking.from_json(response.json())
 
     @operation

@@ -23,6 +23,8 @@ ARROW = "application/vnd.apache.arrow.stream"
 NDJSON = "application/x-ndjson"
 MEDIA_TYPES = {
     ".csv": "text/csv",
+    ".tsv": "text/csv",
+    ".txt": "text/csv",
     ".parquet": "application/vnd.apache.parquet",
     ".arrow": "application/vnd.apache.arrow.file",
     ".feather": "application/vnd.apache.arrow.file",

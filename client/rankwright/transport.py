@@ -20,6 +20,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
+from rankwright import __version__
 from rankwright.errors import ConfigurationError, ConnectionFailed, problem_error
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Request:
         try:
             data = json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
         except (TypeError, ValueError) as error:
-            raise ConfigurationError(f"this cannot be sent as JSON: {error}") from error
+            raise ConfigurationError(f"the request cannot be sent: {error}") from error
         headers = {"Content-Type": "application/json", **others.pop("headers", {})}
         return cls(method, path, body=data, headers=headers, **others)
 
@@ -465,7 +466,7 @@ async def _in_threads(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 
 def _headers(api_key: str | None) -> dict[str, str]:
-    found = {"User-Agent": "rankwright-python"}
+    found = {"User-Agent": f"rankwright-python/{__version__}"}
     if api_key is not None:
         found["Authorization"] = f"Bearer {api_key}"
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -13,13 +14,14 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import httpx
 import pytest
+from rankwright import Client, types
 
-from app.cli.api_client import ApiClient
-from app.cli.train import wait_for_job
+from app import __version__
 from app.platform import installation
 from app.reports.plots import to_png
 from tests.deploy.containers import as_user
@@ -30,6 +32,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "core", "workers")
 CLIENT = "client/rankwright"
 USER = 10001
+TELL_INSTALLED = (
+    "import json; from importlib import metadata;"
+    "print(json.dumps([found.name for found in metadata.distributions()]))"
+)
 BUILD = (
     "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 )
@@ -190,7 +196,7 @@ def installed(wheel: Path, client_wheel: Path) -> Iterator[Installed]:
 
 
 @pytest.fixture(scope="module")
-def client(installed: Installed) -> Iterator[ApiClient]:
+def client(installed: Installed) -> Iterator[Client]:
     """The service that the wheel's `rankwright serve` runs."""
     log = installed.root / "log"
     with log.open("wb") as out:
@@ -209,8 +215,7 @@ def client(installed: Installed) -> Iterator[ApiClient]:
 
     try:
         url = eventually(address, seconds=120)
-        key = (installed.state / "api-key").read_text().strip()
-        with ApiClient(url, key) as client:
+        with Client(url, state_dir=installed.state) as client:
             yield client
         process.terminate()
         assert process.wait(60) == 0, log.read_text()
@@ -221,29 +226,20 @@ def client(installed: Installed) -> Iterator[ApiClient]:
 
 
 def test_the_service_of_an_installed_wheel(
-    client: ApiClient, installed: Installed, tmp_path: Path
+    client: Client, installed: Installed, tmp_path: Path
 ) -> None:
     """A table becomes scores, though the folder is somebody else's and the code can be written by nobody."""
     table = tmp_path / "table.csv"
     table.write_bytes(csv_table(200))
-    fields = {"name": "table", "label": "y", "positive": "1"}
-    dataset = client.upload(table, fields, lambda sent: None)
-    assert dataset["status"] == "ready"
-    job = client.submit(
-        {
-            "dataset_id": dataset["id"],
-            "name": "model",
-            "algorithm": {"name": "rankboost", "n_rounds": 20},
-        }
-    )
-    model = wait_for_job(client, job)["model_id"]
-    row = {f"x{j}": "0.5" for j in range(4)}
-    assert isinstance(client.model("model", "score", **row)["score"], float)
+    dataset = client.upload(table, label="y", positive="1", progress=False)
+    model = client.train(dataset, "rankboost", n_rounds=20, name="model").wait()
+    score = client.models["model"].score_row({f"x{j}": 0.5 for j in range(4)})
+    assert isinstance(score, types.Score)
+    assert isinstance(score.score, float)
 
     # The fonts are its own: the picture is the one that this checkout draws, letter by letter.
-    plot = f"/v1/models/{model}/plot?width=400&format="
-    drawn = client._answer("GET", plot + "svg").text
-    picture = client._answer("GET", plot + "png").content
+    drawn = model.download("plot", format="svg", width=400).decode()
+    picture = model.download("plot", format="png", width=400)
     assert "<text" in drawn
     assert picture == to_png(drawn, 400)
     assert picture != to_png(re.sub(r"<text.*?</text>", "", drawn), 400)
@@ -253,8 +249,83 @@ def test_the_service_of_an_installed_wheel(
     assert str(installed.state / "kernels") in well.stdout
 
 
+NEEDED = ("httpx", "rich", "typer")
+"""What the client depends on."""
+
+
+@pytest.fixture(scope="module")
+def alone(client_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Python in an environment that has the client's wheel and what it needs, nothing else."""
+    venv = tmp_path_factory.mktemp("the client alone") / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--symlinks", venv], check=True)
+    packages = next((venv / "lib").glob("python*")) / "site-packages"
+    left, taken = list(NEEDED), set()
+    while left:
+        name = left.pop()
+        distribution = metadata.distribution(name)
+        for file in distribution.files or ():
+            top = file.parts[0]
+            if top in ("..", "__pycache__") or (packages / top).exists():
+                continue
+            (packages / top).symlink_to(Path(str(distribution.locate_file(top))).resolve())
+        taken.add(name)
+        for line in distribution.requires or ():
+            needed = re.match(r"[\w.-]+", line)
+            if needed and ";" not in line and needed[0] not in taken:
+                left.append(needed[0])
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python"]
+    install = ["install", "--quiet", "--no-index", str(client_wheel)]  # pip checks what is needed
+    subprocess.run([*pip, str(venv / "bin" / "python"), *install], check=True)
+    return venv / "bin" / "python"
+
+
+def test_the_client_alone(
+    alone: Path, client: Client, installed: Installed, tmp_path: Path
+) -> None:
+    """From a folder of its own it asks the service that runs, by its command and by its module."""
+    held = json.loads(
+        subprocess.check_output([alone, "-c", TELL_INSTALLED], cwd=tmp_path, text=True)
+    )
+    assert "rankwright" in held
+    assert not {"rankwright-server", "fastapi", "numpy", "sqlalchemy"} & set(held)
+    key = (installed.state / "api-key").read_text().strip()
+    environment = {"RANKWRIGHT_URL": client.url, "RANKWRIGHT_API_KEY": key, "LC_ALL": "C.UTF-8"}
+
+    def run(*words: str, code: int = 0) -> str:
+        command = [str(alone.parent / "rankwright"), *words]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done.stdout + done.stderr
+
+    assert "Run the service" not in run("--help")
+    assert "is a command of the server, which is not installed" in run("serve", code=1)
+    (tmp_path / "rows.csv").write_bytes(csv_table(200))
+    dataset = run("upload", "rows.csv", "--label", "y").split()[0]
+    assert "ROC of alone:1" in run("train", dataset, "--name", "alone", "--set", "n_rounds=5")
+    assert run("score", "alone", "rows.csv").splitlines()[0] == "score,fpr,tpr"
+    program = (
+        "import rankwright, sys\n"
+        "with rankwright.Client() as client:\n"
+        "    print(client.models['alone'].auc.value > 0.5, 'typer' in sys.modules)\n"
+    )
+    said = subprocess.check_output([alone, "-c", program], cwd=tmp_path, env=environment, text=True)
+    assert said.split() == ["True", "False"]
+
+
+def test_both_together_have_all_commands(installed: Installed) -> None:
+    said = installed.run("--help")
+    assert (said.returncode, said.stderr) == (0, "")
+    for words in ("Run the service", "Manage the service", "Use the service", "serve", "upload"):
+        assert words in said.stdout
+    version = installed.run("--version", RANKWRIGHT_BUILD="5e6c84d").stdout
+    assert version == f"rankwright {__version__} (build 5e6c84d)\n"
+
+
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/console/sign-in"])
-def test_its_pages(client: ApiClient, path: str) -> None:
+def test_its_pages(client: Client, path: str) -> None:
     page = httpx.get(client.url + path, timeout=60)
     assert page.status_code == 200
     for address in set(re.findall(r'(?:src|href)="(/[^"]*static/[^"]+)"', page.text)):

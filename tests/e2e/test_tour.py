@@ -16,8 +16,8 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
+from rankwright import Client
 
-from app.cli.api_client import ApiClient
 from core import RankBoost, load
 from core.metrics import auc
 from examples import demo
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def client(folder: Path) -> Iterator[ApiClient]:
+def client(folder: Path) -> Iterator[Client]:
     """The service that the demo starts, with its first key; at the end nothing of it runs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "OUTPUT", folder)
@@ -52,7 +52,7 @@ def client(folder: Path) -> Iterator[ApiClient]:
 
 
 @pytest.fixture(scope="module")
-def rankwright(client: ApiClient, folder: Path) -> Rankwright:
+def rankwright(client: Client, folder: Path) -> Rankwright:
     """The command line, in a folder of its own, finding service and key by the state folder alone."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -102,7 +102,7 @@ def test_training_gives_a_good_ranker_and_its_figures(model: dict[str, dict[str,
 
 @pytest.mark.usefixtures("model")
 def test_scores_of_a_file_are_those_of_the_artifact(
-    rankwright: Rankwright, client: ApiClient, folder: Path
+    rankwright: Rankwright, client: Client, folder: Path
 ) -> None:
     run = rankwright("score", "cancer", "--file", str(folder / "table.csv"))
     assert run.returncode == 0, run.stderr
@@ -127,7 +127,7 @@ def _table(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.usefixtures("model")
-def test_the_problem_in_the_readme_is_the_services(client: ApiClient, folder: Path) -> None:
+def test_the_problem_in_the_readme_is_the_services(client: Client, folder: Path) -> None:
     key = (folder / "state" / "api-key").read_text().strip()
     answer = httpx.get(
         f"{client.url}/v1/models/cancer/score",
@@ -179,7 +179,7 @@ def test_what_is_refused_is_said_in_a_sentence(
 
 
 def test_the_demo_walks_through(
-    client: ApiClient,
+    client: Client,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -232,7 +232,7 @@ def api_memory_limited_to(more: int) -> Iterator[int]:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA covers mmap on Linux")
 @pytest.mark.usefixtures("model")
-def test_an_upload_larger_than_memory(client: ApiClient, folder: Path) -> None:
+def test_an_upload_larger_than_memory(client: Client, folder: Path) -> None:
     """Raw and as a form, 100 MB pass through an API process that may take 48 MB more than it has."""
     key = (folder / "state" / "api-key").read_text().strip()
     megabyte = b"1,0\n" * (MIB // 4)
@@ -261,11 +261,11 @@ def test_an_upload_larger_than_memory(client: ApiClient, folder: Path) -> None:
             assert is_running(pid)
 
 
-def test_requests_made_from_the_description(client: ApiClient, folder: Path) -> None:
+def test_requests_made_from_the_description(client: Client, folder: Path) -> None:
     """The short form of `make fuzz`: schemathesis asks each operation once at least, with what exists or without."""
-    key_id = client.request("GET", "/v1/keys")["data"][0]["id"]
+    key_id = next(client.keys.list()).id
     secret = (folder / "state" / "api-key").read_text().strip()
-    fuzzer = Fuzzer(client.url, secret, key_id, client.request("GET", "/openapi.json"))
+    fuzzer = Fuzzer(client.url, secret, key_id, httpx.get(f"{client.url}/openapi.json").json())
     fuzzer.begin()
     fuzzer.ask(len(fuzzer.operations))
     assert not fuzzer.tally.faults

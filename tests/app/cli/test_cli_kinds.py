@@ -178,7 +178,7 @@ def test_what_cannot_be_uploaded(
     wrong = write(tmp_path / "wrong.csv", "better,worse", [("m1", "m2"), ("m1", "nobody")])
     given = ["upload", items, "--kind", "preferences", "--item", "film"]
     refused = run(*given, "--pairs", wrong, code=1).stderr
-    assert "wrong.csv was refused:" in refused
+    assert "wrong.csv is not valid:" in refused
     assert "line 3, column worse: " in refused
     assert "there is no model 'nobody'" in run("show", "nobody", code=1).stderr
 
@@ -189,7 +189,7 @@ def test_a_refusal_is_short_and_says_what_to_type(run: Run, tmp_path: Path) -> N
     path = write(tmp_path / "comma.tsv", "a\ty", [])
     path.write_text("a\ty\n" + "".join(f"{a}\t{y}\n" for a, y in rows))
     refused = run("upload", path, code=1).stderr.splitlines()
-    assert refused[0].endswith("comma.tsv was refused:")
+    assert refused[0].endswith("comma.tsv is not valid:")
     assert refused[4] == "  … and 17 more"
     assert refused[5:] == ["try:", f"  rankwright upload {path} --decimal comma"]
     assert id_of(run("upload", path, "--decimal", "comma").stdout)
@@ -217,7 +217,10 @@ def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
     assert "<title>Profile of people, version 2</title>" in (tmp_path / "profile.html").read_text()
     assert run("profile", second).stdout.startswith("# Profile of people, version 2\n")
     for words, fault in (
-        (("upload", people, "--append-to", first), "rows are added to the newest version"),
+        (
+            ("upload", people, "--append-to", first),
+            "rows can be appended only to the newest version",
+        ),
         (("upload", people, "--append-to", third, "--label", "age"), "label is not known here"),
         (("versions", "ds_x"), "there is no dataset 'ds_x'"),
     ):

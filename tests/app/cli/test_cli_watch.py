@@ -16,9 +16,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from click.testing import Result
+from rankwright import types
+from rankwright.cli.training import leaderboard, status
 from rich.console import Console
 
-from app.cli.train import leaderboard, status
 from app.jobs import queue
 from app.jobs import service as jobs
 from app.jobs.kinds import Claim
@@ -168,15 +169,17 @@ def test_a_job_that_was_handed_in_before_is_followed(run: Callable[..., Result])
     assert "there is no job" in answer.output
 
 
-def shown(**progress: Any) -> dict[str, Any]:
+def shown(**progress: Any) -> types.Job:
     empty = dict.fromkeys(["phase", "algorithm", "parameters", "rows", "trial", "trials", "fold"])
     empty |= dict.fromkeys(["step", "of", "detail", "elapsed_seconds", "seconds_left"])
-    return {
-        "state": "running",
-        "progress": empty | progress,
-        "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
-        "keep_requested_at": None,
-    }
+    return types.Job.from_json(
+        {
+            "state": "running",
+            "progress": empty | progress,
+            "objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.05},
+            "keep_requested_at": None,
+        }
+    )
 
 
 def test_the_clock_goes_on_between_what_is_told() -> None:
@@ -184,7 +187,7 @@ def test_the_clock_goes_on_between_what_is_told() -> None:
     assert status(job) == "2 s, 8 s left · reading the table"
     assert status(job, 3.0) == "5 s, 5 s left · reading the table"
     assert status(job, 30.0).startswith("32 s, 0 s left")
-    assert status(shown() | {"state": "queued", "progress": None}) == "queued"
+    assert status(types.Job.from_json({"state": "queued", "progress": None})) == "queued"
     assert status(shown(fraction=0.25, detail="line 10")) == "running, line 10, 25%"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.roc_plot import Line, RocPlot, to_terminal
+from rankwright.roc_plot import Line, RocPlot, to_terminal
 
 
 def roc(fpr: list[float], tpr: list[float]) -> RocPlot:

@@ -232,7 +232,7 @@ def find_method(name: str) -> Callable[..., Any]:
 
 def test_it_needs_no_server() -> None:
     """No module of the client knows one of the service."""
-    for module in (ROOT / "client" / "rankwright").glob("*.py"):
+    for module in (ROOT / "client" / "rankwright").rglob("*.py"):
         assert not re.search(r"^\s*(from|import) (app|core|workers)\b", module.read_text(), re.M), (
             module
         )

@@ -81,6 +81,13 @@ def test_from_a_file_to_a_scored_frame(client: rankwright.Client, csv: Path) -> 
     with csv.open("rb") as file:
         by_file = model.score(file, ignore="left")
     assert [row["score"] for row in by_file] == list(scores["score"])
+    in_csv = model.score_to_bytes(csv, ignore="left").decode().splitlines()
+    assert in_csv[0] == "score,fpr,tpr"
+    assert [float(line.split(",")[0]) for line in in_csv[1:]] == list(scores["score"])
+    in_parquet = pd.read_parquet(io.BytesIO(model.score_to_bytes(csv, "parquet", ignore="left")))
+    assert list(in_parquet["score"]) == list(scores["score"])
+    with pytest.raises(rankwright.ConfigurationError, match="csv, parquet, arrow, got 'xlsx'"):
+        model.score_to_bytes(csv, "xlsx")
     one = client.models["churn"].score_row(frame.iloc[0].dropna().to_dict())
     assert isinstance(one, types.Score)
     assert one.score == scores["score"].iloc[0]

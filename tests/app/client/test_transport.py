@@ -11,7 +11,7 @@ import pytest
 from rankwright import transport
 from rankwright.client import find_service
 from rankwright.errors import ConfigurationError, ConnectionFailed, ProblemError, TooMany
-from rankwright.resources import EventParser, Job
+from rankwright.resources import Dataset, EventParser, Job, Model
 from rankwright.tables import body_of, frame_of
 from rankwright.transport import (
     BrokenConnection,
@@ -115,6 +115,25 @@ def test_what_cannot_be_sent_twice_is_not() -> None:
     never_sent = Scripted(BrokenConnection("no service answers", sent=False), ok())
     run(send(once), never_sent)
     assert len(never_sent.requests) == 2
+
+
+def test_a_file_that_does_not_come_whole_is_an_error(tmp_path: Path) -> None:
+    scripted = Scripted(ok(), chunks=((b"part", BROKEN),))
+    model = Model._of(scripted, "churn")
+    with pytest.raises(ConnectionFailed, match=r"the answer is incomplete: .*broke"):
+        model.download("artifact", tmp_path / "model")
+    assert scripted.closed == 1
+
+
+def test_a_table_is_waited_for_at_the_job_that_reads_it() -> None:
+    def table(status: str) -> Response:
+        return ok(b'{"id": "ds_1", "job_id": "job_1", "status": "%s"}' % status.encode())
+
+    scripted = Scripted(ok(b"{}"), table("processing"), ok(b"{}"), table("ready"))
+    Dataset._of(scripted, {"id": "ds_1", "job_id": "job_1", "status": "processing"}).wait()
+    asked = [(each.path, each.headers.get("Prefer")) for each in scripted.requests]
+    assert asked == [("/v1/jobs/job_1", "wait=30"), ("/v1/datasets/ds_1", None)] * 2
+    assert scripted.pauses == []
 
 
 def event(number: int) -> bytes:

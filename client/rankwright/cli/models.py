@@ -1,30 +1,76 @@
-"""`rankwright report | plot | profile | importance | dependence | tree`: what a model has learnt or a dataset holds."""
+"""`rankwright show | algorithms | report | plot | …`: what is known of a model, a dataset or the algorithms."""
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from app.cli.api_client import ClientError
-from app.cli.client import new_table, out, service
-from app.cli.options import AsJson, Key, Url, given
-from app.cli.report_text import curve_of, evaluated_on, has_curve
-from app.roc_plot import to_terminal
+from rankwright import types
+from rankwright.cli.common import (
+    AsJson,
+    CommandFailed,
+    Key,
+    Model,
+    Svg,
+    Url,
+    new_table,
+    out,
+    service,
+)
+from rankwright.cli.figures import curve_of, has_curve, show_model
+from rankwright.roc_plot import to_terminal
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 BAR_WIDTH = 40
 
-Model = Annotated[str, typer.Argument(help="The model: id, name, name:version or name@alias.")]
 Label = Annotated[
     str | None,
     typer.Option(help="Label whose scores are used. Only for a model with several labels."),
 ]
-Json = dict[str, Any]
+
+
+def show(
+    model: Model,
+    *,
+    svg: Svg = None,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the metrics of a model on held-out rows or pairs, and its ROC curve, if it has one."""
+    with service(url, key) as client:
+        show_model(client.models.get(model), svg, as_json=as_json)
+
+
+def algorithms(
+    name: Annotated[
+        str | None, typer.Argument(help="Name of an algorithm: show its parameters.")
+    ] = None,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """List the algorithms, or the parameters of one algorithm."""
+    with service(url, key) as client:
+        known = {entry.name: entry for entry in client.algorithms()}
+        if name is not None and name not in known:
+            raise CommandFailed(f"algorithm must be one of {', '.join(known)}, got {name!r}")
+    if name is None:
+        table = new_table("algorithm", "source")
+        for entry in known.values():
+            table.add_row(entry.name, entry.paper)
+    else:
+        table = new_table("parameter", "default", "meaning")
+        for parameter, schema in known[name].parameters["properties"].items():
+            default = json.dumps(schema.get("default"))
+            table.add_row(parameter, default, schema.get("description", ""))
+    out.print(table, soft_wrap=False)
 
 
 def importance(
@@ -37,16 +83,16 @@ def importance(
 ) -> None:
     """Show how much each feature matters to a model."""
     with service(url, key) as client:
-        found = client.model(model, "importance", **given(label=label))
+        found = client.models[model].importance(label=label)
     if as_json:
-        out.print_json(data=found)
+        out.print_json(data=found.to_json())
         return
-    features = found["features"]
-    bars = _bars([feature["importance"] for feature in features])
-    out.print(f"{found['method']} ({found['on']} rows). {found['description']}", markup=False)
+    features = found.features
+    bars = _bars([feature.importance for feature in features])
+    out.print(f"{found.method} ({found.on} rows). {found.description}", markup=False)
     table = new_table()
     for feature, bar in zip(features, bars, strict=True):
-        table.add_row(feature["name"], f"{feature['importance']:.5g}", bar)
+        table.add_row(feature.name, f"{feature.importance:.5g}", bar)
     out.print(table, markup=False)
 
 
@@ -62,13 +108,12 @@ def dependence(
 ) -> None:
     """Show partial dependence: mean scores when one or two features are set to different values."""
     with service(url, key) as client:
-        asked = given(label=label) | {"feature": features, "points": points}
-        found = client.model(model, "partial-dependence", **asked)
+        found = client.models[model].partial_dependence(features, points=points, label=label)
     if as_json:
-        out.print_json(data=found)
+        out.print_json(data=found.to_json())
         return
-    out.print(f"mean score over {found['rows']:,} {found['on']} rows", markup=False)
-    out.print(_one(found) if len(found["features"]) == 1 else _two(found), markup=False)
+    out.print(f"mean score over {found.rows:,} {found.on} rows", markup=False)
+    out.print(_one(found) if len(found.features) == 1 else _two(found), markup=False)
 
 
 def tree(
@@ -83,28 +128,29 @@ def tree(
     """Print a ranking tree as text, or draw it."""
     with service(url, key) as client:
         if svg is None:
-            text = client.model_text(model, "structure", format="text")
+            text = client.models[model].download("structure", format="text").decode()
             out.print(text, markup=False, end="")
         else:
-            svg.write_text(client.model_text(model, "structure", format="svg"), encoding="utf-8")
+            client.models[model].download("structure", svg, format="svg")
 
 
-def _one(found: Json) -> Table:
+def _one(found: types.PartialDependence) -> Table:
     """Return a table for one feature: a line for each value, with a bar for the score above the lowest."""
-    (feature,) = found["features"]
-    table = new_table(feature["name"], "score", "")
-    least = min(found["scores"])
-    bars = _bars([score - least for score in found["scores"]])
-    for value, score, bar in zip(feature["values"], found["scores"], bars, strict=True):
+    (feature,) = found.features
+    table = new_table(feature.name, "score", "")
+    scores = cast("list[float]", found.scores)
+    least = min(scores)
+    bars = _bars([score - least for score in scores])
+    for value, score, bar in zip(feature.values, scores, bars, strict=True):
         table.add_row(_shown(value), f"{score:.4g}", bar)
     return table
 
 
-def _two(found: Json) -> Table:
+def _two(found: types.PartialDependence) -> Table:
     """Return a table for two features: values of the first in rows, of the second in columns."""
-    down, across = found["features"]
-    table = new_table(f"{down['name']} \\ {across['name']}", *map(_shown, across["values"]))
-    for value, scores in zip(down["values"], found["scores"], strict=True):
+    down, across = found.features
+    table = new_table(f"{down.name} \\ {across.name}", *map(_shown, across.values))
+    for value, scores in zip(down.values, cast("list[list[float]]", found.scores), strict=True):
         table.add_row(_shown(value), *(f"{score:.4g}" for score in scores))
     return table
 
@@ -117,7 +163,7 @@ def _shown(value: float | bool | str | None) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _bars(values: list[float]) -> list[str]:
+def _bars(values: Sequence[float]) -> list[str]:
     greatest = max(values, default=0.0)
     scale = BAR_WIDTH / greatest if greatest > 0 else 0.0
     return ["█" * round(max(value, 0.0) * scale) for value in values]
@@ -142,7 +188,7 @@ def report(
     """Write the report on a model: metrics, curves, thresholds, data, parameters and lineage."""
     chosen = _format(format, output, REPORTS, "md")
     with service(url, key) as client:
-        _write(output, client.model_bytes(model, "report", format=chosen))
+        _write(output, client.models[model].download("report", format=chosen))
 
 
 def plot(
@@ -168,15 +214,16 @@ def plot(
     """Draw the ROC curve of a model into a file, or in the terminal if no file is given."""
     with service(url, key) as client:
         if output is None and format is None:
-            found = client.model(model)
-            if not has_curve(found):
-                raise ClientError(f"{found['name']} has no ROC curve")
-            metrics = client.model(found["id"], "metrics", on=evaluated_on(found))
-            out.print(to_terminal(curve_of(client, found, metrics)), markup=False)
+            found = client.models.get(model)
+            if not has_curve(found.data):
+                raise CommandFailed(f"{found.name} has no ROC curve")
+            out.print(to_terminal(curve_of(found)), markup=False)
             return
-        asked = {"kind": kind, "on": on, "band": band, "width": width}
         chosen = _format(format, output, PICTURES, "svg")
-        _write(output, client.model_bytes(model, "plot", format=chosen, **asked))
+        picture = client.models[model].download(
+            "plot", format=chosen, kind=kind, on=on, band=band, width=width
+        )
+        _write(output, picture)
 
 
 def profile(
@@ -192,7 +239,7 @@ def profile(
     """
     chosen = _format(format, output, REPORTS, "md")
     with service(url, key) as client:
-        _write(output, client.profile(dataset, chosen))
+        _write(output, client.datasets[dataset].profile_page(chosen))
 
 
 def _format(given: str | None, output: Path | None, known: dict[str, str], default: str) -> str:

@@ -10,19 +10,31 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from app.cli.api_client import ApiClient, ClientError, content_headers, describe_errors
-from app.cli.client import err, out, sending, service, split_assignment
-from app.cli.options import Decimal, Delimiter, Encoding, Key, Missing, Url, given
+from rankwright.cli.common import (
+    CommandFailed,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Key,
+    Missing,
+    Model,
+    Url,
+    err,
+    given,
+    out,
+    sending,
+    service,
+    split_assignment,
+)
+from rankwright.client import Client
+from rankwright.errors import JobFailed, describe_errors
+from rankwright.tables import MEDIA_TYPES, body_of
 
 IN_ONE_REQUEST = 4 << 20
 """Most bytes of a file that is scored by one request: below the service's default limit."""
 
 _STDOUT = "-"
-_FORMATS = {
-    ".csv": ("csv", "text/csv"),
-    ".parquet": ("parquet", "application/vnd.apache.parquet"),
-}
-_PARQUET_FILE = "application/vnd.apache.parquet"
+_FORMATS = {".csv": "csv", ".parquet": "parquet"}
 
 File = Annotated[
     Path | None,
@@ -33,7 +45,7 @@ File = Annotated[
 
 
 def score(
-    model: Annotated[str, typer.Argument(help="The model: id, name, name:version or name@alias.")],
+    model: Model,
     rows: Annotated[
         list[str] | None,
         typer.Argument(
@@ -74,7 +86,7 @@ def score(
         if asked or output != _STDOUT:
             raise typer.BadParameter("these options need a file; one row is only printed")
         row = dict(split_assignment(text) for text in rows or [])
-        out.print_json(data=client.model(model, "score", **row))
+        out.print_json(data=client.models[model].score_row(row).to_json())
 
 
 def _as_file(words: list[str]) -> Path | None:
@@ -85,36 +97,36 @@ def _as_file(words: list[str]) -> Path | None:
     return path if path.is_file() else None
 
 
-def _score_file(
-    client: ApiClient, model: str, path: Path, output: str, asked: dict[str, str]
-) -> None:
+def _score_file(client: Client, model: str, path: Path, output: str, asked: dict[str, str]) -> None:
     """Score a small file in one request; a large one, or one with kept columns, by a job."""
-    format, media_type = _format_of(output)
-    params = {"ignore": "*"} | asked
-    by_workers_alone = content_headers(path)["Content-Type"] == _PARQUET_FILE
+    format = _format_of(output)
+    by_workers_alone = body_of(path).media_type == MEDIA_TYPES[".parquet"]
     if "keep" not in asked and not by_workers_alone and path.stat().st_size <= IN_ONE_REQUEST:
-        scores = client.score_table(model, path, media_type, params)
+        scores = client.models[model].score_to_bytes(path, format, ignore="*", **asked)
         with _opened(output) as sink:
             sink.write(scores)
         return
-    with sending(path) as sent:
-        batch = client.score_batch(model, path, sent, params)
-    if batch["status"] != "ready":
-        problem = batch["error"] or {}
+    with sending(path) as progress:
+        batch = client.score_batch(model, path, ignore="*", **asked, progress=progress, wait=False)
+    try:
+        batch.wait()
+    except JobFailed as failed:
+        problem = failed.error or {}
         reason = problem.get("detail", "no reason is known")
         errors = describe_errors(problem.get("errors", []))
-        client.forget_batch(batch["id"])
-        raise ClientError(
-            "\n".join([f"{path} was not scored ({batch['status']}): {reason}", *errors])
-        )
+        batch.delete()
+        raise CommandFailed(
+            "\n".join([f"{path} was not scored ({failed.state}): {reason}", *errors])
+        ) from failed
     with _opened(output) as sink:
-        client.take_result(batch["id"], format, sink)
-    client.forget_batch(batch["id"])
-    err.print(f"{batch['rows']:,} rows scored by {batch['model_name']}:{batch['model_version']}")
+        batch.result(sink, format=format)
+    batch.delete()
+    found = batch.data
+    err.print(f"{found.rows:,} rows scored by {found.model_name}:{found.model_version}")
 
 
-def _format_of(output: str) -> tuple[str, str]:
-    """Return the service's names for the format of the output, by the file's ending."""
+def _format_of(output: str) -> str:
+    """Return the service's name for the format of the output, by the file's ending."""
     ending = ".csv" if output == _STDOUT else Path(output).suffix.lower()
     if ending not in _FORMATS:
         known = ", ".join(_FORMATS)

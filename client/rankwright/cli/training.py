@@ -8,15 +8,27 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
 
-from app.cli.api_client import ApiClient, ClientError, describe_errors
-from app.cli.client import err, out, service, show_model, split_assignment
-from app.cli.options import AsJson, Key, Svg, Url, given
+from rankwright import types
+from rankwright.cli.common import (
+    AsJson,
+    CommandFailed,
+    Key,
+    Svg,
+    Url,
+    err,
+    given,
+    out,
+    service,
+    split_assignment,
+)
+from rankwright.cli.figures import show_model
+from rankwright.errors import RankwrightError, describe_errors
+from rankwright.resources import FINAL_STATES, Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,41 +38,43 @@ if TYPE_CHECKING:
 
 PLAIN_SECONDS = 5.0
 """Seconds between two lines of progress without a terminal."""
+POLL_SECONDS = 0.1
+"""Seconds between two looks at a job's progress."""
 INTERRUPTED = 130
 
-Job = dict[str, Any]
 
-
-def wait_for_job(client: ApiClient, job: Job) -> Job:
-    """Show a job until it has succeeded; on Ctrl-C ask whether to cancel it. Raises ClientError if it fails."""
+def wait_for_job(job: Job) -> types.Job:
+    """Show a job until it has succeeded; on Ctrl-C ask whether to cancel it. Raises CommandFailed if it fails."""
     cancelling = False
     while True:
         try:
-            with _showing(job) as show:
-                for now in client.follow(job["id"]):
-                    job = now
-                    show(now)
+            with _showing(job.data) as show:
+                while True:
+                    show(job.refresh())
+                    if job.state in FINAL_STATES:
+                        break
+                    time.sleep(POLL_SECONDS)
             break
         except KeyboardInterrupt:
-            cancelling = _ask(client, job) or cancelling
-    if job["state"] == "cancelled" and cancelling:
-        err.print(f"job {job['id']} is cancelled", markup=False)
+            cancelling = _ask(job) or cancelling
+    if job.state == "cancelled" and cancelling:
+        err.print(f"job {job.id} is cancelled", markup=False)
         raise typer.Exit(INTERRUPTED)
-    if job["state"] != "succeeded":
-        problem = job["error"] or {}
+    if job.state != "succeeded":
+        problem = job.data.error or {}
         errors = describe_errors(problem.get("errors", []))
         reason = problem.get("detail", "no reason is known")
-        raise ClientError("\n".join([f"job {job['id']} {job['state']}: {reason}", *errors]))
-    return job
+        raise CommandFailed("\n".join([f"job {job.id} {job.state}: {reason}", *errors]))
+    return job.data
 
 
-def _ask(client: ApiClient, job: Job) -> bool:
+def _ask(job: Job) -> bool:
     """Ask whether to cancel the job, and do it; returns whether it is cancelled. If the job is left running, the
     command ends here.
     """
     words = "Cancel the job? [y]es, [n]o (leave it running): "
     answers = "yn"
-    if _can_keep(job):
+    if _can_keep(job.data):
         words = "Cancel the job? [y]es, [k]eep the best so far, [n]o (leave it running): "
         answers = "ykn"
     answer = "n"
@@ -68,22 +82,21 @@ def _ask(client: ApiClient, job: Job) -> bool:
         answer = _read_answer(words, answers)
     if answer == "n":
         err.print(
-            f"job {job['id']} keeps running; `rankwright follow {job['id']}` shows it again",
+            f"job {job.id} keeps running; `rankwright follow {job.id}` shows it again",
             markup=False,
         )
         raise typer.Exit(INTERRUPTED)
-    params = {"keep": "true"} if answer == "k" else {}
     try:
-        client.request("POST", f"/v1/jobs/{job['id']}/cancel", params=params)
-    except ClientError as error:  # it may have ended meanwhile, or have nothing to keep
+        job.cancel(keep=True if answer == "k" else None)
+    except RankwrightError as error:  # it may have ended meanwhile, or have nothing to keep
         err.print(str(error), style="red", markup=False)
         return False
     return answer == "y"
 
 
-def _can_keep(job: Job) -> bool:
-    searches = job["search"] is not None or (job["algorithm"] or {}).get("name") == "auto"
-    return searches or bool((job["progress"] or {}).get("keepable"))
+def _can_keep(job: types.Job) -> bool:
+    searches = job.search is not None or (job.algorithm or {}).get("name") == "auto"
+    return searches or bool(job.progress and job.progress.keepable)
 
 
 def _read_answer(words: str, answers: str) -> str:
@@ -105,7 +118,7 @@ def _read_answer(words: str, answers: str) -> str:
 
 
 @contextmanager
-def _showing(job: Job) -> Iterator[Callable[[Job], None]]:
+def _showing(job: types.Job) -> Iterator[Callable[[types.Job], None]]:
     """Yield a function that shows a job's state: as a live display on a terminal, else as a line now and then."""
     if not err.is_terminal:
         yield _Lines().show
@@ -118,7 +131,7 @@ def _showing(job: Job) -> Iterator[Callable[[Job], None]]:
     with Live(view, console=console, refresh_per_second=8, transient=True) as live:
         yield view.show
         # The results stay on the screen; the running work is removed.
-        if view.job["state"] == "succeeded" and (board := leaderboard(view.job)) is not None:
+        if view.job.state == "succeeded" and (board := leaderboard(view.job)) is not None:
             live.transient = False
             live.update(board)
 
@@ -129,7 +142,7 @@ class _Lines:
     def __init__(self) -> None:
         self._next = time.monotonic() + PLAIN_SECONDS
 
-    def show(self, job: Job) -> None:
+    def show(self, job: types.Job) -> None:
         """Write a line if enough time has passed."""
         now = time.monotonic()
         if now >= self._next:
@@ -143,15 +156,14 @@ class _View:
     reports.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: types.Job) -> None:
         self.job = job
         self._last: Any = None
         self._since = time.monotonic()
 
-    def show(self, job: Job) -> None:
+    def show(self, job: types.Job) -> None:
         """Store the job's state for the display."""
-        progress = job["progress"] or {}
-        heard = job["state"], progress.get("elapsed_seconds")
+        heard = job.state, job.progress and job.progress.elapsed_seconds
         if heard != self._last:
             self._last, self._since = heard, time.monotonic()
         self.job = job
@@ -167,79 +179,77 @@ class _View:
         return line if board is None else Group(board, line)
 
 
-def status(job: Job, since: float = 0.0) -> str:
+def status(job: types.Job, since: float = 0.0) -> str:
     """Return what a job is doing, in one line. `since` is the time since its last report, in seconds."""
-    progress = job["progress"] or {}
-    if job["state"] not in ("running", "cancelling") or not progress.get("phase"):
-        words = [job["state"], progress.get("detail")]
-        fraction = progress.get("fraction")
+    progress = job.progress or types.Progress()
+    if job.state not in ("running", "cancelling") or not progress.phase:
+        words, fraction = [job.state, progress.detail], progress.fraction
         return ", ".join(
             [each for each in words if each] + ([f"{fraction:.0%}"] if fraction else [])
         )
-    doing = progress["phase"]
-    if job["state"] == "cancelling":
+    doing = progress.phase
+    if job.state == "cancelling":
         doing = f"cancelling, {doing}"
-    elif job["keep_requested_at"]:
+    elif job.keep_requested_at:
         doing = f"ending early, {doing}"
-    fits = progress["algorithm"] and progress["phase"] != "reading the table"
-    about = [f"{doing} {progress['algorithm']}" if fits else doing]
-    if progress["trial"]:
-        of = f" of {progress['trials']:,}" if progress["trials"] else ""
-        about.append(f"trial {progress['trial']:,}{of}")
-    if progress["fold"]:
-        about.append(f"fold {progress['fold']}")
-    if progress["rows"]:
-        about.append(f"{progress['rows']:,} rows")
-    if progress["of"] and progress["phase"] == "fitting":
-        about.append(f"step {progress['step']:,} of {progress['of']:,}")
-    about += filter(None, [progress["detail"], _in_words(progress["parameters"] or {})])
-    if progress["elapsed_seconds"] is not None:
-        clock = f"{progress['elapsed_seconds'] + since:.0f} s"
-        if progress["seconds_left"] is not None:
-            clock += f", {max(progress['seconds_left'] - since, 0.0):.0f} s left"
+    fits = progress.algorithm and progress.phase != "reading the table"
+    about = [f"{doing} {progress.algorithm}" if fits else doing]
+    if progress.trial:
+        of = f" of {progress.trials:,}" if progress.trials else ""
+        about.append(f"trial {progress.trial:,}{of}")
+    if progress.fold:
+        about.append(f"fold {progress.fold}")
+    if progress.rows:
+        about.append(f"{progress.rows:,} rows")
+    if progress.of and progress.phase == "fitting":
+        about.append(f"step {progress.step:,} of {progress.of:,}")
+    about += filter(None, [progress.detail, _in_words(progress.parameters or {})])
+    if progress.elapsed_seconds is not None:
+        clock = f"{progress.elapsed_seconds + since:.0f} s"
+        if progress.seconds_left is not None:
+            clock += f", {max(progress.seconds_left - since, 0.0):.0f} s left"
         about.insert(0, clock)
     return " · ".join(about)
 
 
-def leaderboard(job: Job) -> Table | None:
+def leaderboard(job: types.Job) -> Table | None:
     """Return a table of the best candidates of a search so far; None if there are none."""
     from rich.table import Table
     from rich.text import Text
 
-    rows = (job["progress"] or {}).get("leaderboard")
+    rows = job.progress and job.progress.leaderboard
     if not rows:
         return None
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
-    for heading in (_metric(job["objective"]), "trial", "rows", "seconds"):
+    for heading in (_metric(job.objective or {}), "trial", "rows", "seconds"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("algorithm", no_wrap=True)
     table.add_column("parameters", no_wrap=True, overflow="ellipsis", ratio=1)
     for row in rows:
         table.add_row(
-            f"{row['value']:.4f}",
-            f"{row['trial']:,}",
-            "" if row["rows"] is None else f"{row['rows']:,}",
-            f"{row['seconds']:.1f}",
-            row["algorithm"],
+            f"{row.value:.4f}",
+            f"{row.trial:,}",
+            "" if row.rows is None else f"{row.rows:,}",
+            f"{row.seconds:.1f}",
+            row.algorithm,
             Text(_in_words(_distinguishing(row, rows))),
         )
     return table
 
 
-def _distinguishing(row: Job, rows: list[Job]) -> Job:
+def _distinguishing(row: types.ProgressRow, rows: list[types.ProgressRow]) -> dict[str, Any]:
     """Return a row's parameters, without those that are equal in all rows of its algorithm."""
-    alike = [each["parameters"] for each in rows if each["algorithm"] == row["algorithm"]]
-    parameters: Job = row["parameters"]
+    alike = [each.parameters for each in rows if each.algorithm == row.algorithm]
     if len(alike) == 1:
-        return parameters
+        return row.parameters
     return {
         name: value
-        for name, value in parameters.items()
+        for name, value in row.parameters.items()
         if any(name not in each or each[name] != value for each in alike)
     }
 
 
-def _in_words(parameters: Job) -> str:
+def _in_words(parameters: dict[str, Any]) -> str:
     return " ".join(f"{name}={_short(value)}" for name, value in parameters.items())
 
 
@@ -247,15 +257,15 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _best(job: Job) -> str | None:
-    best = (job["progress"] or {}).get("best")
+def _best(job: types.Job) -> str | None:
+    best = job.progress and job.progress.best
     if not best:
         return None
-    return f"best {_metric(job['objective'])} {best['value']:.4f} ({best['algorithm']})"
+    return f"best {_metric(job.objective or {})} {best.value:.4f} ({best.algorithm})"
 
 
 def _metric(objective: dict[str, Any]) -> str:
-    match objective["metric"]:
+    match objective.get("metric"):
         case "pauc":
             return f"pAUC[{objective['fpr_min']:g}, {objective['fpr_max']:g}]"
         case "tpr":
@@ -347,30 +357,35 @@ def train(
     """Train a ranker, show its progress, then its metrics and ROC curve on held-out rows."""
     if fpr_max is not None and fpr is not None:
         raise typer.BadParameter("use --fpr-max or --fpr, not both")
-    chosen = {"name": "auto" if auto else algorithm}
-    job: dict[str, Any] = {"dataset_id": dataset, "algorithm": chosen, "seed": seed}
-    if name is not None:
-        job["name"] = name
-    if fpr_max is not None:
-        job["objective"] = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": fpr_max}
-    if fpr is not None:
-        job["objective"] = {"metric": "tpr", "fpr": fpr}
+    chosen: dict[str, Any] = {"name": "auto" if auto else algorithm}
     if budget is not None:
-        job["algorithm"]["budget_seconds"] = budget
-    if controls is not None:
-        job["controls"] = controls
-    if (validation := _validation(folds, repeats, time_column)) is not None:
-        job["validation"] = validation
+        chosen["budget_seconds"] = budget
+    objective: dict[str, Any] | None = None
+    if fpr_max is not None:
+        objective = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": fpr_max}
+    if fpr is not None:
+        objective = {"metric": "tpr", "fpr": fpr}
     with service(url, key) as client:
-        job["algorithm"] |= dict(_assignment(text) for text in parameters or [])
+        chosen |= dict(_assignment(text) for text in parameters or [])
+        tried = None
         if search:
-            job["search"] = {
+            tried = {
                 "method": search_method,
                 "space": dict(_dimension(text) for text in search),
                 **given(n_candidates=candidates, folds=search_folds),
             }
-        done = wait_for_job(client, client.submit(job))
-        show_model(client, done["model_id"], svg, as_json=as_json)
+        job = client.train(
+            dataset,
+            chosen,
+            name=name,
+            objective=objective,
+            validation=_validation(folds, repeats, time_column),
+            search=tried,
+            controls=controls,
+            seed=seed,
+        )
+        done = wait_for_job(job)
+        show_model(client.models.get(cast(str, done.model_id)), svg, as_json=as_json)
 
 
 def follow(
@@ -383,13 +398,13 @@ def follow(
 ) -> None:
     """Show the progress of an earlier job, and in the end the metrics of its model."""
     with service(url, key) as client:
-        done = wait_for_job(client, client.request("GET", f"/v1/jobs/{quote(job, safe='')}"))
-        if done["model_id"] is not None:
-            show_model(client, done["model_id"], svg, as_json=as_json)
+        done = wait_for_job(client.jobs.get(job))
+        if done.model_id is not None:
+            show_model(client.models.get(done.model_id), svg, as_json=as_json)
         elif as_json:
-            out.print_json(data=done)
+            out.print_json(data=done.to_json())
         else:
-            out.print(f"job [bold]{done['id']}[/] has succeeded")
+            out.print(f"job [bold]{done.id}[/] has succeeded")
 
 
 def _validation(
@@ -422,7 +437,7 @@ def _dimension(text: str) -> tuple[str, Any]:
     if ".." not in ends:
         return name, [_value(value) for value in values.split(",")]
     if colon and word != "log":
-        raise ClientError(f"a range must read low..high or low..high:log, got {values!r}")
+        raise CommandFailed(f"a range must read low..high or low..high:log, got {values!r}")
     low, high = (_value(end) for end in ends.split("..", 1))
     integer = all(isinstance(end, int) for end in (low, high))
     return name, {"low": low, "high": high, "log": bool(colon), "integer": integer}

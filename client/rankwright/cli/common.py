@@ -1,11 +1,28 @@
-"""Options that several commands take, with their help."""
+"""What several commands share: options with their help, the client that they use, and what they print."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+
+from rankwright.client import TIMEOUT, Client, find_service
+from rankwright.errors import ConnectionFailed, RankwrightError
+from rankwright.tables import Progress
+from rankwright.transport import BrokenConnection, HttpTransport, Step
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+# Soft wrap: a terminal breaks long lines, a pipe must not.
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Model = Annotated[str, typer.Argument(help="The model: id, name, name:version or name@alias.")]
 
 Url = Annotated[
     str | None,
@@ -100,3 +117,65 @@ PairsFile = Annotated[
 def given(**options: Any) -> dict[str, Any]:
     """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+class CommandFailed(RankwrightError):
+    """A command cannot do what it was asked for."""
+
+
+class _Transport(HttpTransport):
+    """HTTP for somebody who waits: an address where nothing has answered yet is not tried again."""
+
+    _answered = False
+
+    def do(self, step: Step) -> Any:
+        try:
+            result = super().do(step)
+        except BrokenConnection as error:
+            if not self._answered:
+                raise ConnectionFailed(str(error)) from error
+            raise
+        self._answered = True
+        return result
+
+
+@contextmanager
+def service(url: str | None, key: str | None) -> Iterator[Client]:
+    """Open the client. One of its errors ends the command with a red sentence and exit code 1."""
+    try:
+        with Client(transport=_Transport(*find_service(url, key, None), TIMEOUT)) as client:
+            yield client
+    except RankwrightError as error:
+        err.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+
+
+@contextmanager
+def sending(path: Path) -> Iterator[Progress]:
+    """Show how much of a file has been sent."""
+    from rich import progress as bars
+
+    columns = (
+        bars.TextColumn("uploading"),
+        bars.BarColumn(),
+        bars.DownloadColumn(),
+        bars.TransferSpeedColumn(),
+    )
+    with bars.Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as shown:
+        bar = shown.add_task("", total=path.stat().st_size)
+        yield lambda sent, total: shown.update(bar, completed=sent)
+
+
+def new_table(*headings: str) -> Table:
+    """Make an empty table without lines."""
+    from rich.table import Table
+
+    return Table(*headings, box=None, pad_edge=False, show_header=bool(headings))
+
+
+def split_assignment(text: str) -> tuple[str, str]:
+    """Split name=value. Raises CommandFailed for a text without a name or "="."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise CommandFailed(f"a feature or parameter must read name=value, got {text!r}")
+    return name, value

@@ -1,0 +1,116 @@
+"""The `rankwright` command: what speaks to a service is here, and other distributions add commands.
+
+A distribution adds commands by an entry point of the group `rankwright.commands`: a function that takes the
+`typer.Typer` of the command line. The server's adds `serve`, `doctor`, `keys` and others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from rankwright import __version__
+
+GROUP = "rankwright.commands"
+OF_THE_SERVER = (
+    *("serve", "api", "worker", "dispatcher", "migrate", "health", "doctor", "backup", "restore"),
+    "keys",
+)
+"""Commands of the server: whoever types one without the server is told what to install."""
+
+Add = Callable[[typer.Typer], None]
+
+
+def main() -> None:
+    """Run the command line with the commands of all installed distributions."""
+    command_line([_added_by(point) for point in metadata.entry_points(group=GROUP)])(
+        prog_name="rankwright"
+    )
+
+
+def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
+    """Put all commands together, in the order in which `rankwright --help` lists them: those that are added first."""
+    from rankwright.cli import datasets, judging, models, scoring, training
+
+    app = typer.Typer(
+        name="rankwright",
+        cls=_Commands,
+        help=_options.__doc__,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_options)
+    for add in additions:
+        add(app)
+    for command in (
+        datasets.upload,
+        datasets.versions,
+        models.show,
+        models.algorithms,
+        training.train,
+        training.follow,
+        scoring.score,
+        models.importance,
+        models.dependence,
+        models.tree,
+        judging.evaluate,
+        judging.compare,
+        models.report,
+        models.plot,
+        models.profile,
+    ):
+        app.command(rich_help_panel="Use the service")(command)
+    return app
+
+
+def _added_by(point: metadata.EntryPoint) -> Add:
+    """Return what adds the commands of an entry point. If it fails, a sentence says so and the others still work."""
+
+    def add(app: typer.Typer) -> None:
+        before = [*app.registered_commands], [*app.registered_groups]
+        try:
+            point.load()(app)
+        except Exception as error:
+            app.registered_commands, app.registered_groups = before
+            name = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+            typer.secho(
+                f"the commands of {name} cannot be loaded: {type(error).__name__}: {error}",
+                fg=typer.colors.RED,
+                err=True,
+            )
+
+    return add
+
+
+class _Commands(TyperGroup):
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in OF_THE_SERVER and self.get_command(ctx, args[0]) is None:
+            typer.secho(
+                f"`rankwright {args[0]}` is a command of the server, which is not installed here or cannot be loaded. "
+                f"Install its wheel, rankwright_server-{__version__}-py3-none-any.whl, together with the client's: "
+                "neither is on a package index.",
+                fg=typer.colors.RED,
+                err=True,
+            )
+            raise typer.Exit(1)
+        return super().resolve_command(ctx, args)
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"rankwright {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version."),
+    ] = False,
+) -> None:
+    """Train, judge and serve rankers: models that put the likely positives at the top of a list."""

@@ -1,0 +1,231 @@
+"""`rankwright upload | versions`: tables on the way to the service."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankwright import types
+from rankwright.cli.common import (
+    AppendTo,
+    AsJson,
+    Categorical,
+    CommandFailed,
+    DatasetName,
+    Decimal,
+    Delimiter,
+    Drop,
+    Encoding,
+    Group,
+    InPlaceOf,
+    Item,
+    Key,
+    Kind,
+    Label,
+    Labels,
+    Missing,
+    Numeric,
+    PairsFile,
+    Positive,
+    Strict,
+    TableFile,
+    Url,
+    Weight,
+    err,
+    given,
+    out,
+    sending,
+    service,
+)
+from rankwright.client import Client
+from rankwright.errors import MAX_SHOWN, InvalidTable, describe_errors
+from rankwright.resources import Dataset
+
+OF_A_VERSION = ("encoding", "delimiter", "decimal")
+"""Fields of an upload that a new version of a dataset has of its own."""
+
+
+def upload(
+    table: TableFile,
+    *,
+    label: Label = None,
+    positive: Positive = None,
+    name: DatasetName = None,
+    weight: Weight = None,
+    group: Group = None,
+    kind: Kind = None,
+    item: Item = None,
+    labels: Labels = None,
+    categorical: Categorical = None,
+    numeric: Numeric = None,
+    drop: Drop = None,
+    missing: Missing = None,
+    strict: Strict = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    append_to: AppendTo = None,
+    in_place_of: InPlaceOf = None,
+    pairs: PairsFile = None,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Upload a table and wait until it is ready to train on."""
+    fields = given(
+        name=name,
+        label=label,
+        positive=positive,
+        weight=weight,
+        group=group,
+        kind=kind,
+        item=item,
+        labels=labels,
+        categorical=categorical,
+        numeric=numeric,
+        drop=drop,
+        missing=missing,
+        strict=True if strict else None,
+        encoding=encoding,
+        delimiter=delimiter,
+        decimal=decimal,
+    )
+    if pairs is not None and kind != "preferences":
+        raise typer.BadParameter("--pairs needs --kind preferences")
+    if append_to is not None and in_place_of is not None:
+        raise typer.BadParameter("use --append-to or --in-place-of, not both")
+    parent = append_to or in_place_of
+    with service(url, key) as client:
+        if parent is not None:
+            dataset = _send_version(
+                client, table, parent, fields, "append" if append_to else "replace"
+            )
+        else:
+            fields["name"] = name or table.name.split(".")[0]
+            dataset = send_table(client, table, pairs, fields)
+    if as_json:
+        out.print_json(data=dataset.to_json())
+    else:
+        _show_dataset(dataset)
+
+
+def _show_dataset(dataset: types.Dataset) -> None:
+    from rich.markup import escape
+
+    features = sum(column.role == "feature" for column in dataset.columns)
+    out.print(
+        f"[bold]{dataset.id}[/]  {escape(dataset.name)}{_numbered(dataset)}: {dataset.rows:,} rows, "
+        f"{features} features, "
+        f"{escape(_target(dataset))}"
+    )
+    _show_warnings(dataset.warnings)
+
+
+def _show_warnings(warnings: list[types.TableWarning]) -> None:
+    """Print the table's warnings, each with the option that changes it."""
+    for warning in warnings[:MAX_SHOWN]:
+        option = f"--{warning.parameter}"
+        err.print(f"column {warning.column}: {warning.detail} ({option})", markup=False)
+    if len(warnings) > MAX_SHOWN:
+        err.print(f"… and {len(warnings) - MAX_SHOWN} more; rankwright profile lists them all")
+
+
+def _numbered(dataset: types.Dataset) -> str:
+    return f", version {dataset.version}" if dataset.parent_id else ""
+
+
+def send_table(
+    client: Client, table: Path, pairs: Path | None, fields: dict[str, Any]
+) -> types.Dataset:
+    """Upload a table, and its pairs if there are any; return the dataset once it is ready.
+
+    Raises CommandFailed if the table or its pairs are invalid.
+    """
+    with sending(table) as progress:
+        dataset = client.upload(table, **fields, progress=progress, wait=False)
+    _wait(dataset, table, fields)
+    if pairs is not None:
+        with sending(pairs) as progress:
+            dataset.put_pairs(pairs, progress=progress, wait=False)
+        _wait(dataset, pairs)
+    return dataset.data
+
+
+def _send_version(
+    client: Client, table: Path, parent: str, fields: dict[str, Any], mode: str
+) -> types.Dataset:
+    """Upload a table as a new version of a dataset; return that once it is ready."""
+    if others := fields.keys() - set(OF_A_VERSION):
+        raise CommandFailed(
+            f"{', '.join(sorted(others))} is not known here: a new version has the roles of {parent}'s columns"
+        )
+    with sending(table) as progress:
+        dataset = client.datasets[parent].add_version(
+            table, mode=mode, **fields, progress=progress, wait=False
+        )
+    _wait(dataset, table)
+    return dataset.data
+
+
+def _wait(dataset: Dataset, path: Path, fields: Mapping[str, Any] | None = None) -> None:
+    """Wait until a table or its pairs have been read. Raises CommandFailed if they are invalid.
+
+    With the `fields` of an upload the message suggests a command that would do.
+    """
+    try:
+        dataset.wait()
+    except InvalidTable as invalid:
+        errors = invalid.errors
+    else:
+        return
+    lines = [f"{path} is not valid:", *describe_errors(errors)]
+    suggested = next((e["suggestion"] for e in errors if e.get("suggestion")), None)
+    if suggested is not None and fields is not None:
+        wanted = {**fields, **suggested}
+        if wanted.get("name") == path.name.split(".")[0]:
+            del wanted["name"]  # which it is anyway
+        # A strict caller has a third value of the label refused, whichever is positive.
+        strict = ["--strict"] if wanted.pop("strict", None) and "positive" not in suggested else []
+        options = [word for field, value in wanted.items() for word in (f"--{field}", value)]
+        lines += [
+            "try:",
+            "  " + shlex.join(["rankwright", "upload", str(path), *options, *strict]),
+        ]
+    raise CommandFailed("\n".join(lines))
+
+
+def _target(dataset: types.Dataset) -> str:
+    match dataset.kind:
+        case "preferences":
+            pairs = dataset.pairs
+            return f"{pairs.pairs:,} pairs of {pairs.items:,} items" if pairs else "no pairs yet"
+        case "multilabel":
+            labels = [label.name for label in dataset.labels or []]
+            return f"{len(labels)} labels ({', '.join(labels)})"
+    return f"{dataset.positives:,} positive ({dataset.label} = {dataset.positive})"
+
+
+def versions(
+    dataset: Annotated[str, typer.Argument(help="Id of any version of the dataset.")],
+    *,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the versions of a dataset, newest first."""
+    with service(url, key) as client:
+        found = [each.data for each in client.datasets[dataset].versions()]
+    if as_json:
+        out.print_json(data=[each.to_json() for each in found])
+        return
+    for each in found:
+        rows = "" if each.rows is None else f", {each.rows:,} rows"
+        made = f", {each.mode} of {each.parent_id}" if each.mode else ""
+        out.print(
+            f"{each.version}  [bold]{each.id}[/]  {each.status}{rows}{made}, {each.created_at}, "
+            f"SHA-256 {each.sha256[:16]}…"
+        )

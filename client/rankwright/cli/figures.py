@@ -1,0 +1,192 @@
+"""A model's figures as text for a terminal, with its ROC curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rankwright import types
+from rankwright.cli.common import CommandFailed, out
+from rankwright.resources import Metrics, Model
+from rankwright.roc_plot import Line, RocPlot, to_terminal
+
+CURVE_POINTS = 1000
+
+
+def show_model(model: Model, svg: Path | None, *, as_json: bool) -> None:
+    """Print the figures of a model, and write its curve to an SVG file if one is given."""
+    metrics = metrics_of(model)
+    roc = curve_of(model) if has_curve(model.data) else None
+    if as_json:
+        out.print_json(data={"model": model.data.to_json(), "metrics": metrics.to_json()})
+    else:
+        out.print(report(model.data, metrics, roc), markup=False)
+        out.print(f"\n{provenance(model.data)}", markup=False)
+        out.print(f"[bold]{model.id}[/]  {model.name}:{model.version}")
+    if svg is not None:
+        if roc is None:
+            raise CommandFailed(f"{svg} was not written: {model.name} has no ROC curve")
+        model.download("plot", svg)
+
+
+def metrics_of(model: Model) -> Metrics:
+    """Return the figures that count: on the validation part, unless the model was trained on all rows."""
+    return model.metrics or model.read_metrics("train")
+
+
+def curve_of(model: Model) -> RocPlot:
+    """Fetch a model's validation curve; AUC and partial AUCs are its notes."""
+    metrics = metrics_of(model)
+    if not isinstance(metrics, types.Metrics):
+        raise CommandFailed(f"{model.name} has no ROC curve")
+    points = model.roc(max_points=CURVE_POINTS).points
+    return plot_of(points, f"ROC of {_title(model.data, metrics)}", _legend(metrics))
+
+
+def has_curve(model: types.Model) -> bool:
+    """Return True if the model has a ROC curve: not if it ranks pairs or several labels, or was not validated."""
+    return model.kind == "bipartite" and model.validation["method"] != "none"
+
+
+def report(model: types.Model, metrics: Metrics, plot: RocPlot | None) -> str:
+    """Return the text on a model: its metrics, and the results of a search for parameters."""
+    if plot is not None:
+        shown = to_terminal(plot)
+    elif isinstance(metrics, types.PairMetrics):
+        shown = _pairs(model, metrics)
+    elif isinstance(metrics, types.MultilabelMetrics):
+        shown = _labels(model, metrics)
+    else:
+        shown = "\n".join([_title(model, metrics), *_legend(metrics)])
+    more = ["\n".join(f"note: {each}" for each in model.warnings)] if model.warnings else []
+    more += [_search(model.search, model.selected_by or {})] if model.search else []
+    if model.algorithm["name"] == "auto":
+        more.append(_members(model))
+    if model.beats_controls is not None:
+        more.append(
+            f"{'better' if model.beats_controls else 'not better'} than logistic regression and an SVM for the AUC, "
+            "beyond chance"
+        )
+    return "\n\n".join([shown, *more])
+
+
+def provenance(model: types.Model) -> str:
+    """Return the datasets that a model was made with, each with the beginning of its hash."""
+    made_with = (
+        ("trained on", model.dataset),
+        ("judged by", model.validation_dataset),
+    )
+    lines = [
+        f"{how} {data.name}, version {data.version}: {data.id}, SHA-256 {data.sha256[:16]}…"
+        for how, data in made_with
+        if data is not None
+    ]
+    return "\n".join(lines) or f"trained on {model.dataset_id}"
+
+
+def plot_of(points: Sequence[types.Point], title: str, notes: list[str]) -> RocPlot:
+    """Return the plot of the points that the service returned."""
+    curve = [(point.fpr, point.tpr) for point in points]
+    return RocPlot(title, [Line(title, curve)], notes)
+
+
+def _title(model: types.Model, metrics: types.Metrics) -> str:
+    return (
+        f"{model.name}:{model.version} on {_rows_name(metrics)} rows "
+        f"({metrics.positives:,} positive, {metrics.negatives:,} negative)"
+    )
+
+
+def _legend(metrics: types.Metrics) -> list[str]:
+    lines = [f"AUC  {shown_interval(metrics.auc)}"]
+    lines += [shown_pauc(area) for area in metrics.pauc]
+    if (cut := metrics.operating_point) is not None:
+        least = "none" if cut.threshold is None else f"{cut.threshold:.6g}"
+        lines.append(
+            f"TPR  {shown_interval(cut.tpr)} at FPR {cut.fpr.value:.4g}: threshold {least}"
+        )
+    return lines
+
+
+def _pairs(model: types.Model, metrics: types.PairMetrics) -> str:
+    return "\n".join(
+        [
+            f"{model.name}:{model.version} on {_rows_name(metrics)} pairs "
+            f"({metrics.pairs:,} of {metrics.items:,} items)",
+            f"  in order      {shown_interval(metrics.pair_order)}",
+            f"  not in order  {metrics.misrank_fraction:.4f}, of them tied {metrics.ties:.4f}",
+        ]
+    )
+
+
+def _labels(model: types.Model, metrics: types.MultilabelMetrics) -> str:
+    labels = metrics.labels
+    width = max(len("mean"), *(len(label.label) for label in labels))
+    lines = [
+        f"{model.name}:{model.version} on {_rows_name(metrics)} rows, AUC by label, and partial AUC"
+    ]
+    for label in labels:
+        figures = "too few rows of a class"
+        if label.auc is not None:
+            figures = "  ".join([shown_interval(label.auc), *map(_area, label.pauc)])
+        counts = f"({label.positives:,} positive, {label.negatives:,} negative)"
+        lines.append(f"  {label.label:<{width}}  {figures}  {counts}")
+    if metrics.judged:
+        means = [f"{metrics.mean_auc:.4f}", *map(_area, metrics.mean_pauc)]
+        lines.append(f"  {'mean':<{width}}  {'  '.join(means)}")
+    return "\n".join(lines)
+
+
+def _search(search: types.Search, objective: dict[str, Any]) -> str:
+    on = f"{search.fraction:.0%}" if search.folds is None else f"{search.folds} folds"
+    lines = [f"tried on {on} of the training part, by {_objective(objective)}"]
+    for candidate in search.candidates:
+        named = ", ".join(f"{name}={value}" for name, value in candidate.parameters.items())
+        worth = "failed" if candidate.value is None else f"{candidate.value:.4f}"
+        chosen = "  chosen" if candidate.state == "chosen" else ""
+        lines.append(f"  {named}  {worth}{chosen}")
+    return "\n".join(lines)
+
+
+def _members(model: types.Model) -> str:
+    """Return the rankers that `auto` has combined."""
+    members = [
+        f"  {member['algorithm']}  weight {member['weight']:.3g}"
+        for member in model.algorithm["members"]
+    ]
+    return "\n".join([f"auto, within {model.algorithm['budget_seconds']:g} s", *members])
+
+
+def _objective(objective: dict[str, Any]) -> str:
+    match objective["metric"]:
+        case "pauc":
+            return f"pauc on {shown_window(objective['fpr_min'], objective['fpr_max'])}"
+        case "tpr":
+            return f"tpr at FPR {objective['fpr']:g}"
+    return str(objective["metric"])
+
+
+def _rows_name(metrics: Metrics) -> str:
+    return "held-out" if metrics.on == "validation" else "its own training"
+
+
+def shown_window(fpr_min: float, fpr_max: float) -> str:
+    """Return a window of false positive rates in words."""
+    return f"FPR [{fpr_min:g}, {fpr_max:g}]"
+
+
+def _area(area: types.WindowArea | types.MeanArea) -> str:
+    return f"{area.value:.4f} on {shown_window(area.fpr_min, area.fpr_max)}"
+
+
+def shown_interval(value: types.Interval | types.WindowArea | types.ComparedValue) -> str:
+    """Return a value with its interval, if it has one."""
+    low, high = value.low, value.high
+    bounds = f" [{low:.4f}, {high:.4f}]" if low is not None and high is not None else ""
+    return f"{value.value:.4f}{bounds}"
+
+
+def shown_pauc(area: types.WindowArea) -> str:
+    """Return a partial AUC with its interval and its window."""
+    return f"pAUC {shown_interval(area)} on {shown_window(area.fpr_min, area.fpr_max)}"

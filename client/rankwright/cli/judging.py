@@ -1,0 +1,245 @@
+"""`rankwright evaluate | compare`: models judged on rows that they have not seen."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankwright import types
+from rankwright.cli.common import (
+    AsJson,
+    Group,
+    Item,
+    Key,
+    Label,
+    Model,
+    PairsFile,
+    Positive,
+    Url,
+    Weight,
+    err,
+    given,
+    out,
+    service,
+)
+from rankwright.cli.datasets import send_table
+from rankwright.cli.figures import (
+    CURVE_POINTS,
+    plot_of,
+    shown_interval,
+    shown_pauc,
+    shown_window,
+)
+from rankwright.cli.training import wait_for_job
+from rankwright.client import Client
+from rankwright.resources import Comparison, Evaluation
+from rankwright.roc_plot import RocPlot, to_terminal
+
+Windows = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--window",
+        help="A window of false positive rates, for example 0,0.05. Repeat it for more windows.",
+    ),
+]
+Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
+
+
+def evaluate(
+    model: Model,
+    data: Annotated[
+        str, typer.Argument(help="Id of a dataset, or a file, which is uploaded first.")
+    ],
+    *,
+    windows: Windows = None,
+    level: Level = 0.95,
+    label: Label = None,
+    positive: Positive = None,
+    weight: Weight = None,
+    group: Group = None,
+    item: Item = None,
+    pairs: PairsFile = None,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a model on other rows, and show what has changed since its validation.
+
+    Of a file the columns are taken as the model has them; --label and --positive are needed only where they are called
+    otherwise.
+    """
+    asked = [_window(text) for text in windows or []] or None
+    roles = given(label=label, positive=positive, weight=weight, group=group, item=item)
+    with service(url, key) as client:
+        described = client.models.get(model).data
+        path = Path(data)
+        dataset_id = data
+        if path.is_file():
+            fields = _fields(described, path) | roles
+            dataset_id = send_table(client, path, pairs, fields).id
+        elif pairs is not None or any(roles.values()):
+            raise typer.BadParameter(f"the options for columns need a file; {data!r} is not a file")
+        found = client.evaluate(described.id, dataset_id, level=level, windows=asked, wait=False)
+        _follow(client, found)
+        if as_json:
+            out.print_json(data=found.data.to_json())
+            return
+        for warning in found.data.warnings:
+            err.print(f"note: {warning}", markup=False)
+        out.print(_evaluation(found), markup=False)
+
+
+def compare(
+    models: Annotated[
+        list[str],
+        typer.Argument(help="Two or more models, each as id, name, name:version or name@alias."),
+    ],
+    *,
+    dataset: Annotated[
+        str, typer.Option(help="Id of a dataset that none of the models was trained on.")
+    ],
+    windows: Windows = None,
+    level: Level = 0.95,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare models on the rows of a dataset, by AUC or over windows: which differ beyond chance?"""
+    asked = [_window(text) for text in windows or []] or None
+    with service(url, key) as client:
+        found = client.compare(models, dataset, level=level, windows=asked, wait=False)
+        _follow(client, found)
+    if as_json:
+        out.print_json(data=found.data.to_json())
+        return
+    for warning in found.data.warnings:
+        err.print(f"note: {warning}", markup=False)
+    if found.data.result is not None:
+        out.print(_comparison(found.data, found.data.result), markup=False)
+
+
+def _window(text: str) -> dict[str, float]:
+    low, comma, high = text.partition(",")
+    try:
+        ends = [float(end) for end in ((low, high) if comma else (low,))]
+    except ValueError:
+        ends = [math.nan]
+    if not all(map(math.isfinite, ends)):
+        raise typer.BadParameter(f"a window must read as 0,0.05, got {text!r}")
+    return dict(zip(("fpr_min", "fpr_max") if comma else ("fpr_max",), ends, strict=True))
+
+
+def _fields(model: types.Model, path: Path) -> dict[str, Any]:
+    """Return the fields of an upload whose columns match a model."""
+    fields: dict[str, Any] = {"name": path.name.split(".")[0], "kind": model.kind}
+    if model.label is not None:
+        fields |= {"label": model.label, "positive": model.positive}
+    if model.labels:
+        fields["labels"] = _listed([label.name for label in model.labels])
+    words = [one.name for one in model.features if one.type == "categorical"]
+    if words:
+        fields["categorical"] = _listed(words)
+    return fields
+
+
+def _listed(names: list[str]) -> str:
+    """Return the names separated by commas; a name with a comma is quoted."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
+
+
+def _follow(client: Client, found: Evaluation | Comparison) -> None:
+    """Follow the job of an evaluation or a comparison, and read its result."""
+    wait_for_job(client.jobs.get(found.data.job_id))
+    found.refresh()
+
+
+def _evaluation(evaluation: Evaluation) -> str:
+    """Return the text of an evaluation: metrics, the curve if there is one, and drift."""
+    found = evaluation.data
+    title = f"{found.model_name}:{found.model_version} on {found.dataset_name}"
+    match metrics := found.metrics:
+        case types.EvaluatedCurve():
+            shown = to_terminal(_roc(evaluation, metrics, title))
+        case types.EvaluatedPairs():
+            counts = f"({metrics.pairs:,} pairs of {metrics.items:,} items)"
+            shown = f"{title} {counts}\n  in order  {shown_interval(metrics.pair_order)}"
+        case types.EvaluatedLabels():
+            shown = "\n".join([title, *_labels(metrics)])
+        case None:
+            shown = title
+    drift = found.drift
+    if drift is None:
+        return shown
+    tests: list[types.AreaDrift | types.ScoreDrift] = [*drift.areas, *drift.scores]
+    lines = [f"  {'!' if test.changed else ' '} {test.words}" for test in tests]
+    return "\n".join([shown, "", drift.summary, *lines])
+
+
+def _roc(evaluation: Evaluation, metrics: types.EvaluatedCurve, title: str) -> RocPlot:
+    points = evaluation.roc(max_points=CURVE_POINTS).points
+    legend = [f"AUC  {shown_interval(metrics.auc)}"]
+    legend += [shown_pauc(area) for area in metrics.pauc]
+    if (cut := metrics.operating_point) is not None:
+        legend.append(
+            f"its threshold {cut.threshold:.6g}: TPR {shown_interval(cut.tpr)} "
+            f"at FPR {shown_interval(cut.fpr)}"
+        )
+    return plot_of(points, f"ROC of {title} {_counts(metrics, metrics.groups)}", legend)
+
+
+def _labels(metrics: types.EvaluatedLabels) -> list[str]:
+    width = max(len("mean"), *(len(label.label) for label in metrics.labels))
+    lines = []
+    for label in metrics.labels:
+        figures = "too few rows of a class"
+        if label.auc is not None:
+            figures = f"AUC {shown_interval(label.auc)}"
+        lines.append(f"  {label.label:<{width}}  {figures}  {_counts(label)}")
+    return [*lines, f"  {'mean':<{width}}  AUC {metrics.mean_auc:.4f}"]
+
+
+def _comparison(found: types.Comparison, result: types.ComparisonResult) -> str:
+    """Return the text of a comparison: for each window the areas, then the differences."""
+    names = {model.model_id: f"{model.name}:{model.version}" for model in found.models}
+    lines = [
+        f"{', '.join(names.values())} on {found.dataset_name} {_counts(result, result.groups)}"
+    ]
+    for window in result.windows:
+        whole = (window.fpr_min, window.fpr_max) == (0.0, 1.0)
+        what = "AUC" if whole else f"pAUC on {shown_window(window.fpr_min, window.fpr_max)}"
+        lines += ["", f"{what}, all alike: p {_p_value(window.p_value)}"]
+        rows = [(names[one.model_id], shown_interval(one)) for one in window.values]
+        for pair in window.differences:
+            low, high = f"{pair.low:+.4f}", f"{pair.high:+.4f}"
+            beyond = pair.adjusted_p_value < 1.0 - found.level
+            rows.append(
+                (
+                    f"{names[pair.first]} less {names[pair.second]}",
+                    f"{pair.value:+.4f} [{low}, {high}]  p {_p_value(pair.p_value)}, "
+                    f"adjusted {_p_value(pair.adjusted_p_value)}{'  beyond chance' if beyond else ''}",
+                )
+            )
+        width = max(len(name) for name, _ in rows)
+        lines += [f"  {name:<{width}}  {figures}" for name, figures in rows]
+    if len(result.windows) > 1:
+        lines += ["", f"all alike in every window: p {_p_value(result.p_value)}"]
+    return "\n".join(lines)
+
+
+def _counts(
+    metrics: types.EvaluatedCurve | types.EvaluatedLabel | types.ComparisonResult,
+    groups: int | None = None,
+) -> str:
+    grouped = "" if groups is None else f", in {groups:,} groups"
+    return f"({metrics.positives:,} positive, {metrics.negatives:,} negative{grouped})"
+
+
+def _p_value(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
