@@ -11,13 +11,15 @@ T = TypeVar("T")
 
 def on_one_thread_and_on_all(work: Callable[[], T]) -> tuple[T, T]:
     """Return the results on one thread, and on all available threads."""
+    return on_threads(1, work), on_threads(numba.get_num_threads(), work)
+
+
+def on_threads(n_threads: int, work: Callable[[], T]) -> T:
+    """Return the result on this number of threads."""
     most = numba.get_num_threads()
-    found = []
+    numba.set_num_threads(n_threads)
     try:
-        for n_threads in (1, most):
-            numba.set_num_threads(n_threads)
-            with threadpool_limits(n_threads):
-                found.append(work())
+        with threadpool_limits(n_threads):
+            return work()
     finally:
         numba.set_num_threads(most)
-    return found[0], found[1]

@@ -66,7 +66,7 @@ def test_rankboost_stalls_below_the_greatest_margin(
 ) -> None:
     M, X, y = cyclic
     assert greatest_margin(M) == pytest.approx(3 / 8)
-    ranker = algorithm(n_rounds=1000, weak_ranker="column", smoothing=0.0).fit(X, y)
+    ranker = algorithm(n_rounds=450, weak_ranker="column", smoothing=0.0).fit(X, y)
     assert margin(ranker, X, y) == pytest.approx(1 / 3, abs=1e-3)
     cycle = ranker.rounds_["feature"][-300:]
     assert (cycle[3:] == cycle[:-3]).all()
@@ -74,7 +74,7 @@ def test_rankboost_stalls_below_the_greatest_margin(
 
 def test_smooth_margin_ranking_does_not(cyclic: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     _, X, y = cyclic
-    ranker = SmoothMarginRank(n_rounds=6000, weak_ranker="column").fit(X, y)
+    ranker = SmoothMarginRank(n_rounds=5000, weak_ranker="column").fit(X, y)
     assert ranker.margin_[-1] > 0.372
     assert ranker.smooth_margin_[-1] > 0.365
     positive = ranker.smooth_margin_[ranker.smooth_margin_ > 0]
