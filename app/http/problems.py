@@ -5,6 +5,7 @@ from __future__ import annotations
 import http
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -49,6 +50,19 @@ def is_of_protocol(path: str) -> bool:
     return path.startswith("/oip/") or path.endswith(("/invocations", ":predict"))
 
 
+_SCORING = re.compile(r"/v1/models/[^/]+/(score|rank|explain)")
+_ABOUT_ROWS = (400, 413, 415, 422)
+
+
+def is_terse(request: Request, status: int) -> bool:
+    """Return whether a refusal is of rows to score, and a setting has these hide what is in them."""
+    path = request.scope["path"]
+    if status not in _ABOUT_ROWS or not (is_of_protocol(path) or _SCORING.fullmatch(path)):
+        return False
+    terse: bool = request.app.state.context.settings.terse_errors
+    return terse
+
+
 def problem(
     request: Request,
     *,
@@ -60,6 +74,8 @@ def problem(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Return the response. `instance` is the path without its query, which may hold personal data."""
+    if is_terse(request, status):
+        detail, errors = f"{title}: this service shows no more", ()
     body: dict[str, Any] = {
         "type": f"urn:rankwright:problem:{code}",
         "title": title,

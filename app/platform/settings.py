@@ -276,6 +276,11 @@ class Settings(BaseSettings):
         default=None,
         description="The model that /invocations and /ping serve at the root: a name, `name:version` or `name@alias`.",
     )
+    terse_errors: bool = Field(
+        default=False,
+        description="Whether refusals of rows to score hide what was sent and what the model expects: they have code, "
+        "title and request id, but no names of features and no values.",
+    )
     max_score_bytes: Bytes = Field(
         default=64 * MIB,
         description="Largest table that one request may have scored, in bytes: decompressed, and as numbers.",

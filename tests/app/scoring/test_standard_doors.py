@@ -14,6 +14,7 @@ import httpx
 import numpy as np
 import pytest
 
+from app.platform.settings import Settings
 from tests.app.live_service import NAMES, Service, table
 
 ROWS = [[0.25, -1.5, 0.5], [1.0, 0.0, None], [-2.0, 0.75, -0.125]]
@@ -218,7 +219,7 @@ WRONG: list[tuple[Any, str]] = [
         },
         "same number of rows",
     ),
-    ({"inputs": [tensor("age", "FP64", [1], data=[1])] * 2}, "comes again"),
+    ({"inputs": [tensor("age", "FP64", [1], data=[1])] * 2}, "occurs twice"),
     ({"inputs": FORMS["one tensor, flat"], "outputs": [{"name": "proba"}]}, "must be one of score"),
     ({"inputs": FORMS["one tensor, flat"], "outputs": [{"name": "score"}] * 2}, "named once"),
     ({"inputs": FORMS["one tensor, flat"], "id": 4}, "id must be text"),
@@ -272,7 +273,7 @@ def test_bytes_that_lie(client: httpx.Client) -> None:
     assert "beyond the end" in refuse(client, 400, content=lying, headers=headers)
     coded = {"Content-Encoding": "gzip"}
     assert "not gzip" in refuse(client, 400, content=good, headers=coded)
-    assert "not whole" in refuse(client, 400, content=gzip.compress(good)[:-4], headers=coded)
+    assert "incomplete" in refuse(client, 400, content=gzip.compress(good)[:-4], headers=coded)
     bomb = gzip.compress(bytes(200 << 20), 9)
     assert "decompressed" in refuse(client, 413, content=bomb, headers=coded)
     assert "gzip or deflate" in refuse(
@@ -350,16 +351,56 @@ def test_what_is_wrong_with_an_invocation_is_named(
     assert said in answer.json()["message"]
 
 
+def set_context(shared: Service, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    """Let the service run with other settings, until the test ends."""
+    context = dataclasses.replace(shared.context, settings=settings)
+    # At the end, `setattr` would delete what it finds nowhere but in the state's own dict.
+    monkeypatch.setitem(shared.app.state._state, "context", context)
+
+
 def test_the_root_serves_the_model_that_a_setting_names(
     client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch, scores: list[float]
 ) -> None:
     assert client.get("/ping").status_code == 404
     named = shared.context.settings.model_copy(update={"served_model": "churn"})
-    context = dataclasses.replace(shared.context, settings=named)
-    monkeypatch.setattr(shared.app.state, "context", context)
+    set_context(shared, monkeypatch, named)
     assert client.get("/ping").status_code == 200
     assert client.get("/health").status_code == 200
     assert client.get("/v1/models/churn/ping").status_code == 200
     assert shared.client().get("/version").text
     found = client.post("/invocations", json={"instances": RECORDS}).json()
     assert found == {"predictions": scores}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/models/churn/score", {"rows": [{"age": "secret", "incom": 1}]}),
+        ("/v1/models/churn/rank", {"columns": ["age"], "data": [["secret"]]}),
+        ("/v1/models/churn/explain", {"rows": [{"age": "secret"}]}),
+        ("/v1/models/churn/score?age=secret", None),
+        ("/v1/models/churn/invocations", {"instances": [["secret", 1, 2]]}),
+        ("/v1/models/churn:predict", {"instances": [{"age": "secret"}]}),
+        ("/oip/v2/models/churn/infer", {"inputs": [tensor("age", "BYTES", [1], data=["secret"])]}),
+    ],
+)
+def test_a_setting_has_refusals_show_nothing_of_rows(
+    client: httpx.Client,
+    shared: Service,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    body: dict[str, Any] | None,
+) -> None:
+    def ask() -> httpx.Response:
+        return client.get(path) if body is None else client.post(path, json=body)
+
+    told = ask()
+    terse = shared.context.settings.model_copy(update={"terse_errors": True})
+    set_context(shared, monkeypatch, terse)
+    found = ask()
+    assert (found.status_code, found.json()["code"]) == (told.status_code, told.json()["code"])
+    assert found.status_code == 422
+    assert "errors" not in found.json()
+    for word in ("secret", "income", "age "):
+        assert word not in found.text
+    assert any(word in told.text for word in ("secret", "income"))
