@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter
+from rankwright.errors import ProblemError
 from starlette.responses import Response
 
-from app.console.api import ApiError, at
+from app.console.api import at
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.forms import Fields
 
@@ -71,10 +72,10 @@ async def create_key(page: PageDep) -> Response:
             body["expires_in_seconds"] = days
     try:
         made = await page.api.post(at("/v1/keys"), body)
-    except ApiError as error:
+    except ProblemError as error:
         if error.status == 403:
             raise
-        return await _keys(page, error.body, form)
+        return await _keys(page, error.problem, form)
     return _show_once(page, made)
 
 
@@ -123,11 +124,11 @@ async def read_health(page: PageDep) -> Response:
     """Show whether each part is well and, with the scope for it, the queue and the workers."""
     try:
         parts = (await page.api.get(at("/health/staffed")))["parts"]
-    except ApiError as error:  # 503: a part is away; the body is the same
-        parts = error.body["parts"]
+    except ProblemError as error:  # 503: a part is away; the body is the same
+        parts = error.problem["parts"]
     try:
         metrics = (await page.api.call("GET", at("/metrics"))).content.decode()
-    except ApiError:
+    except ProblemError:
         return page.show("health.html", parts=parts, figures=None)
     return page.show("health.html", parts=parts, figures=_figures(metrics), states=STATES)
 

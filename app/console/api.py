@@ -1,4 +1,4 @@
-"""How a page calls the API: in the same process, with the key of the session.
+"""The API in the same process, with the key of the session: a transport of the typed client, uploads and downloads.
 
 So a page can do exactly what that key may do over HTTP: the same scopes, limits, checks, audit entries and errors
 apply.
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NewType
 from urllib.parse import quote, urlencode
 
+from rankwright.errors import ProblemError, problem_error
+from rankwright.transport import Request as Asked
+from rankwright.transport import Response as Answer
+from rankwright.transport import Step
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,64 +24,48 @@ from app.access.authentication import SESSION_KEY, SESSION_TOKEN
 from app.http import problems
 from app.platform.errors import shown
 
-Query = Mapping[str, object]
 ApiPath = NewType("ApiPath", str)
 """A path of the API, made by `at`."""
 
 
-@dataclass
-class ApiError(Exception):
-    """The API refused; `body` is its problem document (RFC 9457)."""
-
-    status: int
-    body: dict[str, Any]
-
-    @property
-    def detail(self) -> str:
-        """What is wrong, in the words of the API."""
-        return str(self.body.get("detail", ""))
-
-    @property
-    def errors(self) -> list[dict[str, Any]]:
-        """What is wrong with each field that the API names."""
-        found: list[dict[str, Any]] = self.body.get("errors", [])
-        return found
-
-
-def refusal(status: int, title: str, detail: str) -> ApiError:
+def refusal(status: int, title: str, detail: str) -> ProblemError:
     """Return the error that the API would have answered."""
-    return ApiError(status, {"title": title, "status": status, "detail": detail})
+    return problem_error(status, {"title": title, "status": status, "detail": detail}, None)
+
+
+def checked(segment: str) -> str:
+    """Return an id or a name that may stand in a path of the API: it cannot lead to another route.
+
+    Raises ProblemError: 404 for text that cannot be one, as a slash ends a segment, quoted or not; 400 for NUL.
+    """
+    if "/" in segment or segment in ("", ".", ".."):
+        raise refusal(404, "Not found", f"there is nothing with the id {shown(segment)}")
+    if "\0" in segment:
+        raise _holds_nul()
+    return segment
+
+
+def _holds_nul() -> ProblemError:
+    return refusal(400, "Malformed request", "the address must not hold NUL (%00)")
 
 
 def at(collection: str, *segments: str) -> ApiPath:
-    """Return a path below a collection. Each segment is an id or a name, and cannot lead to another route.
-
-    Raises ApiError 404 for a segment that cannot be one: a slash ends a segment, quoted or not.
-    """
-    for segment in segments:
-        if "/" in segment or segment in ("", ".", ".."):
-            raise refusal(404, "Not found", f"there is nothing with the id {shown(segment)}")
-    return ApiPath("/".join([collection, *segments]))
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer of the API."""
-
-    status: int
-    headers: dict[str, str]
-    content: bytes
-
-    def json(self) -> Any:
-        """Return the body as JSON."""
-        return json.loads(self.content) if self.content else None
+    """Return a path below a collection. Each segment is an id or a name. Raises ProblemError as `checked` does."""
+    return ApiPath("/".join([collection, *map(checked, segments)]))
 
 
 _PASSED_ON = ("retry-after", "connection")
+_NOT_SENT = ("Idempotency-Key", "Prefer")
+"""Headers of the client that a call within the process does not need: it arrives once, and no page waits."""
 
 
 class Api:
-    """The API for a caller: the SHA-256 of the key, and the session's token, which must stay valid."""
+    """The API for a caller: the SHA-256 of the key, and the session's token, which must stay valid.
+
+    As a transport of `rankwright.AsyncClient` it raises what the API refuses at once: nothing is asked again.
+    """
+
+    url = ""
 
     def __init__(self, request: Request, key: bytes, token: str) -> None:
         self._scope = request.scope
@@ -87,51 +74,33 @@ class Api:
         self.passed_on: dict[str, str] = {}
         """Headers of the last refusal that a page passes on."""
 
-    async def get(self, path: ApiPath, **query: object) -> Any:
-        """GET JSON at a path; query parameters that are None are left out. Raises ApiError."""
-        return (await self.call("GET", path, query=query)).json()
+    async def do(self, step: Step) -> Answer:
+        """Do a step of a call of the client, which can only be a whole request. Raises ProblemError."""
+        if not isinstance(step, Asked) or step.stream:
+            raise TypeError(f"a page neither waits nor reads an answer in parts, got {step}")
+        body = step.body
+        return await self.send(
+            step.method,
+            ApiPath(step.path),
+            _in_one_piece(b"".join(body()) if callable(body) else body or b""),
+            {name: value for name, value in step.headers.items() if name not in _NOT_SENT},
+            step.target().partition("?")[2],
+        )
 
-    async def post(
-        self,
-        path: ApiPath,
-        body: object = None,
-        *,
-        query: Query | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Any:
-        """POST a body as JSON, and return the answer. Raises ApiError."""
-        return (await self.call("POST", path, body=body, query=query, headers=headers)).json()
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
 
-    async def put(
-        self, path: ApiPath, body: object, headers: Mapping[str, str] | None = None
-    ) -> Any:
-        """PUT a body as JSON, and return the answer. Raises ApiError."""
-        return (await self.call("PUT", path, body=body, headers=headers)).json()
-
-    async def delete(self, path: ApiPath, headers: Mapping[str, str] | None = None) -> None:
-        """DELETE the resource at a path. Raises ApiError."""
-        await self.call("DELETE", path, headers=headers)
-
-    async def call(
+    async def send(
         self,
         method: str,
         path: ApiPath,
-        *,
-        query: Query | None = None,
-        body: object = None,
-        content: bytes | AsyncIterator[bytes] | None = None,
-        headers: Mapping[str, str] | None = None,
+        pieces: AsyncIterator[bytes],
+        headers: Mapping[str, str],
+        query: str = "",
     ) -> Answer:
-        """Call the API, and return the whole answer. `content` is a body that is not JSON. Raises ApiError for a
-        status of 400 or more.
+        """Call the API with a body in pieces, and return the whole answer. Raises ProblemError for a status of 400 or
+        more.
         """
-        if content is None:
-            content = b"" if body is None else json.dumps(body).encode()
-        given = {
-            **({} if body is None else {"content-type": "application/json"}),
-            **(headers or {}),
-        }
-        pieces = _of_bytes(content) if isinstance(content, bytes) else content
         complete = False
 
         async def receive() -> Message:
@@ -151,7 +120,7 @@ class Api:
             else:
                 parts.append(message.get("body", b""))
 
-        await self._run(self._scope_of(method, path, query, given), receive, send)
+        await self._run(self._scope_of(method, path, query, headers), receive, send)
         answer = Answer(
             start["status"],
             {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]},
@@ -161,32 +130,75 @@ class Api:
             self.passed_on = {
                 name: answer.headers[name] for name in _PASSED_ON if name in answer.headers
             }
-            raise ApiError(answer.status, answer.json())
+            raise problem_error(answer.status, _problem(answer.content), None)
         return answer
+
+    # --- untyped calls of the pages that do not use the client yet ---
+
+    async def get(self, path: ApiPath, **query: object) -> Any:
+        """GET JSON at a path; query parameters that are None are left out."""
+        return (await self.call("GET", path, query=query)).json()
+
+    async def post(
+        self,
+        path: ApiPath,
+        body: object = None,
+        *,
+        query: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """POST a body as JSON, and return the answer."""
+        return (await self.call("POST", path, body=body, query=query, headers=headers)).json()
+
+    async def put(
+        self, path: ApiPath, body: object, headers: Mapping[str, str] | None = None
+    ) -> Any:
+        """PUT a body as JSON, and return the answer."""
+        return (await self.call("PUT", path, body=body, headers=headers)).json()
+
+    async def delete(self, path: ApiPath, headers: Mapping[str, str] | None = None) -> None:
+        """DELETE the resource at a path."""
+        await self.call("DELETE", path, headers=headers)
+
+    async def call(
+        self,
+        method: str,
+        path: ApiPath,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Call the API with a body as JSON, and return the whole answer."""
+        content = b"" if body is None else json.dumps(body).encode()
+        of_json = {} if body is None else {"content-type": "application/json"}
+        given = {**of_json, **(headers or {})}
+        return await self.send(method, path, _in_one_piece(content), given, _written(query or {}))
+
+    # ---
 
     def stream(
         self,
         method: str,
         path: ApiPath,
         *,
-        query: Query | None = None,
+        query: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
         """Return a response that streams the browser's body to the API and the API's answer to the browser."""
-        return _PassedOn(self, self._scope_of(method, path, query, dict(headers or {})))
+        return _PassedOn(self, self._scope_of(method, path, _written(query or {}), headers or {}))
 
     def download(
-        self, path: ApiPath, refused: Callable[[ApiError], Response], **query: object
+        self, path: ApiPath, refused: Callable[[ProblemError], Response], **query: object
     ) -> Response:
         """Return a response that streams the file at a path, or what `refused` returns for the API's error."""
-        return _PassedOn(self, self._scope_of("GET", path, query, {}), refused)
+        return _PassedOn(self, self._scope_of("GET", path, _written(query), {}), refused)
 
     def _scope_of(
-        self, method: str, path: ApiPath, query: Query | None, headers: Mapping[str, str]
+        self, method: str, path: ApiPath, query: str, headers: Mapping[str, str]
     ) -> Scope:
-        if "\0" in path or any("\0" in str(value) for value in (query or {}).values()):
-            raise refusal(400, "Malformed request", "the address must not hold NUL (%00)")
-        asked = {name: value for name, value in (query or {}).items() if value is not None}
+        if "%00" in query:
+            raise _holds_nul()
         outer = self._scope
         return {
             "type": "http",
@@ -197,7 +209,7 @@ class Api:
             "path": path,
             "raw_path": quote(path).encode(),
             "root_path": "",
-            "query_string": urlencode(asked, doseq=True).encode(),
+            "query_string": query.encode(),
             "headers": [
                 (name.lower().encode(), value.encode("latin-1", "replace"))
                 for name, value in headers.items()
@@ -227,13 +239,22 @@ class Api:
                 release()
 
 
-async def _of_bytes(content: bytes) -> AsyncIterator[bytes]:
+async def _in_one_piece(content: bytes) -> AsyncIterator[bytes]:
     yield content
+
+
+def _written(query: Mapping[str, object]) -> str:
+    return urlencode({name: value for name, value in query.items() if value is not None}, True)
+
+
+def _problem(content: bytes | bytearray) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(content) if content else {}
+    return found
 
 
 class _PassedOn(Response):
     def __init__(
-        self, api: Api, scope: Scope, refused: Callable[[ApiError], Response] | None = None
+        self, api: Api, scope: Scope, refused: Callable[[ProblemError], Response] | None = None
     ) -> None:
         super().__init__()
         self._api = api
@@ -256,5 +277,5 @@ class _PassedOn(Response):
 
         await self._api._run(self._inner, receive, pass_on)
         if error and self._refused is not None:
-            response = self._refused(ApiError(status, json.loads(error)))
+            response = self._refused(problem_error(status, _problem(error), None))
             await response(scope, receive, send)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastapi import APIRouter
+from rankwright.errors import ProblemError
 from starlette.responses import Response
 
-from app.console.api import ApiError, at
+from app.console.api import at
 from app.console.rendering import count
 from app.console.session import ConsoleRoute, Page, PageDep
 
@@ -79,7 +80,7 @@ async def _offer(
         if ref and ref not in known:
             try:
                 one = await page.api.get(at(f"/v1/{kind}", ref))
-            except ApiError as error:
+            except ProblemError as error:
                 if error.status not in (404, 422):
                     raise
             else:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 
 from fastapi import APIRouter
+from markupsafe import Markup
+from rankwright.errors import ProblemError
+from rankwright.types import Column, ColumnProfile, Dataset, DatasetProfile
 from starlette.responses import Response
 
 from app.access.authentication import needs
 from app.console import charts, samples
-from app.console.api import ApiError, ApiPath, at
+from app.console.api import at
 from app.console.rendering import count, date, percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.uploads import send_form
@@ -18,6 +23,7 @@ from app.http.dependencies import context_of
 
 router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_class=ConsoleRoute)
 
+R = TypeVar("R")
 MAX_COLUMNS = 200
 MAIN_FIELDS = ("name", "label", "positive")
 ROLE_FIELDS = ("weight", "group")
@@ -39,8 +45,8 @@ MODES = ("append", "replace")
 async def list_datasets(page: PageDep) -> Response:
     """Show the owner's datasets, newest first."""
     name, latest = page.asked("name"), page.asked("latest")
-    found = await page.api.get(
-        at("/v1/datasets"), name=name, latest=latest, after=page.asked("after"), limit=50
+    found = await page.client.datasets.page(
+        name=name, latest=latest, after=page.asked("after"), limit=50
     )
     return page.show("datasets.html", found=found, name=name, latest=latest)
 
@@ -57,7 +63,7 @@ async def upload(page: PageDep) -> Response:
     """Accept a table from the plain form."""
     try:
         dataset_id = await send_form(page, "POST", at("/v1/datasets"))
-    except ApiError as error:
+    except ProblemError as error:
         return _show_form(page, page.filled(), error)
     return page.go(f"/console/datasets/{dataset_id}")
 
@@ -65,27 +71,25 @@ async def upload(page: PageDep) -> Response:
 @router.post("/sample")
 async def upload_sample(page: PageDep) -> Response:
     """Upload the sample table."""
-    fields = {"name": samples.NAME, "label": samples.LABEL, "positive": samples.POSITIVE}
-    content = samples.customers()
-    answer = await page.api.call(
-        "POST",
-        at("/v1/datasets"),
-        query=fields,
-        content=content,
-        headers={"content-type": "text/csv"},
+    made = await page.client.upload(
+        samples.customers(),
+        name=samples.NAME,
+        label=samples.LABEL,
+        positive=samples.POSITIVE,
+        media_type="text/csv",
+        wait=False,
     )
-    dataset_id = answer.json()["id"]
-    return page.go(f"/console/datasets/{dataset_id}")
+    return page.go(f"/console/datasets/{made.id}")
 
 
-def _show_form(page: Page, given: dict[str, str], error: ApiError | None = None) -> Response:
+def _show_form(page: Page, given: dict[str, str], error: ProblemError | None = None) -> Response:
     described = page.request.app.openapi()["paths"]["/v1/datasets"]["post"]["parameters"]
     return page.show(
         "dataset_new.html",
         200 if error is None else error.status,
         docs={each["name"]: each["description"] for each in described},
         given=given,
-        error=None if error is None else error.body,
+        error=None if error is None else error.problem,
         main=MAIN_FIELDS,
         roles=ROLE_FIELDS,
         others=OTHER_FIELDS,
@@ -118,7 +122,7 @@ async def upload_version(dataset_id: str, page: PageDep) -> Response:
     """Accept a new version from the plain form."""
     try:
         made = await send_form(page, "POST", at("/v1/datasets", dataset_id, "versions"))
-    except ApiError as error:
+    except ProblemError as error:
         return await _show(page, dataset_id, "dataset.html", error)
     return page.go(f"/console/datasets/{made}")
 
@@ -129,7 +133,7 @@ async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
     """Accept the pairs of a dataset of items from the plain form."""
     try:
         await send_form(page, "PUT", at("/v1/datasets", dataset_id, "pairs"))
-    except ApiError as error:
+    except ProblemError as error:
         return await _show(page, dataset_id, "dataset.html", error)
     return page.go(f"/console/datasets/{dataset_id}")
 
@@ -138,8 +142,8 @@ async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
 async def delete_dataset(dataset_id: str, page: PageDep) -> Response:
     """Delete one version."""
     try:
-        await page.api.delete(at("/v1/datasets", dataset_id))
-    except ApiError as error:
+        await page.client.datasets[dataset_id].delete()
+    except ProblemError as error:
         if error.status == 404:
             raise
         return await _show(page, dataset_id, "dataset.html", error)
@@ -147,15 +151,16 @@ async def delete_dataset(dataset_id: str, page: PageDep) -> Response:
 
 
 async def _show(
-    page: Page, dataset_id: str, template: str, error: ApiError | None = None
+    page: Page, dataset_id: str, template: str, error: ProblemError | None = None
 ) -> Response:
-    dataset = await page.api.get(at("/v1/datasets", dataset_id))
+    table = page.client.datasets[dataset_id]
+    dataset = await table.refresh()
     versions, preview, profile = await asyncio.gather(
-        page.api.get(at("/v1/datasets", dataset_id, "versions"), limit=50),
-        _if_ready(page, dataset, at("/v1/datasets", dataset_id, "preview"), limit=10),
-        _if_ready(page, dataset, at("/v1/datasets", dataset_id, "profile")),
+        table.version_page(limit=50),
+        _if_ready(dataset, partial(table.preview, limit=10)),
+        _if_ready(dataset, table.profile),
     )
-    looked_at = {} if profile is None else {each["name"]: each for each in profile["columns"]}
+    profiles = {} if profile is None else {each.name: each for each in profile.columns}
     return page.show(
         template,
         200 if error is None else error.status,
@@ -164,68 +169,75 @@ async def _show(
         preview=preview,
         profile=profile,
         columns=[
-            _column(column, looked_at.get(column["name"]), dataset["rows"])
-            for column in dataset["columns"][:MAX_COLUMNS]
+            ShownColumn(column, profiles.get(column.name), dataset.rows)
+            for column in dataset.columns[:MAX_COLUMNS]
         ],
         notices=_notices(dataset, profile),
-        error=None if error is None else error.body,
+        error=None if error is None else error.problem,
         modes=MODES,
         job_id=_job_of(dataset),
         most=MAX_COLUMNS,
     )
 
 
-async def _if_ready(page: Page, dataset: dict[str, Any], path: ApiPath, **query: object) -> Any:
-    """Return the preview of a table; None if it was not read or its file is missing."""
-    if dataset["status"] != "ready":
+async def _if_ready(dataset: Dataset, read: Callable[[], Awaitable[R]]) -> R | None:
+    """Return the preview or the profile of a table; None if it was not read or its file is missing."""
+    if dataset.status != "ready":
         return None
     try:
-        return await page.api.get(path, **query)
-    except ApiError as error:
+        return await read()
+    except ProblemError as error:
         if error.status not in (404, 409, 503):
             raise
         return None
 
 
-def _job_of(dataset: dict[str, Any]) -> str | None:
+def _job_of(dataset: Dataset) -> str | None:
     """Return the job whose end the page waits for."""
-    pairs = dataset["pairs"]
-    if pairs is not None and pairs["status"] == "processing":
-        found: str | None = pairs["job_id"]
-    else:
-        found = dataset["job_id"] if dataset["status"] == "processing" else None
-    return found
+    pairs = dataset.pairs
+    if pairs is not None and pairs.status == "processing":
+        return pairs.job_id
+    return dataset.job_id if dataset.status == "processing" else None
 
 
-def _column(column: dict[str, Any], profile: dict[str, Any] | None, rows: int | None) -> Any:
-    """Return a column with its profile and a picture of its distribution."""
-    drawn, shown_text = None, ""
-    known = (rows or 0) - (column["missing"] or 0)
-    if profile is not None and profile["histogram"] is not None:
-        edges, counts = profile["histogram"]["edges"], profile["histogram"]["counts"]
-        figure = date if column["type"] == "datetime" else _figure
-        shown_text = f"{figure(edges[0])} to {figure(edges[-1])}"
-        drawn = charts.columns(counts, f"Distribution, {shown_text}")
-    elif column["top"] and known:
-        top = column["top"][:3]
-        word = date if column["type"] == "datetime" else _word
-        shown_text = ", ".join(f"{word(each['value'])} {each['count'] / known:.0%}" for each in top)
-        if column["distinct"] is not None and column["distinct"] > len(top):
-            shown_text += ", …"
-    return {
-        **column,
-        "share_missing": column["missing"] / rows if column["missing"] and rows else None,
-        "drawn": drawn,
-        "shown_text": shown_text,
-        "placed": profile and profile["auc"] and charts.placed(**profile["auc"], title="AUC alone"),
-        "auc": profile and profile["auc"],
-        "missing_auc": profile and profile["missing_auc"],
-        "leak": profile is not None and profile["leak"],
-    }
+class ShownColumn:
+    """A column with its profile and a picture of its distribution."""
+
+    def __init__(self, column: Column, profile: ColumnProfile | None, rows: int | None) -> None:
+        self.of = column
+        self.drawn: Markup | None = None
+        self.placed: Markup | None = None
+        self.shown_text = ""
+        self.auc = None if profile is None else profile.auc
+        self.missing_auc = None if profile is None else profile.missing_auc
+        self.leak = profile is not None and profile.leak
+        self.share_missing = column.missing / rows if column.missing and rows else None
+        known = (rows or 0) - (column.missing or 0)
+        of_dates = column.type == "datetime"
+        if profile is not None and profile.histogram is not None:
+            edges, figure = profile.histogram.edges, date if of_dates else _figure
+            self.shown_text = f"{figure(edges[0])} to {figure(edges[-1])}"
+            title = f"Distribution, {self.shown_text}"
+            self.drawn = charts.columns(profile.histogram.counts, title)
+        elif column.top and known:
+            top, word = column.top[:3], _day if of_dates else _word
+            self.shown_text = ", ".join(
+                f"{word(each.value)} {each.count / known:.0%}" for each in top
+            )
+            if column.distinct is not None and column.distinct > len(top):
+                self.shown_text += ", …"
+        if self.auc is not None:
+            auc = self.auc
+            self.placed = charts.placed(auc.value, auc.low, auc.high, title="AUC alone")
 
 
 def _figure(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
+def _day(value: object) -> str:
+    """Return a frequent value of a column of times."""
+    return date(value) if isinstance(value, (int, float)) else str(value)
 
 
 def _word(value: object) -> str:
@@ -233,37 +245,37 @@ def _word(value: object) -> str:
     return text if len(text) <= 24 else text[:23] + "…"
 
 
-def _notices(dataset: dict[str, Any], profile: dict[str, Any] | None) -> list[str]:
+def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
     """Return what should be checked before anything is trained."""
     found = []
-    features = [column for column in dataset["columns"] if column["role"] == "feature"]
+    features = [column for column in dataset.columns if column.role == "feature"]
     if profile is not None:
-        leaks = [each["name"] for each in profile["columns"] if each["leak"]]
+        leaks = [each.name for each in profile.columns if each.leak]
         if leaks:
             found.append(
                 f"{_named(leaks)} {'ranks' if len(leaks) == 1 else 'rank'} the label almost perfectly alone, and was "
                 f"probably made from it. Leave it out (drop) unless you know that it is right."
             )
-        both = profile["duplicates"]["rows_of_both_classes"]
+        both = profile.duplicates.rows_of_both_classes
         if both:
             found.append(
                 f"{count(both)} rows are equal in every feature to a row of the other class: no ranker can tell them "
                 "apart."
             )
-    if dataset["positives"] is not None and dataset["positives"] > 0.5 * dataset["rows"]:
-        fraction = dataset["positives"] / dataset["rows"]
+    fraction = (dataset.positives or 0) / (dataset.rows or 1)
+    if fraction > 0.5:
         found.append(
-            f"“{dataset['positive']}” counts as positive, and {percent(fraction)} of the rows have it. Is it the "
+            f"“{dataset.positive}” counts as positive, and {percent(fraction)} of the rows have it. Is it the "
             f"value that you want at the top of a list? If not, upload the table again with the other value as "
             f"positive."
         )
-    constant = [column["name"] for column in features if column["constant"]]
+    constant = [column.name for column in features if column.constant]
     if constant:
         found.append(f"{_named(constant)} has the same value in all rows, so it cannot rank.")
     gaps = [
-        column["name"]
+        column.name
         for column in features
-        if not column["constant"] and (column["missing"] or 0) > 0.5 * (dataset["rows"] or 0)
+        if not column.constant and (column.missing or 0) > 0.5 * (dataset.rows or 0)
     ]
     if gaps:
         found.append(f"{_named(gaps)} is missing in more than half of the rows.")

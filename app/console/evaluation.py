@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
+from rankwright.errors import ProblemError
 from starlette.responses import Response
 
 from app.console import charts
-from app.console.api import ApiError, at
+from app.console.api import at
 from app.console.charts import Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.rendering import number, when
@@ -42,7 +43,7 @@ async def find_gone(page: Page, found: Mapping[str, Any]) -> dict[str, bool]:
             if found[f"{name}_id"]:
                 await page.api.get(at(collection, found[f"{name}_id"]))
             gone[name] = False
-        except ApiError as error:
+        except ProblemError as error:
             if error.status != 404:
                 raise
             gone[name] = True
@@ -85,10 +86,10 @@ async def create_comparison(page: PageDep) -> Response:
         body["windows"] = [{"fpr_min": 0.0, "fpr_max": 1.0}, window]
     try:
         made = await page.api.post(at("/v1/comparisons"), body)
-    except ApiError as error:
+    except ProblemError as error:
         if error.status == 403:
             raise
-        return await _comparisons(page, error.body, form)
+        return await _comparisons(page, error.problem, form)
     return page.go(f"/console/comparisons/{made['id']}")
 
 
@@ -157,7 +158,7 @@ async def _curves(page: Page, names: dict[str, str]) -> list[Line]:
     for model_id, name in list(names.items())[:8]:
         try:
             roc = await page.api.get(at("/v1/models", model_id, "roc"), max_points=CURVE_POINTS)
-        except ApiError:
+        except ProblemError:
             continue
         points = [(point["fpr"], point["tpr"]) for point in roc["points"]]
         drawn.append(Line(name, points))
@@ -218,7 +219,7 @@ async def _own_area(page: Page, model_id: str) -> float | None:
     """Return the model's area at validation, if it has one."""
     try:
         metrics = await page.api.get(at("/v1/models", model_id, "metrics"))
-    except ApiError as error:
+    except ProblemError as error:
         if error.status != 404:
             raise
         return None
@@ -253,10 +254,10 @@ async def create_evaluation(page: PageDep) -> Response:
         body["windows"] = [window]
     try:
         made = await page.api.post(at("/v1/evaluations"), body)
-    except ApiError as error:
+    except ProblemError as error:
         if error.status == 403:
             raise
-        return await _evaluations(page, error.body, form)
+        return await _evaluations(page, error.problem, form)
     return page.go(f"/console/evaluations/{made['id']}")
 
 

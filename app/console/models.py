@@ -12,10 +12,11 @@ from urllib.parse import quote
 
 from fastapi import APIRouter
 from markupsafe import Markup
+from rankwright.errors import ProblemError
 from starlette.responses import JSONResponse, Response
 
 from app.console import charts
-from app.console.api import ApiError, ApiPath, at, refusal
+from app.console.api import ApiPath, at, refusal
 from app.console.rendering import date
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.forms import Fields
@@ -50,8 +51,8 @@ async def read_models(page: PageDep) -> Response:
     name, problem = page.asked("name"), None
     try:
         found = await page.api.get(at("/v1/models"), name=name, after=page.asked("after"))
-    except ApiError as error:
-        found, problem = {"data": [], "has_more": False, "next": None}, error.body
+    except ProblemError as error:
+        found, problem = {"data": [], "has_more": False, "next": None}, error.problem
     address = "/console/models" + (f"?name={quote(name, safe='')}" if name else "")
     return page.show(
         "models.html",
@@ -77,7 +78,7 @@ async def _show_model(
     metrics, missing = None, None
     try:
         metrics = await page.api.get(at("/v1/models", model["id"], "metrics"), on=on)
-    except ApiError as error:
+    except ProblemError as error:
         if error.status != 404:
             raise
         missing = error.detail
@@ -117,8 +118,8 @@ async def _curve(page: Page, model: Json, metrics: Json, on: str) -> Json:
             asked = await page.api.get(
                 at("/v1/models", model["id"], "operating-point"), on=on, **rate, **given
             )
-        except ApiError as error:
-            refused = error.body
+        except ProblemError as error:
+            refused = error.problem
     start = _start(cuts, model["objective"])
     chosen = cuts["points"][start["index"]]
     return {
@@ -147,10 +148,10 @@ async def _cuts(
     path = at("/v1/models", model_id, "operating-points")
     try:
         return await page.api.get(path, on=on, points=CUTS, **terms), None
-    except ApiError as error:
+    except ProblemError as error:
         if error.status != 422:
             raise
-        return await page.api.get(path, on=on, points=CUTS), error.body
+        return await page.api.get(path, on=on, points=CUTS), error.problem
 
 
 def _start(cuts: Json, objective: Json) -> Json:
@@ -254,7 +255,7 @@ async def _or_words(page: Page, path: ApiPath, **query: object) -> tuple[Any, st
     """Return the resource at a path; or the API's error text if the model has no such resource."""
     try:
         return await page.api.get(path, **query), None
-    except ApiError as error:
+    except ProblemError as error:
         if error.status not in (404, 409, 422, 429):
             raise
         return None, error.detail
@@ -349,7 +350,7 @@ async def read_structure(page: PageDep, ref: str) -> Response:
     tree, found, shown = None, None, ""
     try:
         tree = (await page.api.call("GET", path, query={"format": "text"})).content.decode()
-    except ApiError as error:
+    except ProblemError as error:
         if error.status != 422:
             raise
         found = await page.api.get(path)
@@ -470,10 +471,10 @@ async def move_alias(page: PageDep, ref: str) -> Response:
             {"model_id": model["id"]},
             headers=seen,
         )
-    except ApiError as error:
+    except ProblemError as error:
         if error.status not in (404, 412, 422):
             raise
-        return await _show_aliases(page, ref, error.status, error.body, alias)
+        return await _show_aliases(page, ref, error.status, error.problem, alias)
     return page.go(_page(model["id"]))
 
 
@@ -485,10 +486,10 @@ async def remove_alias(page: PageDep, ref: str, alias: str) -> Response:
     model = await page.api.get(at("/v1/models", ref))
     try:
         await page.api.delete(at("/v1/models", model["name"], "aliases", alias), headers=seen)
-    except ApiError as error:
+    except ProblemError as error:
         if error.status not in (404, 412, 422):
             raise
-        return await _show_aliases(page, ref, error.status, error.body)
+        return await _show_aliases(page, ref, error.status, error.problem)
     return page.go(_page(model["id"]))
 
 
@@ -497,10 +498,10 @@ async def delete_model(page: PageDep, ref: str) -> Response:
     """Delete the model and show the list; or show its page again with the error."""
     try:
         await page.api.delete(at("/v1/models", ref))
-    except ApiError as error:
+    except ProblemError as error:
         if error.status != 409:
             raise
-        return await _show_model(page, ref, error.status, error.body)
+        return await _show_model(page, ref, error.status, error.problem)
     return page.go("/console/models")
 
 
@@ -536,10 +537,10 @@ async def score_row(page: PageDep, ref: str) -> Response:
     try:
         row = _row(form, model["features"])
         answer = await _answer(page, model, row, label)
-    except ApiError as error:
+    except ProblemError as error:
         if error.status != 422:
             raise
-        status, problem = error.status, error.body
+        status, problem = error.status, error.problem
     if "hx-request" in page.request.headers:
         status = 200  # the asking part of the page shows the problem; the page itself has loaded
     return await _show_score(page, model, entered, status, problem, answer, label)
@@ -585,7 +586,7 @@ async def _example(page: Page, model: Json) -> dict[str, str]:
         return {}
     try:
         found = await page.api.get(at("/v1/datasets", model["dataset_id"], "preview"), limit=1)
-    except ApiError:
+    except ProblemError:
         return {}
     row = dict(zip(found["columns"], found["data"][0], strict=True)) if found["data"] else {}
     known = {feature["name"]: row.get(feature["name"]) for feature in model["features"]}
@@ -664,7 +665,7 @@ async def _answer(page: Page, model: Json, row: Json, label: str | None) -> Json
             rows,
             query={"label": None if labels is None else label or labels[0]},
         )
-    except ApiError as error:
+    except ProblemError as error:
         if error.status != 422:
             raise
         return answer | {"why_not": error.detail}

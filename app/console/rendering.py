@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from app.http.static import StaticFiles
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from rankwright.types import Job
 
 FOLDER = Path(__file__).parent
 STATIC = StaticFiles(FOLDER / "static", "/console/static")
@@ -102,11 +102,11 @@ def clock(moment: str) -> str:
     return datetime.fromisoformat(moment).astimezone(UTC).strftime("%H:%M:%S")
 
 
-def took(job: Mapping[str, Any]) -> str:
+def took(job: Job) -> str:
     """Return how long a job ran until it ended."""
-    if job["started_at"] is None or job["finished_at"] is None:
+    if job.started_at is None or job.finished_at is None:
         return DASH
-    started, ended = (datetime.fromisoformat(job[name]) for name in ("started_at", "finished_at"))
+    started, ended = map(datetime.fromisoformat, (job.started_at, job.finished_at))
     return duration((ended - started).total_seconds())
 
 

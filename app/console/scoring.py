@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
+from rankwright.errors import ProblemError
 from starlette.responses import Response
 
 from app.access.authentication import needs
-from app.console.api import ApiError, at
+from app.console.api import at
 from app.console.choices import offer_datasets, offer_models
 from app.console.datasets import CHOICES
 from app.console.evaluation import find_gone
@@ -72,10 +73,10 @@ async def score_dataset(page: PageDep) -> Response:
         body["keep"] = keep
     try:
         made = await page.api.post(at("/v1/batch-scores"), body)
-    except ApiError as error:
+    except ProblemError as error:
         if error.status == 403:
             raise
-        return await _list(page, error.body, form)
+        return await _list(page, error.problem, form)
     return page.go(f"/console/batch-scores/{made['id']}")
 
 
@@ -85,10 +86,10 @@ async def score_rows(page: PageDep) -> Response:
     """Submit the rows of a table from the plain form."""
     try:
         made = await send_form(page, "POST", at("/v1/batch-scores"))
-    except ApiError as error:
+    except ProblemError as error:
         if error.status == 403:
             raise
-        return await _list(page, error.body, page.filled(), of_rows=True)
+        return await _list(page, error.problem, page.filled(), of_rows=True)
     return page.go(f"/console/batch-scores/{made}")
 
 

@@ -14,6 +14,8 @@ from urllib.parse import quote, unquote, urlencode
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.routing import APIRoute
+from rankwright import AsyncClient
+from rankwright.errors import ConfigurationError, ProblemError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -21,7 +23,7 @@ from starlette.responses import RedirectResponse, Response
 
 from app.access import sessions
 from app.access.authentication import authenticator_of, scope_of
-from app.console.api import Api, ApiError, ApiPath
+from app.console.api import Api, ApiPath, checked
 from app.console.rendering import render
 from app.http import problems
 from app.http.dependencies import Caller, Context, ContextDep, context_of
@@ -50,6 +52,7 @@ class Page:
 
     request: Request
     api: Api
+    client: AsyncClient
     owner: str
     scopes: frozenset[str]
     token: str
@@ -116,7 +119,7 @@ class Page:
     def download(self, path: ApiPath, **query: object) -> Response:
         """Return the API's file at a path, or a page with its error."""
         return self.api.download(
-            path, lambda error: self.show("error.html", error.status, error=error.body), **query
+            path, lambda error: self.show("error.html", error.status, error=error.problem), **query
         )
 
     def go(self, path: str, **query: str) -> Response:
@@ -190,24 +193,31 @@ class ConsoleRoute(APIRoute):
             if key is None:
                 return _ask_to_sign_in(request)
             request.scope["caller"] = Caller(key.id, key.owner, frozenset(key.scopes))
+            api = Api(request, bytes.fromhex(key.sha256), token)
             request.state.page = page = Page(
                 request,
-                Api(request, bytes.fromhex(key.sha256), token),
+                api,
+                AsyncClient(transport=api),
                 key.owner,
                 frozenset(key.scopes),
                 token,
             )
             try:
+                for segment in request.path_params.values():
+                    checked(str(segment))
                 if request.method not in _SAFE:
                     with context.requests.hold(key.owner):  # a slow body occupies a permit
                         page.check_scope(scope_of(self.endpoint))
                         check_site(request)
                         await self.check_sender(page)
                 response = await handle(request)
-            except ApiError as error:
+            except ProblemError as error:
                 if error.status == 401:  # the key ended a moment ago
                     return _ask_to_sign_in(request)
-                response = page.show("error.html", error.status, error=error.body)
+                response = page.show("error.html", error.status, error=error.problem)
+            except ConfigurationError as error:  # what the client cannot send
+                shown = {"title": "Invalid request", "detail": str(error)}
+                response = page.show("error.html", 422, error=shown)
             except ServiceError as error:
                 shown = {"title": error.title, "detail": error.detail, "code": error.code}
                 response = page.show("error.html", error.status, error=shown)

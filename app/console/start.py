@@ -6,9 +6,10 @@ import asyncio
 from typing import Any
 
 from fastapi import APIRouter
+from rankwright.errors import ProblemError
 from starlette.responses import Response
 
-from app.console.api import ApiError, at
+from app.console.api import at
 from app.console.session import ConsoleRoute, Page, PageDep
 
 router = APIRouter(include_in_schema=False, route_class=ConsoleRoute)
@@ -64,7 +65,7 @@ async def _stale(page: Page, newest_first: list[dict[str, Any]]) -> list[dict[st
     async def aliases(model: dict[str, Any]) -> list[str]:
         try:
             found: list[str] = (await page.api.get(at("/v1/models", model["id"])))["aliases"]
-        except ApiError:  # deleted a moment ago
+        except ProblemError:  # deleted a moment ago
             return []
         return found
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
+from rankwright.errors import ProblemError
 from starlette.responses import Response
 
-from app.console.api import ApiError, at
+from app.console.api import at
 from app.console.choices import offer_datasets
 from app.console.job_form import CHOICES, JobForm, as_curl, as_python
 from app.console.session import CSRF_FIELD, ConsoleRoute, Page, PageDep
@@ -43,7 +44,7 @@ async def submit(page: PageDep) -> Response:
     form, _ = await _form(page, given)
     try:
         job = await page.api.post(at("/v1/jobs"), form.body())
-    except ApiError as error:
+    except ProblemError as error:
         if error.status == 403:
             raise
         return await _show(page, given, error=error)
@@ -61,7 +62,7 @@ async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, dict[str
     if given.get("dataset_id"):
         try:
             dataset = await page.api.get(at("/v1/datasets", given["dataset_id"]))
-        except ApiError as error:
+        except ProblemError as error:
             if error.status not in (404, 422):
                 raise
     kind = "bipartite" if dataset is None else dataset["kind"]
@@ -79,30 +80,30 @@ async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, dict[str
     return form, dataset
 
 
-async def _checked(page: Page, form: JobForm, error: ApiError | None = None) -> dict[str, Any]:
+async def _checked(page: Page, form: JobForm, error: ProblemError | None = None) -> dict[str, Any]:
     """Return the API's check of the job, and the request in other forms."""
     body, sound = form.body(), None
     if error is None and form.dataset.value:
         try:
             sound = await page.api.post(at("/v1/jobs"), body, query={"validate": "true"})
-        except ApiError as refused:
+        except ProblemError as refused:
             if refused.status == 403:
                 raise
             error = refused
     if error is not None:
-        form.place(error.body)
+        form.place(error.problem)
     base = f"{str(page.request.base_url).rstrip('/')}{root_path_of(page.request.scope)}/"
     return {
         "form": form,
         "sound": sound,
-        "problem": None if error is None else error.body,
+        "problem": None if error is None else error.problem,
         "curl": as_curl(base, body),
         "python": as_python(base, body),
     }
 
 
 async def _show(
-    page: Page, given: Mapping[str, str], *, check: bool = False, error: ApiError | None = None
+    page: Page, given: Mapping[str, str], *, check: bool = False, error: ProblemError | None = None
 ) -> Response:
     chosen = [given.get("dataset_id", ""), given.get("validation.dataset_id", "")]
     offered = await offer_datasets(page, chosen)

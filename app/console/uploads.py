@@ -53,7 +53,7 @@ def _pass_on(page: Page, method: str, path: ApiPath) -> Response:
 async def send_form(page: Page, method: str, path: ApiPath) -> str:
     """Stream a plain form with a table to the API; returns the id of the new resource.
 
-    Empty fields are left out. Raises ApiError.
+    Empty fields are left out. Raises ProblemError.
     """
     if page.table is None:
         raise refusal(422, "Invalid request", "the form must contain a file, it is empty")
@@ -62,6 +62,6 @@ async def send_form(page: Page, method: str, path: ApiPath) -> str:
     if (length := page.request.headers.get("content-length")) is not None:
         headers["content-length"] = length  # about right: too large is found early
     content = page.table.passed_on(boundary)
-    answer = await page.api.call(method, path, content=content, headers=headers)
+    answer = await page.api.send(method, path, content, headers)
     made: str = answer.json()["id"]
     return made
