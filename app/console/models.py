@@ -5,18 +5,38 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright.errors import ProblemError
+from rankwright.resources import AsyncModel
+from rankwright.resources import Page as ApiPage
+from rankwright.types import Band as RocBand
+from rankwright.types import (
+    BaselineWindow,
+    ControlWindow,
+    Cut,
+    Difference,
+    Feature,
+    Interval,
+    LabelScores,
+    ListedModel,
+    Metrics,
+    Model,
+    OperatingPoint,
+    OperatingPoints,
+    Roc,
+)
 from starlette.responses import JSONResponse, Response
 
 from app.console import charts
-from app.console.api import ApiPath, at, refusal
+from app.console.api import at, checked, refusal
 from app.console.rendering import date
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.forms import Fields
@@ -26,6 +46,8 @@ from app.roc_plot import Axis, Band, Line, RocPlot, Window
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
 Json = dict[str, Any]
+T = TypeVar("T")
+Limits = tuple[float, float, float]
 CUTS, CURVE_POINTS = 300, 400
 TERMS = ("cost_false_positive", "cost_false_negative", "prevalence")
 MAX_FORM_FEATURES = 100
@@ -50,9 +72,9 @@ async def read_models(page: PageDep) -> Response:
     """List the models, newest first."""
     name, problem = page.asked("name"), None
     try:
-        found = await page.api.get(at("/v1/models"), name=name, after=page.asked("after"))
+        found = await page.client.models.page(name=name, after=page.asked("after"))
     except ProblemError as error:
-        found, problem = {"data": [], "has_more": False, "next": None}, error.problem
+        found, problem = ApiPage[ListedModel]([], has_more=False, next=None), error.problem
     address = "/console/models" + (f"?name={quote(name, safe='')}" if name else "")
     return page.show(
         "models.html",
@@ -73,17 +95,17 @@ async def read_model(page: PageDep, ref: str) -> Response:
 async def _show_model(
     page: Page, ref: str, status: int = 200, problem: Json | None = None
 ) -> Response:
-    model = await page.api.get(at("/v1/models", ref))
+    model = await page.client.models[ref].read()
     on = page.asked("on") or "validation"
     metrics, missing = None, None
     try:
-        metrics = await page.api.get(at("/v1/models", model["id"], "metrics"), on=on)
+        metrics = await page.client.models[model.id].read_metrics(on)
     except ProblemError as error:
         if error.status != 404:
             raise
         missing = error.detail
     curve = None
-    if metrics is not None and model["kind"] == "bipartite":
+    if isinstance(metrics, Metrics):
         curve = await _curve(page, model, metrics, on)
     return page.show(
         "model.html",
@@ -96,117 +118,161 @@ async def _show_model(
         problem=problem,
         parameters={
             name: value
-            for name, value in model["algorithm"].items()
+            for name, value in model.algorithm.items()
             if name not in ("name", "members")
         },
     )
 
 
-async def _curve(page: Page, model: Json, metrics: Json, on: str) -> Json:
-    """Return what the card of the curve shows: pictures, a table of cuts, the first cut, and a requested one."""
+@dataclass(frozen=True)
+class Start:
+    """The first position of the slider, why it is there, and the positions of the buttons."""
+
+    index: int
+    name: str
+    places: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The confusion table of a cut."""
+
+    true_positives: float
+    false_negatives: float
+    false_positives: float
+    true_negatives: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What the card of the curve shows: pictures, a table of cuts, the first cut, and a requested one."""
+
+    cuts: OperatingPoints
+    table: Json
+    start: Start
+    chosen: Cut
+    counts: Counts
+    linear: Markup
+    log: Markup
+    scale: str
+    band: RocBand | None
+    terms: Mapping[str, str | None]
+    problem: Json | None
+    by: str
+    at: str
+    asked: OperatingPoint | None
+    refused: Json | None
+
+
+async def _curve(page: Page, model: Model, metrics: Metrics, on: str) -> Curve:
+    """Return what the card of the curve shows."""
     terms = {name: page.asked(name) for name in TERMS}
-    cuts, problem = await _cuts(page, model["id"], on, terms)
-    shape = await page.api.get(
-        at("/v1/models", model["id"], "roc"), on=on, max_points=CURVE_POINTS, band="pointwise"
-    )
+    of = page.client.models[model.id]
+    cuts, problem = await _cuts(of, on, terms)
+    shape = await of.roc(on, max_points=CURVE_POINTS, band="pointwise")
     by, asked_at = page.asked("by"), page.asked("at")
     asked, refused = None, None
     if by in ("fpr", "tpr", "threshold", "cost"):
-        rate = {} if by == "cost" else {by: asked_at}
-        given = {} if problem else terms
+        # As they were entered: the API says what is wrong with them.
+        given: dict[str, Any] = {} if problem else {**terms}
+        if by != "cost":
+            given[by] = asked_at
         try:
-            asked = await page.api.get(
-                at("/v1/models", model["id"], "operating-point"), on=on, **rate, **given
-            )
+            asked = await of.operating_point(on=on, **given)
         except ProblemError as error:
             refused = error.problem
-    start = _start(cuts, model["objective"])
-    chosen = cuts["points"][start["index"]]
-    return {
-        "cuts": cuts,
-        "table": _table(cuts, metrics, start),
-        "start": start,
-        "chosen": chosen,
-        "counts": _counts(chosen, metrics),
-        "linear": _drawn(shape, model["objective"], chosen, log=False),
-        "log": _drawn(shape, model["objective"], chosen, log=True),
-        "scale": "log" if page.asked("scale") == "log" else "linear",
-        "band": shape["band"],
-        "terms": terms,
-        "problem": problem,
-        "by": by or "fpr",
-        "at": asked_at or "",
-        "asked": asked,
-        "refused": refused,
-    }
+    start = _start(cuts, model.objective)
+    chosen = cuts.points[start.index]
+    return Curve(
+        cuts=cuts,
+        table=_table(cuts, metrics, start),
+        start=start,
+        chosen=chosen,
+        counts=_counts(chosen, metrics),
+        linear=_drawn(shape, model.objective, chosen, log=False),
+        log=_drawn(shape, model.objective, chosen, log=True),
+        scale="log" if page.asked("scale") == "log" else "linear",
+        band=shape.band,
+        terms=terms,
+        problem=problem,
+        by=by or "fpr",
+        at=asked_at or "",
+        asked=asked,
+        refused=refused,
+    )
 
 
 async def _cuts(
-    page: Page, model_id: str, on: str, terms: Mapping[str, str | None]
-) -> tuple[Json, Json | None]:
+    of: AsyncModel, on: str, terms: Mapping[str, Any]
+) -> tuple[OperatingPoints, Json | None]:
     """Return the cuts, and the error of invalid costs or prevalence; the cuts are then returned without them."""
-    path = at("/v1/models", model_id, "operating-points")
     try:
-        return await page.api.get(path, on=on, points=CUTS, **terms), None
+        return await of.operating_points(on=on, points=CUTS, **terms), None
     except ProblemError as error:
         if error.status != 422:
             raise
-        return await page.api.get(path, on=on, points=CUTS), error.problem
+        return await of.operating_points(on=on, points=CUTS), error.problem
 
 
-def _start(cuts: Json, objective: Json) -> Json:
+def _rate(interval: Interval | Difference) -> float:
+    """Return the value of a rate, which every cut has."""
+    return cast(float, interval.value)
+
+
+def _start(cuts: OperatingPoints, objective: Json) -> Start:
     """Return the first position of the slider, its reason, and the positions of the buttons."""
-    points = cuts["points"]
+    points = cuts.points
 
     def gain(index: int) -> float:
-        return float(points[index]["tpr"]["value"] - points[index]["fpr"]["value"])
+        return _rate(points[index].tpr) - _rate(points[index].fpr)
 
     places = {"balance": max(range(len(points)), key=gain)}
     if objective["metric"] == "pauc":
         fpr_max = objective["fpr_max"] + 1e-12
-        inside = [i for i, cut in enumerate(points) if cut["fpr"]["value"] <= fpr_max]
-        places["objective"] = max(inside, key=lambda i: points[i]["tpr"]["value"])
-    if cuts["of_objective"] is not None:
-        places["objective"] = cuts["of_objective"]
-    if cuts["least_cost"] is not None:
-        places["cost"] = cuts["least_cost"]
+        inside = [i for i, cut in enumerate(points) if _rate(cut.fpr) <= fpr_max]
+        places["objective"] = max(inside, key=lambda i: _rate(points[i].tpr))
+    if cuts.of_objective is not None:
+        places["objective"] = cuts.of_objective
+    if cuts.least_cost is not None:
+        places["cost"] = cuts.least_cost
     name = next(name for name in ("cost", "objective", "balance") if name in places)
-    return {"index": places[name], "name": name, "places": places}
+    return Start(places[name], name, places)
 
 
-def _table(cuts: Json, metrics: Json, start: Json) -> Json:
+def _table(cuts: OperatingPoints, metrics: Metrics, start: Start) -> Json:
     """Return the cuts for the script: thresholds exactly, other values to nine digits."""
+    figures = [name for name in _FIGURES if getattr(cuts.points[0], name) is not None]
+    figures_of = attrgetter(*figures)
     return {
-        "figures": [name for name in _FIGURES if cuts["points"][0][name] is not None],
-        "thresholds": [cut["threshold"] for cut in cuts["points"]],
+        "figures": figures,
+        "thresholds": [cut.threshold for cut in cuts.points],
         "cuts": [
             [
-                None if (limit := cut[name][end]) is None else float(f"{limit:.9g}")
-                for name in _FIGURES
-                if cut[name] is not None
-                for end in ("value", "low", "high")
+                None if limit is None else float(f"{limit:.9g}")
+                for figure in figures_of(cut)
+                for limit in (figure.value, figure.low, figure.high)
             ]
-            for cut in cuts["points"]
+            for cut in cuts.points
         ],
-        "classes": [metrics["positive_weight"], metrics["negative_weight"]],
-        "places": start["places"],
+        "classes": [metrics.positive_weight, metrics.negative_weight],
+        "places": start.places,
     }
 
 
-def _counts(cut: Json, metrics: Json) -> Json:
+def _counts(cut: Cut, metrics: Metrics) -> Counts:
     """Return the confusion table of a cut on the rows of the part."""
-    caught = cut["tpr"]["value"] * metrics["positive_weight"]
-    flagged = cut["fpr"]["value"] * metrics["negative_weight"]
-    return {
-        "true_positives": caught,
-        "false_negatives": metrics["positive_weight"] - caught,
-        "false_positives": flagged,
-        "true_negatives": metrics["negative_weight"] - flagged,
-    }
+    caught = _rate(cut.tpr) * metrics.positive_weight
+    flagged = _rate(cut.fpr) * metrics.negative_weight
+    return Counts(
+        true_positives=caught,
+        false_negatives=metrics.positive_weight - caught,
+        false_positives=flagged,
+        true_negatives=metrics.negative_weight - flagged,
+    )
 
 
-def _drawn(shape: Json, objective: Json, cut: Json, *, log: bool) -> Markup:
-    points = [(point["fpr"], point["tpr"]) for point in shape["points"]]
+def _drawn(shape: Roc, objective: Json, cut: Cut, *, log: bool) -> Markup:
+    points = [(point.fpr, point.tpr) for point in shape.points]
     window = None
     if objective["metric"] == "pauc":
         window = Window("partial AUC", objective["fpr_min"], objective["fpr_max"])
@@ -214,13 +280,14 @@ def _drawn(shape: Json, objective: Json, cut: Json, *, log: bool) -> Markup:
         window = Window("FPR of the objective", objective["fpr"], objective["fpr"])
     # The axis begins at the power of ten below the first FPR that is not zero.
     decade = min(-1, math.floor(math.log10(min(fpr for fpr, _ in points if fpr > 0))))
+    limits = [(each.fpr, cast(float, each.low), cast(float, each.high)) for each in shape.points]
     plot = RocPlot(
         "ROC curve" + (", FPR on a logarithmic scale" if log else ""),
         [Line("", points)],
         x=Axis(10.0**decade, 1.0, log=True) if log else Axis(),
         window=window,
-        band=Band("", [(point["fpr"], point["low"], point["high"]) for point in shape["points"]]),
-        cursor=(cut["fpr"]["value"], cut["tpr"]["value"]),
+        band=Band("", limits),
+        cursor=(_rate(cut.fpr), _rate(cut.tpr)),
     )
     return charts.roc(plot)
 
@@ -229,32 +296,33 @@ def _drawn(shape: Json, objective: Json, cut: Json, *, log: bool) -> Markup:
 async def read_cuts(page: PageDep, ref: str) -> Response:
     """Return the table of cuts for other costs, for the slider; or the API's error."""
     on = page.asked("on") or "validation"
+    of = page.client.models[ref]
     model, metrics, (cuts, problem) = await asyncio.gather(
-        page.api.get(at("/v1/models", ref)),
-        page.api.get(at("/v1/models", ref, "metrics"), on=on),
-        _cuts(page, ref, on, {name: page.asked(name) for name in TERMS}),
+        of.read(), of.read_metrics(on), _cuts(of, on, {name: page.asked(name) for name in TERMS})
     )
-    start = _start(cuts, model["objective"])
+    if not isinstance(metrics, Metrics):
+        raise refusal(404, "Not found", f"model {model.id} has no curve")
+    start = _start(cuts, model.objective)
     return JSONResponse(
         {"problem": problem and problem["detail"], **_table(cuts, metrics, start)},
         headers={"Cache-Control": "no-store"},
     )
 
 
-async def _show_part(page: Page, ref: str, name: str, status: int = 200, **values: Any) -> Response:
+async def _show_part(
+    page: Page, model: Model, name: str, status: int = 200, **values: Any
+) -> Response:
     """Return a part of a model's page: as a fragment for the script, else as a page."""
-    if "model" not in values:
-        values["model"] = await page.api.get(at("/v1/models", ref))
     template = f"model_{name}.html"
     if "hx-request" in page.request.headers:
-        return page.show(template, status, alone=False, **values)
-    return page.show("model_part.html", status, part=template, alone=True, **values)
+        return page.show(template, status, model=model, alone=False, **values)
+    return page.show("model_part.html", status, model=model, part=template, alone=True, **values)
 
 
-async def _or_words(page: Page, path: ApiPath, **query: object) -> tuple[Any, str | None]:
-    """Return the resource at a path; or the API's error text if the model has no such resource."""
+async def _or_words(asked: Awaitable[T]) -> tuple[T | None, str | None]:
+    """Return an answer; or the API's error text if the model has no such resource."""
     try:
-        return await page.api.get(path, **query), None
+        return await asked, None
     except ProblemError as error:
         if error.status not in (404, 409, 422, 429):
             raise
@@ -264,18 +332,17 @@ async def _or_words(page: Page, path: ApiPath, **query: object) -> tuple[Any, st
 @router.get("/{ref}/importance")
 async def read_importance(page: PageDep, ref: str) -> Response:
     """Show which features matter."""
-    model = await page.api.get(at("/v1/models", ref))
+    model = await page.client.models[ref].read()
     label = _label(page, model)
-    found, words = await _or_words(page, at("/v1/models", model["id"], "importance"), label=label)
+    found, words = await _or_words(page.client.models[model.id].importance(label=label))
     chart = None
     if found is not None:
-        values = [(each["name"], each["importance"]) for each in found["features"][:20]]
+        values = [(each.name, each.importance) for each in found.features[:20]]
         chart = charts.bars(values, "Importance of features")
     return await _show_part(
         page,
-        ref,
+        model,
         "importance",
-        model=model,
         found=found,
         words=words,
         chart=chart,
@@ -286,31 +353,29 @@ async def read_importance(page: PageDep, ref: str) -> Response:
 @router.get("/{ref}/dependence")
 async def read_dependence(page: PageDep, ref: str) -> Response:
     """Show mean scores by the values of a feature."""
-    model = await page.api.get(at("/v1/models", ref))
+    model = await page.client.models[ref].read()
     label = _label(page, model)
     feature = page.asked("feature")
+    of = page.client.models[model.id]
     if feature is None:  # the most important feature first
-        ranked, _ = await _or_words(page, at("/v1/models", model["id"], "importance"), label=label)
-        named = (ranked or {"features": []})["features"] or model["features"]
-        feature = named[0]["name"]
-    found, words = await _or_words(
-        page, at("/v1/models", model["id"], "partial-dependence"), feature=feature, label=label
-    )
+        ranked, _ = await _or_words(of.importance(label=label))
+        best = None if ranked is None else next(iter(ranked.features), None)
+        feature = model.features[0].name if best is None else best.name
+    found, words = await _or_words(of.partial_dependence(feature, label=label))
     chart = None
     if found is not None:
-        axis = found["features"][0]
-        place = _PLACES.get(axis["type"], _word)
+        axis = found.features[0]
+        place = _PLACES.get(axis.type, _word)
         places = [
             (_word(value) if value is None else place(value), score)
-            for value, score in zip(axis["values"], found["scores"], strict=True)
+            for value, score in zip(axis.values, cast(list[float], found.scores), strict=True)
         ]
-        spell = date if axis["type"] == "datetime" else None
+        spell = date if axis.type == "datetime" else None
         chart = charts.dependence(places, f"Mean score by {feature}", feature, spell)
     return await _show_part(
         page,
-        ref,
+        model,
         "dependence",
-        model=model,
         found=found,
         words=words,
         chart=chart,
@@ -335,32 +400,31 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _label(page: Page, model: Json) -> str | None:
+def _label(page: Page, model: Model) -> str | None:
     """Return the requested label of a model with several, else the first one."""
-    if not model["labels"]:
+    if not model.labels:
         return None
-    return page.asked("label") or str(model["labels"][0]["name"])
+    return page.asked("label") or model.labels[0].name
 
 
 @router.get("/{ref}/structure")
 async def read_structure(page: PageDep, ref: str) -> Response:
     """Show the structure of a model: a tree as drawing and text, rules as a table, anything else as JSON."""
-    model = await page.api.get(at("/v1/models", ref))
-    path = at("/v1/models", model["id"], "structure")
+    model = await page.client.models[ref].read()
+    of = page.client.models[model.id]
     tree, found, shown = None, None, ""
     try:
-        tree = (await page.api.call("GET", path, query={"format": "text"})).content.decode()
+        tree = (await of.download("structure", format="text")).decode()
     except ProblemError as error:
         if error.status != 422:
             raise
-        found = await page.api.get(path)
+        found = await of.structure()
         found.pop("model_id")
         shown = json.dumps(found, indent=1, ensure_ascii=False)
     return await _show_part(
         page,
-        ref,
+        model,
         "structure",
-        model=model,
         tree=tree,
         found=found,
         rules=[] if found is None else _rules(found),
@@ -380,45 +444,49 @@ def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
 @router.get("/{ref}/controls")
 async def read_controls(page: PageDep, ref: str) -> Response:
     """Show the model beside baselines on the same splits of the data."""
-    model = await page.api.get(at("/v1/models", ref))
-    found, words = await _or_words(page, at("/v1/models", model["id"], "controls"))
-    drawn: list[tuple[Json, Markup]] = []
+    model = await page.client.models[ref].read()
+    found, words = await _or_words(page.client.models[model.id].controls())
+    drawn: list[tuple[ControlWindow, Markup]] = []
     better: list[str] = []
-    for window in (found or {"windows": []})["windows"]:
+    for window in [] if found is None else found.windows:
         estimates = [
-            charts.Estimate(name, area["value"], area["low"], area["high"])
+            charts.Estimate(name, *cast(Limits, (area.value, area.low, area.high)))
             for name, area in [
-                (model["algorithm"]["name"], window["chosen"]),
-                *((each["algorithm"], each["area"]) for each in window["controls"]),
+                (str(model.algorithm["name"]), window.chosen),
+                *((each.algorithm, each.area) for each in window.controls),
             ]
         ]
         drawn.append((window, charts.forest(estimates, "Areas with their intervals")))
-        if found["decided_on"] == {end: window[end] for end in ("fpr_min", "fpr_max")}:
+        if found is not None and _is_of(window, found.decided_on):
             better += [
-                each["algorithm"]
-                for each in window["controls"]
-                if each["difference"]["value"] < 0
-                and each["difference"]["adjusted_p_value"] <= 1 - found["level"]
+                each.algorithm
+                for each in window.controls
+                if _rate(each.difference) < 0
+                and each.difference.adjusted_p_value <= 1 - found.level
             ]
     return await _show_part(
-        page, ref, "controls", model=model, found=found, words=words, windows=drawn, better=better
+        page, model, "controls", found=found, words=words, windows=drawn, better=better
     )
+
+
+def _is_of(window: ControlWindow, other: BaselineWindow) -> bool:
+    return (window.fpr_min, window.fpr_max) == (other.fpr_min, other.fpr_max)
 
 
 @router.get("/{ref}/leaderboard")
 async def read_leaderboard(page: PageDep, ref: str) -> Response:
     """Show the leaderboard of `auto`."""
-    model = await page.api.get(at("/v1/models", ref))
-    found, words = await _or_words(page, at("/v1/models", model["id"], "leaderboard"))
-    return await _show_part(page, ref, "leaderboard", model=model, found=found, words=words)
+    model = await page.client.models[ref].read()
+    found, words = await _or_words(page.client.models[model.id].leaderboard())
+    return await _show_part(page, model, "leaderboard", found=found, words=words)
 
 
 @router.get("/{ref}/bounds")
 async def read_bounds(page: PageDep, ref: str) -> Response:
     """Show generalisation bounds."""
-    model = await page.api.get(at("/v1/models", ref))
-    found, words = await _or_words(page, at("/v1/models", model["id"], "bounds"))
-    return await _show_part(page, ref, "bounds", model=model, found=found, words=words)
+    model = await page.client.models[ref].read()
+    found, words = await _or_words(page.client.models[model.id].bounds())
+    return await _show_part(page, model, "bounds", found=found, words=words)
 
 
 @router.get("/{ref}/aliases")
@@ -430,25 +498,19 @@ async def read_aliases(page: PageDep, ref: str) -> Response:
 async def _show_aliases(
     page: Page, ref: str, status: int = 200, problem: Json | None = None, entered: str = ""
 ) -> Response:
-    model = await page.api.get(at("/v1/models", ref))
-    name = model["name"]
-    found = await page.api.get(at("/v1/models", name, "aliases"), limit=MAX_ALIASES)
-    aliases = [
-        await page.api.get(at("/v1/models", name, "aliases", each["alias"]))
-        for each in found["data"]
-    ]
-    versions = {
-        each["id"]: each["version"]
-        for each in (await page.api.get(at("/v1/models"), name=name, limit=200))["data"]
-    }
+    model = await page.client.models[ref].read()
+    models = page.client.models
+    found = await models.alias_page(model.name, limit=MAX_ALIASES)
+    aliases = [await models.read_alias(model.name, each.alias) for each in found.data]
+    listed = await models.page(name=model.name, limit=200)
+    versions = {each.id: each.version for each in listed.data}
     return await _show_part(
         page,
-        ref,
+        model,
         "aliases",
         status,
-        model=model,
         aliases=aliases,
-        more=found["has_more"],
+        more=found.has_more,
         versions=versions,
         problem=problem,
         entered=entered,
@@ -460,44 +522,42 @@ async def move_alias(page: PageDep, ref: str) -> Response:
     """Point an alias at this model. `revision` is the one that the page has shown; without it the alias is new."""
     form = await page.form()
     alias, revision = str(form.get("alias", "")).strip(), str(form.get("revision", ""))
-    model = await page.api.get(at("/v1/models", ref))
-    seen = {"If-Match": f'"{revision}"'} if revision else {"If-None-Match": "*"}
+    model = await page.client.models[ref].read()
     try:
         if not alias or "/" in alias:
             rule = f"an alias must not be empty or have a slash, got {alias[:100]!r}"
             raise refusal(422, "Invalid request", rule)
-        await page.api.put(
-            at("/v1/models", model["name"], "aliases", alias),
-            {"model_id": model["id"]},
-            headers=seen,
+        await page.client.models.set_alias(
+            model.name, checked(alias), model.id, revision=revision or None
         )
     except ProblemError as error:
         if error.status not in (404, 412, 422):
             raise
         return await _show_aliases(page, ref, error.status, error.problem, alias)
-    return page.go(_page(model["id"]))
+    return page.go(_page(model.id))
 
 
 @router.post("/{ref}/aliases/{alias}/remove")
 async def remove_alias(page: PageDep, ref: str, alias: str) -> Response:
     """Delete an alias. `revision` is the one that the page has shown."""
     form = await page.form()
-    seen = {"If-Match": f'"{form.get("revision", "")}"'}
-    model = await page.api.get(at("/v1/models", ref))
+    model = await page.client.models[ref].read()
     try:
-        await page.api.delete(at("/v1/models", model["name"], "aliases", alias), headers=seen)
+        await page.client.models.delete_alias(
+            model.name, alias, revision=str(form.get("revision", ""))
+        )
     except ProblemError as error:
         if error.status not in (404, 412, 422):
             raise
         return await _show_aliases(page, ref, error.status, error.problem)
-    return page.go(_page(model["id"]))
+    return page.go(_page(model.id))
 
 
 @router.post("/{ref}/delete")
 async def delete_model(page: PageDep, ref: str) -> Response:
     """Delete the model and show the list; or show its page again with the error."""
     try:
-        await page.api.delete(at("/v1/models", ref))
+        await page.client.models[ref].delete()
     except ProblemError as error:
         if error.status != 409:
             raise
@@ -513,16 +573,16 @@ async def download(page: PageDep, ref: str, name: str) -> Response:
     part, query = DOWNLOADS[name]
     asked = query | ({"on": page.asked("on") or "validation"} if part == "roc" else {})
     if name == "tree.svg":
-        answer = await page.api.call("GET", at("/v1/models", ref, part), query=asked)
+        drawing = await page.client.models[ref].download(part, format="svg")
         headers = {"Content-Security-Policy": POLICY + "; sandbox", "Cache-Control": "no-cache"}
-        return Response(answer.content, media_type="image/svg+xml", headers=headers)
+        return Response(drawing, media_type="image/svg+xml", headers=headers)
     return page.api.stream("GET", at("/v1/models", ref, part), query=asked)
 
 
 @router.get("/{ref}/score")
 async def read_score(page: PageDep, ref: str) -> Response:
     """Show the form that scores a row, filled with a row of the dataset if it still exists."""
-    model = await page.api.get(at("/v1/models", ref))
+    model = await page.client.models[ref].read()
     return await _show_score(page, model, await _example(page, model))
 
 
@@ -530,12 +590,12 @@ async def read_score(page: PageDep, ref: str) -> Response:
 async def score_row(page: PageDep, ref: str) -> Response:
     """Score the entered row, with the reasons if the model can state them."""
     form = await page.form()
-    model = await page.api.get(at("/v1/models", ref))
+    model = await page.client.models[ref].read()
     label = str(form.get("label", "")) or None
-    entered = _entered(form, model["features"])
+    entered = _entered(form, model.features)
     status, problem, answer = 200, None, None
     try:
-        row = _row(form, model["features"])
+        row = _row(form, model.features)
         answer = await _answer(page, model, row, label)
     except ProblemError as error:
         if error.status != 422:
@@ -548,16 +608,16 @@ async def score_row(page: PageDep, ref: str) -> Response:
 
 async def _show_score(
     page: Page,
-    model: Json,
+    model: Model,
     entered: Mapping[str, str],
     status: int = 200,
     problem: Json | None = None,
-    answer: Json | None = None,
+    answer: Scored | None = None,
     label: str | None = None,
 ) -> Response:
     chart = None
-    if answer is not None and answer["contributions"]:
-        parts = [each for each in answer["contributions"].items() if each[1] != 0]
+    if answer is not None and answer.contributions:
+        parts = [each for each in answer.contributions.items() if each[1] != 0]
         parts = sorted(parts, key=lambda each: -abs(each[1]))[:20]
         chart = charts.bars(parts, "What each feature adds to the score")
     at_fault = {
@@ -566,12 +626,11 @@ async def _show_score(
     }
     return await _show_part(
         page,
-        model["id"],
+        model,
         "score",
         status,
-        model=model,
         entered=entered,
-        as_fields=len(model["features"]) <= MAX_FORM_FEATURES,
+        as_fields=len(model.features) <= MAX_FORM_FEATURES,
         problem=problem,
         at_fault=at_fault,
         answer=answer,
@@ -580,16 +639,16 @@ async def _show_score(
     )
 
 
-async def _example(page: Page, model: Json) -> dict[str, str]:
+async def _example(page: Page, model: Model) -> dict[str, str]:
     """Return the first row of the dataset as text, by feature; empty if it is gone or may not be read."""
     if not page.can("read"):
         return {}
     try:
-        found = await page.api.get(at("/v1/datasets", model["dataset_id"], "preview"), limit=1)
+        found = await page.client.datasets[model.dataset_id].preview(limit=1)
     except ProblemError:
         return {}
-    row = dict(zip(found["columns"], found["data"][0], strict=True)) if found["data"] else {}
-    known = {feature["name"]: row.get(feature["name"]) for feature in model["features"]}
+    row = dict(zip(found.columns, found.data[0], strict=True)) if found.data else {}
+    known = {feature.name: row.get(feature.name) for feature in model.features}
     if len(known) > MAX_FORM_FEATURES:
         return {"": json.dumps(known, indent=1, ensure_ascii=False)}
     return {name: _field(value) for name, value in known.items()}
@@ -603,17 +662,17 @@ def _field(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _entered(form: Fields, features: Sequence[Json]) -> dict[str, str]:
+def _entered(form: Fields, features: Sequence[Feature]) -> dict[str, str]:
     if "row" in form:
         return {"": str(form["row"])}
-    return {each["name"]: str(form.get(f"f{i}", "")) for i, each in enumerate(features)}
+    return {each.name: str(form.get(f"f{i}", "")) for i, each in enumerate(features)}
 
 
-def _row(form: Fields, features: Sequence[Json]) -> Json:
+def _row(form: Fields, features: Sequence[Feature]) -> Json:
     """Return the row for the API; text that is not a number stays text, so that the API says what is wrong."""
     if "row" in form:
         try:
-            row = json.loads(str(form["row"]))
+            row = json.loads(str(form["row"]), parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             raise refusal(422, "Invalid request", f"the row is not JSON: {error}") from None
         if not isinstance(row, dict):
@@ -626,9 +685,13 @@ def _row(form: Fields, features: Sequence[Json]) -> Json:
     row = {}
     for name, entered in _entered(form, features).items():
         text = entered.strip()
-        kind = next(each["type"] for each in features if each["name"] == name)
+        kind = next(each.type for each in features if each.name == name)
         row[name] = _value(text, kind)
     return row
+
+
+def _no_number(written: str) -> None:
+    raise ValueError(f"{written} is no number of JSON")
 
 
 def _value(text: str, kind: str) -> object:
@@ -645,32 +708,40 @@ def _value(text: str, kind: str) -> object:
     return text
 
 
-async def _answer(page: Page, model: Json, row: Json, label: str | None) -> Json:
+@dataclass(frozen=True)
+class Scored:
+    """The score of a row, its position on the curve, and the reasons, or why there are none."""
+
+    score: float | None = None
+    fpr: float | None = None
+    tpr: float | None = None
+    labels: Sequence[tuple[str, float]] = ()
+    contributions: Mapping[str, float] = field(default_factory=dict)
+    offset: float | None = None
+    why_not: str | None = None
+
+
+async def _answer(page: Page, model: Model, row: Json, label: str | None) -> Scored:
     """Return the score, its position on the curve, and the reasons; no reasons if the scores are not sums of parts."""
-    rows = {"rows": [row]}
-    scores = await page.api.post(at("/v1/models", model["id"], "score"), rows)
-    labels = scores.get("labels")
-    answer: Json = {
-        "score": scores["scores"][0] if labels is None else None,
-        "fpr": scores["fprs"][0] if scores.get("fprs") else None,
-        "tpr": scores["tprs"][0] if scores.get("tprs") else None,
-        "labels": [] if labels is None else list(zip(labels, scores["scores"][0], strict=True)),
-        "contributions": {},
-        "offset": None,
-        "why_not": None,
-    }
-    try:
-        explained = await page.api.post(
-            at("/v1/models", model["id"], "explain"),
-            rows,
-            query={"label": None if labels is None else label or labels[0]},
+    of = page.client.models[model.id]
+    scores = await of.score_rows([row])
+    if isinstance(scores, LabelScores):
+        label = label or scores.labels[0]
+        scored = Scored(labels=list(zip(scores.labels, scores.scores[0], strict=True)))
+    else:
+        label = None
+        scored = Scored(
+            score=scores.scores[0],
+            fpr=scores.fprs[0] if scores.fprs else None,
+            tpr=scores.tprs[0] if scores.tprs else None,
         )
+    try:
+        (reasons,) = (await of.explain([row], label=label)).explanations
     except ProblemError as error:
         if error.status != 422:
             raise
-        return answer | {"why_not": error.detail}
-    reasons = explained["explanations"][0]
-    return answer | {"contributions": reasons["contributions"], "offset": reasons["offset"]}
+        return replace(scored, why_not=error.detail)
+    return replace(scored, contributions=reasons.contributions, offset=reasons.offset)
 
 
 def _page(ref: str) -> str:

@@ -67,7 +67,7 @@ def test_a_form_without_a_file_is_told_so(ours: PlainBrowser) -> None:
 def test_a_plain_form_has_the_bound_of_a_body_and_a_streamed_one_that_of_an_upload(
     service: Service, ours: PlainBrowser
 ) -> None:
-    assert "up to 100.0 kB" in ours.get("/console/datasets/new").text
+    assert "at most 100.0 kB" in ours.get("/console/datasets/new").text
     large = ("large.csv", table(6000))
     assert len(large[1]) > 100_000
     answer = ours.post("/console/datasets", large, label="left")
