@@ -8,11 +8,11 @@ from typing import Any
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
+from rankwright.types import Health, Key, KeyWithSecret
 from starlette.responses import Response
 
-from app.console.api import at
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.http.forms import Fields
+from app.http.forms import Fields, as_entered
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -37,7 +37,7 @@ async def list_keys(page: PageDep) -> Response:
 async def _keys(
     page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    found = await page.api.get(at("/v1/keys"), limit=50, after=page.asked("after"))
+    found = await page.client.keys.page(limit=50, after=page.asked("after"))
     return page.show(
         "keys.html",
         200 if error is None else error["status"],
@@ -50,28 +50,27 @@ async def _keys(
     )
 
 
-def state_of(key: dict[str, Any]) -> tuple[str, str]:
+def state_of(key: Key) -> tuple[str, str]:
     """Return the state of a key: the class of its badge, and its words."""
-    end = key["expires_at"]
-    if key["revoked_at"]:
+    end = key.expires_at
+    if key.revoked_at:
         return "revoked", "revoked"
     if end and datetime.fromisoformat(end) <= datetime.now(UTC):
         return "expired", "expired"
-    return ("waiting", "rotated") if key["successor_id"] else ("ok", "in use")
+    return ("waiting", "rotated") if key.successor_id else ("ok", "in use")
 
 
 @router.post("/keys")
 async def create_key(page: PageDep) -> Response:
     """Create a key, and show its secret once."""
     form = await page.form()
-    body: dict[str, Any] = {"name": form.get("name", ""), "scopes": form.getlist("scopes")}
-    if days := str(form.get("days", "")).strip():
-        try:
-            body["expires_in_seconds"] = float(days) * 86_400
-        except ValueError:
-            body["expires_in_seconds"] = days
+    # As it was entered if it is no number: the API says what is wrong with it.
+    days: Any = as_entered(form.get("days", ""))
+    seconds = days * 86_400 if isinstance(days, float) else days
     try:
-        made = await page.api.post(at("/v1/keys"), body)
+        made = await page.client.keys.create(
+            form.get("name", ""), form.getlist("scopes"), expires_in_seconds=seconds
+        )
     except ProblemError as error:
         if error.status == 403:
             raise
@@ -88,34 +87,34 @@ async def read_made(page: PageDep) -> Response:
     return shown
 
 
-def _show_once(page: Page, made: dict[str, Any]) -> Response:
+def _show_once(page: Page, made: KeyWithSecret) -> Response:
     """Redirect to the page that shows a new key, so that loading it again creates no other.
 
     The secret is sent as a cookie that only that page reads and then deletes: the service stores nothing of it.
     """
     response = page.go(NOTE_PATH)
-    page.leave_note(response, NOTE, NOTE_PATH, {name: made[name] for name in _SHOWN})
+    page.leave_note(response, NOTE, NOTE_PATH, {name: getattr(made, name) for name in _SHOWN})
     return response
 
 
 @router.post("/keys/{key_id}/rotate")
 async def rotate_key(key_id: str, page: PageDep) -> Response:
     """Create the key's successor; the key itself stays valid for another day."""
-    made = await page.api.post(at("/v1/keys", key_id, "rotate"), {"grace_seconds": 86_400})
+    made = await page.client.keys.rotate(key_id, grace_seconds=86_400)
     return _show_once(page, made)
 
 
 @router.post("/keys/{key_id}/revoke")
 async def revoke_key(key_id: str, page: PageDep) -> Response:
     """Revoke a key: also that behind the session, which then ends."""
-    await page.api.delete(at("/v1/keys", key_id))
+    await page.client.keys.revoke(key_id)
     return page.go("/console/keys")
 
 
 @router.get("/audit")
 async def list_audit(page: PageDep) -> Response:
     """Show the changes that the owner's keys have made."""
-    found = await page.api.get(at("/v1/audit"), limit=100, after=page.asked("after"))
+    found = await page.client.audit_page(limit=100, after=page.asked("after"))
     return page.show("audit.html", found=found)
 
 
@@ -123,11 +122,12 @@ async def list_audit(page: PageDep) -> Response:
 async def read_health(page: PageDep) -> Response:
     """Show whether each part is well and, with the scope for it, the queue and the workers."""
     try:
-        parts = (await page.api.get(at("/health/staffed")))["parts"]
+        health = await page.client.health("staffed")
     except ProblemError as error:  # 503: a part is away; the body is the same
-        parts = error.problem["parts"]
+        health = Health.from_json(error.problem)
+    parts = health.parts or {}
     try:
-        metrics = (await page.api.call("GET", at("/metrics"))).content.decode()
+        metrics = await page.client.metrics()
     except ProblemError:
         return page.show("health.html", parts=parts, figures=None)
     return page.show("health.html", parts=parts, figures=_figures(metrics), states=STATES)

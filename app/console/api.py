@@ -133,50 +133,6 @@ class Api:
             raise problem_error(answer.status, _problem(answer.content), None)
         return answer
 
-    # --- untyped calls of the pages that do not use the client yet ---
-
-    async def get(self, path: ApiPath, **query: object) -> Any:
-        """GET JSON at a path; query parameters that are None are left out."""
-        return (await self.call("GET", path, query=query)).json()
-
-    async def post(
-        self,
-        path: ApiPath,
-        body: object = None,
-        *,
-        query: Mapping[str, object] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Any:
-        """POST a body as JSON, and return the answer."""
-        return (await self.call("POST", path, body=body, query=query, headers=headers)).json()
-
-    async def put(
-        self, path: ApiPath, body: object, headers: Mapping[str, str] | None = None
-    ) -> Any:
-        """PUT a body as JSON, and return the answer."""
-        return (await self.call("PUT", path, body=body, headers=headers)).json()
-
-    async def delete(self, path: ApiPath, headers: Mapping[str, str] | None = None) -> None:
-        """DELETE the resource at a path."""
-        await self.call("DELETE", path, headers=headers)
-
-    async def call(
-        self,
-        method: str,
-        path: ApiPath,
-        *,
-        query: Mapping[str, object] | None = None,
-        body: object = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Call the API with a body as JSON, and return the whole answer."""
-        content = b"" if body is None else json.dumps(body).encode()
-        of_json = {} if body is None else {"content-type": "application/json"}
-        given = {**of_json, **(headers or {})}
-        return await self.send(method, path, _in_one_piece(content), given, _written(query or {}))
-
-    # ---
-
     def stream(
         self,
         method: str,

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TypeVar
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
+from rankwright.resources import Page as ApiPage
+from rankwright.types import Dataset, ListedModel, Model
 from starlette.responses import Response
 
-from app.console.api import at
+from app.console.api import checked
 from app.console.rendering import count
 from app.console.session import ConsoleRoute, Page, PageDep
 
 router = APIRouter(prefix="/console/pick", include_in_schema=False, route_class=ConsoleRoute)
 
-Json = dict[str, Any]
-Kind = Literal["models", "datasets"]
+R = TypeVar("R", ListedModel, Dataset)
 MAX_OPTIONS = 50
 MAX_PAGES = 3
 """Most entries that are searched for matches: each page is a request at the key's own rate, and people type fast."""
@@ -59,87 +60,99 @@ async def find_datasets(page: PageDep) -> Response:
 
 async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
     """Return models, each alias before the version that it points to, and the selected ones."""
-    return await _offer(page, "models", chosen, _of_model)
+    models, sought = page.client.models, _sought(page, "models")
+    name, _, version = sought.partition(":")
+    name, _, alias = name.partition("@")
+    found, more = await _look_through(models.page, name, version, alias)
+
+    async def find(ref: str) -> tuple[str, Choice]:
+        model = await models[ref].read()
+        return model.id, _of_model(model)[-1]
+
+    choices = [choice for each in found for choice in _of_model(each)]
+    choices += await _chosen(chosen, {each.id for each in found}, choices, find)
+    return Offer(choices, sought, more)
 
 
 async def offer_datasets(page: Page, chosen: Sequence[str] = ()) -> Offer:
     """Return the datasets that are ready, and the selected ones."""
-    return await _offer(page, "datasets", chosen, _of_dataset)
+    datasets, sought = page.client.datasets, _sought(page, "datasets")
+    found, more = await _look_through(datasets.page, sought)
+    # A name may be any text: what looks like a version may belong to it, and there are no aliases.
+    if not found and not more and (cut := _VERSION.fullmatch(sought)):
+        found, more = await _look_through(datasets.page, cut[1], cut[2])
+
+    async def find(ref: str) -> tuple[str, Choice]:
+        dataset = await datasets[ref].refresh()
+        return dataset.id, _of_dataset(dataset)
+
+    choices = [_of_dataset(each) for each in found]
+    choices += await _chosen(chosen, {each.id for each in found}, choices, find)
+    return Offer(choices, sought, more)
 
 
-async def _offer(
-    page: Page, kind: Kind, chosen: Sequence[str], choices_of: Callable[[Json], list[Choice]]
-) -> Offer:
-    # Two forms of a page may ask: use the one that does.
+def _sought(page: Page, kind: str) -> str:
+    """Return the text that is looked for. Two forms of a page may ask: the one that does counts."""
     asked = page.request.query_params.getlist(f"find_{kind}")
-    sought = next(filter(None, (text.strip()[:255] for text in asked)), "")
-    found, more = await _search(page, kind, sought)
-    choices = [choice for each in found for choice in choices_of(each)]
-    known = {choice.value for choice in choices} | {each["id"] for each in found}
+    return next(filter(None, (text.strip()[:255] for text in asked)), "")
+
+
+async def _chosen(
+    chosen: Sequence[str],
+    ids: Set[str],
+    choices: Sequence[Choice],
+    find: Callable[[str], Awaitable[tuple[str, Choice]]],
+) -> list[Choice]:
+    """Return options for what is selected already and is not among those."""
+    known, added = {choice.value for choice in choices} | ids, []
     for ref in chosen:
         if ref and ref not in known:
             try:
-                one = await page.api.get(at(f"/v1/{kind}", ref))
+                found_id, choice = await find(checked(ref))
             except ProblemError as error:
                 if error.status not in (404, 422):
                     raise
             else:
-                choices.append(Choice(ref, choices_of(one)[-1].text if ref == one["id"] else ref))
-    return Offer(choices, sought, more)
-
-
-async def _search(page: Page, kind: Kind, sought: str) -> tuple[list[Json], bool]:
-    """Return the newest models or datasets that match part of a name, `name:version` or `name@alias`, and whether
-    there are more.
-
-    A dataset's name may be any text: what looks like a version may belong to it, and there are no aliases.
-    """
-    if kind == "models":
-        name, _, version = sought.partition(":")
-        name, _, alias = name.partition("@")
-        return await _look_through(page, kind, name, version, alias)
-    found, more = await _look_through(page, kind, sought)
-    if not found and not more and (cut := _VERSION.fullmatch(sought)):
-        return await _look_through(page, kind, cut[1], cut[2])
-    return found, more
+                added.append(Choice(ref, choice.text if ref == found_id else ref))
+    return added
 
 
 async def _look_through(
-    page: Page, kind: Kind, name: str, version: str = "", alias: str = ""
-) -> tuple[list[Json], bool]:
-    found: list[Json] = []
+    read: Callable[..., Awaitable[ApiPage[R]]], name: str, version: str = "", alias: str = ""
+) -> tuple[list[R], bool]:
+    """Return the newest models or datasets that match part of a name, a version and an alias, and whether there are
+    more.
+    """
+    found: list[R] = []
     after, more = None, True
     for n in range(MAX_PAGES):
         limit = 200 if n or version or alias else MAX_OPTIONS
-        answer = await page.api.get(
-            at(f"/v1/{kind}"), search=name.strip() or None, limit=limit, after=after
-        )
-        found += [each for each in answer["data"] if _fits(each, version, alias)]
-        after, more = answer["next"], answer["has_more"]
+        answer = await read(search=name.strip() or None, limit=limit, after=after)
+        found += [each for each in answer.data if _fits(each, version, alias)]
+        after, more = answer.next, answer.has_more
         if len(found) >= MAX_OPTIONS or not more:
             break
     return found[:MAX_OPTIONS], more or len(found) > MAX_OPTIONS
 
 
-def _fits(each: Json, version: str, alias: str) -> bool:
-    ready = each.get("status", "ready") == "ready"
-    named = any(one.startswith(alias) for one in each.get("aliases", [])) or not alias
-    return ready and named and str(each["version"]).startswith(version.strip())
+def _fits(each: ListedModel | Dataset, version: str, alias: str) -> bool:
+    if isinstance(each, Dataset):
+        fits = each.status == "ready"
+    else:
+        fits = not alias or any(one.startswith(alias) for one in each.aliases)
+    return fits and str(each.version).startswith(version.strip())
 
 
-def _of_model(model: Json) -> list[Choice]:
-    name, version = model["name"], model["version"]
-    algorithm = model["algorithm"]
-    if not isinstance(algorithm, str):
-        algorithm = algorithm["name"]
+def _of_model(model: ListedModel | Model) -> list[Choice]:
     aliases = [
-        Choice(f"{name}@{alias}", f"{name}@{alias}, now version {version}")
-        for alias in model["aliases"]
+        Choice(f"{model.name}@{alias}", f"{model.name}@{alias}, now version {model.version}")
+        for alias in model.aliases
     ]
-    return [*aliases, Choice(model["id"], f"{name}:{version} ({algorithm})")]
+    text = f"{model.name}:{model.version} ({model.algorithm['name']})"
+    return [*aliases, Choice(model.id, text)]
 
 
-def _of_dataset(dataset: Json) -> list[Choice]:
-    kind = "" if dataset["kind"] == "bipartite" else f", {dataset['kind']}"
-    name = f"{dataset['name']}:{dataset['version']}"
-    return [Choice(dataset["id"], f"{name}, {count(dataset['rows'])} rows{kind}")]
+def _of_dataset(dataset: Dataset) -> Choice:
+    kind = "" if dataset.kind == "bipartite" else f", {dataset.kind}"
+    name = f"{dataset.name}:{dataset.version}"
+    return Choice(dataset.id, f"{name}, {count(dataset.rows)} rows{kind}")

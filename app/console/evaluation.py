@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter
+from markupsafe import Markup
 from rankwright.errors import ProblemError
+from rankwright.types import (
+    ComparedPair,
+    ComparedValue,
+    ComparedWindow,
+    EvaluatedCurve,
+    EvaluatedPairs,
+    Evaluation,
+    Interval,
+    Metrics,
+    WindowArea,
+)
 from starlette.responses import Response
 
 from app.console import charts
-from app.console.api import at
+from app.console.api import checked
 from app.console.charts import Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.rendering import number, when
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.http.forms import Fields
+from app.http.forms import Fields, as_entered
 from app.roc_plot import Line, RocPlot
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
@@ -35,19 +48,23 @@ async def _offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[s
     }
 
 
-async def find_gone(page: Page, found: Mapping[str, Any]) -> dict[str, bool]:
+async def find_gone(page: Page, model_id: str, dataset_id: str | None) -> dict[str, bool]:
     """Return which of model and dataset have been deleted since."""
-    gone = {}
-    for name, collection in (("model", "/v1/models"), ("dataset", "/v1/datasets")):
-        try:
-            if found[f"{name}_id"]:
-                await page.api.get(at(collection, found[f"{name}_id"]))
-            gone[name] = False
-        except ProblemError as error:
-            if error.status != 404:
-                raise
-            gone[name] = True
-    return gone
+    models, datasets = page.client.models, page.client.datasets
+    return {
+        "model": await _is_gone(lambda ref: models[ref].read(), model_id),
+        "dataset": bool(dataset_id) and await _is_gone(datasets.get, str(dataset_id)),
+    }
+
+
+async def _is_gone(read: Callable[[str], Awaitable[object]], ref: str) -> bool:
+    try:
+        await read(checked(ref))
+    except ProblemError as error:
+        if error.status != 404:
+            raise
+        return True
+    return False
 
 
 @router.get("/comparisons")
@@ -59,7 +76,7 @@ async def list_comparisons(page: PageDep) -> Response:
 async def _comparisons(
     page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    found = await page.api.get(at("/v1/comparisons"), limit=50, after=page.asked("after"))
+    found = await page.client.comparisons.page(limit=50, after=page.asked("after"))
     asked = page.request.query_params
     chosen = given.getlist("models") if given else asked.getlist("models")
     offered = await _offered(page, chosen, (given or asked).get("dataset_id", ""))
@@ -78,27 +95,28 @@ async def _comparisons(
 async def create_comparison(page: PageDep) -> Response:
     """Submit a comparison."""
     form = await page.form()
-    body: dict[str, Any] = {
-        "models": form.getlist("models"),
-        "dataset_id": form.get("dataset_id", ""),
-    }
-    if window := _window(form):
-        body["windows"] = [{"fpr_min": 0.0, "fpr_max": 1.0}, window]
+    window = _window(form)
     try:
-        made = await page.api.post(at("/v1/comparisons"), body)
+        made = await page.client.compare(
+            form.getlist("models"),
+            form.get("dataset_id", ""),
+            windows=None if window is None else [{"fpr_min": 0.0, "fpr_max": 1.0}, window],
+            wait=False,
+        )
     except ProblemError as error:
         if error.status == 403:
             raise
         return await _comparisons(page, error.problem, form)
-    return page.go(f"/console/comparisons/{made['id']}")
+    return page.go(f"/console/comparisons/{made.id}")
 
 
 @router.get("/comparisons/{comparison_id}")
 async def read_comparison(comparison_id: str, page: PageDep) -> Response:
     """Show areas, curves and paired differences."""
-    found = await page.api.get(at("/v1/comparisons", comparison_id))
-    names = {each["model_id"]: f"{each['name']}:{each['version']}" for each in found["models"]}
-    windows = [_drawn(window, names) for window in (found["result"] or {}).get("windows", ())]
+    found = (await page.client.comparisons.get(comparison_id)).data
+    names = {each.model_id: f"{each.name}:{each.version}" for each in found.models}
+    compared = [] if found.result is None else found.result.windows
+    windows = [_drawn(window, names) for window in compared]
     drawn = await _curves(page, names) if windows else []
     return page.show(
         "comparison.html",
@@ -117,39 +135,45 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
 @router.post("/comparisons/{comparison_id}/delete")
 async def delete_comparison(comparison_id: str, page: PageDep) -> Response:
     """Delete a comparison."""
-    await page.api.delete(at("/v1/comparisons", comparison_id))
+    await page.client.comparisons[comparison_id].delete()
     return page.go("/console/comparisons")
 
 
-def _drawn(window: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    """Return the figures of a window with its two charts."""
-    areas = [
-        Estimate(names[each["model_id"]], each["value"], each["low"], each["high"])
-        for each in window["values"]
-        if each["value"] is not None
-    ]
+@dataclass(frozen=True)
+class DrawnWindow:
+    """The figures of a window with its two charts."""
+
+    of: ComparedWindow
+    title: str
+    areas: Markup
+    forest: Markup
+
+
+def estimate_of(name: str, found: Interval | ComparedValue | ComparedPair) -> Estimate | None:
+    """Return what a chart draws; None if there is no estimate with an interval."""
+    if found.value is None or found.low is None or found.high is None:
+        return None
+    return Estimate(name, found.value, found.low, found.high)
+
+
+def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
+    areas = [estimate_of(names[each.model_id], each) for each in window.values]
     differences = [
-        Estimate(
-            f"{names[each['first']]} − {names[each['second']]}",
-            each["value"],
-            each["low"],
-            each["high"],
-        )
-        for each in window["differences"]
-        if each["value"] is not None
+        estimate_of(f"{names[each.first]} − {names[each.second]}", each)
+        for each in window.differences
     ]
-    return {
-        **window,
-        "title": _title(window),
-        "areas": charts.forest(areas, "Areas with their intervals"),
-        "forest": charts.forest(differences, "Differences with their intervals", zero=0.0),
-    }
+    return DrawnWindow(
+        window,
+        _title(window),
+        charts.forest([*filter(None, areas)], "Areas with their intervals"),
+        charts.forest([*filter(None, differences)], "Differences with their intervals", zero=0.0),
+    )
 
 
-def _title(window: dict[str, Any]) -> str:
-    if (window["fpr_min"], window["fpr_max"]) == (0, 1):
+def _title(window: ComparedWindow | WindowArea) -> str:
+    if (window.fpr_min, window.fpr_max) == (0, 1):
         return "AUC"
-    return f"Partial AUC, FPR {window['fpr_min']:g} to {window['fpr_max']:g}"
+    return f"Partial AUC, FPR {window.fpr_min:g} to {window.fpr_max:g}"
 
 
 async def _curves(page: Page, names: dict[str, str]) -> list[Line]:
@@ -157,23 +181,18 @@ async def _curves(page: Page, names: dict[str, str]) -> list[Line]:
     drawn = []
     for model_id, name in list(names.items())[:8]:
         try:
-            roc = await page.api.get(at("/v1/models", model_id, "roc"), max_points=CURVE_POINTS)
+            roc = await page.client.models[model_id].roc(max_points=CURVE_POINTS)
         except ProblemError:
             continue
-        points = [(point["fpr"], point["tpr"]) for point in roc["points"]]
+        points = [(point.fpr, point.tpr) for point in roc.points]
         drawn.append(Line(name, points))
     return drawn
 
 
-def _window(form: Fields) -> dict[str, Any] | None:
+def _window(form: Fields) -> dict[str, float | str] | None:
     """Return the requested window. Text that is not a number is sent to the API unchanged, which says what is wrong."""
-    given = str(form.get("fpr_max", "")).strip()
-    if not given:
-        return None
-    try:
-        return {"fpr_min": 0.0, "fpr_max": float(given)}
-    except ValueError:
-        return {"fpr_min": 0.0, "fpr_max": given}
+    given = as_entered(form.get("fpr_max", ""))
+    return None if given is None else {"fpr_min": 0.0, "fpr_max": given}
 
 
 @router.get("/evaluations")
@@ -187,8 +206,8 @@ async def _evaluations(
 ) -> Response:
     model_id = page.asked("model_id")
     limit = MAX_EVALUATIONS_DRAWN if model_id else 50
-    found = await page.api.get(
-        at("/v1/evaluations"), limit=limit, after=page.asked("after"), model_id=model_id
+    found = await page.client.evaluations.page(
+        limit=limit, after=page.asked("after"), model_id=model_id
     )
     chosen = given or page.request.query_params
     offered = await _offered(
@@ -196,9 +215,9 @@ async def _evaluations(
     )
     drawn, reference, gone = None, None, False
     if model_id:
-        gone = (await find_gone(page, {"model_id": model_id, "dataset_id": None}))["model"]
+        gone = (await find_gone(page, model_id, None))["model"]
         reference = None if gone else await _own_area(page, model_id)
-        if estimates := _areas(found["data"]):
+        if estimates := _areas(found.data):
             drawn = charts.over_time(estimates, "Area over time", reference=reference)
     return page.show(
         "evaluations.html",
@@ -218,27 +237,28 @@ async def _evaluations(
 async def _own_area(page: Page, model_id: str) -> float | None:
     """Return the model's area at validation, if it has one."""
     try:
-        metrics = await page.api.get(at("/v1/models", model_id, "metrics"))
+        metrics = await page.client.models[model_id].read_metrics()
     except ProblemError as error:
         if error.status != 404:
             raise
         return None
-    own: float | None = (metrics.get("auc") or {}).get("value")
-    return own
+    return metrics.auc.value if isinstance(metrics, Metrics) else None
 
 
-def area(evaluation: dict[str, Any]) -> dict[str, Any] | None:
+def area(evaluation: Evaluation) -> Interval | None:
     """Return the area that a list shows: the AUC, or the fraction of pairs in order."""
-    metrics = evaluation["metrics"] or {}
-    found: dict[str, Any] | None = metrics.get("auc") or metrics.get("pair_order")
-    return found
+    metrics = evaluation.metrics
+    if isinstance(metrics, EvaluatedPairs):
+        return metrics.pair_order
+    return metrics.auc if isinstance(metrics, EvaluatedCurve) else None
 
 
-def _areas(newest_first: list[dict[str, Any]]) -> list[Estimate]:
+def _areas(newest_first: list[Evaluation]) -> list[Estimate]:
+    found = ((when(each.created_at), area(each)) for each in reversed(newest_first))
     return [
-        Estimate(when(each["created_at"]), found["value"], found["low"], found["high"])
-        for each in reversed(newest_first)
-        if (found := area(each)) and found["value"] is not None and found["low"] is not None
+        estimate
+        for name, each in found
+        if each is not None and (estimate := estimate_of(name, each)) is not None
     ]
 
 
@@ -246,64 +266,63 @@ def _areas(newest_first: list[dict[str, Any]]) -> list[Estimate]:
 async def create_evaluation(page: PageDep) -> Response:
     """Submit an evaluation."""
     form = await page.form()
-    body: dict[str, Any] = {
-        "model": form.get("model", ""),
-        "dataset_id": form.get("dataset_id", ""),
-    }
-    if window := _window(form):
-        body["windows"] = [window]
+    window = _window(form)
     try:
-        made = await page.api.post(at("/v1/evaluations"), body)
+        made = await page.client.evaluate(
+            form.get("model", ""),
+            form.get("dataset_id", ""),
+            windows=None if window is None else [window],
+            wait=False,
+        )
     except ProblemError as error:
         if error.status == 403:
             raise
         return await _evaluations(page, error.problem, form)
-    return page.go(f"/console/evaluations/{made['id']}")
+    return page.go(f"/console/evaluations/{made.id}")
 
 
 @router.get("/evaluations/{evaluation_id}")
 async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
     """Show the figures on the dataset, and the changes since validation."""
-    found = await page.api.get(at("/v1/evaluations", evaluation_id))
-    drawn = None
-    if found["kind"] == "bipartite" and found["status"] == "ready":
-        roc = await page.api.get(
-            at("/v1/evaluations", evaluation_id, "roc"), max_points=CURVE_POINTS
-        )
-        points = [(point["fpr"], point["tpr"]) for point in roc["points"]]
+    evaluation = await page.client.evaluations.get(evaluation_id)
+    found, drawn = evaluation.data, None
+    if found.kind == "bipartite" and found.status == "ready":
+        roc = await evaluation.roc(max_points=CURVE_POINTS)
+        points = [(point.fpr, point.tpr) for point in roc.points]
         drawn = charts.roc(
-            RocPlot("ROC curve on this dataset", [Line(found["dataset_name"], points)]), 440
+            RocPlot("ROC curve on this dataset", [Line(found.dataset_name, points)]), 440
         )
     return page.show(
         "evaluation.html",
         found=found,
         figures=_figures(found),
         curve=drawn,
-        gone=await find_gone(page, found),
+        gone=await find_gone(page, found.model_id, found.dataset_id),
     )
 
 
-def _figures(evaluation: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _figures(evaluation: Evaluation) -> list[tuple[str, Interval | WindowArea]]:
     """Return the evaluation's figures with their intervals, each with its name."""
-    metrics = evaluation["metrics"] or {}
-    found = [
-        (name, metrics[key])
-        for key, name in (("auc", "AUC"), ("pair_order", "Pairs in order"))
-        if metrics.get(key)
-    ]
-    found += [(_title(each), each) for each in metrics.get("pauc") or ()]
-    found += [
-        (f"TPR at FPR {number(each['fpr'])}", {**each, "value": each["tpr"]})
-        for each in metrics.get("tpr_at_fpr") or ()
-    ]
-    for label in metrics.get("labels") or ():
-        if label.get("auc"):
-            found.append((f"AUC of {label.get('label') or label.get('name')}", label["auc"]))
+    metrics = evaluation.metrics
+    found: list[tuple[str, Interval | WindowArea]] = []
+    if isinstance(metrics, EvaluatedCurve):
+        found.append(("AUC", metrics.auc))
+        found += [(_title(each), each) for each in metrics.pauc]
+        found += [
+            (f"TPR at FPR {number(at.fpr)}", Interval(value=at.tpr, low=at.low, high=at.high))
+            for at in metrics.tpr_at_fpr
+        ]
+    elif isinstance(metrics, EvaluatedPairs):
+        found.append(("Pairs in order", metrics.pair_order))
+    elif metrics is not None:
+        found += [
+            (f"AUC of {each.label}", each.auc) for each in metrics.labels if each.auc is not None
+        ]
     return found
 
 
 @router.post("/evaluations/{evaluation_id}/delete")
 async def delete_evaluation(evaluation_id: str, page: PageDep) -> Response:
     """Delete an evaluation."""
-    await page.api.delete(at("/v1/evaluations", evaluation_id))
+    await page.client.evaluations[evaluation_id].delete()
     return page.go("/console/evaluations")

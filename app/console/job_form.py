@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rankwright.types import Algorithm
+
 Schema = Mapping[str, Any]
 Json = dict[str, Any]
 
@@ -113,18 +115,18 @@ class JobForm:
         self,
         given: Mapping[str, str],
         *,
-        algorithms: Sequence[Schema],
+        algorithms: Sequence[Algorithm],
         schemas: Schema,
         kind: str,
     ) -> None:
         self._given = given
         self._schemas = schemas
         request = schemas["JobRequest"]["properties"]
-        names = [each["name"] for each in algorithms]
+        names = [each.name for each in algorithms]
         chosen = given.get("algorithm.name") or FIRST.get(kind, names[0])
         self.algorithms = algorithms
-        self.algorithm = next((each for each in algorithms if each["name"] == chosen), None)
-        parameters: Schema = self.algorithm["parameters"]["properties"] if self.algorithm else {}
+        self.algorithm = next((each for each in algorithms if each.name == chosen), None)
+        parameters: Schema = self.algorithm.parameters["properties"] if self.algorithm else {}
         self.dataset = self._field("dataset_id", request["dataset_id"])
         self.chosen = self._field("algorithm.name", {}, chosen)
         self.name = self._field("name", request["name"])

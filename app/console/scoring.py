@@ -37,7 +37,7 @@ async def _list(
     *,
     of_rows: bool = False,
 ) -> Response:
-    found = await page.api.get(at("/v1/batch-scores"), limit=50, after=page.asked("after"))
+    found = await page.client.batch_scores.page(limit=50, after=page.asked("after"))
     described = page.request.app.openapi()["paths"]["/v1/batch-scores"]["post"]["parameters"]
     offered = {}
     if page.can("read"):
@@ -65,19 +65,17 @@ async def _list(
 async def score_dataset(page: PageDep) -> Response:
     """Submit the rows of a dataset."""
     form = await page.form()
-    body: dict[str, Any] = {
-        "model": form.get("model", ""),
-        "dataset_id": form.get("dataset_id", ""),
-    }
-    if keep := [name.strip() for name in str(form.get("keep", "")).split(",") if name.strip()]:
-        body["keep"] = keep
+    keep = [name.strip() for name in str(form.get("keep", "")).split(",") if name.strip()]
+    dataset = page.client.datasets[form.get("dataset_id", "")]
     try:
-        made = await page.api.post(at("/v1/batch-scores"), body)
+        made = await page.client.score_batch(
+            form.get("model", ""), dataset, keep=keep or None, wait=False
+        )
     except ProblemError as error:
         if error.status == 403:
             raise
         return await _list(page, error.problem, form)
-    return page.go(f"/console/batch-scores/{made['id']}")
+    return page.go(f"/console/batch-scores/{made.id}")
 
 
 @router.post("/rows")
@@ -96,8 +94,10 @@ async def score_rows(page: PageDep) -> Response:
 @router.get("/{batch_id}")
 async def read_batch_score(batch_id: str, page: PageDep) -> Response:
     """Show state, columns and downloads."""
-    found = await page.api.get(at("/v1/batch-scores", batch_id))
-    gone = await find_gone(page, found) if page.can("read") else {}
+    found = (await page.client.batch_scores.get(batch_id)).data
+    gone = {}
+    if page.can("read"):
+        gone = await find_gone(page, found.model_id, found.dataset_id)
     return page.show("batch_score.html", found=found, gone=gone)
 
 
@@ -110,5 +110,5 @@ async def download(batch_id: str, kind: str, page: PageDep) -> Response:
 @router.post("/{batch_id}/delete")
 async def delete_batch_score(batch_id: str, page: PageDep) -> Response:
     """Delete batch scores."""
-    await page.api.delete(at("/v1/batch-scores", batch_id))
+    await page.client.batch_scores[batch_id].delete()
     return page.go("/console/batch-scores")

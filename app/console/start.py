@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import NamedTuple
 
 from fastapi import APIRouter
-from rankwright.errors import ProblemError
+from rankwright.types import Evaluation, ListedModel
 from starlette.responses import Response
 
-from app.console.api import at
-from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.session import ConsoleRoute, PageDep
 
 router = APIRouter(include_in_schema=False, route_class=ConsoleRoute)
 
 UNDER_WAY = ("queued", "running", "cancelling")
 GONE_WRONG = ("failed", "timed_out")
-MAX_MODELS_CHECKED = 20
-"""Most models whose aliases are checked for a newer version."""
 
 
 @router.get("/console")
@@ -25,53 +22,49 @@ async def read_start(page: PageDep) -> Response:
     """Show the current state."""
     if not page.can("read"):
         return page.show("start.html", is_empty=None)
+    client = page.client
     datasets, jobs, models, evaluations = await asyncio.gather(
-        page.api.get(at("/v1/datasets"), limit=10),
-        page.api.get(at("/v1/jobs"), limit=50),
-        page.api.get(at("/v1/models"), limit=50),
-        page.api.get(at("/v1/evaluations"), limit=50),
+        client.datasets.page(limit=10),
+        client.jobs.page(limit=50),
+        client.models.page(limit=50),
+        client.evaluations.page(limit=50),
     )
     return page.show(
         "start.html",
-        is_empty=not (datasets["data"] or jobs["data"] or models["data"]),
-        datasets=datasets["data"],
-        models=models["data"][:8],
-        running=[job for job in jobs["data"] if job["state"] in UNDER_WAY],
-        ended=[job for job in jobs["data"] if job["finished_at"]][:8],
-        failed=[job for job in jobs["data"] if job["state"] in GONE_WRONG][:5],
-        invalid=[dataset for dataset in datasets["data"] if dataset["status"] == "invalid"],
-        drifted=_drifted(evaluations["data"])[:5],
-        stale=await _stale(page, models["data"]),
+        is_empty=not (datasets.data or jobs.data or models.data),
+        datasets=datasets.data,
+        models=models.data[:8],
+        running=[job for job in jobs.data if job.state in UNDER_WAY],
+        ended=[job for job in jobs.data if job.finished_at][:8],
+        failed=[job for job in jobs.data if job.state in GONE_WRONG][:5],
+        invalid=[dataset for dataset in datasets.data if dataset.status == "invalid"],
+        drifted=_drifted(evaluations.data)[:5],
+        stale=_stale(models.data),
     )
 
 
-def _drifted(newest_first: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _drifted(newest_first: list[Evaluation]) -> list[Evaluation]:
     """Return the newest evaluation of each model that found a change."""
-    newest: dict[str, dict[str, Any]] = {}
+    newest: dict[str, Evaluation] = {}
     for each in newest_first:
-        if each["status"] == "ready":
-            newest.setdefault(each["model_id"], each)
-    return [each for each in newest.values() if each["drift"] and each["drift"]["changed"]]
+        if each.status == "ready":
+            newest.setdefault(each.model_id, each)
+    return [each for each in newest.values() if each.drift and each.drift.changed]
 
 
-async def _stale(page: Page, newest_first: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return aliases that do not point to the newest version, with both versions."""
-    newest: dict[str, dict[str, Any]] = {}
-    older = []
-    for each in newest_first:
-        if newest.setdefault(each["name"], each) is not each:
-            older.append(each)
+class Stale(NamedTuple):
+    """An alias that does not point to the newest version, and both versions."""
 
-    async def aliases(model: dict[str, Any]) -> list[str]:
-        try:
-            found: list[str] = (await page.api.get(at("/v1/models", model["id"])))["aliases"]
-        except ProblemError:  # deleted a moment ago
-            return []
-        return found
+    alias: str
+    model: ListedModel
+    newest: ListedModel
 
-    named = await asyncio.gather(*map(aliases, older[:MAX_MODELS_CHECKED]))
+
+def _stale(newest_first: list[ListedModel]) -> list[Stale]:
+    newest: dict[str, ListedModel] = {}
     return [
-        {"alias": alias, "model": model, "newest": newest[model["name"]]}
-        for model, found in zip(older, named, strict=False)
-        for alias in found
+        Stale(alias, each, newest[each.name])
+        for each in newest_first
+        if newest.setdefault(each.name, each) is not each
+        for alias in each.aliases
     ]

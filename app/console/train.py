@@ -7,9 +7,10 @@ from typing import Any
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
+from rankwright.types import Dataset
 from starlette.responses import Response
 
-from app.console.api import at
+from app.console.api import checked
 from app.console.choices import offer_datasets
 from app.console.job_form import CHOICES, JobForm, as_curl, as_python
 from app.console.session import CSRF_FIELD, ConsoleRoute, Page, PageDep
@@ -43,12 +44,12 @@ async def submit(page: PageDep) -> Response:
     given = await _given(page)
     form, _ = await _form(page, given)
     try:
-        job = await page.api.post(at("/v1/jobs"), form.body())
+        job = await page.client.jobs.submit(form.body())
     except ProblemError as error:
         if error.status == 403:
             raise
         return await _show(page, given, error=error)
-    return page.go(f"/console/jobs/{job['id']}")
+    return page.go(f"/console/jobs/{job.id}")
 
 
 async def _given(page: Page) -> dict[str, str]:
@@ -56,20 +57,20 @@ async def _given(page: Page) -> dict[str, str]:
     return {name: value for name, value in form.items() if name != CSRF_FIELD}
 
 
-async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, dict[str, Any] | None]:
+async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset | None]:
     """Return the form and the chosen dataset."""
     dataset = None
     if given.get("dataset_id"):
         try:
-            dataset = await page.api.get(at("/v1/datasets", given["dataset_id"]))
+            dataset = await page.client.datasets[checked(given["dataset_id"])].refresh()
         except ProblemError as error:
             if error.status not in (404, 422):
                 raise
-    kind = "bipartite" if dataset is None else dataset["kind"]
+    kind = "bipartite" if dataset is None else dataset.kind
     algorithms = [
         each
-        for each in (await page.api.get(at("/v1/algorithms")))["data"]
-        if kind in each["kinds"] or each["name"] == given.get("algorithm.name")
+        for each in await page.client.algorithms()
+        if kind in each.kinds or each.name == given.get("algorithm.name")
     ]
     form = JobForm(
         given,
@@ -85,7 +86,7 @@ async def _checked(page: Page, form: JobForm, error: ProblemError | None = None)
     body, sound = form.body(), None
     if error is None and form.dataset.value:
         try:
-            sound = await page.api.post(at("/v1/jobs"), body, query={"validate": "true"})
+            sound = await page.client.jobs.check_body(body)
         except ProblemError as refused:
             if refused.status == 403:
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
@@ -172,3 +173,15 @@ class FormReader:
 
     def _on_end(self) -> None:
         self._ended = True
+
+
+def as_entered(text: str) -> float | str | None:
+    """Return a field as a number; as it is if it is no finite one, so that the API says what is wrong; None if it is
+    empty.
+    """
+    text = text.strip()
+    try:
+        number = float(text)
+    except ValueError:
+        return text or None
+    return number if math.isfinite(number) else text

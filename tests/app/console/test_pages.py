@@ -234,13 +234,13 @@ def test_a_dataset_is_found_whatever_its_name_and_at_little_cost(
         failed = [{**row, "id": new_id("ds"), "version": 1 + n} for n in range(900)]
         session.execute(insert(Dataset), failed)
     asked: list[str] = []
-    get = Api.get
+    do = Api.do
 
-    async def counted(self: Api, path: Any, **query: Any) -> Any:
-        asked.append(str(path))
-        return await get(self, path, **query)
+    async def counted(self: Api, step: Any) -> Any:
+        asked.append(step.path)
+        return await do(self, step)
 
-    monkeypatch.setattr(Api, "get", counted)
+    monkeypatch.setattr(Api, "do", counted)
     assert found("slow") == set()
     assert 1 < len(asked) <= 4
 
