@@ -154,7 +154,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     ):
         page.get_by_label(label).fill(str(value))
     page.locator('[data-figure="cost"]').wait_for()
-    page.wait_for_function("document.querySelector('[data-why]').innerText.includes('least')")
+    page.wait_for_function("document.querySelector('[data-why]').innerText.includes('lowest')")
     cheapest = world.ask("operating-point", **terms)
     assert shown(page, "cost") == said(cheapest["cost"])
     assert agrees(**terms)["threshold"] == cheapest["threshold"]
@@ -258,7 +258,7 @@ def test_the_list_is_filtered_and_paged(world: World, ours: Browser) -> None:
     assert "churn:1" in text
     assert "partial AUC, FPR 0 to 0.2" in text
     assert f"{world.ask('metrics')['auc']['value']:.3f}" in text
-    assert "There is no model of the name “nothing”" in text_of(
+    assert "There is no model with the name “nothing”" in text_of(
         ours.get("/console/models", name="nothing")
     )
     bad = ours.get("/console/models", name="<b>")
@@ -368,7 +368,7 @@ def test_parts_as_pages_and_as_fragments(world: World, ours: Browser) -> None:
 
 def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
     model_id = world.train(name="auto", algorithm={"name": "auto", "budget_seconds": 0.2})
-    assert "What auto has tried" in text_of(ours.get(f"/console/models/{model_id}"))
+    assert "What auto tried" in text_of(ours.get(f"/console/models/{model_id}"))
     page = ours.get(f"/console/models/{model_id}/leaderboard")
     candidates = world.ask("leaderboard", model_id)["candidates"]
     assert page.text.count('class="badge chosen"') == sum(
@@ -415,7 +415,7 @@ def test_rows_by_a_plain_form(world: World, ours: Browser) -> None:
     chain = world.train(algorithm={"name": "martirank", "n_rounds": 2}, name="chain")
     other = text_of(ours.post(f"/console/models/{chain}/score", f0="44", f1="true", f2=""))
     assert "Score " in other
-    assert "not sums of parts per feature" in other
+    assert "not sums over features" in other
     for body in ("[", "[1]", '{"age": 1}', json.dumps({NASTY: 1})):
         answer = ours.post(f"{world.page}/score", row=body)
         assert answer.status_code == 422, body
