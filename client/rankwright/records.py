@@ -18,6 +18,8 @@ else:
 
 R = TypeVar("R", bound="Record")
 _Read = Callable[[Any], Any]
+_MANY = 8
+"""Fields from which on it is faster to take them all at once than one by one."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -38,15 +40,34 @@ class Record:
         readers = _readers_of(type(self))
         put, get = self.__dict__, data.get
         put["_json"] = data
-        for name in readers.plain:
-            put[name] = get(name)
+        if len(readers.plain) > _MANY and readers.nothing.keys() >= data.keys():
+            put.update(readers.nothing)
+            put.update(data)
+            for name in readers.lazy:
+                del put[name]
+        else:
+            for name in readers.plain:
+                put[name] = get(name)
         for name, read in readers.read:
             value = get(name)
             put[name] = None if value is None else read(value)
 
+    if not TYPE_CHECKING:  # a type checker is to know the declared fields alone
+
+        def __getattr__(self, name: str) -> Any:
+            read = _readers_of(type(self)).lazy.get(name)
+            if read is None:
+                raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+            value = self._json.get(name)
+            found = self.__dict__[name] = None if value is None else read(value)
+            return found
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the record of a JSON object. TypeError: if it is no object, or a field is not of its type."""
+        """Return the record of a JSON object. TypeError: if it is no object, or a field is not of its type.
+
+        Fields that hold several records are read when they are first asked for.
+        """
         # The exact type first: to ask for an abstract one takes as long as to read a small record.
         if type(data) is not dict and not isinstance(data, Mapping):
             raise TypeError(f"{cls.__name__} must be a JSON object, got {type(data).__name__}")
@@ -72,9 +93,9 @@ class Record:
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{name}={_short(self.__dict__[name])}"
-            for name in _readers_of(type(self)).names
-            if self.__dict__[name] is not None
+            f"{name}={_short(getattr(self, name))}"
+            for name in _readers_of(type(self)).nothing
+            if getattr(self, name) is not None
         )
         return f"{type(self).__name__}({shown})"
 
@@ -103,7 +124,11 @@ class _Readers:
     plain : list of str
         Fields whose value is their JSON.
     read : list of (str, callable)
-        The other ones, with what turns their JSON into a value.
+        Fields that hold a record, with what turns their JSON into a value.
+    lazy : dict of str to callable
+        Fields that hold several records: who asks for a list rarely looks at all of it.
+    nothing : dict of str to None
+        All fields as they are if the service leaves them out.
     fixed : dict of str to tuple
         Fields with fixed values.
     """
@@ -115,9 +140,19 @@ class _Readers:
             if not name.startswith("_")
         }
         found = {name: _reader(hint) for name, hint in hints.items()}
-        self.names = hints.keys()
+        self.nothing = dict.fromkeys(hints)
         self.plain = [name for name, read in found.items() if read is _as_it_is]
-        self.read = [(name, read) for name, read in found.items() if read is not _as_it_is]
+        self.lazy = {
+            name: read
+            for name, read in found.items()
+            # A field with a default is an attribute of the class: it would be found without being read.
+            if read is not _as_it_is and _holds_several(hints[name]) and not hasattr(cls, name)
+        }
+        self.read = [
+            (name, read)
+            for name, read in found.items()
+            if read is not _as_it_is and name not in self.lazy
+        ]
         self.fixed = {
             name: typing.get_args(hint)
             for name, hint in hints.items()
@@ -130,6 +165,12 @@ def _readers_of(cls: type[Record]) -> _Readers:
     if found is None:
         found = cls._readers = _Readers(cls)
     return found
+
+
+def _holds_several(hint: Any) -> bool:
+    return typing.get_origin(hint) in (list, dict) or any(
+        typing.get_origin(each) in (list, dict) for each in typing.get_args(hint)
+    )
 
 
 def _as_it_is(value: Any) -> Any:
@@ -179,7 +220,7 @@ def read_one_of(kinds: list[type[R]], data: Any) -> Any:
     def fit(kind: type[R]) -> tuple[bool, int]:
         readers = _readers_of(kind)
         fixed = all(data[name] in values for name, values in readers.fixed.items() if name in data)
-        common, fields = len(readers.names & data.keys()), len(readers.names)
+        common, fields = len(readers.nothing.keys() & data.keys()), len(readers.nothing)
         return fixed, common - (fields + len(data) - 2 * common)
 
     return max(kinds, key=fit).from_json(data)

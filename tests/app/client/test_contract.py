@@ -293,3 +293,16 @@ def test_a_thing_by_its_id_asks_nothing_until_it_is_used() -> None:
     assert caught.value.args[0].target() == "/v1/jobs/x_1/cancel?keep=true"
     with pytest.raises(rankwright.ConfigurationError):
         client.jobs["../x"].cancel()
+
+
+def test_fields_of_several_records_are_read_when_they_are_asked_for() -> None:
+    told = {"dataset_id": "ds_1", "columns": [{"name": "a", "leak": True}], "more": 1}
+    profile = types.DatasetProfile.from_json(told)
+    assert [(each.name, each.leak, each.auc) for each in profile.columns] == [("a", True, None)]
+    assert profile.columns is profile.columns
+    assert (profile.dataset_id, profile.rows, profile.warnings) == ("ds_1", None, None)
+    assert profile.to_json() == told
+    with pytest.raises(AttributeError, match="'more'"):
+        profile.more  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(TypeError, match="ColumnProfile must be a JSON object, got str"):
+        types.DatasetProfile.from_json({"columns": ["a"]}).columns  # noqa: B018

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from rankwright.types import Algorithm
 
 from app.console.job_form import JobForm, as_curl, as_python, read_space, read_value
 from tests.app.console.plain_browser import PlainBrowser
@@ -45,7 +46,8 @@ def ask(browser_of: Callable[..., Callable[..., httpx.Response]]) -> Callable[..
 def form_of(service: Service) -> Callable[..., JobForm]:
     """Make the form of some fields."""
     schemas = service.app.openapi()["components"]["schemas"]
-    algorithms = service.client(service.key()).get("/v1/algorithms").json()["data"]
+    listed = service.client(service.key()).get("/v1/algorithms").json()["data"]
+    algorithms = [Algorithm.from_json(each) for each in listed]
 
     def make(kind: str = "bipartite", **given: str) -> JobForm:
         fields = {name.replace("__", "."): value for name, value in given.items()}
