@@ -1,25 +1,54 @@
-"""`make clients`: what generators make of /openapi.json. They may warn of nothing; the Python client is imported, and
-the smallest bodies are typed in TypeScript. Needs the package registries, and node for the second.
+"""`make clients`: what generators make of /openapi.json. They may warn of nothing, and the tours in docs/clients run.
+
+The tour by openapi-typescript is type-checked first. Needs the package registries, and node for that.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import venv
 from pathlib import Path
 
-from app.main import create_app
-from app.platform.settings import Settings
+import pyarrow as pa
+import pyarrow.csv
 
-ROOT = Path(__file__).parent.parent
-CONFIG = ROOT / "docs" / "clients" / "openapi-python-client.yaml"
+from app.platform import migrate
+from app.platform.settings import Settings
+from tests.app.live_service import running, table
+
+CLIENTS = Path(__file__).parent.parent / "docs" / "clients"
+CONFIG = "openapi-python-client.yaml"
 PYTHON_GENERATOR = "openapi-python-client==0.29.1"
-TYPESCRIPT_GENERATOR, TYPESCRIPT = "openapi-typescript@7", "typescript@5"
 WARNS = ("warning", "unsupported", "will not be generated", "skipping")
+
+PACKAGE = {
+    "private": True,
+    "type": "module",
+    "dependencies": {"openapi-fetch": "^0.17.0"},
+    "devDependencies": {
+        "@types/node": "^20.0.0",
+        "openapi-typescript": "^7.0.0",
+        "typescript": "^5.0.0",
+    },
+}
+STRICT = {
+    "compilerOptions": {
+        "target": "es2022",
+        "module": "nodenext",
+        "strict": True,
+        "noUncheckedIndexedAccess": True,
+        "exactOptionalPropertyTypes": False,
+        "skipLibCheck": False,
+        "types": ["node"],
+        "outDir": "built",
+    },
+    "files": ["tour.ts", "minimal.ts"],
+}
 
 IMPORT_ALL = """
 import importlib, pkgutil, client
@@ -33,13 +62,15 @@ assert job.to_dict() == {"dataset_id": "ds_x", "algorithm": {"name": "rankboost"
 print(f"{len(names)} modules of the Python client are imported")
 """
 MINIMAL = """
-import type { components } from "./api";
+import type { components } from "./api.js";
 type Body = components["schemas"];
 export const job: Body["JobRequest"] = { dataset_id: "ds_x", algorithm: { name: "rankboost" } };
 export const found: Body["JobRequest"] = {
   ...job, search: { method: "grid", space: { n_rounds: [50, 100] } }, objective: { metric: "pauc", fpr_max: 0.1 },
   validation: { method: "cross_validation" },
 };
+// @ts-expect-error A state is one of a few words.
+export const state: Body["Job"]["state"] = "done";
 export const evaluation: Body["NewEvaluation"] = { model: "churn", dataset_id: "ds_x", windows: [{ fpr_max: 0.1 }] };
 export const comparison: Body["NewComparison"] = { models: ["a", "b"], dataset_id: "ds_x" };
 export const key: Body["NewKey"] = { name: "mine", scopes: ["read"] };
@@ -47,10 +78,16 @@ export const rotation: Body["Rotation"] = {};
 """
 
 
-def run(*command: str | Path, cwd: Path) -> str:
+def run(*command: str | Path, cwd: Path, **environment: str) -> str:
     """Run a command; ends this one where it fails, with what it has said. Returns that."""
     done = subprocess.run(
-        command, cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        command,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
     )
     if done.returncode:
         sys.exit(f"{done.stdout}\n{' '.join(map(str, command))} failed")
@@ -63,34 +100,61 @@ def check_silent(said: str, generator: str) -> None:
         sys.exit(f"{said}\n{generator} warns")
 
 
-def make_python_client(folder: Path) -> None:
-    """Generate the Python client and import all of it, by an environment of its own."""
+def write_tables(folder: Path) -> None:
+    """Write the tables that a tour reads."""
+    for name, seed in (("churn", 0), ("next_year", 1)):
+        text = table(300, seed).replace("left", "churned").replace(",yes", ",1")
+        (folder / f"{name}.csv").write_text(text.replace(",no", ",0"))
+    churn = (folder / "churn.csv").read_text().splitlines()
+    lines = [line.rpartition(",")[0] for line in churn[:21]]
+    (folder / "customers.csv").write_text("\n".join(lines) + "\n")
+    rows = pa.csv.read_csv(folder / "customers.csv")
+    objects = "".join(f"{json.dumps(row)}\n" for row in rows.to_pylist())
+    (folder / "customers.ndjson").write_text(objects)
+    with pa.ipc.new_stream(folder / "customers.arrow", rows.schema) as stream:
+        stream.write_table(rows)
+
+
+def run_python_tour(folder: Path, **environment: str) -> None:
+    """Generate the Python client, import all of it, and run the tour by it, in an environment of its own."""
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "-q", PYTHON_GENERATOR, cwd=folder)
     generate = (folder / "venv" / "bin" / "openapi-python-client", "generate", "--meta", "none")
-    files = ("--path", "openapi.json", "--output-path", "client", "--config", CONFIG)
+    files = ("--path", "openapi.json", "--output-path", "client", "--config", CLIENTS / CONFIG)
     check_silent(run(*generate, *files, cwd=folder), PYTHON_GENERATOR)
     sys.stdout.write(run(python, "-c", IMPORT_ALL, cwd=folder))
+    shutil.copy(CLIENTS / "tour.py", folder)
+    sys.stdout.write(run(python, "tour.py", cwd=folder, **environment))
 
 
-def make_typescript_types(folder: Path) -> None:
-    """Generate the types and check the smallest bodies by them."""
-    said = run("npx", "--yes", TYPESCRIPT_GENERATOR, "openapi.json", "-o", "api.ts", cwd=folder)
-    check_silent("\n".join(line for line in said.splitlines() if "npm warn" not in line), "npx")
+def run_typescript_tour(folder: Path, **environment: str) -> None:
+    """Generate the types, check the tour and the smallest bodies by them, and run the tour."""
+    (folder / "package.json").write_text(json.dumps(PACKAGE))
+    (folder / "tsconfig.json").write_text(json.dumps(STRICT))
     (folder / "minimal.ts").write_text(MINIMAL)
-    run("npx", "--yes", "-p", TYPESCRIPT, "tsc", "--noEmit", "--strict", "minimal.ts", cwd=folder)
-    sys.stdout.write("the smallest bodies are typed in TypeScript\n")
+    shutil.copy(CLIENTS / "tour.ts", folder)
+    run("npm", "install", "--no-audit", "--no-fund", "--loglevel=error", cwd=folder)
+    said = run("npx", "openapi-typescript", "openapi.json", "-o", "api.ts", cwd=folder)
+    check_silent(said, "openapi-typescript")
+    run("npx", "tsc", cwd=folder)
+    sys.stdout.write(run("node", "built/tour.js", cwd=folder, **environment))
 
 
 def main() -> None:
-    """Make both."""
+    """Run the tour by both clients against a service of our own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        document = create_app(Settings(state_dir=folder / "state")).openapi()
-        (folder / "openapi.json").write_text(json.dumps(document))
-        make_python_client(folder)
-        make_typescript_types(folder)
+        state = folder / "state"
+        state.mkdir()
+        settings = Settings(state_dir=state)
+        migrate.upgrade(settings.sqlalchemy_url)
+        write_tables(folder)
+        for tour in (run_python_tour, run_typescript_tour):
+            with running(settings) as service, service.at_work():
+                service.empty()
+                (folder / "openapi.json").write_text(json.dumps(service.app.openapi()))
+                tour(folder, RANKWRIGHT_URL=service.url, RANKWRIGHT_API_KEY=service.key())
 
 
 if __name__ == "__main__":

@@ -162,6 +162,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
             _leave_out_titles(operation)
             _leave_out_nulls(operation)
             _tell_defaults(operation.get("requestBody"), schemas, set())
+            _tell_defaults(operation["responses"], schemas, set())
     return document
 
 
@@ -187,10 +188,10 @@ DEFAULT = "x-default"
 
 
 def _tell_defaults(node: Any, schemas: dict[str, Any], seen: set[str]) -> None:
-    """Write the defaults of request members as `x-default` and in words, in all schemas of a body.
+    """Write the defaults of members as `x-default` and in words, in all schemas of a body or an answer.
 
-    Generated clients treat a member with a `default` as always present: their types refuse a body without it, and
-    they support no default that is an object.
+    Generated clients treat a member with a `default` as always present: their types refuse a body without it, hide
+    that an answer may lack it, and they support no default that is an object.
     """
     if isinstance(node, list):
         for each in node:

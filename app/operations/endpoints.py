@@ -35,7 +35,7 @@ class Health(Resource):
         one_of(("ok", "unavailable")),
         Field(description="`ok` or `unavailable`.", examples=["ok"]),
     ]
-    version: str = __version__
+    version: str
     build: Annotated[
         str, Field(description="The build: `RANKWRIGHT_BUILD` of the process. An image sets it.")
     ]
@@ -45,7 +45,7 @@ class Health(Resource):
 @router.get("/health/live", summary="Is the process alive?")
 async def live(context: ContextDep) -> Health:
     """200 as long as the process answers."""
-    return Health(status="ok", build=context.settings.build)
+    return Health(status="ok", version=__version__, build=context.settings.build)
 
 
 _AWAY: dict[int | str, dict[str, Any]] = {
@@ -92,7 +92,12 @@ def _answer(context: Context, checks: list[health.Check]) -> Response:
     if context.drain.begun:
         parts["api"] = Part(ok=False, detail="this process was told to end")
     well = all(part.ok for part in parts.values())
-    body = Health(status="ok" if well else "unavailable", build=context.settings.build, parts=parts)
+    body = Health(
+        status="ok" if well else "unavailable",
+        version=__version__,
+        build=context.settings.build,
+        parts=parts,
+    )
     return JSONResponse(body.model_dump(), 200 if well else 503)
 
 

@@ -709,7 +709,7 @@ class Health(Record):
 
     status: Literal['ok', 'unavailable']
     """`ok` or `unavailable`."""
-    version: str | None = None
+    version: str
     build: str
     """The build: `RANKWRIGHT_BUILD` of the process. An image sets it."""
     parts: dict[str, Part] | None = None
@@ -1343,7 +1343,7 @@ class Progress(Record):
     leaderboard: list[ProgressRow] | None = None
     """The ten best candidates up to now, best first."""
     keepable: bool | None = None
-    """True if `POST …/cancel?keep=true` can keep a candidate now."""
+    """True if `POST …/cancel?keep=true` can keep a candidate now. Default: `false`."""
     elapsed_seconds: float | None = None
     """Seconds from the start of the job to this report. A job reports once a second."""
     seconds_left: float | None = None
@@ -1491,7 +1491,7 @@ class Score(Record):
     """Fraction of the positives with at least this score, from 0 to 1. Null without a validation curve."""
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
-    otherwise.
+    otherwise. Default: `false`.
     """
 
 class ScoreDrift(Record):
@@ -1526,7 +1526,7 @@ class Scores(Record):
     tprs: list[float] | None
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
-    otherwise.
+    otherwise. Default: `false`.
     """
 
 class Search(Record):
@@ -1561,7 +1561,7 @@ class SearchTrial(Record):
     """
     auc: float | None = None
     rows: float | None = None
-    """Fraction of the training rows in its last fit."""
+    """Fraction of the training rows in its last fit. Default: `1.0`."""
     seconds: float | None = None
     state: Literal['chosen', 'left', 'failed', 'untried'] | None = None
     """`chosen`, `left`, `failed` or `untried`."""

@@ -185,7 +185,7 @@ def test_who_reads_the_description_alone_can_send_its_examples(document: dict[st
     assert kinds == set(CONTENT_TYPES)
 
 
-def test_generators_can_read_what_is_sent(document: dict[str, Any]) -> None:
+def test_generators_can_read_bodies_and_answers(document: dict[str, Any]) -> None:
     """The document avoids what openapi-python-client and openapi-typescript cannot read; `make clients` runs both."""
     schemas, seen = document["components"]["schemas"], set()
     told: dict[str, object] = {}
@@ -217,6 +217,7 @@ def test_generators_can_read_what_is_sent(document: dict[str, Any]) -> None:
     for path, method, operation in operations(document):
         body = operation.get("requestBody", {})
         walk(body)
+        walk(operation["responses"])
         tables = [media for media in body.get("content", {}) if media in CONTENT_TYPES]
         # A client that knows only files sends one as the last of them.
         assert not tables or tables[-1] == CSV, f"{method} {path}"
@@ -225,6 +226,7 @@ def test_generators_can_read_what_is_sent(document: dict[str, Any]) -> None:
     assert told["JobRequest.objective"] == {"metric": "auc"}
     assert (told["JobRequest.seed"], told["Holdout.fraction"]) == (0, 0.25)
     assert told["rankboost.max_bins"] == 255
+    assert (told["Scores.approximate"], told["Score.approximate"]) == (False, False)
 
 
 def test_algorithms_tell_their_defaults_as_json_schema_has_it(shared: Service) -> None:
