@@ -163,6 +163,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
             _leave_out_nulls(operation)
             _tell_defaults(operation.get("requestBody"), schemas, set())
             _tell_defaults(operation["responses"], schemas, set())
+    _name_unions(document)
     return document
 
 
@@ -172,6 +173,17 @@ def _leave_out_titles(operation: Mapping[str, Any]) -> None:
         for content in response.get("content", {}).values():
             if str(content["schema"].get("title", "")).startswith("Response "):
                 del content["schema"]["title"]
+
+
+def _name_unions(node: Any) -> None:
+    """Say of a choice of objects that a value is exactly one of them."""
+    for each in node.values() if isinstance(node, dict) else node:
+        if isinstance(each, dict | list):
+            _name_unions(each)
+    shapes = node.get("anyOf", ()) if isinstance(node, dict) else ()
+    others = [shape for shape in shapes if "$ref" not in shape]
+    if len(shapes) - len(others) > 1 and others in ([], [{"type": "null"}]):
+        node["oneOf"] = node.pop("anyOf")
 
 
 def _leave_out_nulls(operation: Mapping[str, Any]) -> None:

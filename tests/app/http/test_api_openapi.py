@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,39 @@ def test_names_of_schemas_are_words(document: dict[str, Any]) -> None:
         for response in operation["responses"].values():
             for content in response.get("content", {}).values():
                 assert "title" not in content["schema"], f"{method} {path}"
+
+
+def test_objects_of_a_union_can_be_told_apart(document: dict[str, Any]) -> None:
+    """By a member with a fixed value, or by a required member that none of the others has."""
+    schemas = document["components"]["schemas"]
+    kinds: Counter[str] = Counter()
+
+    def walk(node: Any) -> None:
+        for each in node.values() if isinstance(node, dict) else node:
+            if isinstance(each, dict | list):
+                walk(each)
+        if not isinstance(node, dict):
+            return
+        references = [shape["$ref"] for shape in node.get("oneOf", ()) if "$ref" in shape]
+        assert sum("$ref" in shape for shape in node.get("anyOf", ())) <= 1
+        shapes = {name: schemas[name.rpartition("/")[2]] for name in references}
+        if "discriminator" in node:
+            kinds["tagged"] += 1
+            tag = node["discriminator"]["propertyName"]
+            for value, name in node["discriminator"]["mapping"].items():
+                assert shapes.pop(name)["properties"][tag]["const"] == value
+            assert not shapes
+        elif len(shapes) > 1:
+            kinds["by members"] += 1
+            for name, shape in shapes.items():
+                others = {
+                    key for other in shapes if other != name for key in shapes[other]["properties"]
+                }
+                assert set(shape["required"]) - others, name
+
+    walk(document)
+    assert kinds["tagged"] == 4
+    assert kinds["by members"] > 5
 
 
 def test_every_example_fits_its_own_schema(document: dict[str, Any]) -> None:
