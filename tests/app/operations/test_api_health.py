@@ -65,7 +65,7 @@ def test_it_is_ready_without_broker_and_workers_as_scores_are_answered(service: 
     parts = staffed.json()["parts"]
     assert staffed.status_code == 503
     assert {name for name, part in parts.items() if not part["ok"]} == WORKS
-    assert "away" in parts["broker"]["detail"]
+    assert "unavailable" in parts["broker"]["detail"]
 
 
 def at_revision(db: Database, revision: str) -> None:
@@ -77,8 +77,8 @@ def at_revision(db: Database, revision: str) -> None:
     ("revision", "way"),
     [
         ("0020", f"works with {REVISION}: run `rankwright migrate`"),
-        ("0099", "does not know: .* run the version that made them, or a later one"),
-        ("ae1027a6acf", "does not know: .* run the version that made them, or a later one"),
+        ("0099", "does not know; .* run the version that made them, or a later one"),
+        ("ae1027a6acf", "does not know; .* run the version that made them, or a later one"),
     ],
 )
 def test_an_api_does_not_begin_on_tables_of_another_version(
