@@ -148,6 +148,7 @@ def test_lazy_names_are_found(package: str) -> None:
 
 
 def test_moved_modules_are_found_by_their_old_names_which_warn() -> None:
+    """And then by several threads at once."""
     code = """
 import core, importlib, warnings
 for old, new in core._MOVED.items():
@@ -160,12 +161,8 @@ for old, new in core._MOVED.items():
     moved = importlib.import_module(new)
     assert eval(old) is moved and moved.__spec__.name == new
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_moved_modules_are_imported_by_several_threads_at_once() -> None:
     names = [f"old_{i}" for i in range(300)]
-    code = f"""
+    code += f"""
 import sys, threading, warnings
 from core.base import ranker
 from core.lazy import MovedModules

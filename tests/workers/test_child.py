@@ -20,9 +20,17 @@ from workers.fit_process import FitProcess
 
 
 @pytest.fixture(scope="module")
-def process() -> Iterator[FitProcess]:
-    """A fit process that has its libraries, for several tests; the last of them ends it."""
-    process = FitProcess(threads=1)
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for kernels, without any."""
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture(scope="module")
+def process(kernels: Path) -> Iterator[FitProcess]:
+    """A fit process that has its libraries and no kernels, for several tests; the last of them ends it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RANKWRIGHT_KERNEL_CACHE", str(kernels))
+        process = FitProcess(threads=1)
     assert process.receive(60) == {"type": "ready"}
     process.start_job({"kind": "none"}, None)
     while (message := process.receive(60)) is not None and message["type"] != "error":
@@ -55,6 +63,44 @@ def test_a_stop_after_the_end_does_not_hit_the_next_job(process: FitProcess) -> 
 def test_where_memory_runs_out_the_fit_goes_first(process: FitProcess) -> None:
     ours = int(Path("/proc/self/oom_score_adj").read_text())
     assert int(Path(f"/proc/{process.pid}/oom_score_adj").read_text()) == max(ours, OOM_SCORE)
+
+
+def test_a_job_that_waits_for_a_compiler_says_so(
+    process: FitProcess, kernels: Path, tmp_path: Path
+) -> None:
+    """The compiler's memory is reported, and does not count as the job's."""
+    upload = tmp_path / "table.csv"
+    upload.write_text("x,y\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(600)))
+    payload = {
+        "kind": "ingest",
+        "path": str(upload),
+        "content_type": "text/csv",
+        "dataset_kind": "bipartite",
+        "label": "y",
+        "positive": "1",
+        "limits": limits(Settings()),
+        "workdir": str(tmp_path),
+    }
+    asked: tuple[str, ...] = (
+        "content_encoding",
+        "labels",
+        "item",
+        "weight",
+        "group",
+        "categorical",
+        "drop",
+    )
+    asked += ("numeric", "strict")
+    payload |= dict.fromkeys([*asked, "missing", "dialect", "parent"])
+    told = []
+    process.start_job(payload, 1 << 30)
+    while (message := process.receive(100)) is not None and message["type"] != "result":
+        told.append(message)
+    details = [message["detail"] for message in told if message["type"] == "loading"]
+    assert "compiling kernels for this machine, once: 1 so far" in details
+    ends = [message for message in told if message["type"] == "loaded"]
+    assert ends[-1]["bytes"] >= 0
+    assert list(kernels.glob("*.kernel"))
 
 
 # The last of those that share the process.
@@ -100,64 +146,19 @@ def test_an_allocation_far_beyond_the_limit_is_refused_and_the_process_goes_on()
     assert int(done.stdout) > 0
 
 
-def test_a_job_that_waits_for_a_compiler_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The compiler's memory is reported, and does not count as the job's."""
-    monkeypatch.setenv("RANKWRIGHT_KERNEL_CACHE", str(tmp_path / "kernels"))
-    upload = tmp_path / "table.csv"
-    upload.write_text("x,y\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(600)))
-    payload = {
-        "kind": "ingest",
-        "path": str(upload),
-        "content_type": "text/csv",
-        "dataset_kind": "bipartite",
-        "label": "y",
-        "positive": "1",
-        "limits": limits(Settings()),
-        "workdir": str(tmp_path),
-    }
-    asked: tuple[str, ...] = (
-        "content_encoding",
-        "labels",
-        "item",
-        "weight",
-        "group",
-        "categorical",
-        "drop",
-    )
-    asked += ("numeric", "strict")
-    payload |= dict.fromkeys([*asked, "missing", "dialect", "parent"])
-    process = FitProcess(threads=1)
-    told = []
-    try:
-        process.start_job({"kind": "none"}, None)  # it has its libraries then
-        process.start_job(payload, 1 << 30)
-        while (message := process.receive(100)) is not None and message["type"] != "result":
-            told.append(message)
-    finally:
-        process.kill()
-    details = [message["detail"] for message in told if message["type"] == "loading"]
-    assert "compiling kernels for this machine, once: 1 so far" in details
-    ends = [message for message in told if message["type"] == "loaded"]
-    assert ends[-1]["bytes"] >= 0
-    assert list((tmp_path / "kernels").glob("*.kernel"))
-
-
-@pytest.mark.parametrize(("looks", "imported"), [(0, False), (100, True)])
-def test_it_imports_until_a_job_comes(looks: int, imported: bool) -> None:
+def test_it_imports_until_a_job_comes() -> None:
     """In a process of its own: other tests have imported everything here."""
-    program = f"""
+    program = """
 import sys
 from workers.child import warm_up
-left = iter([False] * {looks})
-warm_up(lambda: next(left, True))
-assert ("core.boosting.rankboost" in sys.modules) is {imported}
-assert ("app.datasets.tasks" in sys.modules) is {imported}
-assert "scipy.stats._stats_py" not in sys.modules
-if {imported}:
-    from scipy.stats import norm
-    import scipy.stats
-    assert norm.cdf(0) == scipy.stats.norm.cdf(0) == .5
+for looks in (0, 100):
+    left = iter([False] * looks)
+    warm_up(lambda: next(left, True))
+    for module in ("core.boosting.rankboost", "app.datasets.tasks"):
+        assert (module in sys.modules) is (looks > 0)
+    assert "scipy.stats._stats_py" not in sys.modules
+from scipy.stats import norm
+import scipy.stats
+assert norm.cdf(0) == scipy.stats.norm.cdf(0) == .5
 """
     subprocess.run([sys.executable, "-c", program], check=True)
