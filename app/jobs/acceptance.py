@@ -34,6 +34,12 @@ WAIT_HEADERS: Json = {
     },
 }
 """What a read says to a caller who would wait, for its description in OpenAPI."""
+TO_BE_201 = {"Deprecation": "@1795305600", "Sunset": "Sat, 22 May 2027 00:00:00 GMT"}
+"""RFC 9745 and RFC 8594: a POST of a job that has waited answers 200 until then, and 201 from then on."""
+WAITED_DOCS: Json = {
+    "description": "The job ended within the wait. Answered from 22 May 2027 on; until then it is 200."
+}
+"""The description of that 201 in OpenAPI."""
 Refetch = Callable[[Session, str], tuple[Json, bool]]
 """Reads the resource of an id again, and says whether its job has ended."""
 
@@ -148,7 +154,8 @@ async def accepted(
     if await wait.for_end(owner, _job_of(body)):
         body, ended = await run_in_threadpool(context.db.reading, refetch, body["id"])
         if ended:
-            response = JSONResponse(body, done, {"Location": headers["Location"]})
+            told = {} if done == 201 else TO_BE_201
+            response = JSONResponse(body, done, {"Location": headers["Location"]} | told)
             wait.applied(response)
             return response
     return JSONResponse(body, answer.status_code, headers)

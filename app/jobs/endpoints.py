@@ -21,7 +21,14 @@ from app.http.limits import Permit
 from app.http.schemas import Valid, one_of
 from app.jobs import child_jobs
 from app.jobs import service as jobs
-from app.jobs.acceptance import WAIT_HEADERS, PreferWaitDep, Refetch, WatcherDep, create
+from app.jobs.acceptance import (
+    WAIT_HEADERS,
+    WAITED_DOCS,
+    PreferWaitDep,
+    Refetch,
+    WatcherDep,
+    create,
+)
 from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES
 from app.jobs.schemas import KINDS, Event, EventPage, Job, JobPage
 from app.jobs.watcher import Snapshot, Watcher
@@ -151,8 +158,10 @@ def cancel_job(
     responses={
         200: {
             "model": Job | Valid,
-            "description": "The job ended within the wait, or the request was only checked (`?validate=true`).",
-        }
+            "description": "The request was only checked (`?validate=true`), or the job ended within the wait. The "
+            "second is deprecated: `Deprecation` and `Sunset` say so.",
+        },
+        201: WAITED_DOCS | {"model": Job},
     },
 )
 @needs("train")

@@ -15,7 +15,7 @@ from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import IdempotentDep
 from app.http.responses import StoredFile, parquet_as_csv
-from app.jobs.acceptance import PreferWaitDep, create
+from app.jobs.acceptance import WAITED_DOCS, PreferWaitDep, create
 from app.jobs.endpoints import PATH, refetch_job, show
 from app.jobs.schemas import Job
 from app.platform.errors import NotFound
@@ -72,8 +72,10 @@ jobs_router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
     responses={
         200: {
             "model": Job | JobCheck,
-            "description": "The job ended within the wait, or the request was only checked (`?validate=true`).",
-        }
+            "description": "The request was only checked (`?validate=true`), or the job ended within the wait. The "
+            "second is deprecated: `Deprecation` and `Sunset` say so.",
+        },
+        201: WAITED_DOCS | {"model": Job},
     },
 )
 @needs("train")
@@ -88,8 +90,8 @@ async def submit_job(
     """Train a ranker on a dataset. The service stores the job before it answers; a free worker starts it within
     milliseconds.
 
-    With `Prefer: wait=N` the answer comes when the job has ended, with its final state. A failed job is also a 200; its
-    `error` says why. `?validate=true` checks the request, creates nothing, and estimates time and memory.
+    With `Prefer: wait=N` the answer comes when the job has ended, with its final state. A failed job has ended,
+    too; its `error` says why. `?validate=true` checks the request, creates nothing, and estimates time and memory.
     """
     train = body.to_request()
 

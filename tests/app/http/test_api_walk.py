@@ -70,6 +70,7 @@ def test_waiting_for_the_work(service_on_both: Service) -> None:
             headers={"Content-Type": "text/csv", "Prefer": "wait=20"},
         )
         assert answer.status_code == 201, answer.text
+        assert "Deprecation" not in answer.headers
         assert answer.headers["Preference-Applied"] == "wait=20"
         assert answer.json()["status"] == "ready"
         answer = client.post(
@@ -78,6 +79,10 @@ def test_waiting_for_the_work(service_on_both: Service) -> None:
             headers={"Prefer": "wait=600"},
         )
         assert answer.status_code == 200
+        assert (
+            answer.headers["Deprecation"] == "@1795305600"
+        )  # of 200: it will be 201, as for others
+        assert answer.headers["Sunset"] == "Sat, 22 May 2027 00:00:00 GMT"
         assert answer.headers["Preference-Applied"] == "wait=60"
         assert answer.json()["state"] == "succeeded"
         assert answer.json()["name"] == "coordinate_rankboost"
