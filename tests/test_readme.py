@@ -12,7 +12,8 @@ README = (ROOT / "README.md").read_text()
 
 
 def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    found = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (example,) = [each for each in found if "from core" in each]  # the other needs a service
     exec(example, {"__name__": "__main__"})
     assert capsys.readouterr().out.startswith("Interval(value=0.99")
 

@@ -20,10 +20,12 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
 
 from tests.app.live_service import Service, table
+from tests.long_form import LONG_FORM
 
-DOCS = Path(__file__).parents[3] / "docs"
+README = Path(__file__).parents[3] / "README.md"
 
 
 @pytest.fixture
@@ -45,7 +47,8 @@ def test_what_the_page_shows_runs_as_it_stands_there(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", (DOCS / "clients.md").read_text(), re.DOTALL)
+    found = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    (example,) = [each for each in found if "rankwright.Client()" in each]
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {"age": rng.integers(18, 80, 200), "plan": rng.choice(["gold", "basic"], 200)}
@@ -57,7 +60,7 @@ def test_what_the_page_shows_runs_as_it_stands_there(
     monkeypatch.setenv("RANKWRIGHT_URL", service.url)
     monkeypatch.setenv("RANKWRIGHT_API_KEY", service.key())
     with service.at_work():
-        exec(compile(example, "clients.md", "exec"), {})
+        exec(compile(example, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "'state': 'succeeded'" in printed
     assert "score" in printed
@@ -190,3 +193,21 @@ def test_a_remote_ranker_in_a_pipeline_and_in_cross_validation(
 def test_a_client_is_not_stored_with_its_key(client: rankwright.Client) -> None:
     with pytest.raises(TypeError):
         pickle.dumps(client)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.timeout(1200)
+@pytest.mark.skipif(not LONG_FORM, reason="each of some hundred fits is a job: `make long`")
+def test_what_scikit_learn_asks_of_an_estimator(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKWRIGHT_URL", service.url)
+    monkeypatch.setenv("RANKWRIGHT_API_KEY", service.key())
+    ranker = rankwright.RemoteRanker(algorithm="rankboost", parameters={"n_rounds": 20})
+    with service.at_work():
+        done = check_estimator(ranker, on_fail=None)
+    failed = {
+        each["check_name"]: repr(each["exception"]) for each in done if each["status"] == "failed"
+    }
+    assert failed == {}
+    assert len(done) > 50

@@ -273,18 +273,19 @@ def test_a_real_browser_signs_in_over_plain_http(
     """Under a name, for to a browser 127.0.0.1 is as good as TLS."""
     there = dataclasses.replace(service, url=service.url.replace("127.0.0.1", "rankwright.test"))
     window = visit(there)
-    said: list[tuple[str | None, str | None]] = []
+    posts: list[Any] = []
 
     def note(request: Any) -> None:
         if request.method == "POST":
-            headers = request.all_headers()
-            said.append((headers.get("sec-fetch-site"), headers.get("origin")))
+            posts.append(request)
 
-    window.page.on("requestfinished", note)
+    window.page.on("request", note)
     window.sign_in(service.key())
     window.page.get_by_role("button", name="Sign out").click()
     window.page.wait_for_url("**/console/sign-in")
-    assert said == [(None, there.url)] * 2
+    said = [post.all_headers() for post in posts]
+    found = [(headers.get("sec-fetch-site"), headers.get("origin")) for headers in said]
+    assert found == [(None, there.url)] * 2
 
 
 @pytest.mark.parametrize("end", ["sign out", "expire", "revoke"])
