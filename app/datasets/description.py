@@ -247,7 +247,7 @@ def find_dialect(description: Description, table: Format) -> dict[str, str] | No
     """How the text of a CSV is written, by the fields and the Content-Type; raises Invalid for other formats."""
     dialect = description.dialect
     if dialect is not None and table.content_type != CSV:
-        detail = f"{', '.join(dialect)} is only for {CSV}, got {table.content_type}"
+        detail = f"{', '.join(dialect)} can be set only for {CSV}, got {table.content_type}"
         raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in dialect])
     if table.charset is not None:
         return {"encoding": table.charset, **(dialect or {})}

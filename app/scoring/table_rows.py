@@ -123,7 +123,7 @@ def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
 def check_options(options: TableOptions, table: Format) -> TableOptions:
     """Return the options with the charset of the Content-Type; raises Invalid for a dialect of what is no CSV."""
     if options.dialect and table.content_type != CSV:
-        detail = f"{', '.join(options.dialect)} is only for {CSV}, got {table.content_type}"
+        detail = f"{', '.join(options.dialect)} can be set only for {CSV}, got {table.content_type}"
         raise Invalid(detail, errors=[{"parameter": n, "detail": detail} for n in options.dialect])
     if table.charset is None:
         return options

@@ -96,7 +96,7 @@ def test_a_model_takes_dates(service: Service, client: httpx.Client) -> None:
         ({"delimiter": ";"}, "text/csv", 422, ["delimiter must be one of comma", "';'"]),
         ({"decimal": ""}, "text/csv", 422, ["decimal must have 1 to 255"]),
         ({}, "text/csv; charset=klingon", 415, ["charset must be one of", "'klingon'"]),
-        ({"encoding": "utf-8"}, "application/x-ndjson", 422, ["text/csv only", "x-ndjson"]),
+        ({"encoding": "utf-8"}, "application/x-ndjson", 422, ["only for text/csv", "x-ndjson"]),
     ],
 )
 def test_dialects_that_are_not_known(
@@ -134,7 +134,12 @@ def test_the_profile_as_a_page(service: Service, client: httpx.Client) -> None:
     assert "▁" in written or "█" in written
     assert client.get(address, headers={"Accept": "*/*"}).json()["dataset_id"] == dataset_id
     problem = client.get(address, headers={"Accept": "image/png"})
-    refused(problem, 406, "not_acceptable", "text/html can be made")
+    refused(
+        problem,
+        406,
+        "not_acceptable",
+        "must allow one of application/json, text/markdown, text/html",
+    )
     refused(client.get(address, params={"format": "pdf"}), 422, "invalid", "format")
 
 

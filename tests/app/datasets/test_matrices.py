@@ -158,7 +158,7 @@ def test_too_few_rows_are_counted() -> None:
         + WAYS_OUT
     )
     for fraction in (0.0, 1.0, -1.0, 2.0):
-        with pytest.raises(Invalid, match="must lie between 0 and 1"):
+        with pytest.raises(Invalid, match="must be between 0 and 1"):
             split(numeric(X, y), fraction, SEED)
 
 

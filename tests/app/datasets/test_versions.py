@@ -187,5 +187,5 @@ def test_how_a_csv_is_written_is_inherited_and_may_be_said_anew(bench: Workbench
     assert [row["t"] for row in data(bench, third)] == ["é", "b", "é", "é"]
     fourth = made(bench, third.id, as_parquet(x=[5.5], t=["é"], y=["n"]), content_type=PARQUET)
     assert (fourth.rows, fourth.dialect) == (5, None)
-    with pytest.raises(Invalid, match="can be said of text/csv only"):
+    with pytest.raises(Invalid, match="only for text/csv"):
         make(bench, fourth.id, b"PAR1", content_type=PARQUET, decimal="comma")

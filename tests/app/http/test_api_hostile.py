@@ -355,6 +355,12 @@ def test_a_flood_of_requests_on_one_line(patient: Service) -> None:
     lives(patient)
 
 
+def resolve(document: dict[str, Any], schemas: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The schemas that these are, or name."""
+    known = document["components"]["schemas"]
+    return [known[each["$ref"].rpartition("/")[2]] if "$ref" in each else each for each in schemas]
+
+
 def json_operations(service: Service) -> Iterator[tuple[str, str, list[str]]]:
     """Method, path, and the names at the top of the body."""
     document: dict[str, Any] = service.client().get("/openapi.json").json()
@@ -363,9 +369,8 @@ def json_operations(service: Service) -> Iterator[tuple[str, str, list[str]]]:
             content = operation.get("requestBody", {}).get("content", {})
             if "application/json" in content:
                 schema = content["application/json"]["schema"]
-                if "$ref" in schema:
-                    schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-                parts = schema.get("oneOf", [schema])
+                (whole,) = resolve(document, [schema])
+                parts = resolve(document, whole.get("oneOf", [whole]))
                 yield method.upper(), path, [name for part in parts for name in part["properties"]]
 
 

@@ -358,7 +358,7 @@ class TestRetryLater:
         kept = db.reading(jobs.find, OWNER, job.id)
         assert kept.error is not None
         assert kept.error["code"] == "attempts_spent"
-        assert "3 times" in kept.error["detail"]
+        assert "3 attempts" in kept.error["detail"]
         assert "disk full" in kept.error["detail"]
         with db.read() as session:
             owed = session.scalars(select(Outbox.attempt).order_by(Outbox.attempt)).all()
