@@ -50,7 +50,7 @@ def is_of_protocol(path: str) -> bool:
     return path.startswith("/oip/") or path.endswith(("/invocations", ":predict"))
 
 
-_SCORING = re.compile(r"/v1/models/[^/]+/(score|rank|explain)")
+_SCORING = re.compile(r"/v1/models/[^/]+/(score|rank|explain)|/v1/batch-scores")
 _ABOUT_ROWS = (400, 413, 415, 422)
 
 

@@ -409,6 +409,8 @@ def _refusal(scope: Scope, size: int, root: str) -> ServiceError | None:
         )
     if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
         return Malformed("the address must not hold NUL (%00)")
+    if scope["path"].endswith("\n"):  # where a pattern of a route ends, too
+        return Malformed("the path must not end in a line feed (%0A)")
     length = len(scope["raw_path"]) + len(scope["query_string"])
     if length > MAX_ADDRESS_BYTES:
         return AddressTooLong(

@@ -98,10 +98,15 @@ class LineHandler(logging.StreamHandler[TextIO]):
         if second != self._second:
             stamp = time.strftime(TextFormatter.default_time_format, time.gmtime(second))
             self._second, self._stamp = second, stamp
-        line = self._render(self._stamp, int(now % 1 * 1000), message, fields)
-        with self.lock or nullcontext():
-            self.stream.write(line + self.terminator)
-            self.stream.flush()
+        try:
+            line = self._render(self._stamp, int(now % 1 * 1000), message, fields)
+            with self.lock or nullcontext():
+                self.stream.write(line + self.terminator)
+                self.stream.flush()
+        except Exception:  # a full disk, for one: no request fails because it cannot be logged
+            self.handleError(
+                logging.makeLogRecord({"name": access.name, "msg": "%s", "args": (message,)})
+            )
 
 
 def log_request(message: str, fields: dict[str, Any]) -> None:

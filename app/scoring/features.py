@@ -190,9 +190,11 @@ class FeatureIndex:
         if self._rows is None or not self._all_numeric:
             return None
         lines = body.removesuffix(b"\n")
-        # What is not one object a line has another number of rows, or is no list of objects.
+        breaks = lines.count(b"\n")
+        if lines.count(b"}\n") + lines.count(b"}\r\n") != breaks:
+            return None
         X = self._rows.read(b'{"rows":[%s]}' % lines.replace(b"\n", b","))
-        return X if X is not None and len(X) == lines.count(b"\n") + 1 else None
+        return X if X is not None and len(X) == breaks + 1 else None  # no two objects in a line
 
     def matrix_of_rows(self, rows: Sequence[Any], *, lenient: bool = False) -> Floats:
         """Return rows given as objects, `[{name: value, …}, …]`; null is missing."""

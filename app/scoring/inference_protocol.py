@@ -182,8 +182,9 @@ def parse_json(text: bytes) -> Any:
         raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
 
 
-# A string without its end matches as well: a pattern that fails there would begin again at each quote that follows.
-_TEXT_OR_NAN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|NaN', re.DOTALL)
+# All between two bare NaNs is one match, of which nothing is ever tried again: otherwise a hostile body would take a
+# hundred times its memory. A string without its end matches as well.
+_TEXT_OR_NAN = re.compile(rb'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^"N]++|N(?!aN))++|NaN', re.DOTALL)
 
 
 def _null_for_nan(found: re.Match[bytes]) -> bytes:

@@ -330,6 +330,8 @@ def read_plain_lines(
 
     if table.content_type != NDJSON or table.content_encoding or options.ignore or options.keep:
         return None
+    if len(body) > bounds.bytes or len(features.names) > bounds.columns:
+        return None
     X = features.matrix_of_lines(body)
     if X is None or len(X) > bounds.max_rows(len(features.names)):
         return None

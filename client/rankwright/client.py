@@ -961,8 +961,10 @@ def find_service(
     An argument comes before its variable (RANKWRIGHT_URL, RANKWRIGHT_API_KEY, RANKWRIGHT_STATE_DIR). Both come before
     the files of `rankwright serve` in its state folder, which is `.rankwright` here unless it is named.
 
-    A folder that nobody named may be anybody's. Its address counts only if it is a loopback address: otherwise the
-    folder in which a program runs would decide where the caller's key goes. Its key is sent to its own address alone.
+    A folder's key is sent to the folder's own address alone. A folder that nobody named may be anybody's: its address
+    must be a loopback address, or else the folder in which a program runs would decide where the caller's key goes.
+
+    ConfigurationError: if that is not so, or the address is none.
     """
     named = state_dir or os.environ.get("RANKWRIGHT_STATE_DIR")
     folder = Path(named or ".rankwright")
@@ -970,15 +972,30 @@ def find_service(
     api_key = api_key or os.environ.get("RANKWRIGHT_API_KEY")
     left = _read(folder / "address")
     if left is not None and not named and not _is_local(left):
+        if url is None:
+            raise ConfigurationError(
+                f"{folder / 'address'} names {left!r}, which is not this machine: name the service by its address, or"
+                " that folder by RANKWRIGHT_STATE_DIR"
+            )
         left = None
+    own = url is None or (left is not None and _is_same(url, left))
     url = (url or left or DEFAULT_URL).rstrip("/")
     if not url.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"the address of a service begins with http:// or https://, got {url!r}"
         )
-    if api_key is None and (named or (left is not None and url == left.rstrip("/"))):
+    if api_key is None and own and (named or left is not None):
         api_key = _read(folder / "api-key")
     return url, api_key
+
+
+def _is_same(one: str, other: str) -> bool:
+    if one.rstrip("/") == other.rstrip("/"):
+        return True
+    if not (_is_local(one) and _is_local(other)):
+        return False
+    first, second = urlsplit(one), urlsplit(other)
+    return (first.scheme, first.port, first.path) == (second.scheme, second.port, second.path)
 
 
 def _is_local(url: str) -> bool:

@@ -81,7 +81,10 @@ class ProblemError(RankwrightError):
         self.code = str(problem.get("code") or "")
         self.title = str(problem.get("title") or f"HTTP status {status}")
         self.detail = str(problem.get("detail") or "")
-        self.errors: list[dict[str, Any]] = list(problem.get("errors") or [])
+        errors = problem.get("errors")
+        self.errors: list[dict[str, Any]] = (
+            [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
+        )
         self.request_id: str | None = problem.get("request_id")
         self.retry_after = retry_after
         first = f"{self.title}: {self.detail}" if self.detail else self.title

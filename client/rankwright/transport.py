@@ -204,15 +204,25 @@ def send(request: Request) -> Steps[Response]:
                 raise ConnectionFailed(str(error)) from error
             yield Pause(_delay(attempt))
             continue
-        if response.status < 400:
+        if response.status < 300:
             return response
         if request.stream:
             response.content = yield from _read_all(response)
+        if response.status < 400:  # no route of the service redirects: something before it does
+            moved = f"the service is not here: ask at {response.headers.get('location')!r}"
+            raise problem_error(response.status, {"detail": moved}, None)
         wait = _retry_after(response.headers)
         if last or response.status not in RETRIED or (wait or 0.0) > MAX_RETRY_AFTER:
             raise problem_error(response.status, _problem(response), wait)
         yield Pause(_delay(attempt) if wait is None else wait)
     raise AssertionError("unreachable")
+
+
+def pause_unless_held(response: Response, left: float | None) -> Steps[None]:
+    """Wait as long as an answer asks for that was not held until the end, and for `left` seconds at most."""
+    wait = _retry_after(response.headers)
+    if wait is not None:
+        yield Pause(max(0.0, min(wait, MAX_RETRY_AFTER, wait if left is None else left)))
 
 
 def _read_all(response: Response) -> Steps[bytes]:
@@ -488,8 +498,8 @@ def _broken(url: str) -> Iterator[None]:
         yield
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
         raise BrokenConnection(f"no service answers at {url}: {error}", sent=False) from error
-    except httpx.TransportError as error:
-        said = str(error) or type(error).__name__
-        raise BrokenConnection(f"the connection to {url} broke: {said}", sent=True) from error
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise ConfigurationError(f"{url!r} is no address of a service: {error}") from error
+    except httpx.RequestError as error:
+        said = str(error) or type(error).__name__
+        raise BrokenConnection(f"the connection to {url} broke: {said}", sent=True) from error

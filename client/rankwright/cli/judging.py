@@ -187,8 +187,9 @@ def _roc(evaluation: Evaluation, metrics: types.EvaluatedCurve, title: str) -> R
     legend = [f"AUC  {shown_interval(metrics.auc)}"]
     legend += [shown_pauc(area) for area in metrics.pauc]
     if (cut := metrics.operating_point) is not None:
+        threshold = "none" if cut.threshold is None else f"{cut.threshold:.6g}"
         legend.append(
-            f"its threshold {cut.threshold:.6g}: TPR {shown_interval(cut.tpr)} "
+            f"its threshold {threshold}: TPR {shown_interval(cut.tpr)} "
             f"at FPR {shown_interval(cut.fpr)}"
         )
     return plot_of(points, f"ROC of {title} {_counts(metrics, metrics.groups)}", legend)

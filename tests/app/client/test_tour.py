@@ -195,6 +195,17 @@ def test_a_client_is_not_stored_with_its_key(client: rankwright.Client) -> None:
         pickle.dumps(client)
 
 
+def test_a_key_that_may_only_score_waits_for_its_rows(service: Service, csv: Path) -> None:
+    owner = service.client(service.key())
+    service.train(owner, service.upload(owner, csv.read_text()), name="churn")
+    with rankwright.Client(service.url, service.key(scopes=["score"])) as client:
+        batch = client.score_batch("churn", csv, ignore="left", wait=False)
+        assert batch.data.status == "processing"
+        with service.at_work():
+            batch.wait(30)
+        assert batch.data.status == "ready"
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not LONG_FORM, reason="each of some hundred fits is a job: `make long`")

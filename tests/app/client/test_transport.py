@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 from rankwright import transport
 from rankwright.client import find_service
-from rankwright.errors import ConfigurationError, ConnectionFailed, ProblemError, TooMany
+from rankwright.errors import (
+    ConfigurationError,
+    ConnectionFailed,
+    ProblemError,
+    TooMany,
+    problem_error,
+)
 from rankwright.resources import Dataset, EventParser, Job, Model
 from rankwright.tables import body_of, frame_of
 from rankwright.transport import (
@@ -20,6 +26,7 @@ from rankwright.transport import (
     ReadChunk,
     Request,
     Response,
+    pause_unless_held,
     run,
     segment,
     send,
@@ -208,21 +215,21 @@ def test_queries_are_quoted() -> None:
         ("http://127.0.0.1:7000", {}, {}, ("http://127.0.0.1:7000", "rw_left")),
         ("http://[::1]:7000/", {}, {}, ("http://[::1]:7000", "rw_left")),
         (None, {}, {}, ("http://127.0.0.1:8000", None)),
-        # A folder that somebody else may have left neither learns the caller's key nor has one sent elsewhere.
         (
-            "http://elsewhere:7000",
+            "http://127.0.0.1:7",
+            {"url": "http://localhost:7"},
             {},
-            {"RANKWRIGHT_API_KEY": "rw_mine"},
-            ("http://127.0.0.1:8000", "rw_mine"),
+            ("http://localhost:7", "rw_left"),
         ),
-        ("http://127.0.0.1.evil:7000", {}, {}, ("http://127.0.0.1:8000", None)),
+        ("http://127.0.0.1:7", {"url": "http://localhost:8"}, {}, ("http://localhost:8", None)),
         (
             "http://127.0.0.1:7000",
             {},
             {"RANKWRIGHT_URL": "http://elsewhere"},
             ("http://elsewhere", None),
         ),
-        # One that is named is trusted.
+        # A folder that is named is trusted, but its key is not sent elsewhere.
+        ("http://a:7", {"state_dir": ".rankwright", "url": "http://b"}, {}, ("http://b", None)),
         (
             "http://elsewhere:7000",
             {"state_dir": ".rankwright"},
@@ -264,3 +271,37 @@ def test_scores_of_several_labels_come_as_a_column_per_label() -> None:
     ).encode()
     frame = frame_of(content, "application/json", body_of(b"a\n1\n2\n"))
     assert frame == [{"spam": 0.5, "score": 1.0}, {"spam": 0.25, "score": 2.0}]
+
+
+@pytest.mark.parametrize("left", ["http://elsewhere:7000", "http://127.0.0.1.evil:7000"])
+def test_a_folder_that_nobody_named_sends_nothing_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("RANKWRIGHT_URL", "RANKWRIGHT_API_KEY", "RANKWRIGHT_STATE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    Path(".rankwright").mkdir()
+    Path(".rankwright/address").write_text(left)
+    with pytest.raises(ConfigurationError, match="not this machine"):
+        find_service(None, "rw_mine", None)
+
+
+def test_a_redirect_is_no_success() -> None:
+    scripted = Scripted(Response(301, {"location": "https://there/"}, b"<html>"))
+    with pytest.raises(ProblemError, match="https://there/"):
+        run(send(Request("DELETE", "/v1/keys/key_x")), scripted)
+
+
+def test_an_answer_that_was_not_held_asks_for_a_pause() -> None:
+    scripted = Scripted()
+    run(pause_unless_held(Response(200, {"retry-after": "1"}, b""), 30.0), scripted)
+    run(pause_unless_held(Response(200, {"retry-after": "60"}, b""), 0.5), scripted)
+    run(pause_unless_held(ok(), 30.0), scripted)
+    assert scripted.pauses == [1.0, 0.5]
+
+
+@pytest.mark.parametrize("errors", [["text"], {"a": 1}, "text", None, [{"detail": "x"}, 3]])
+def test_a_problem_may_be_anybody_s(errors: Any) -> None:
+    found = problem_error(502, {"errors": errors}, None)
+    assert found.status == 502
+    assert all(isinstance(each, dict) for each in found.errors)

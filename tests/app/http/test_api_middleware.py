@@ -198,6 +198,28 @@ def test_a_request_is_logged_as_any_record(
         assert written.getvalue() == formatter.format(record) + "\n"
 
 
+def test_no_request_fails_because_it_cannot_be_logged(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(io.StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    handler = LineHandler(TextFormatter())
+    handler.setStream(Full())
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    monkeypatch.setattr("app.platform.logging.access.level", logging.INFO)
+    for _ in range(2):
+        answer = client.get("/v1/jobs")
+        assert (answer.status_code, answer.headers.get("connection")) == (200, None)
+
+
+def test_no_path_ends_in_a_line(client: httpx.Client) -> None:
+    for path in ("/v1/jobs%0A", "/v1/models/m/score%0A?age=1"):
+        refused(client.get(path), 400, "malformed", "line feed")
+
+
 def test_an_address_is_believed_of_trusted_proxies_alone(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

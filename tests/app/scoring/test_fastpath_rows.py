@@ -199,7 +199,7 @@ def test_plain_lines_are_read_as_a_table_is(options: TableOptions) -> None:
     ]
     for names in (NAMES, NAMES[::-1]):
         lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
-        for text in ("\n".join(lines), "\r\n".join(lines) + "\r\n", " \n".join(lines) + "\n"):
+        for text in ("\n".join(lines), "\r\n".join(lines) + "\r\n", "\n".join(lines) + "\n"):
             plain, found = read_lines(text.encode(), options)
             assert same(plain, found.tolist())
 
@@ -210,6 +210,7 @@ def test_other_lines_are_left_to_the_reader_of_tables() -> None:
     rows = [dict(zip(NAMES, row, strict=True)) for row in rng.normal(size=(3, 3)).round(3).tolist()]
     whole = "\n".join(map(json.dumps, rows)).encode()
     texts = [whole.replace(b"\n", b","), whole.replace(b"\n", b"\n\n"), b"", b"\n", whole + b"]}"]
+    texts += [b'{"a":1\n"b c":2,"d":3},{"a":4,"b c":5,"d":6}', whole + b" \n"]
     texts += [whole.replace(b", ", b",\n", 1), whole.replace(b"}\n", b"},\n"), whole + b",{"]
     for _ in range(600):
         damaged = bytearray(whole)

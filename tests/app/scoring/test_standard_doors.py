@@ -119,9 +119,10 @@ def test_gaps_may_be_bare_nan(client: httpx.Client, scores: list[float]) -> None
         '{"inputs": [NaN, Infinity]}',
         '{"inputs": [NaNa]}',
         '{"inputs": NaN, "' + '\\\\\\"' * 1_000_000,  # a string without an end
+        "[NaN" + ',""' * 1_000_000,
         "[NaN" + "[" * 100_000,
     ],
-    ids=["half a character", "Infinity", "NaNa", "no end", "depth"],
+    ids=["half a character", "Infinity", "NaNa", "no end", "many", "depth"],
 )
 def test_no_more_than_bare_nan_is_let_through(client: httpx.Client, text: str) -> None:
     assert "not JSON" in refuse(client, 400, content=text)

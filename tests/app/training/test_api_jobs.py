@@ -256,7 +256,7 @@ def test_a_table_that_cannot_be_split_is_refused_in_words_that_help(
     job = service.train(client, dataset_id, algorithm=algorithm, validation=SPLIT)
     assert job["state"] == "failed"
     assert job["error"]["code"] == "too_few_rows"
-    assert "in more groups where there are groups, or fewer folds" in job["error"]["detail"]
+    assert "in more groups if there are groups, or fewer folds" in job["error"]["detail"]
     assert "validation.method 'none'" in job["error"]["detail"]
 
 
@@ -360,7 +360,7 @@ def test_a_label_is_named_where_one_is_looked_at_alone(
             assert answer.json()["errors"][0]["parameter"] == "label"
         answer = client.post(f"/v1/models/one/{action}?label=hot", json=one_row)
         assert answer.status_code == 422
-        assert "the model has one score a row" in answer.json()["detail"]
+        assert "the model has one score per row" in answer.json()["detail"]
 
 
 # --- items and pairs ------------------------------------------------------------------------------
