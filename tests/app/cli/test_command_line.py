@@ -124,4 +124,7 @@ def test_a_key_that_lies_here_goes_to_its_own_address_alone(
     assert said.startswith("Authentication required")
     monkeypatch.setenv("RANKWRIGHT_STATE_DIR", str(state))
     code, said = ask("--url", service.url)
+    assert said.startswith("Authentication required")
+    (state / "address").write_text(service.url)
+    code, said = ask("--url", service.url)
     assert (code, said.splitlines()[0]) == not_found
