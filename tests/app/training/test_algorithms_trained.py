@@ -143,7 +143,7 @@ def test_from_job_to_score(trained_on: tuple[Workbench, dict[str, Dataset]], var
             total = parts["offset"] + sum(parts["contributions"].values())
             assert total == pytest.approx(score, abs=1e-6 * max(1.0, abs(score)))
     else:
-        with pytest.raises((Invalid, InvalidParameter), match="are not sums over features"):
+        with pytest.raises((Invalid, InvalidParameter), match="are not sums"):
             scoring.explain(served, matrix[:3])
     again = artifact.load(artifact.save(served.ranker))
     assert np.array_equal(again.decision_function(pa.Table.from_pylist(rows)), scores)
