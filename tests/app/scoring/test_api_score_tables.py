@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -149,6 +150,19 @@ def test_an_answer_that_cannot_be_made(scorer: httpx.Client, address: str) -> No
         NDJSON,
         PARQUET,
     ]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 300])
+def test_lines_are_what_json_says_of_each_row(rows: int) -> None:
+    values = np.random.default_rng(0).normal(size=rows) * 10.0 ** np.linspace(-300, 300, rows)
+    values[:3] = [np.nan, -0.0, 1e22][:rows]
+    named = {'100%s "é"': values, "fpr": None, "index": np.arange(rows)}
+    lines = [
+        {name: None if column is None else column[i].item() for name, column in named.items()}
+        for i in range(rows)
+    ]
+    expected = b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+    assert Answer({}, named).write(NDJSON) == expected
 
 
 def test_names_that_are_formulas_are_text_in_a_csv() -> None:
