@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 if TYPE_CHECKING:
     from rankwright.client import Client
@@ -38,6 +43,7 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : ndarray of shape (2,)
         The greater one is the positive one.
     model_ : Model
+    model_id_ : str
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         If the columns of `X` have names.
@@ -65,6 +71,13 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.seed = seed
         self.timeout = timeout
 
+    def __sklearn_tags__(self) -> Any:
+        """Say to scikit-learn that there are two classes, and that values may be missing."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        return tags
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RemoteRanker:
         """Upload the rows and train on all of them. ValueError: if `y` does not have two classes.
 
@@ -76,15 +89,27 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (n_rows,), optional
         """
         columns = self._columns(X, y, reset=True)
+        y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        self.classes_, coded = np.unique(np.asarray(y), return_inverse=True)
-        if len(self.classes_) != 2:
-            raise ValueError(f"y must have 2 classes, got {len(self.classes_)} class(es)")
+        self.classes_, coded = np.unique(y, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass:"
+                f" y has {len(self.classes_)} classes"
+            )
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            if not weights.any():
+                raise ValueError("Sample weights must contain at least one non-zero number.")
+        weighed = coded if weights is None else coded[weights > 0]
+        if len(np.unique(weighed)) < 2:
+            raise ValueError("y must have 2 classes among the rows of positive weight, got 1 class")
         label, weight = _unused_name(columns, _LABEL), _unused_name(columns, _WEIGHT)
         table = {**columns, label: [int(value) for value in coded]}
         options: dict[str, Any] = {}
-        if sample_weight is not None:
-            table[weight] = np.asarray(sample_weight, dtype=float).tolist()
+        if weights is not None:
+            table[weight] = weights.tolist()
             options["weight"] = weight
         client = self._client()
         dataset = client.upload(
@@ -101,17 +126,26 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             **(self.parameters or {}),
         )
         self.model_ = job.wait(self.timeout)
+        self.model_id_ = self.model_.data.id
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what holds connections: the model is found again by its id."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "model_"}
 
     def decision_function(self, X: Any) -> Any:
         """Return the scores: ndarray of float64 of shape (n_rows,). Greater is more likely positive."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_id_")
+        if not hasattr(self, "model_"):
+            self.model_ = self._client().models[self.model_id_]
         scored = self.model_.score(_rows(self._columns(X, None, reset=False)))
         return np.array([row["score"] for row in scored], dtype=np.float64)
 
     def predict(self, X: Any) -> Any:
         """Return the class of each row: the positive one where the score is above 0."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int)]
 
     def _client(self) -> Client:
         if self.client is not None:
