@@ -88,7 +88,9 @@ class ProblemError(RankwrightError):
         self.request_id: str | None = problem.get("request_id")
         self.retry_after = retry_after
         first = f"{self.title}: {self.detail}" if self.detail else self.title
-        super().__init__("\n".join([first, *describe_errors(self.errors)]))
+        # One error says no more than `detail`, which has its place in words.
+        told = len(self.errors) == 1 and self.errors[0].get("detail") == self.detail
+        super().__init__("\n".join([first, *([] if told else describe_errors(self.errors))]))
 
     @property
     def pointer(self) -> str | None:

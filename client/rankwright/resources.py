@@ -195,7 +195,7 @@ class Resource(ApiObject):
         return str(self.data.id)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.data!r}>"
+        return f"<{self.data!r}>"
 
 
 def _opened(to: str | os.PathLike[str] | BinaryIO) -> AbstractContextManager[BinaryIO]:
@@ -589,23 +589,32 @@ class _ModelOperations(ApiObject):
         decimal: str | None = None,
         media_type: str | None = None,
     ) -> Steps[Any]:
-        """Score the rows of a table in one request.
+        """Score the rows of a table.
 
         Returns a table of the caller's kind (pandas, polars, pyarrow), else a list of dict: columns `score`, `fpr` and
         `tpr` (what cutting there would give on the validation rows), a row for each row of the table, in order.
+
+        A large frame travels in several requests, all to the version that answered the first. A file travels in one:
+        TooLarge, if the service does not accept so many bytes; then upload it and use `client.score_batch`.
         """
         body = body_of(table, media_type)
-        response = yield from self._post_rows(
-            "score",
-            body,
-            score_media_type(body.kind),
-            ignore=_joined(ignore),
-            missing=_joined(missing),
-            encoding=encoding,
-            delimiter=delimiter,
-            decimal=decimal,
-        )
-        return frame_of(response.content, response.headers.get("content-type", ""), body)
+        answers: list[tuple[bytes, str]] = []
+        ref = self.ref
+        for part in body.parts() if body.parts is not None else [None]:
+            response = yield from self._post_rows(
+                "score",
+                body if part is None else body.of_part(part),
+                score_media_type(body.kind),
+                ref=ref,
+                ignore=_joined(ignore),
+                missing=_joined(missing),
+                encoding=encoding,
+                delimiter=delimiter,
+                decimal=decimal,
+            )
+            answers.append((response.content, response.headers.get("content-type", "")))
+            ref = response.headers.get("x-model-id", ref)
+        return frame_of(answers, body)
 
     @operation
     def score_to_bytes(
@@ -640,12 +649,12 @@ class _ModelOperations(ApiObject):
         return response.content
 
     def _post_rows(
-        self, what: str, body: Body, accept: str | None, **query: Any
+        self, what: str, body: Body, accept: str | None, ref: str | None = None, **query: Any
     ) -> Steps[Response]:
         headers = body.headers() if accept is None else {**body.headers(), "Accept": accept}
         request = Request(
             "POST",
-            self._path(what),
+            f"/v1/models/{segment(ref or self.ref)}/{what}",
             query,
             headers=headers,
             body=body.chunks,

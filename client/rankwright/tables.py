@@ -12,7 +12,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Union, cast
 
@@ -38,6 +38,9 @@ ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 Table = Union[str, "os.PathLike[str]", BinaryIO, bytes, Sequence[Mapping[str, Any]], Any]
 """A path, an open binary file, bytes of CSV, rows as mappings, or a table of pandas, polars or pyarrow."""
 
+SCORED_PART_BYTES = 4 << 20
+"""About the largest body of rows to score: half of what a service accepts, unless its operator says otherwise."""
+
 Progress = Callable[[int, int | None], object]
 """Is called with the bytes sent so far and the bytes in all (None if not known)."""
 
@@ -52,6 +55,8 @@ class Body:
         Returns the bytes anew at each call, unless not `repeatable`.
     kind : str
         The library of the table: "pandas", "polars", "pyarrow", "rows" or "file".
+    parts : callable, optional
+        Returns bodies of about `SCORED_PART_BYTES`, each of whole rows; None for files, which travel in one.
     """
 
     media_type: str
@@ -61,6 +66,7 @@ class Body:
     kind: str = "file"
     repeatable: bool = True
     index: Any = None
+    parts: Callable[[], Iterable[bytes]] | None = None
 
     def headers(self) -> dict[str, str]:
         """Return Content-Type and Content-Encoding."""
@@ -68,6 +74,10 @@ class Body:
         if self.encoding is not None:
             found["Content-Encoding"] = self.encoding
         return found
+
+    def of_part(self, part: bytes) -> Body:
+        """Return the body of one of `parts`."""
+        return replace(self, chunks=lambda: [part], size=len(part))
 
     def whole(self) -> bytes:
         """Return all bytes at once."""
@@ -156,12 +166,26 @@ def _of_file(file: BinaryIO, media_type: str | None) -> Body:
 
 
 def _of_rows(rows: Sequence[Mapping[str, Any]]) -> Body:
-    def chunks() -> Iterator[bytes]:
-        for i in range(0, len(rows), 4096):
-            lines = [_line(row, i + k) for k, row in enumerate(rows[i : i + 4096])]
-            yield ("\n".join(lines) + "\n").encode()
+    return Body(NDJSON, lambda: _lines(rows), kind="rows", parts=lambda: _row_parts(_lines(rows)))
 
-    return Body(NDJSON, chunks, kind="rows")
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[bytes]:
+    for i in range(0, len(rows), 1024):
+        lines = [_line(row, i + k) for k, row in enumerate(rows[i : i + 1024])]
+        yield ("\n".join(lines) + "\n").encode()
+
+
+def _row_parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Join chunks of whole lines into bodies of about `SCORED_PART_BYTES`."""
+    part: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        if part and size + len(chunk) > SCORED_PART_BYTES:
+            yield b"".join(part)
+            part, size = [], 0
+        part.append(chunk)
+        size += len(chunk)
+    yield b"".join(part)
 
 
 def _line(row: Mapping[str, Any], number: int) -> str:
@@ -208,16 +232,23 @@ def _arrow_body(make: Callable[[], Any], kind: str, table: Any, index: Any = Non
         return found
     arrow = make()
 
-    def stream() -> Iterator[bytes]:
+    def stream(rows: Any) -> Iterator[bytes]:
         sink = _Pieces()
-        with pa.ipc.new_stream(sink, arrow.schema) as writer:
-            for batch in arrow.to_batches(max_chunksize=65_536):
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            for batch in rows.to_batches(max_chunksize=65_536):
                 writer.write_batch(batch)
                 if sink.size > CHUNK_BYTES:
                     yield sink.take()
         yield sink.take()
 
-    return Body(ARROW, stream, kind=kind, size=arrow.nbytes, index=index)
+    def parts() -> Iterator[bytes]:
+        rows_per_part = max(1, arrow.num_rows * SCORED_PART_BYTES // max(1, arrow.nbytes))
+        for i in range(0, max(1, arrow.num_rows), rows_per_part):
+            yield b"".join(stream(arrow.slice(i, rows_per_part)))
+
+    return Body(
+        ARROW, lambda: stream(arrow), kind=kind, size=arrow.nbytes, index=index, parts=parts
+    )
 
 
 class _Pieces(io.RawIOBase):
@@ -283,12 +314,15 @@ def _has(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def frame_of(content: bytes, media_type: str, body: Body) -> Any:
-    """Return an answer that is a table as one of the caller's kind: for files and rows a list of dict."""
-    if media_type.startswith("application/vnd.apache.arrow"):
+def frame_of(answers: Sequence[tuple[bytes, str]], body: Body) -> Any:
+    """Return scores as one table of the caller's kind: for files and rows a list of dict.
+
+    `answers` has the content and the media type of the answer to each part of the body, in order.
+    """
+    if answers[0][1].startswith("application/vnd.apache.arrow"):
         import pyarrow as pa
 
-        arrow = pa.ipc.open_stream(content).read_all()
+        arrow = pa.concat_tables([pa.ipc.open_stream(content).read_all() for content, _ in answers])
         if body.kind == "pyarrow":
             return arrow
         if body.kind == "polars":
@@ -299,19 +333,10 @@ def frame_of(content: bytes, media_type: str, body: Body) -> Any:
         if body.index is not None and len(body.index) == len(frame):
             frame.index = body.index
         return frame
-    return _of_columns(json.loads(content), body)
-
-
-def _of_columns(data: Mapping[str, Any], body: Body) -> Any:
-    columns = {
-        name: data[many]
-        for name, many in (("score", "scores"), ("fpr", "fprs"), ("tpr", "tprs"))
-        if data.get(many) is not None
-    }
-    if "labels" in data:  # a list of scores per row, a score per label
-        columns = {
-            label: [row[i] for row in data["scores"]] for i, label in enumerate(data["labels"])
-        }
+    columns: dict[str, list[Any]] = {}
+    for content, _ in answers:
+        for name, values in _columns_of(json.loads(content)).items():
+            columns.setdefault(name, []).extend(values)
     if body.kind == "pandas":
         import pandas as pd
 
@@ -323,3 +348,10 @@ def _of_columns(data: Mapping[str, Any], body: Body) -> Any:
     return [
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
     ]
+
+
+def _columns_of(data: Mapping[str, Any]) -> dict[str, list[Any]]:
+    if "labels" in data:  # a list of scores per row, a score per label
+        return {label: [row[i] for row in data["scores"]] for i, label in enumerate(data["labels"])}
+    names = (("score", "scores"), ("fpr", "fprs"), ("tpr", "tprs"))
+    return {name: data[many] for name, many in names if data.get(many) is not None}

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import rankwright
-from rankwright import types
+from rankwright import tables, types
 from rankwright.errors import Invalid, NotFound
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
+from app.platform.settings import Settings
 from tests.app.live_service import Service, table
 from tests.long_form import LONG_FORM
 
@@ -66,7 +67,9 @@ def test_what_the_page_shows_runs_as_it_stands_there(
     assert "score" in printed
 
 
-def test_from_a_file_to_a_scored_frame(client: rankwright.Client, csv: Path) -> None:
+def test_from_a_file_to_a_scored_frame(
+    client: rankwright.Client, csv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = client.upload(csv, label="left", positive="yes")
     assert (data.data.name, data.data.rows, data.data.status) == ("churn", 120, "ready")
     job = client.train(data, "rankboost", n_rounds=20, name="churn", seed=3)
@@ -81,6 +84,12 @@ def test_from_a_file_to_a_scored_frame(client: rankwright.Client, csv: Path) -> 
     assert [row["score"] for row in by_rows] == list(scores["score"])
     by_arrow = model.score(pa.Table.from_pandas(frame, preserve_index=False))
     assert by_arrow.column("score").to_pylist() == list(scores["score"])
+    larger_than_a_body = pd.concat([frame] * 5_000)
+    assert larger_than_a_body.memory_usage(index=False).sum() > Settings().max_body_bytes
+    many = client.models["churn"].score(larger_than_a_body)
+    assert many.equals(pd.concat([scores] * 5_000))
+    monkeypatch.setattr(tables, "SCORED_PART_BYTES", 1_000)
+    assert model.score(frame.to_dict("records") * 20) == by_rows * 20
     with csv.open("rb") as file:
         by_file = model.score(file, ignore="left")
     assert [row["score"] for row in by_file] == list(scores["score"])

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
-from rankwright import transport
+from rankwright import tables, transport
 from rankwright.client import find_service
 from rankwright.errors import (
     ConfigurationError,
@@ -265,11 +266,27 @@ def test_where_the_service_is_and_which_key_it_gets(
     assert find_service(**given) == found
 
 
+def test_rows_in_parts_are_all_rows_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "SCORED_PART_BYTES", 20_000)
+    rows = [{"a": i} for i in range(5_000)]
+    body = body_of(rows)
+    assert body.parts is not None
+    parts = list(body.parts())
+    assert len(parts) > 1
+    assert b"".join(parts) == body.whole()
+    assert all(part.endswith(b"}\n") for part in parts)
+    tables_without_rows: list[tables.Table] = [[], pd.DataFrame({"a": []})]
+    for empty in tables_without_rows:
+        nothing = body_of(empty)
+        assert nothing.parts is not None
+        assert len(list(nothing.parts())) == 1  # the service says what it thinks of no rows
+
+
 def test_scores_of_several_labels_come_as_a_column_per_label() -> None:
     content = json.dumps(
         {"labels": ["spam", "score"], "scores": [[0.5, 1.0], [0.25, 2.0]], "model_id": "m"}
     ).encode()
-    frame = frame_of(content, "application/json", body_of(b"a\n1\n2\n"))
+    frame = frame_of([(content, "application/json")], body_of(b"a\n1\n2\n"))
     assert frame == [{"spam": 0.5, "score": 1.0}, {"spam": 0.25, "score": 2.0}]
 
 
