@@ -38,6 +38,49 @@ log = logging.getLogger(__name__)
 
 MAX_HEAD_BYTES = 1 << 17  # of one head; uvicorn itself has no limit
 MAX_PIPELINED = 16  # requests that may queue up behind the one that is being answered
+MAX_JOINED_BYTES = 1 << 16  # of the piece of a body that is copied behind its head
+
+
+class JoiningTransport:
+    """A transport that sends the head of an answer together with the first bytes of its body: one system call.
+
+    Only heads that announce the length of their body wait for it: what is streamed may take its time.
+    """
+
+    __slots__ = ("_begun", "_held", "_transport", "is_closing")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.is_closing = transport.is_closing
+        self._held = b""
+        self._begun = False  # the answer: what comes first is its head
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, or keep them if they are a head whose body follows."""
+        if not self._begun and not data.startswith(b"HTTP/1.1 100"):
+            self._begun = True
+            if b"\r\ncontent-length: " in data:
+                self._held = data
+                return
+        if self._held:
+            if len(data) <= MAX_JOINED_BYTES:
+                data = self._held + data
+            else:
+                self._transport.write(self._held)
+            self._held = b""
+        self._transport.write(data)
+
+    def end_answer(self) -> None:
+        """Send a head that has no body behind it. The next bytes are another answer."""
+        if self._held:
+            self._transport.write(self._held)
+            self._held = b""
+        self._begun = False
+
+    def close(self) -> None:
+        """Send what is kept, and close."""
+        self.end_answer()
+        self._transport.close()
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -45,7 +88,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     Everything that is not body counts as head: the request line, headers, sizes and extensions of chunks, and
     trailers. A byte of a body, or a complete head, resets the count.
+
+    Heads and small bodies of answers are sent together; uvicorn itself sends them apart.
     """
+
+    _joining: JoiningTransport
 
     def __init__(self, *args: Any, head_seconds: float, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -56,8 +103,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Start the timer of a head."""
+        """Prepare for answers, and start the timer of a head."""
         super().connection_made(transport)
+        self._joining = JoiningTransport(transport)
         self._start_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -90,6 +138,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes, self._in_head, self._in_body = 0, False, True
         self._stop_clock()
         super().on_headers_complete()
+        self.cycle.transport = cast(asyncio.Transport, self._joining)
         if len(self.pipeline) > MAX_PIPELINED:
             raise ValueError("too many requests at once")  # the parser ends the connection
 
@@ -102,6 +151,11 @@ class BoundedProtocol(HttpToolsProtocol):
         """Called when the request is complete."""
         self._head_bytes, self._in_body = 0, False
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Called when an answer is complete."""
+        self._joining.end_answer()
+        super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse bytes that are not HTTP."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import io
 import logging
@@ -16,8 +17,11 @@ from pydantic import SecretStr
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
 
 from app.http.responses import choose_media_type
+from app.http.server import MAX_JOINED_BYTES, BoundedProtocol, server_config
 from app.platform.errors import NotAcceptable
 from app.platform.logging import JsonFormatter, LineHandler, TextFormatter
 from app.platform.settings import Settings
@@ -285,3 +289,78 @@ def test_nothing_that_can_be_made(accept: str) -> None:
         choose_media_type(asking(accept), [JSON, CSV])
     assert [error["header"] for error in caught.value.errors] == ["Accept", "Accept"]
     assert len(caught.value.detail) < 300
+
+
+class Wire(asyncio.Transport):
+    """A connection that keeps each piece that it is to send in one call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes) -> None:  # type: ignore[override]
+        self.sent.append(bytes(data))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+def pieces(method: str, body: bytes, *headers: tuple[bytes, bytes], fails: bool = False) -> Wire:
+    """Send two requests on one connection to a server that answers with this body, and return what it sends."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        if fails:
+            raise ValueError
+        await send({"type": "http.response.body", "body": body})
+
+    async def talk() -> Wire:
+        config = server_config(app, Settings(), lifespan="off", log_config=None)
+        config.load()
+        make: Any = config.http_protocol_class
+        protocol: BoundedProtocol = make(config, ServerState(), {})
+        protocol.connection_made(wire := Wire())
+        for _ in range(2):
+            if not wire.closed:
+                head = f"{method} / HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n"
+                protocol.data_received(head.encode())
+                await asyncio.sleep(0)  # the application asks for the body
+                protocol.data_received(b"x")
+                await asyncio.gather(*protocol.tasks, return_exceptions=True)
+        protocol.connection_lost(None)
+        return wire
+
+    return asyncio.run(talk())
+
+
+def test_a_head_and_its_small_body_are_sent_at_once() -> None:
+    def announced(n: int) -> tuple[bytes, bytes]:
+        return (b"content-length", b"%d" % n)
+
+    go_on = b"HTTP/1.1 100 Continue\r\n\r\n"
+    head = b"HTTP/1.1 200 OK\r\n"
+    for body, method in ((b"small", "POST"), (b"", "POST"), (b"small", "HEAD")):
+        shown = b"" if method == "HEAD" else body
+        answer = head + b"content-length: %d\r\n\r\n" % len(body) + shown
+        sent = pieces(method, body, announced(len(body))).sent
+        assert sent == [go_on, answer] * 2
+
+    large = b"x" * (MAX_JOINED_BYTES + 1)  # is not copied
+    first, *rest = pieces("POST", large, announced(len(large))).sent[1:3]
+    assert first.endswith(b"\r\n\r\n")
+    assert rest == [large]
+
+    streamed = pieces("POST", b"small").sent  # its head waits for nothing
+    assert streamed[1].endswith(b"transfer-encoding: chunked\r\n\r\n")
+    assert streamed[2] == b"5\r\nsmall\r\n0\r\n\r\n"
+
+
+def test_a_head_without_its_body_is_sent_before_the_connection_ends() -> None:
+    wire = pieces("POST", b"", (b"content-length", b"5"), fails=True)
+    assert wire.sent[1:] == [b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n"]
+    assert wire.closed
