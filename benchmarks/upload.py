@@ -153,9 +153,8 @@ def write_with_dd(folder: Path, source: Source) -> Cost:
     command = ["dd", f"if={source.file}", f"of={target}", "bs=1M", "oflag=append"]
     before, start = children_cpu(), time.perf_counter()
     for left in reversed(range(source.count)):
-        conversion = (
-            "conv=notrunc" if left else "conv=notrunc,fsync"
-        )  # of the whole file, at the end
+        # The last call writes the whole file through to the disk.
+        conversion = "conv=notrunc" if left else "conv=notrunc,fsync"
         subprocess.run([*command, conversion], check=True, capture_output=True)
     cost = Cost(time.perf_counter() - start, children_cpu() - before)
     target.unlink()

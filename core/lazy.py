@@ -102,5 +102,5 @@ class MovedModules(MetaPathFinder, Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module back its own spec, which the import of the old name has replaced."""
+        """Restore the module's own spec: the import under the old name has replaced it."""
         module.__spec__ = self._specs[module.__name__]

@@ -115,7 +115,7 @@ SEVERAL = {
     "read_events": "a stream looks for the job, and then for its events as long as it lasts",
 }
 # Looks at each part of the service by itself, also where the database is away.
-HANDS_THE_DATABASE_ON = {"ready", "ready_by_protocol", "staffed"}
+HANDS_THE_DATABASE_ON = {"ready", "oip_ready", "staffed"}
 
 
 def test_an_endpoint_opens_one_transaction() -> None:

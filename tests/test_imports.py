@@ -125,7 +125,18 @@ assert not families & {"ensemble", "linear", "martirank", "selection", "svm", "t
 
 
 def test_the_science_preloads_what_submission_and_scoring_need(tmp_path: Path) -> None:
-    (found,) = imported("from app.platform.preload import preload; preload()", folder=tmp_path)
+    code = """
+import importlib.metadata, importlib.util
+from app.platform.preload import preload
+preload()
+try:
+    import pandas.api
+except ModuleNotFoundError:  # as where it is not installed
+    pass
+assert importlib.util.find_spec("pandas") is None
+assert importlib.metadata.version("numpy")
+"""
+    (found,) = imported(code, folder=tmp_path)
     assert found >= {"numba", "sklearn", "pyarrow"}
     assert "pandas" not in found  # scikit-learn and pyarrow would bring it, where it is installed
 

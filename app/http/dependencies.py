@@ -14,6 +14,7 @@ from pydantic import AwareDatetime, StringConstraints
 from starlette.requests import Request
 
 from app.http.limits import FairSemaphore
+from app.http.schemas import earliest_shown
 from app.http.server import Drain
 from app.platform.background import BackgroundTasks
 from app.platform.blobs import BlobStore
@@ -167,19 +168,21 @@ def _row_filter(
     created_after: Annotated[
         AwareDatetime | None,
         Query(
-            description="Only those created at this time or later, as RFC 3339 with a time zone.",
+            description="Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.",
             examples=["2026-01-31T12:00:00Z"],
         ),
     ] = None,
     created_before: Annotated[
         AwareDatetime | None,
-        Query(description="Only those created before this time, as RFC 3339 with a time zone."),
+        Query(
+            description="Only those whose `created_at` is before this time, as RFC 3339 with a time zone."
+        ),
     ] = None,
 ) -> RowFilter:
     return RowFilter(
         search,
-        None if created_after is None else created_after.timestamp(),
-        None if created_before is None else created_before.timestamp(),
+        None if created_after is None else earliest_shown(created_after),
+        None if created_before is None else earliest_shown(created_before),
     )
 
 
@@ -189,19 +192,16 @@ RowFilterDep = Annotated[RowFilter, Depends(_row_filter)]
 def _tagged_filter(
     only: RowFilterDep,
     tag: Annotated[
-        list[Annotated[str, StringConstraints(max_length=511, pattern="^[^:]")]] | None,
+        list[Annotated[str, StringConstraints(min_length=1, max_length=511)]] | None,
         Query(
             max_length=MAX_TAGS,
             description="Only those with this tag, as `name:value`, or as `name` for any value. Several: those with "
-            "all of them.",
+            "all of them. Names and values may have colons: every way to read the text counts.",
             examples=["team:risk"],
         ),
     ] = None,
 ) -> RowFilter:
-    split = (text.partition(":") for text in tag or ())
-    return replace(
-        only, tags=tuple((name, value if colon else None) for name, colon, value in split)
-    )
+    return replace(only, tags=tuple(tag or ()))
 
 
 TaggedFilterDep = Annotated[RowFilter, Depends(_tagged_filter)]

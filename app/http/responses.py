@@ -78,9 +78,8 @@ def _read_quality(text: str) -> float:
 
 MIN_COMPRESSED_BYTES = 1_000
 """Size in bytes from which a text is compressed."""
-_MIN_THREADED_BYTES = (
-    1 << 18
-)  # larger answers take gzip several milliseconds: another thread compresses them
+# Compressing a larger answer takes several milliseconds: another thread does it.
+_MIN_THREADED_BYTES = 1 << 18
 _LEVEL = 6
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from itertools import islice
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -55,6 +57,22 @@ class Resource(BaseModel):
 def _rfc3339(seconds: float) -> str:
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def earliest_shown(moment: datetime) -> float:
+    """Return the least Unix time whose `Timestamp` is `moment` or later, in seconds.
+
+    So a filter compares what is shown, in whole milliseconds, although clocks have more digits and doubles are no
+    decimal numbers.
+    """
+    milliseconds = -((_EPOCH - moment) // timedelta(milliseconds=1))  # rounded up
+    # Half a microsecond less: `datetime.fromtimestamp` rounds to whole microseconds, halves to the even one.
+    exact = Fraction(2000 * milliseconds - 1, 2_000_000)
+    nearest = float(exact)
+    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
 
 Timestamp = Annotated[

@@ -417,10 +417,8 @@ class RequestMiddleware:
             return
         caller = scope.get("caller")  # once its key is known, whatever the key may do
         key_id, owner = (None, None) if caller is None else (caller.key_id, caller.owner)
-        method, path = (
-            scope["method"],
-            scope["path"],
-        )  # never the query string: it may hold people's data
+        # Never the query string: it may hold people's data.
+        method, path = scope["method"], scope["path"]
         client = client_address(scope)
         logs.log_request(
             f"{method} {path} {status} {seconds * 1e3:.1f} ms, from {client or '-'}, key {key_id or '-'}"

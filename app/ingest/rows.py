@@ -134,9 +134,8 @@ class ColumnNames:
                     f"got {show(name)}",
                     line=line,
                 )
-            alike = unicodedata.normalize(
-                "NFC", name
-            )  # é may be written as one character or as two
+            # é may be written as one character or as two.
+            alike = unicodedata.normalize("NFC", name)
             if alike in self._seen:
                 raise BadTable(
                     f"column names must differ: {show(name)} is column {self._seen[alike]} and column {number}",

@@ -91,9 +91,8 @@ class Stream(io.RawIOBase):
         self, stored: Path | bytes, encoding: str | None, max_bytes: int, codec: str | None = None
     ) -> None:
         super().__init__()
-        self._file = self._plain = open_stored(
-            stored
-        )  # before any refusal: a stream is closed in any case
+        # Before any refusal: a stream is closed in any case.
+        self._file = self._plain = open_stored(stored)
         encoding = find_compression(stored, encoding)
         if encoding:
             self._plain = pa.CompressedInputStream(self._file, encoding)

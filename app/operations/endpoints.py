@@ -102,14 +102,14 @@ def _answer(context: Context, checks: list[health.Check]) -> Response:
 
 
 @router.get("/oip/v2/health/live", include_in_schema=False)
-async def live_by_protocol() -> Response:
-    """The same for clients of the Open Inference Protocol."""
+async def oip_live() -> Response:
+    """Answer that this process runs, as the Open Inference Protocol writes it."""
     return JSONResponse({"live": True})
 
 
 @router.get("/oip/v2/health/ready", include_in_schema=False)
-def ready_by_protocol(context: ContextDep) -> Response:
-    """The same for clients of the Open Inference Protocol."""
+def oip_ready(context: ContextDep) -> Response:
+    """Answer whether this process can score, as the Open Inference Protocol writes it."""
     found = _answer(context, _can_serve(context))
     return JSONResponse({"ready": found.status_code == 200}, found.status_code)
 

@@ -52,9 +52,8 @@ class Housekeeper:
         self._blobs = blobs
         self._settings = settings
         self._stop = stop
-        self._events_pruned = (
-            repository.FIRST
-        )  # jobs that ended before this have no event left to prune
+        # Jobs that ended before this have no event left to prune.
+        self._events_pruned = repository.FIRST
 
     def run(self) -> None:
         """Run until `stop` is set. After an error the next round starts as usual."""

@@ -11,9 +11,10 @@ import importlib.util
 import sys
 import threading
 import types
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 
@@ -28,12 +29,17 @@ class _Deferred(types.ModuleType):
         return getattr(importlib.import_module(self.__name__), name)
 
 
-class _NoPandas(MetaPathFinder):
-    """A finder of modules by which pandas is not installed."""
+class _WithoutPandas(PathFinder):
+    """The finder of installed modules, for which pandas is not installed."""
 
-    def find_spec(self, fullname: str, *_: object) -> None:
-        if fullname == "pandas":
-            raise ModuleNotFoundError("left out", name=fullname)
+    @classmethod
+    def find_spec(
+        cls,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: types.ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        return None if fullname == "pandas" else super().find_spec(fullname, path, target)
 
 
 def import_lean() -> None:
@@ -41,7 +47,7 @@ def import_lean() -> None:
 
     `scipy.stats` (40 MB, a third of a second) is imported at its first use. pandas (60 MB, half a second) need not be
     installed; where it is, this process does not find it from now on: pyarrow would bring it too. In a process that has
-    scikit-learn already, nothing is changed.
+    scikit-learn already, nothing is changed. Neither is anything if pandas is imported already.
     """
     if "sklearn" in sys.modules:
         return
@@ -53,7 +59,9 @@ def import_lean() -> None:
         module.__spec__ = importlib.util.find_spec(name)
         sys.modules[name] = module
         scipy.stats = module
-    sys.meta_path.insert(0, _NoPandas())
+    sys.meta_path[:] = [
+        _WithoutPandas if finder is PathFinder else finder for finder in sys.meta_path
+    ]
     import_module("sklearn.base")
 
 

@@ -76,7 +76,7 @@ class Base(DeclarativeBase):
     __searched__: ClassVar[tuple[str, ...]] = ("name", "model_name", "dataset_name")
 
     @classmethod
-    def named(cls, text: str) -> ColumnElement[bool]:
+    def name_contains(cls, text: str) -> ColumnElement[bool]:
         """Return the condition that one of a row's names contains a text."""
         columns = cls.__table__.c
         return or_(*(contains(columns[name], text) for name in cls.__searched__ if name in columns))
@@ -153,13 +153,14 @@ def contains(column: Any, text: str) -> ColumnElement[bool]:
     return ascii_lower(column).contains(text.translate(_TO_LOWER), autoescape=True)
 
 
-def has_tag(tags: Any, name: str, value: str | None) -> ColumnElement[bool]:
-    """Return the condition that a JSON object of texts has a member; with any value if `value` is None."""
-    each = each_member(tags).table_valued("key", "value")
-    condition = each.c.key == name
-    if value is not None:
-        condition &= each.c.value == value
-    return select(each.c.key).where(condition).exists()
+def has_tag(tags: Any, tag: str) -> ColumnElement[bool]:
+    """Return the condition that a JSON object of texts has a member that is written `tag`: `name` or `name:value`.
+
+    Names and values may have colons themselves: every way to read the text counts.
+    """
+    member = each_member(tags).table_valued("key", "value")
+    is_meant = or_(member.c.key == tag, member.c.key.concat(":").concat(member.c.value) == tag)
+    return select(member.c.key).where(is_meant).exists()
 
 
 class each_member(FunctionElement[Any]):  # noqa: N801 - as above
@@ -180,23 +181,23 @@ def _each(element: each_member, compiler: Any, **kw: Any) -> str:
 
 @dataclass(frozen=True)
 class RowFilter:
-    """Which rows a list has. `created_before` is left out, `created_after` is not; `tags` are names and values."""
+    """Which rows a list has. `created_before` itself is excluded, `created_after` is included; tags: see `has_tag`."""
 
     search: str | None = None
     created_after: float | None = None
     created_before: float | None = None
-    tags: tuple[tuple[str, str | None], ...] = ()
+    tags: tuple[str, ...] = ()
 
     def apply(self, statement: Select[T], table: Any) -> Select[T]:
         """Return the statement with these conditions."""
         if self.search is not None:
-            statement = statement.where(table.named(self.search))
+            statement = statement.where(table.name_contains(self.search))
         if self.created_after is not None:
             statement = statement.where(table.created_at >= self.created_after)
         if self.created_before is not None:
             statement = statement.where(table.created_at < self.created_before)
-        for name, value in self.tags:
-            statement = statement.where(has_tag(table.tags, name, value))
+        for tag in self.tags:
+            statement = statement.where(has_tag(table.tags, tag))
         return statement
 
 

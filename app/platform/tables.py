@@ -759,9 +759,9 @@ class Comparison(JobOutputRow):
         return cls.id.in_(compared)
 
     @classmethod
-    def named(cls, text: str) -> ColumnElement[bool]:
+    def name_contains(cls, text: str) -> ColumnElement[bool]:
         """Return the condition that the name of the dataset or of one of the models contains a text."""
-        return super().named(text) | cls.models.any(contains(ComparisonModel.name, text))
+        return super().name_contains(text) | cls.models.any(contains(ComparisonModel.name, text))
 
 
 class ComparisonModel(Base):

@@ -60,10 +60,7 @@ footer { margin-top: 3rem; color: #52606d; font-size: .85rem; }
   .pictures { grid-template-columns: 1fr 1fr; }
 }
 """
-_SHORT, _SHORT_OF_MANY = (
-    24,
-    12,
-)  # characters that stay on one line, and so in a table of many columns
+_SHORT, _SHORT_OF_MANY = 24, 12  # characters that stay on one line; in a table of many columns
 _MANY = 7
 _BLUE = "#0b6bcb"
 _HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()

@@ -136,9 +136,8 @@ def split_rows(
     units, unit = np.unique(keys, return_inverse=True)  # ascending keys are a random order
     positives = np.bincount(unit, weights=positive, minlength=len(units))
     sizes = np.bincount(unit, minlength=len(units)).astype(np.float64)
-    position = np.empty(
-        len(units)
-    )  # in (0, 1): of the middle of a unit in the order of its stratum
+    # In (0, 1): the middle of a unit in the order of its stratum.
+    position = np.empty(len(units))
     for stratum, mass in ((positives > 0, positives), (positives == 0, sizes)):
         own = mass[stratum]
         position[stratum] = (np.cumsum(own) - 0.5 * own) / max(own.sum(), 1.0)

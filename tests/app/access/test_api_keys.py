@@ -72,9 +72,8 @@ def test_of_an_only_owner_an_admin_sees_the_figures(service: Service, client: ht
     found = stranger.get("/v1/keys").json()["data"]
     revoked = next(entry["id"] for entry in found if key.startswith(entry["prefix"]))
     assert stranger.delete(f"/v1/keys/{revoked}").status_code == 204
-    refused(
-        admin.get("/metrics"), 403, "forbidden", "'operator'"
-    )  # what theirs were is still there
+    # What theirs were is still there.
+    refused(admin.get("/metrics"), 403, "forbidden", "'operator'")
     assert client.get("/metrics").status_code == 200  # made on the server, with every scope
 
 
