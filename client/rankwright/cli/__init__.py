@@ -34,7 +34,7 @@ def main() -> None:
 
 def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
     """Put all commands together, in the order in which `rankwright --help` lists them: those that are added first."""
-    from rankwright.cli import datasets, judging, models, scoring, training
+    from rankwright.cli import datasets, judging, lists, models, scoring, training
 
     app = typer.Typer(
         name="rankwright",
@@ -49,6 +49,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         add(app)
     for command in (
         datasets.upload,
+        lists.list_,
         datasets.versions,
         models.show,
         models.algorithms,
@@ -63,8 +64,11 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         models.report,
         models.plot,
         models.profile,
+        lists.cancel,
+        lists.alias,
     ):
-        app.command(rich_help_panel="Use the service")(command)
+        name = command.__name__.rstrip("_")
+        app.command(name, rich_help_panel="Use the service")(command)
     return app
 
 

@@ -85,3 +85,32 @@ def test_compare(trained: Run, tmp_path: Path) -> None:
     answer = json.loads(trained(*asked, "--json").stdout)
     assert answer["result"]["n_tests"] == 2
     assert "at least 2" in trained("compare", "sum", "--dataset", dataset, code=1).stderr
+
+
+def test_what_is_there_is_listed_and_an_alias_moves(trained: Run, tmp_path: Path) -> None:
+    trained("evaluate", "sum", write(tmp_path / "march.csv", 60, 1))
+    dataset = json.loads(trained("list", "datasets", "--json", "--limit", 1).stdout)[0]["id"]
+    trained("compare", "sum", "line", "--dataset", dataset)
+    assert trained("alias", "sum", "champion", "sum").stdout == "sum@champion is sum:1\n"
+    assert trained("alias", "sum", "champion", "sum:1").stdout == "sum@champion is sum:1\n"
+    for collection, seen in (
+        ("datasets", ["march, version 1", "people, version 1"]),
+        ("jobs", ["line", "sum"]),
+        ("models", ["line:1", "sum:1 @champion"]),
+        ("evaluations", ["sum:1"]),
+        ("comparisons", ["sum:1, line:1"]),
+    ):
+        lines = trained("list", collection).stdout.splitlines()
+        assert [line.split("  ")[1] for line in lines] == seen, collection
+    first = trained("list", "models", "--limit", 1)
+    assert (len(first.stdout.splitlines()), first.stderr) == (1, "… and more: --limit is 1\n")
+    assert len(trained("list", "models", "--search", "UM").stdout.splitlines()) == 1
+    assert trained("list", "batch-scores").stderr == "there are no batch-scores\n"
+    nothing = trained("list", "models", "--search", "[nobody")
+    assert nothing.stderr == "there are no models with '[nobody' in the name\n"
+    job = trained("list", "jobs", "--limit", 1).stdout.split()[0]
+    assert "succeeded" in trained("cancel", job, code=1).stderr
+    trained("list", "peers", code=2)
+    trained("list", "models", "--limit", 0, code=2)
+    assert "there is no model 'nobody'" in trained("alias", "sum", "best", "nobody", code=1).stderr
+    assert "there is no job" in trained("cancel", "job_nothing", code=1).stderr

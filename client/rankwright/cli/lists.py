@@ -1,0 +1,126 @@
+"""`rankwright list | cancel | alias`: what the service keeps, and which version an alias means."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal
+
+import typer
+
+from rankwright.cli.common import AsJson, Key, Url, err, out, service
+from rankwright.client import Client
+from rankwright.errors import NotFound
+
+Collection = Literal["datasets", "jobs", "models", "evaluations", "comparisons", "batch-scores"]
+
+
+def _dataset(each: Any) -> tuple[str, ...]:
+    return each.id, f"{each.name}, version {each.version}", each.status, _rows(each.rows)
+
+
+def _job(each: Any) -> tuple[str, ...]:
+    return each.id, each.name, (each.algorithm or {}).get("name", each.kind), each.state
+
+
+def _model(each: Any) -> tuple[str, ...]:
+    names = ", ".join(f"@{alias}" for alias in each.aliases)
+    area = "" if each.auc is None else f"AUC {each.auc.value:.4f}"
+    return each.id, f"{each.name}:{each.version} {names}".strip(), each.algorithm["name"], area
+
+
+def _evaluation(each: Any) -> tuple[str, ...]:
+    return each.id, f"{each.model_name}:{each.model_version}", each.status, each.dataset_name or ""
+
+
+def _comparison(each: Any) -> tuple[str, ...]:
+    compared = ", ".join(f"{model.name}:{model.version}" for model in each.models)
+    return each.id, compared, each.status, each.dataset_name or ""
+
+
+def _batch_score(each: Any) -> tuple[str, ...]:
+    return each.id, f"{each.model_name}:{each.model_version}", each.status, _rows(each.rows)
+
+
+def _rows(rows: int | None) -> str:
+    return "" if rows is None else f"{rows:,} rows"
+
+
+_SHOWN: dict[str, Callable[[Any], tuple[str, ...]]] = {
+    "datasets": _dataset,
+    "jobs": _job,
+    "models": _model,
+    "evaluations": _evaluation,
+    "comparisons": _comparison,
+    "batch-scores": _batch_score,
+}
+
+
+def _records(client: Client, collection: str, search: str | None) -> Iterator[Any]:
+    found = getattr(client, collection.replace("-", "_")).list(search=search)
+    return (getattr(each, "data", each) for each in found)
+
+
+def list_(
+    collection: Annotated[Collection, typer.Argument(help="What to list.")],
+    *,
+    search: Annotated[str | None, typer.Option(help="A text in the name.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number to list.")] = 20,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """List datasets, training jobs, models, evaluations, comparisons or batch scores, newest first."""
+    with service(url, key) as client:
+        found = list(itertools.islice(_records(client, collection, search), limit + 1))
+    shown = found[:limit]
+    if as_json:
+        out.print_json(data=[each.to_json() for each in shown])
+        return
+    if not shown:
+        err.print(
+            f"there are no {collection}" + (f" with {search!r} in the name" if search else "")
+        )
+        return
+    lines = [(*_SHOWN[collection](each), each.created_at[:19]) for each in shown]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:  # not a table of rich: it would cut ids to fit a narrow terminal
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        out.print("  ".join(cells), markup=False)
+    if len(found) > limit:
+        err.print(f"… and more: --limit is {limit}")
+
+
+def cancel(
+    job: Annotated[str, typer.Argument(help="Id of the job.")],
+    *,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="End a fit that can stop early in a model of what it has."),
+    ] = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Cancel a job."""
+    with service(url, key) as client:
+        state = client.jobs.get(job).cancel(keep=True if keep else None).state
+    out.print(f"{job}  {state}")
+
+
+def alias(
+    name: Annotated[str, typer.Argument(help="Name of the model.")],
+    alias: Annotated[str, typer.Argument(help="The alias, such as champion.")],
+    model: Annotated[str, typer.Argument(help="The model: id, name:version or name@alias.")],
+    *,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Point an alias to a version of a model. The versions before stay in the alias's history."""
+    with service(url, key) as client:
+        target = client.models[model].read()
+        try:
+            revision = client.models.read_alias(name, alias).revision
+        except NotFound:
+            revision = None
+        client.models.set_alias(name, alias, target.id, revision=revision)
+    out.print(f"{name}@{alias} is {target.name}:{target.version}", markup=False)
