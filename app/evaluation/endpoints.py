@@ -1,4 +1,4 @@
-"""/v1/evaluations/{evaluation_id}/roc. The other routes are declared with the kinds of job."""
+"""What is read off the curve of an evaluation. The other routes are declared with the kinds of job."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from starlette.responses import Response
 from app.access.authentication import GuardedRoute, needs
 from app.evaluation import evaluations
 from app.http.dependencies import CallerDep, ContextDep
-from app.models.endpoints import CurveFormDep, answer_curve
-from app.models.schemas import EvaluationRoc
+from app.models.endpoints import CurveFormDep, CutAskedDep, answer_curve
+from app.models.schemas import EvaluationOperatingPoint, EvaluationRoc, point_of, promise_of
 
 router = APIRouter(prefix=evaluations.PATH, tags=["evaluations"], route_class=GuardedRoute)
 
@@ -33,3 +33,26 @@ def read_evaluation_roc(
     """
     row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
     return answer_curve({"evaluation_id": row.id}, curve, totals, row.level, form)
+
+
+@router.get("/{evaluation_id}/operating-point", summary="Read one operating point")
+@needs("read")
+def read_evaluation_operating_point(
+    *, evaluation_id: str, context: ContextDep, caller: CallerDep, asked: CutAskedDep
+) -> EvaluationOperatingPoint:
+    """A threshold and its consequences on the rows of the evaluation, as for a model. With `confidence` the rate is
+    promised of future rows drawn like these.
+    """
+    row, point, promise = context.db.reading(
+        evaluations.operating_point,
+        caller.owner,
+        evaluation_id,
+        asked.confidence,
+        asked.keywords(),
+    )
+    return EvaluationOperatingPoint(
+        evaluation_id=row.id,
+        model_id=row.model_id,
+        promise=promise_of(promise),
+        **dict(point_of(point)),
+    )

@@ -35,7 +35,7 @@ from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, EvaluationCurve
 
 if TYPE_CHECKING:
-    from core.metrics import ClassTotals, RocCurve
+    from core.metrics import ClassTotals, OperatingPoint, Promise, RocCurve
 
 EVALUATE = "evaluate"
 """The kind of job."""
@@ -204,6 +204,27 @@ def roc(
         raise _no_curve(evaluation)
     totals = ClassTotals(**evaluation.metrics["totals"])
     return evaluation, models.curve_of(row), totals
+
+
+def operating_point(
+    session: Session, owner: str, evaluation_id: str, confidence: float | None, asked: Json
+) -> tuple[Evaluation, OperatingPoint, Promise | None]:
+    """The evaluation and its operating point; with a confidence, what it promises, too. `asked` are the keywords of
+    `core.metrics.operating_point`.
+    """
+    from core.metrics import operating_point_on_curve
+
+    evaluation, curve, totals = roc(session, owner, evaluation_id)
+    if confidence is None:
+        point = operating_point_on_curve(curve, totals, level=evaluation.level, **asked)
+        return evaluation, point, None
+    if not evaluation.job.spec["independent"]:
+        detail = f"a cut cannot be promised on evaluation {evaluation.id}: the model has seen rows of its dataset"
+        raise models.no_promise("confidence", detail)
+    assert evaluation.metrics is not None
+    rows = (evaluation.metrics["positives"], evaluation.metrics["negatives"])
+    found = models.promised_on(curve, totals, rows, evaluation.level, confidence, **asked)
+    return evaluation, found.point, found.promise
 
 
 def _no_curve(evaluation: Evaluation) -> NotFound:

@@ -40,6 +40,7 @@ from app.models.schemas import (
     metrics_of,
     model_of,
     point_of,
+    promise_of,
 )
 from app.platform.errors import Invalid, Unavailable
 
@@ -377,14 +378,29 @@ def _terms(
 CostTermsDep = Annotated[CostTerms, Depends(_terms)]
 
 
-@router.get("/{ref}/operating-point", summary="Read one operating point")
-@needs("read")
-def read_operating_point(
-    *,
-    ref: str,
-    context: ContextDep,
-    caller: CallerDep,
-    on: CurvePart = "validation",
+@dataclass(frozen=True)
+class CutAsked:
+    """The cut that is asked for: at a rate, at a threshold, or of least cost; and how sure its rate must be."""
+
+    fpr: float | None
+    tpr: float | None
+    threshold: float | None
+    confidence: float | None
+    terms: CostTerms
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the keywords of `core.metrics.operating_point`."""
+        return {
+            "fpr": self.fpr,
+            "tpr": self.tpr,
+            "threshold": self.threshold,
+            "costs": self.terms.costs(),
+            "prevalence": self.terms.prevalence,
+        }
+
+
+def _cut_asked(
+    terms: CostTermsDep,
     fpr: Annotated[
         float | None,
         Query(
@@ -405,25 +421,50 @@ def read_operating_point(
         float | None,
         Query(allow_inf_nan=False, description="Flag every row whose score is at least this."),
     ] = None,
-    terms: CostTermsDep,
+    confidence: Annotated[
+        float | None,
+        Query(
+            gt=0,
+            lt=1,
+            description="Promise `fpr` or `tpr` of future rows with this confidence, instead of reading it off these "
+            "rows. The threshold is then more careful. Too few rows are refused: the error says how many are needed.",
+        ),
+    ] = None,
+) -> CutAsked:
+    return CutAsked(fpr, tpr, threshold, confidence, terms)
+
+
+CutAskedDep = Annotated[CutAsked, Depends(_cut_asked)]
+
+
+@router.get("/{ref}/operating-point", summary="Read one operating point")
+@needs("read")
+def read_operating_point(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    asked: CutAskedDep,
+    on: CurvePart = "validation",
 ) -> OperatingPoint:
     """The threshold and its rates, precision, lift and cost, with intervals. Pass one of `fpr`, `tpr` and `threshold`;
-    or only both costs, for the threshold with the lowest cost. With costs, the answer has the mean cost per row.
+    or only both costs, for the threshold with the lowest cost. With costs, the answer has the mean cost per row. With
+    `confidence` the rate is promised: see `promise`.
     """
-    model, point = context.db.reading(
+    model, point, promise = context.db.reading(
         models.operating_point,
         caller.owner,
         ref,
         on,
-        fpr=fpr,
-        tpr=tpr,
-        threshold=threshold,
-        costs=terms.costs(),
-        prevalence=terms.prevalence,
+        confidence=asked.confidence,
+        **asked.keywords(),
     )
-    approximate = models.is_approximate(model, on)
     return OperatingPoint(
-        model_id=model.id, on=on, approximate=approximate, **dict(point_of(point))
+        model_id=model.id,
+        on=on,
+        approximate=models.is_approximate(model, on),
+        promise=promise_of(promise),
+        **dict(point_of(point)),
     )
 
 

@@ -120,12 +120,49 @@ class Cut(Resource):
     cost: Cost | None = Field(description="Mean cost per row, if costs were given.")
 
 
+class Promise(Resource):
+    """What the threshold promises of future rows that are drawn like these."""
+
+    rate: Annotated[str, one_of(("fpr", "tpr"))] = Field(description="The rate that is promised.")
+    limit: float = Field(description="The FPR stays at or below this, the TPR at or above it.")
+    confidence: float = Field(
+        description="Lowest probability that the promise is kept, over samples such as this one."
+    )
+    rows: int = Field(
+        description="Number of negatives that the promise rests on; of positives, for a TPR."
+    )
+    needed: int = Field(
+        description="Lowest number of them with which a threshold can be promised at all."
+    )
+    errors: int = Field(
+        description="The threshold flags at most this many of the negatives, or misses at most this many of the "
+        "positives."
+    )
+    broken: float = Field(
+        description="Highest probability that the promise is broken: at most 1 - confidence."
+    )
+
+
 class OperatingPoint(Cut):
     """One threshold and its consequences on one part of the data."""
+
+    promise: Promise | None = Field(
+        default=None, description="The promise, if a `confidence` was requested; otherwise null."
+    )
 
     model_id: str
     on: Part
     approximate: bool = Field(description=APPROXIMATE)
+
+
+class EvaluationOperatingPoint(Cut):
+    """One threshold and its consequences on the rows of an evaluation."""
+
+    promise: Promise | None = Field(
+        default=None, description="The promise, if a `confidence` was requested; otherwise null."
+    )
+    evaluation_id: str
+    model_id: str
 
 
 class OperatingPoints(Resource):
@@ -187,6 +224,11 @@ def point_of(point: metrics.OperatingPoint) -> Cut:
         fpr_at_tpr=None if point.fpr_at_tpr is None else _shown(point.fpr_at_tpr),
         cost=cost,
     )
+
+
+def promise_of(promise: metrics.Promise | None) -> Promise | None:
+    """Show a promise."""
+    return None if promise is None else Promise.model_validate(promise, from_attributes=True)
 
 
 def _shown(interval: metrics.Interval) -> Interval:

@@ -280,13 +280,17 @@ def curve_columns(path: Path) -> CurveColumns:
 
 @dataclass(frozen=True)
 class PartCurve:
-    """A model's full ROC curve on a part, with the class totals and level that intervals at its points need."""
+    """A model's full ROC curve on a part, with the class totals and level that intervals at its points need.
+
+    `rows` are the numbers of positives and of negatives.
+    """
 
     model: Model
     part: str
     curve: core_metrics.RocCurve
     totals: core_metrics.ClassTotals
     level: float
+    rows: tuple[int, int]
 
 
 def roc(session: Session, owner: str, ref: str, part: str) -> PartCurve:
@@ -307,7 +311,8 @@ def _curve_on(session: Session, model: Model, part: str) -> PartCurve | None:
     totals = core_metrics.ClassTotals(
         row.positive_weight, row.negative_weight, row.positive_effective, row.negative_effective
     )
-    return PartCurve(model, part, curve_of(curve), totals, row.level)
+    rows = (row.positives, row.negatives)
+    return PartCurve(model, part, curve_of(curve), totals, row.level, rows)
 
 
 def metrics(session: Session, owner: str, ref: str, part: str) -> dict[str, Any]:
@@ -452,14 +457,73 @@ def _mean(values: list[float]) -> float | None:
 
 
 def operating_point(
-    session: Session, owner: str, ref: str, part: str, /, **asked: Any
-) -> tuple[Model, core_metrics.OperatingPoint]:
+    session: Session,
+    owner: str,
+    ref: str,
+    part: str,
+    /,
+    *,
+    confidence: float | None = None,
+    **asked: Any,
+) -> tuple[Model, core_metrics.OperatingPoint, core_metrics.Promise | None]:
     """Return the model and its operating point at a false or true positive rate, a threshold, or the least cost.
 
-    `asked` are the keywords of `core.metrics.operating_point`.
+    With a confidence, the rate is promised of the population, and the promise is returned, too. `asked` are the
+    keywords of `core.metrics.operating_point`.
     """
     measured = roc(session, owner, ref, part)
-    return measured.model, point_on(measured, **asked)
+    if confidence is None:
+        return measured.model, point_on(measured, **asked), None
+    if part != VALIDATION:
+        detail = f"on must be {VALIDATION} with a confidence: a promise needs rows that the model has not learnt from"
+        raise no_promise("on", f"{detail}, got {part}")
+    if is_approximate(measured.model, part):
+        raise no_promise(
+            "confidence",
+            f"a cut of model {measured.model.id} cannot be promised: it was cross-validated, so its own scores are of "
+            "rows that it has learnt from. Evaluate it on other rows, and ask the evaluation",
+        )
+    found = promised_on(
+        measured.curve, measured.totals, measured.rows, measured.level, confidence, **asked
+    )
+    return measured.model, found.point, found.promise
+
+
+def promised_on(
+    curve: core_metrics.RocCurve,
+    totals: core_metrics.ClassTotals,
+    rows: tuple[int, int],
+    level: float,
+    confidence: float,
+    *,
+    fpr: float | None,
+    tpr: float | None,
+    threshold: float | None,
+    **terms: Any,
+) -> core_metrics.PromisedPoint:
+    """Return the cut that keeps a promise, from a stored curve of rows that the model has not learnt from.
+
+    Raises Invalid, with the number of rows that are needed, if no cut can be promised.
+    """
+    if threshold is not None:
+        raise no_promise(
+            "threshold", f"threshold cannot be given with a confidence, got {threshold:g}"
+        )
+    try:
+        return core_metrics.promised_point_on_curve(
+            curve, totals, rows, fpr=fpr, tpr=tpr, confidence=confidence, level=level, **terms
+        )
+    except core_metrics.TooFewRows as error:
+        raise no_promise(
+            "tpr" if fpr is None else "fpr", str(error), code=error.code, needed=error.needed
+        ) from error
+    except core_metrics.NoPromise as error:
+        raise no_promise("confidence", str(error)) from error
+
+
+def no_promise(parameter: str, detail: str, code: str = "no_promise", **more: int) -> Invalid:
+    """Return the refusal of a promise; `more` says what a program should know beside the detail."""
+    return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail, **more}])
 
 
 @dataclass(frozen=True)

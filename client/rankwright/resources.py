@@ -738,11 +738,15 @@ class _ModelOperations(ApiObject):
         fpr: float | None = None,
         tpr: float | None = None,
         threshold: float | None = None,
+        confidence: float | None = None,
         cost_false_positive: float | None = None,
         cost_false_negative: float | None = None,
         prevalence: float | None = None,
     ) -> Steps[types.OperatingPoint]:
-        """Return the threshold for a rate, a threshold's rates, or the threshold of the least cost, with intervals."""
+        """Return the threshold for a rate, a threshold's rates, or the threshold of the least cost, with intervals.
+
+        With `confidence` the rate is promised of future rows.
+        """
         return (
             yield from self._record(
                 types.OperatingPoint,
@@ -751,6 +755,7 @@ class _ModelOperations(ApiObject):
                 fpr=fpr,
                 tpr=tpr,
                 threshold=threshold,
+                confidence=confidence,
                 cost_false_positive=cost_false_positive,
                 cost_false_negative=cost_false_negative,
                 prevalence=prevalence,
@@ -1065,6 +1070,36 @@ class _EvaluationOperations(_EndedOperations):
                 f"/v1/evaluations/{_id(self)}/roc",
                 max_points=max_points,
                 band=band,
+            )
+        )
+
+    @operation
+    def operating_point(
+        self,
+        *,
+        fpr: float | None = None,
+        tpr: float | None = None,
+        threshold: float | None = None,
+        confidence: float | None = None,
+        cost_false_positive: float | None = None,
+        cost_false_negative: float | None = None,
+        prevalence: float | None = None,
+    ) -> Steps[types.EvaluationOperatingPoint]:
+        """Return the threshold for a rate, a threshold's rates, or the threshold of the least cost, on these rows.
+
+        With `confidence` the rate is promised of future rows.
+        """
+        return (
+            yield from self._record(
+                types.EvaluationOperatingPoint,
+                f"/v1/evaluations/{_id(self)}/operating-point",
+                fpr=fpr,
+                tpr=tpr,
+                threshold=threshold,
+                confidence=confidence,
+                cost_false_positive=cost_false_positive,
+                cost_false_negative=cost_false_negative,
+                prevalence=prevalence,
             )
         )
 

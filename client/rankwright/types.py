@@ -630,6 +630,38 @@ class Evaluation(Record):
     """The problem, if the job failed."""
     created_at: str
 
+class EvaluationOperatingPoint(Record):
+    """One threshold and its consequences on the rows of an evaluation."""
+
+    threshold: float | None
+    fpr: Interval
+    """Fraction of the negatives that are flagged."""
+    tpr: Interval
+    """Fraction of the positives that are flagged."""
+    precision: Interval
+    lift: Interval
+    flagged: Interval
+    """Fraction of all rows that are flagged, at this `prevalence`."""
+    threshold_low: float | None
+    """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
+    the lowest cost in the population. Null: the data set no limit.
+    """
+    threshold_high: float | None
+    prevalence: float
+    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
+    tpr_at_fpr: Interval | None
+    """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
+    threshold.
+    """
+    fpr_at_tpr: Interval | None
+    """If `tpr` was requested: the FPR at exactly this TPR."""
+    cost: Cost | None
+    """Mean cost per row, if costs were given."""
+    promise: Promise | None = None
+    """The promise, if a `confidence` was requested; otherwise null."""
+    evaluation_id: str
+    model_id: str
+
 class EvaluationRoc(Record):
     """The ROC curve of an evaluation."""
 
@@ -1181,6 +1213,8 @@ class OperatingPoint(Record):
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
+    promise: Promise | None = None
+    """The promise, if a `confidence` was requested; otherwise null."""
     model_id: str
     on: Literal['validation', 'train']
     approximate: bool
@@ -1363,6 +1397,26 @@ class ProgressRow(Record):
     """Value of the job's objective, as mean over the inner splits."""
     seconds: float
     """Fit time over all inner splits, in seconds."""
+
+class Promise(Record):
+    """What the threshold promises of future rows that are drawn like these."""
+
+    rate: Literal['fpr', 'tpr']
+    """The rate that is promised."""
+    limit: float
+    """The FPR stays at or below this, the TPR at or above it."""
+    confidence: float
+    """Lowest probability that the promise is kept, over samples such as this one."""
+    rows: int
+    """Number of negatives that the promise rests on; of positives, for a TPR."""
+    needed: int
+    """Lowest number of them with which a threshold can be promised at all."""
+    errors: int
+    """The threshold flags at most this many of the negatives, or misses at most this many of the
+    positives.
+    """
+    broken: float
+    """Highest probability that the promise is broken: at most 1 - confidence."""
 
 class Quantile(Record):
     """A quantile: the smallest value that at least this fraction of the rows does not exceed."""

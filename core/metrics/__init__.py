@@ -63,6 +63,18 @@ if TYPE_CHECKING:
         pair_order_interval,
         summarise_pairs,
     )
+    from .promises import (
+        GroupPromise,
+        GroupPromises,
+        NoPromise,
+        Promise,
+        PromisedPoint,
+        TooFewRows,
+        promised_point,
+        promised_point_on_curve,
+        promises_by_group,
+        rows_to_promise,
+    )
     from .window import froc_window, window_counts
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

@@ -63,6 +63,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         judging.compare,
         models.report,
         models.plot,
+        models.cut,
         models.profile,
         lists.cancel,
         lists.alias,

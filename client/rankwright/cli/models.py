@@ -22,7 +22,7 @@ from rankwright.cli.common import (
     out,
     service,
 )
-from rankwright.cli.figures import curve_of, has_curve, show_model
+from rankwright.cli.figures import curve_of, has_curve, show_model, shown_interval
 from rankwright.roc_plot import to_terminal
 
 if TYPE_CHECKING:
@@ -224,6 +224,46 @@ def plot(
             "plot", format=chosen, kind=kind, on=on, band=band, width=width
         )
         _write(output, picture)
+
+
+def cut(
+    model: Model,
+    *,
+    fpr: Annotated[float | None, typer.Option(help="Maximum false positive rate.")] = None,
+    tpr: Annotated[float | None, typer.Option(help="Minimum true positive rate (recall).")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Flag scores of at least this.")] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="Promise the rate of future rows with this confidence, such as 0.95."),
+    ] = None,
+    prevalence: Annotated[
+        float | None, typer.Option(help="Fraction of positives among future rows.")
+    ] = None,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the threshold for a rate, or the rates of a threshold, with intervals; or a rate that is promised."""
+    with service(url, key) as client:
+        found = client.models[model].operating_point(
+            fpr=fpr, tpr=tpr, threshold=threshold, confidence=confidence, prevalence=prevalence
+        )
+    if as_json:
+        out.print_json(data=found.to_json())
+        return
+    least = "none" if found.threshold is None else f"{found.threshold:.9g}"
+    rows = {"threshold": least}
+    for name in ("fpr", "tpr", "precision", "lift", "flagged"):
+        figure = getattr(found, name)
+        rows[name] = "no row is flagged" if figure.value is None else shown_interval(figure)
+    if (promise := found.promise) is not None:
+        side = "at most" if promise.rate == "fpr" else "at least"
+        rows["promised"] = (
+            f"{promise.rate} {side} {promise.limit:g} with confidence {promise.confidence:g}, "
+            f"by {promise.rows:,} rows ({promise.needed:,} are needed)"
+        )
+    width = max(map(len, rows))
+    out.print("\n".join(f"{name:<{width}}  {text}" for name, text in rows.items()), markup=False)
 
 
 def profile(

@@ -90,3 +90,16 @@ def test_what_is_wrong_is_one_sentence(trained: Run) -> None:
     assert "single ranking trees" in trained("tree", "sum", code=1).stderr
     assert "feature 'wage' is unknown" in trained("dependence", "sum", "wage", code=1).stderr
     assert "there is no model 'elm'" in trained("importance", "elm", code=1).stderr
+
+
+def test_a_cut(trained: Run) -> None:
+    lines = trained("cut", "sum", "--fpr", 0.1, "--confidence", 0.9).stdout.splitlines()
+    names = [line.split()[0] for line in lines]
+    assert names == ["threshold", "fpr", "tpr", "precision", "lift", "flagged", "promised"]
+    assert "fpr at most 0.1 with confidence 0.9" in lines[-1]
+    assert lines[-1].endswith("(22 are needed)")
+    answer = json.loads(trained("cut", "sum", "--threshold", 1e9, "--json").stdout)
+    assert answer["promise"] is None
+    assert "no row is flagged" in trained("cut", "sum", "--threshold", 1e9).stdout
+    refusal = trained("cut", "sum", "--fpr", 0.001, "--confidence", 0.9, code=1).output
+    assert "2,302 negatives" in refusal

@@ -59,6 +59,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "create_evaluation": ("evaluate", ("m", "ds_1")),
     "delete_evaluation": ("evaluation.delete", ()),
     "read_evaluation": ("evaluations.get", ("evl_1",)),
+    "read_evaluation_operating_point": ("evaluation.operating_point", ()),
     "read_evaluation_roc": ("evaluation.roc", ()),
     "list_jobs": ("jobs.list", ()),
     "submit_job": ("train", ("ds_1",)),

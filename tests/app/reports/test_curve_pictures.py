@@ -40,7 +40,9 @@ def judged(
         "positives": summary.positives,
         "negatives": summary.negatives,
     }
-    return PartCurve(model, VALIDATION, summary.curve, summary.totals, summary.level), metrics
+    rows = (summary.positives, summary.negatives)
+    curve = PartCurve(model, VALIDATION, summary.curve, summary.totals, summary.level, rows)
+    return curve, metrics
 
 
 def rankings() -> Iterator[tuple[Any, Any]]:

@@ -1,0 +1,124 @@
+"""What is done with the top of a list, over HTTP: promised cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.app.live_service import Service, table
+from tests.app.refusals import refused
+
+
+@dataclass
+class World:
+    """A model that was validated on a holdout, one that was cross-validated, and evaluations on other rows."""
+
+    client: httpx.Client
+    model: str
+    folded: str
+    evaluation: str
+    seen: str
+
+    def read(self, path: str, **params: Any) -> dict[str, Any]:
+        """The answer to a question."""
+        answer = self.client.get(f"/v1/{path}", params=params)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+@pytest.fixture(scope="module")
+def world(start: Callable[..., Service]) -> World:
+    service = start()
+    client = service.client(service.key())
+    old, new = (
+        service.upload(client, table(600)),
+        service.upload(client, table(400, 1), name="new"),
+    )
+    plain = {"name": "logistic"}
+    model = service.train(client, old, algorithm=plain)["model_id"]
+    folds = {"method": "cross_validation", "folds": 2}
+    folded = service.train(client, old, name="folded", algorithm=plain, validation=folds)
+    evaluations = []
+    for dataset in (new, old):
+        body = {"model": folded["model_id"], "dataset_id": dataset}
+        evaluations.append(client.post("/v1/evaluations", json=body).json()["id"])
+        service.work()
+    return World(client, model, folded["model_id"], *evaluations)
+
+
+def test_a_promised_rate(world: World) -> None:
+    path = f"models/{world.model}/operating-point"
+    plain = world.read(path, fpr=0.1)
+    assert plain["promise"] is None
+    for asked in ({"fpr": 0.1}, {"tpr": 0.8}):
+        (rate, limit), *_ = asked.items()
+        found = world.read(path, confidence=0.9, **asked)
+        promise = found["promise"]
+        counts = world.read(f"models/{world.model}/metrics")
+        rows = counts["negatives" if rate == "fpr" else "positives"]
+        assert (promise["rate"], promise["limit"], promise["rows"]) == (rate, limit, rows)
+        assert promise["broken"] <= 0.1 == pytest.approx(1 - promise["confidence"])
+        wrong = found["fpr"]["value"] if rate == "fpr" else 1 - found["tpr"]["value"]
+        assert wrong * rows <= promise["errors"] + 1e-9
+        assert promise["errors"] < rows * (limit if rate == "fpr" else 1 - limit)
+        # the same cut as that of the more careful rate
+        share = promise["errors"] / rows
+        same = world.read(path, **{rate: share if rate == "fpr" else 1 - share})
+        assert same["threshold"] == found["threshold"]
+        assert same["precision"] == found["precision"]
+
+
+def test_too_few_rows_say_how_many_are_needed(world: World) -> None:
+    answer = world.client.get(
+        f"/v1/models/{world.model}/operating-point", params={"fpr": 0.001, "confidence": 0.95}
+    )
+    problem = refused(answer, 422, "too_few_rows", "2,995 negatives")
+    (error,) = problem["errors"]
+    assert (error["parameter"], error["needed"]) == ("fpr", 2995)
+
+
+def test_an_evaluation_promises_where_the_model_has_not_seen_the_rows(world: World) -> None:
+    path = f"evaluations/{world.evaluation}/operating-point"
+    found = world.read(path, tpr=0.9, confidence=0.95)
+    assert (found["evaluation_id"], found["model_id"]) == (world.evaluation, world.folded)
+    assert found["promise"]["needed"] == 29
+    assert found["tpr"]["value"] > 0.9
+    cheap = world.read(path, cost_false_positive=1, cost_false_negative=2)
+    assert cheap["promise"] is None
+    assert cheap["cost"]["value"] < cheap["cost"]["flag_none"]
+    asked = {"fpr": 0.1, "confidence": 0.9}
+    answer = world.client.get(f"/v1/evaluations/{world.seen}/operating-point", params=asked)
+    refused(answer, 422, "no_promise", "has seen rows of its dataset")
+    answer = world.client.get("/v1/evaluations/evl_1/operating-point", params=asked)
+    refused(answer, 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "words"),
+    [
+        ("fpr=0.1&confidence=0", "invalid", "confidence must be greater than 0, got"),
+        ("fpr=0.1&confidence=1", "invalid", "confidence must be less than 1"),
+        ("fpr=0.1&confidence=nan", "invalid", "confidence must be"),
+        ("fpr=0.1&confidence=x", "invalid", "confidence"),
+        ("fpr=0&confidence=0.9", "invalid_parameter", "fpr must be from 1e-09"),
+        ("tpr=1&confidence=0.9", "invalid_parameter", "tpr must be from 1e-09"),
+        ("confidence=0.9", "invalid_parameter", "exactly one of fpr and tpr"),
+        ("fpr=0.1&tpr=0.9&confidence=0.9", "invalid_parameter", "exactly one of fpr and tpr"),
+        ("threshold=1&confidence=0.9", "no_promise", "threshold cannot be given"),
+        ("fpr=0.1&confidence=0.9&on=train", "no_promise", "on must be validation"),
+        ("fpr=0.1&confidence=0.9&prevalence=2", "invalid", "prevalence must be less than 1"),
+    ],
+)
+def test_bad_questions_of_promises(world: World, query: str, code: str, words: str) -> None:
+    answer = world.client.get(f"/v1/models/{world.model}/operating-point?{query}")
+    refused(answer, 422, code, words)
+
+
+def test_cross_validated_scores_promise_nothing(world: World) -> None:
+    answer = world.client.get(f"/v1/models/{world.folded}/operating-point?fpr=0.1&confidence=0.9")
+    refused(answer, 422, "no_promise", "cross-validated", "ask the evaluation")
