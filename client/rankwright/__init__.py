@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rankwright.errors import JobFailed as JobFailed
     from rankwright.errors import ProblemError as ProblemError
     from rankwright.errors import RankwrightError as RankwrightError
+    from rankwright.errors import SecretLost as SecretLost
     from rankwright.sklearn import RemoteRanker as RemoteRanker
 
 _HOMES = {
@@ -27,9 +28,10 @@ _HOMES = {
     "ProblemError": "errors",
     "RankwrightError": "errors",
     "RemoteRanker": "sklearn",
+    "SecretLost": "errors",
 }
 __all__ = ["AsyncClient", "Client", "ConfigurationError", "ConnectionFailed", "InvalidTable"]
-__all__ += ["JobFailed", "ProblemError", "RankwrightError", "RemoteRanker"]
+__all__ += ["JobFailed", "ProblemError", "RankwrightError", "RemoteRanker", "SecretLost"]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from rankwright import types
-from rankwright.errors import ConfigurationError
+from rankwright.errors import ConfigurationError, Conflict, NotFound, SecretLost, Unauthorised
 from rankwright.operations import Asynchronous, Blocking, iteration, operation, returning, yielding
 from rankwright.resources import (
     ApiObject,
@@ -137,7 +137,7 @@ class _DatasetsOperations(_Collection):
         """
         query = {**_table_query(options), "label": label, "validate": True}
         body = body_of(table, media_type)
-        data = yield from self._send_table("POST", "/v1/datasets", body, None, **query)
+        data = yield from self._send_table("/v1/datasets", body, None, **query)
         return types.TableCheck.from_json(data)
 
 
@@ -374,17 +374,27 @@ class _ModelsOperations(_Collection):
         Conflict: if somebody else moved it meanwhile.
         """
         condition = {"If-None-Match": "*"} if revision is None else {"If-Match": f'"{revision}"'}
-        request = Request.of_json(
-            "PUT", _alias_path(name, alias), {"model_id": _named(model)}, headers=condition
-        )
-        response = yield from send(request)
+        path, target = _alias_path(name, alias), _named(model)
+        request = Request.of_json("PUT", path, {"model_id": target}, headers=condition)
+        try:
+            response = yield from send(request)
+        except Conflict as refusal:
+            if not request.lost_answer:
+                raise
+            try:
+                found = yield from self._record(types.Alias, path)
+            except NotFound:
+                raise refusal from None
+            follows = revision is None or str(found.revision - 1) == str(revision)
+            if found.model_id != target or not follows:
+                raise
+            return found  # as a try whose answer was lost has left it
         return types.Alias.from_json(response.json())
 
     @operation
     def delete_alias(self, name: str, alias: str, *, revision: int | str) -> Steps[None]:
         """Delete an alias that has this revision now."""
-        headers = {"If-Match": f'"{revision}"'}
-        yield from send(Request("DELETE", _alias_path(name, alias), headers=headers))
+        yield from self._delete(_alias_path(name, alias), {"If-Match": f'"{revision}"'})
 
 
 def _alias_path(name: str, alias: str) -> str:
@@ -641,24 +651,49 @@ class _KeysOperations(_Collection):
     def create(
         self, name: str, scopes: Sequence[str], *, expires_in_seconds: float | None = None
     ) -> Steps[types.KeyWithSecret]:
-        """Make a key; its secret is told once."""
+        """Make a key; its secret is shown once. SecretLost: if the answer with the secret was lost on its way."""
         body = {"name": name, "scopes": [*scopes], "expires_in_seconds": expires_in_seconds}
         data = yield from self._post("/v1/keys", body)
-        return types.KeyWithSecret.from_json(data)
+        return _with_secret(data)
 
     @operation
     def rotate(
         self, key_id: str, *, grace_seconds: float | None = None
     ) -> Steps[types.KeyWithSecret]:
-        """Make a key in the place of another, which ends after the grace."""
-        body = {"grace_seconds": grace_seconds}
-        data = yield from self._post(f"/v1/keys/{segment(key_id)}/rotate", body)
-        return types.KeyWithSecret.from_json(data)
+        """Make a key in the place of another, which ends after the grace. Without `grace_seconds` it ends at once.
+
+        SecretLost: if the answer with the new secret was lost on its way.
+        """
+        path = f"/v1/keys/{segment(key_id)}/rotate"
+        request = Request.of_json("POST", path, {"grace_seconds": grace_seconds or 0.0})
+        try:
+            response = yield from send(request)
+        except Unauthorised as refusal:
+            if not request.lost_answer:
+                raise
+            raise SecretLost(
+                f"the answer to the rotation of {key_id} was lost, and the key of this client is not valid any more: if"
+                " it is the same key, make another on the server with `rankwright keys create`",
+                None,
+            ) from refusal
+        return _with_secret(response.json())
 
     @operation
     def revoke(self, key_id: str) -> Steps[None]:
         """Revoke a key."""
-        yield from send(Request("DELETE", f"/v1/keys/{segment(key_id)}"))
+        yield from self._delete(f"/v1/keys/{segment(key_id)}")
+
+
+def _with_secret(data: Any) -> types.KeyWithSecret:
+    """Read a new key. SecretLost: if a repeated request has found it, without its secret."""
+    key = types.KeyWithSecret.from_json(data)
+    if key.secret is None:
+        raise SecretLost(
+            f"the key {key.id} exists, but the answer with its secret was lost, and the secret is shown only once: "
+            "rotate it, or revoke it",
+            key.id,
+        )
+    return key
 
 
 class Keys(_KeysOperations, Blocking):
@@ -729,7 +764,6 @@ class _ClientOperations(ApiObject):
         if name is None and isinstance(table, (str, os.PathLike)):
             name = Path(table).name.partition(".")[0]
         data = yield from self._send_table(
-            "POST",
             "/v1/datasets",
             body,
             _progress(progress, body.kind == "file"),
@@ -875,7 +909,6 @@ class _ClientOperations(ApiObject):
         else:
             sent = body_of(table, media_type)
             data = yield from self._send_table(
-                "POST",
                 "/v1/batch-scores",
                 sent,
                 _progress(progress, sent.kind == "file"),

@@ -44,6 +44,21 @@ class JobFailed(RankwrightError):
         super().__init__(f"job {job_id} ended as {state}{detail}")
 
 
+class SecretLost(RankwrightError):
+    """A key was made, but its secret, which the service shows only once, was in an answer that was lost on its way.
+
+    Attributes
+    ----------
+    key_id : str or None
+        The key without a known secret. `keys.rotate(key_id)` makes another in its place; `keys.revoke(key_id)` ends it.
+        None if the service does not say any more.
+    """
+
+    def __init__(self, message: str, key_id: str | None) -> None:
+        self.key_id = key_id
+        super().__init__(message)
+
+
 class InvalidTable(RankwrightError):
     """The table that was uploaded could not be used: `errors` says where, with line and column."""
 

@@ -18,10 +18,12 @@ from typing import Any, BinaryIO, ClassVar, Generic, TypeVar, cast
 from rankwright import types
 from rankwright.errors import (
     ConfigurationError,
+    Conflict,
     ConnectionFailed,
     Forbidden,
     InvalidTable,
     JobFailed,
+    NotFound,
     RankwrightError,
 )
 from rankwright.operations import (
@@ -134,18 +136,19 @@ class ApiObject:
         return response.json()
 
     def _send_table(
-        self, method: str, path: str, body: Body, progress: Progress | None, **query: Any
+        self, path: str, body: Body, progress: Progress | None, **query: Any
     ) -> Steps[Any]:
-        request = Request(
-            method,
-            path,
-            query,
-            headers={**body.headers(), "Prefer": "wait=1"},
-            body=body.chunks_with_progress(progress),
-            repeatable=body.repeatable,
-        )
-        response = yield from send(request)
+        response = yield from send(_table_request("POST", path, body, progress, query))
         return response.json()
+
+    def _delete(self, path: str, headers: Mapping[str, str] | None = None) -> Steps[None]:
+        """Delete what is at a path. If it is gone after a try whose answer was lost, that try has deleted it."""
+        request = Request("DELETE", path, headers=dict(headers or {}))
+        try:
+            yield from send(request)
+        except NotFound:
+            if not request.lost_answer:
+                raise
 
     def _download(
         self, path: str, to: str | os.PathLike[str] | BinaryIO | None, **query: Any
@@ -196,6 +199,19 @@ class Resource(ApiObject):
 
     def __repr__(self) -> str:
         return f"<{self.data!r}>"
+
+
+def _table_request(
+    method: str, path: str, body: Body, progress: Progress | None, query: Mapping[str, Any]
+) -> Request:
+    return Request(
+        method,
+        path,
+        query,
+        headers={**body.headers(), "Prefer": "wait=1"},
+        body=body.chunks_with_progress(progress),
+        repeatable=body.repeatable,
+    )
 
 
 def _opened(to: str | os.PathLike[str] | BinaryIO) -> AbstractContextManager[BinaryIO]:
@@ -327,9 +343,20 @@ class _JobOperations(ApiObject):
 
     @operation
     def cancel(self, *, keep: bool | None = None) -> Steps[types.Job]:
-        """Cancel the job. With `keep`, a fit that can stop early ends in a model of what it has so far."""
-        data = yield from self._post(f"/v1/jobs/{_id(self)}/cancel", query={"keep": keep})
-        self.data = types.Job.from_json(data)
+        """Cancel the job. With `keep`, a fit that can stop early ends in a model of what it has so far.
+
+        Conflict: if it has ended in another way, or there is nothing to keep.
+        """
+        request = Request("POST", f"/v1/jobs/{_id(self)}/cancel", {"keep": keep})
+        try:
+            response = yield from send(request)
+            self.data = types.Job.from_json(response.json())
+        except Conflict:
+            if not (keep and request.lost_answer):
+                raise
+            self.data = yield from self._record(types.Job, f"/v1/jobs/{_id(self)}")
+            if self.data.keep_requested_at is None:
+                raise
         return self.data
 
     @returning(lambda: Job, lambda: AsyncJob)
@@ -469,7 +496,6 @@ class _DatasetOperations(ApiObject):
     ) -> Steps[Any]:
         """Make another version: `append` adds rows to those of this one, `replace` takes the new rows alone."""
         data = yield from self._send_table(
-            "POST",
             f"/v1/datasets/{_id(self)}/versions",
             body_of(table, media_type),
             progress,
@@ -490,10 +516,19 @@ class _DatasetOperations(ApiObject):
         wait: bool = True,
     ) -> Steps[types.Dataset]:
         """Say which item is better than which, for a dataset of kind `preferences`; replaces what was there."""
-        data = yield from self._send_table(
-            "PUT", f"/v1/datasets/{_id(self)}/pairs", body_of(pairs, media_type), progress
-        )
-        self.data = types.Dataset.from_json(data)
+        path, body = f"/v1/datasets/{_id(self)}", body_of(pairs, media_type)
+        request = _table_request("PUT", f"{path}/pairs", body, progress, {})
+        try:
+            response = yield from send(request)
+            self.data = types.Dataset.from_json(response.json())
+        except Conflict:
+            if not request.lost_answer:
+                raise
+            # The job that reads these very pairs would refuse them, too.
+            found = yield from self._record(types.Dataset, path)
+            if found.pairs is None or found.pairs.sha256 != body.sha256():
+                raise
+            self.data = found
         if wait:
             yield from _steps_of(_DatasetOperations.wait)(self)
         return self.data
@@ -507,7 +542,7 @@ class _DatasetOperations(ApiObject):
     @operation
     def delete(self) -> Steps[None]:
         """Delete the dataset. Conflict: while a job uses it."""
-        yield from send(Request("DELETE", f"/v1/datasets/{_id(self)}"))
+        yield from self._delete(f"/v1/datasets/{_id(self)}")
 
 
 class Dataset(_DatasetOperations, Resource, Blocking):
@@ -929,7 +964,7 @@ class _ModelOperations(ApiObject):
     @operation
     def delete(self) -> Steps[None]:
         """Delete the model. Conflict: while something needs it."""
-        yield from send(Request("DELETE", self._path()))
+        yield from self._delete(self._path())
 
 
 class _ModelFigures:
@@ -1051,7 +1086,7 @@ class _EndedOperations(ApiObject):
     @operation
     def delete(self) -> Steps[None]:
         """Delete it."""
-        yield from send(Request("DELETE", f"{self._collection}/{_id(self)}"))
+        yield from self._delete(f"{self._collection}/{_id(self)}")
 
 
 class _EvaluationOperations(_EndedOperations):

@@ -6,6 +6,7 @@ is installed, else as NDJSON; scores come back the same way, as a table of the c
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
@@ -82,6 +83,13 @@ class Body:
     def whole(self) -> bytes:
         """Return all bytes at once."""
         return b"".join(self.chunks())
+
+    def sha256(self) -> str:
+        """Return the SHA-256 of all bytes, as hexadecimal digits."""
+        digest = hashlib.sha256()
+        for chunk in self.chunks():
+            digest.update(chunk)
+        return digest.hexdigest()
 
     def chunks_with_progress(self, progress: Progress | None) -> Callable[[], Iterable[bytes]]:
         """Return `chunks`, or a function that calls `progress` after each chunk that it yields."""

@@ -38,7 +38,9 @@ MAX_DELAY = 8.0
 MAX_RETRY_AFTER = 120.0
 """Seconds: a service that asks for more is not waited for; its error is raised, with `retry_after`."""
 RETRIED = frozenset({408, 429, 502, 503, 504})
-"""Statuses that say: the request was not done, ask again."""
+"""Statuses after which a request is sent again."""
+UNCERTAIN = frozenset({502, 503, 504})
+"""Those that leave open whether the request was done: a proxy sends them, too, if it did not get the answer."""
 CHUNK_BYTES = 1 << 18
 
 
@@ -58,6 +60,8 @@ class Request:
         Whether the body of the answer is read by `ReadChunk` steps rather than at once.
     repeatable : bool
         Whether it may be sent again when it is not known what became of it.
+    lost_answer : bool
+        Set by `send` when it sends the request again although an earlier try may have been done.
     """
 
     method: str
@@ -68,6 +72,7 @@ class Request:
     stream: bool = False
     repeatable: bool = True
     timeout: float | None = None
+    lost_answer: bool = False
 
     @classmethod
     def of_json(cls, method: str, path: str, body: Any, **others: Any) -> Request:
@@ -121,9 +126,10 @@ class Response:
 
 @dataclass
 class Pause:
-    """Step: wait so many seconds."""
+    """Step: wait so many seconds. `reason` is why a request will be sent again; empty for a pause that is expected."""
 
     seconds: float
+    reason: str = ""
 
 
 @dataclass
@@ -190,7 +196,8 @@ class AsyncTransport(Protocol):
 def send(request: Request) -> Steps[Response]:
     """Send a request, again where that is safe, and return its answer.
 
-    A POST carries an Idempotency-Key of its own, so that the service answers a repetition as it did the first time.
+    A POST carries an Idempotency-Key of its own, so that the service answers a repetition as it did the first time. Of
+    other methods `lost_answer` says that a refusal may be due to an earlier try, which was done.
     ProblemError: if the service refuses. ConnectionFailed: if it cannot be reached.
     """
     if request.method == "POST":
@@ -202,7 +209,8 @@ def send(request: Request) -> Steps[Response]:
         except BrokenConnection as error:
             if last and (error.sent or attempt == MAX_ATTEMPTS):
                 raise ConnectionFailed(str(error)) from error
-            yield Pause(_delay(attempt))
+            request.lost_answer |= error.sent
+            yield Pause(_delay(attempt), str(error))
             continue
         if response.status < 300:
             return response
@@ -212,9 +220,12 @@ def send(request: Request) -> Steps[Response]:
             moved = f"the service is not here: ask at {response.headers.get('location')!r}"
             raise problem_error(response.status, {"detail": moved}, None)
         wait = _retry_after(response.headers)
+        refusal = problem_error(response.status, _problem(response), wait)
         if last or response.status not in RETRIED or (wait or 0.0) > MAX_RETRY_AFTER:
-            raise problem_error(response.status, _problem(response), wait)
-        yield Pause(_delay(attempt) if wait is None else wait)
+            raise refusal
+        request.lost_answer |= response.status in UNCERTAIN
+        reason = refusal.title + (f": {refusal.detail}" if refusal.detail else "")
+        yield Pause(_delay(attempt) if wait is None else wait, f"{response.status} {reason}")
     raise AssertionError("unreachable")
 
 

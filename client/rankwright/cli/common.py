@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.console import Console
 from rankwright.client import TIMEOUT, Client, find_service
 from rankwright.errors import ConnectionFailed, RankwrightError
 from rankwright.tables import Progress
-from rankwright.transport import BrokenConnection, HttpTransport, Step
+from rankwright.transport import RETRIED, BrokenConnection, HttpTransport, Pause, Response, Step
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -123,12 +124,28 @@ class CommandFailed(RankwrightError):
     """A command cannot do what it was asked for."""
 
 
-class _Transport(HttpTransport):
-    """HTTP for somebody who waits: an address where nothing has answered yet is not tried again."""
+MIN_TOLD_SECONDS = 2.0
+"""Pauses between the tries of a request, in all, from which a command says why it waits."""
 
-    _answered = False
+
+class _Transport(HttpTransport):
+    """HTTP for somebody who waits: an address where nothing has answered yet is not tried again.
+
+    Unless it is `quiet`, it says on standard error why it waits.
+    """
+
+    def __init__(self, url: str, api_key: str | None, *, quiet: bool) -> None:
+        super().__init__(url, api_key, TIMEOUT)
+        self._answered = False
+        self._quiet = quiet
+        self._waited = 0.0
 
     def do(self, step: Step) -> Any:
+        if isinstance(step, Pause) and step.reason and not self._quiet:
+            self._waited += step.seconds
+            if self._waited >= MIN_TOLD_SECONDS:
+                said = f"waiting {math.ceil(step.seconds)} s before another try: {step.reason}"
+                err.print(said, markup=False)
         try:
             result = super().do(step)
         except BrokenConnection as error:
@@ -136,14 +153,20 @@ class _Transport(HttpTransport):
                 raise ConnectionFailed(str(error)) from error
             raise
         self._answered = True
+        if isinstance(result, Response) and result.status not in RETRIED:
+            self._waited = 0.0
         return result
 
 
 @contextmanager
-def service(url: str | None, key: str | None) -> Iterator[Client]:
-    """Open the client. One of its errors ends the command with a red sentence and exit code 1."""
+def service(url: str | None, key: str | None, *, quiet: bool = False) -> Iterator[Client]:
+    """Open the client. One of its errors ends the command with a red sentence and exit code 1.
+
+    `quiet`: standard error says nothing of waits.
+    """
     try:
-        with Client(transport=_Transport(*find_service(url, key, None), TIMEOUT)) as client:
+        transport = _Transport(*find_service(url, key, None), quiet=quiet)
+        with Client(transport=transport) as client:
             yield client
     except RankwrightError as error:
         err.print(str(error), style="red", markup=False)

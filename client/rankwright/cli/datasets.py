@@ -99,7 +99,7 @@ def upload(
     if append_to is not None and in_place_of is not None:
         raise typer.BadParameter("use --append-to or --in-place-of, not both")
     parent = append_to or in_place_of
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         if parent is not None:
             dataset = _send_version(
                 client, table, parent, fields, "append" if append_to else "replace"
@@ -217,7 +217,7 @@ def versions(
     as_json: AsJson = False,
 ) -> None:
     """List the versions of a dataset, newest first."""
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         found = [each.data for each in client.datasets[dataset].versions()]
     if as_json:
         out.print_json(data=[each.to_json() for each in found])

@@ -75,7 +75,7 @@ def evaluate(
     """
     asked = [_window(text) for text in windows or []] or None
     roles = given(label=label, positive=positive, weight=weight, group=group, item=item)
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         described = client.models.get(model).data
         path = Path(data)
         dataset_id = data
@@ -111,7 +111,7 @@ def compare(
 ) -> None:
     """Compare models on the rows of a dataset, by AUC or over windows: which differ beyond chance?"""
     asked = [_window(text) for text in windows or []] or None
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         found = client.compare(models, dataset, level=level, windows=asked, wait=False)
         _follow(client, found)
     if as_json:

@@ -45,7 +45,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the metrics of a model on held-out rows or pairs, and its ROC curve, if it has one."""
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         show_model(client.models.get(model), svg, as_json=as_json)
 
 
@@ -82,7 +82,7 @@ def importance(
     as_json: AsJson = False,
 ) -> None:
     """Show how much each feature matters to a model."""
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         found = client.models[model].importance(label=label)
     if as_json:
         out.print_json(data=found.to_json())
@@ -107,7 +107,7 @@ def dependence(
     as_json: AsJson = False,
 ) -> None:
     """Show partial dependence: mean scores when one or two features are set to different values."""
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         found = client.models[model].partial_dependence(features, points=points, label=label)
     if as_json:
         out.print_json(data=found.to_json())

@@ -365,7 +365,7 @@ def train(
         objective = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": fpr_max}
     if fpr is not None:
         objective = {"metric": "tpr", "fpr": fpr}
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         chosen |= dict(_assignment(text) for text in parameters or [])
         tried = None
         if search:
@@ -397,7 +397,7 @@ def follow(
     as_json: AsJson = False,
 ) -> None:
     """Show the progress of an earlier job, and in the end the metrics of its model."""
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         done = wait_for_job(client.jobs.get(job))
         if done.model_id is not None:
             show_model(client.models.get(done.model_id), svg, as_json=as_json)

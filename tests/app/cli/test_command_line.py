@@ -12,7 +12,7 @@ import pytest
 import rankwright
 import typer
 from rankwright import cli
-from rankwright.transport import HttpTransport
+from rankwright.transport import HttpTransport, Request, Response, Step
 from typer.testing import CliRunner
 
 import app
@@ -128,3 +128,21 @@ def test_a_key_that_lies_here_goes_to_its_own_address_alone(
     (state / "address").write_text(service.url)
     code, said = ask("--url", service.url)
     assert (code, said.splitlines()[0]) == not_found
+
+
+def test_a_wait_of_seconds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = b'{"title": "Over a quota", "detail": "10 requests a second"}'
+    waits = [Response(429, {"retry-after": wait}, busy) for wait in ("1", "7")]
+    answers: list[Response] = []
+
+    def do(_: HttpTransport, step: Step) -> Response | None:
+        return answers.pop(0) if isinstance(step, Request) else None
+
+    monkeypatch.setattr(HttpTransport, "do", do)
+    told = "waiting 7 s before another try: 429 Over a quota: 10 requests a second\n"
+    for words, said in (([], told), (["--json"], "")):
+        answers += [*waits, Response(200, {}, b'{"data": [], "has_more": false}')]
+        result = CliRunner().invoke(cli.command_line(), ["versions", "ds_1", *words])
+        assert result.exit_code == 0, result.output
+        assert result.stderr == said
+        assert answers == []

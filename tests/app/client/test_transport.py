@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +12,14 @@ from typing import Any
 import pandas as pd
 import pytest
 from rankwright import tables, transport
-from rankwright.client import find_service
+from rankwright.client import AsyncClient, Client, find_service
 from rankwright.errors import (
     ConfigurationError,
     ConnectionFailed,
     ProblemError,
+    SecretLost,
     TooMany,
+    Unauthorised,
     problem_error,
 )
 from rankwright.resources import Dataset, EventParser, Job, Model
@@ -32,6 +36,7 @@ from rankwright.transport import (
     segment,
     send,
 )
+from rankwright.types import KeyWithSecret
 
 Answer = Response | BrokenConnection
 
@@ -46,11 +51,13 @@ class Scripted:
         self._chunks = [list(each) for each in chunks]
         self.requests: list[Request] = []
         self.pauses: list[float] = []
+        self.reasons: list[str] = []
         self.closed = 0
 
     def do(self, step: Any) -> Any:
         if isinstance(step, Pause):
             self.pauses.append(step.seconds)
+            self.reasons.append(step.reason)
         elif isinstance(step, Close):
             self.closed += 1
         elif isinstance(step, ReadChunk):
@@ -69,6 +76,26 @@ class Scripted:
         return None
 
     def close(self) -> None:
+        """Nothing is open."""
+
+    @property
+    def left(self) -> int:
+        """The number of answers that nobody has asked for."""
+        return len(self._answers)
+
+
+class Awaited:
+    """The same for the asynchronous client."""
+
+    url = "http://nowhere"
+
+    def __init__(self, scripted: Scripted) -> None:
+        self._scripted = scripted
+
+    async def do(self, step: Any) -> Any:
+        return self._scripted.do(step)
+
+    async def close(self) -> None:
         """Nothing is open."""
 
 
@@ -123,6 +150,123 @@ def test_what_cannot_be_sent_twice_is_not() -> None:
     never_sent = Scripted(BrokenConnection("no service answers", sent=False), ok())
     run(send(once), never_sent)
     assert len(never_sent.requests) == 2
+
+
+def alias(model: str, revision: int) -> Response:
+    return ok(
+        b'{"name": "n", "alias": "a", "model_id": "%s", "revision": %d}'
+        % (model.encode(), revision)
+    )
+
+
+def key(secret: str) -> Response:
+    return ok(b'{"id": "key_new", "secret": %s}' % secret.encode())
+
+
+PAIRS = [{"better": 1, "worse": 2}]
+SHA256 = hashlib.sha256(body_of(PAIRS).whole()).hexdigest()
+
+
+def dataset_with_pairs(sha256: str) -> Response:
+    return ok(json.dumps({"id": "ds_1", "pairs": {"sha256": sha256, "status": "ready"}}).encode())
+
+
+DONE_OR_NOT: dict[
+    str, tuple[Callable[[Any], Any], Response, tuple[Answer, ...], tuple[Answer, ...]]
+] = {
+    "dataset.delete": (lambda client: client.datasets["ds_1"].delete(), problem(404), (), ()),
+    "model.delete": (lambda client: client.models["mdl_1"].delete(), problem(404), (), ()),
+    "evaluation.delete": (lambda client: client.evaluations["e"].delete(), problem(404), (), ()),
+    "keys.revoke": (lambda client: client.keys.revoke("key_1"), problem(404), (), ()),
+    "delete_alias": (
+        lambda client: client.models.delete_alias("n", "a", revision=3),
+        problem(404),
+        (),
+        (),
+    ),
+    "set_alias, moved": (
+        lambda client: client.models.set_alias("n", "a", "mdl_1", revision="3"),
+        problem(412),
+        (alias("mdl_1", 4),),
+        (alias("mdl_1", 5),),  # somebody has moved it since, or before
+    ),
+    "set_alias, new": (
+        lambda client: client.models.set_alias("n", "a", "mdl_1"),
+        problem(412),
+        (alias("mdl_1", 1),),
+        (alias("mdl_2", 1),),
+    ),
+    "set_alias, removed": (
+        lambda client: client.models.set_alias("n", "a", "mdl_1", revision=3),
+        problem(412),
+        (alias("mdl_1", 4),),
+        (problem(404),),
+    ),
+    "cancel and keep": (
+        lambda client: client.jobs["job_1"].cancel(keep=True),
+        problem(409),
+        (ok(b'{"id": "job_1", "state": "succeeded", "keep_requested_at": "2026-01-31"}'),),
+        (ok(b'{"id": "job_1", "state": "succeeded", "keep_requested_at": null}'),),
+    ),
+    "put_pairs": (
+        lambda client: client.datasets["ds_1"].put_pairs(PAIRS, wait=False),
+        problem(409),
+        (dataset_with_pairs(SHA256),),
+        (dataset_with_pairs("0"),),
+    ),
+}
+"""Operation, the refusal of its repetition, and what the service then shows: if the first try was done, and if not."""
+
+
+@pytest.mark.parametrize("lost", [BROKEN, problem(504)])
+@pytest.mark.parametrize("name", DONE_OR_NOT)
+def test_a_try_whose_answer_was_lost_is_not_called_a_failure(name: str, lost: Answer) -> None:
+    operation, refusal, if_done, if_not = DONE_OR_NOT[name]
+    scripted = Scripted(lost, refusal, *if_done)
+    operation(Client(transport=scripted))
+    assert scripted.left == 0
+    asynchronous = Scripted(lost, refusal, *if_done)
+    asyncio.run(operation(AsyncClient(transport=Awaited(asynchronous))))
+    assert asynchronous.left == 0
+    # Nothing was lost: the refusal is meant. So it is where the service shows that no try of ours was done.
+    for answers in ((refusal,), (problem(429), refusal), (lost, refusal, *if_not))[
+        : 3 if if_not else 2
+    ]:
+        with pytest.raises(ProblemError) as refused:
+            operation(Client(transport=Scripted(*answers)))
+        assert refused.value.status == refusal.status
+
+
+def test_a_secret_that_was_lost_is_told_with_the_id_of_its_key() -> None:
+    """The service does not show it again, in answer to a repetition either."""
+    operations: tuple[Callable[[Client], KeyWithSecret], ...] = (
+        lambda client: client.keys.create("n", ["read"]),
+        lambda client: client.keys.rotate("key_old"),
+    )
+    for make in operations:
+        whole = Scripted(key('"rw_secret"'))
+        assert make(Client(transport=whole)).secret == "rw_secret"
+        scripted = Scripted(BROKEN, key("null"))
+        with pytest.raises(SecretLost, match=r"key_new exists.*rotate it") as lost:
+            make(Client(transport=scripted))
+        assert lost.value.key_id == "key_new"
+        first, second = (each.headers["Idempotency-Key"] for each in scripted.requests)
+        assert first == second  # so no second key was made
+
+
+def test_who_rotated_the_key_that_asks_learns_that_it_may_be_gone() -> None:
+    scripted = Scripted(BROKEN, problem(401))
+    with pytest.raises(SecretLost, match=r"key_mine.*keys create") as lost:
+        Client(transport=scripted).keys.rotate("key_mine")
+    assert lost.value.key_id is None
+    with pytest.raises(Unauthorised):
+        Client(transport=Scripted(problem(401))).keys.rotate("key_mine")
+
+
+def test_a_pause_says_why() -> None:
+    scripted = Scripted(BROKEN, problem(429, retry_after="7"), ok())
+    run(send(Request("GET", "/")), scripted)
+    assert scripted.reasons == ["the connection broke", "429 Busy: too much to do"]
 
 
 def test_a_file_that_does_not_come_whole_is_an_error(tmp_path: Path) -> None:
