@@ -145,7 +145,7 @@ assert importlib.metadata.version("numpy")
     "package",
     [
         *("core", "core.boosting", "core.bounds", "core.explain", "core.kernels", "core.linear"),
-        *("core.metrics", "core.svm"),
+        *("core.metrics", "core.probability", "core.svm"),
     ],
 )
 def test_lazy_names_are_found(package: str) -> None:

@@ -24,6 +24,7 @@ PACKAGES = (
     "core.linear",
     "core.martirank",
     "core.metrics",
+    "core.probability",
     "core.selection",
     "core.svm",
     "core.treerank",

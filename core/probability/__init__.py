@@ -1,0 +1,29 @@
+"""Probabilities from scores: calibrations, the pair of Venn and Abers, and how good probabilities are.
+
+A score orders rows. A calibration is a map of scores to probabilities that never decreases, learnt on rows that the
+ranker did not see, so it never changes the order.
+"""
+
+from typing import TYPE_CHECKING
+
+from core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .calibration import (
+        Calibration,
+        ChosenCalibration,
+        at_prevalence,
+        choose_calibration,
+        fit_calibration,
+    )
+    from .isotonic import Isotonic, VennAbers, fit_isotonic, fit_venn_abers
+    from .proper_scores import (
+        Decomposition,
+        Reliability,
+        ReliabilityPoint,
+        brier_score,
+        log_score,
+        reliability,
+    )
+
+__getattr__, __dir__, __all__ = lazy_names(globals())

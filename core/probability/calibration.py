@@ -1,0 +1,503 @@
+"""Calibrations: maps of scores to probabilities that never decrease, and the choice among them by log loss.
+
+* **Platt**: P = σ(a z + c), z the score moved and scaled. The targets are Platt's: (n₊ + 1) / (n₊ + 2) for a positive
+  and 1 / (n₋ + 2) for a negative, so the fit is finite where the classes do not overlap. Few positives suffice.
+* **beta** (Kull, Silva Filho & Flach): log odds a ln x − b ln (1 − x) + c for x in (0, 1). A score is no number in
+  (0, 1), so x = σ(z): the tails of the score have slopes of their own, b above the centre and a below it. With a = b it
+  is Platt's; and since z follows any linear change of the scores, so does the calibration. The centre of z is halfway
+  between the medians of the classes, so it does not depend on how many positives there are. Targets are Platt's.
+* **isotonic**: any shape, from many rows; smoothed at both ends so that no probability is 0 or 1 (see
+  `isotonic.smoothed_isotonic`), and linear between blocks.
+
+All slopes are at least 0: a calibration that would turn the order round is constant instead. Between two scores the
+probability may be equal, never in another order.
+
+The method is the one with the least log loss on held-out folds: the rows are divided into five parts, stratified by
+class, units undivided, and each part is judged by the fit on the others. Log loss is a proper score: no method gains by
+probabilities that it does not believe. Isotonic regression takes part from 100 effective rows of the rarer class, beta
+from 30; below 10 it is Platt's without a choice.
+
+Another **prevalence** π' multiplies the odds by (π' / (1 − π')) · ((1 − π) / π): the densities of the score within each
+class are the same, as long as only the share of the classes changes (Saerens, Latinne & Decaestecker).
+
+References
+----------
+Platt, "Probabilistic outputs for support vector machines", Advances in Large Margin Classifiers (1999).
+Lin, Lin & Weng, "A note on Platt's probabilistic outputs for support vector machines", Machine Learning 68 (2007).
+Kull, Silva Filho & Flach, "Beyond sigmoids: how to obtain well-calibrated probabilities from binary classifiers with
+beta calibration", Electronic Journal of Statistics 11 (2017).
+Saerens, Latinne & Decaestecker, "Adjusting the outputs of a classifier to new a priori probabilities: a simple
+procedure", Neural Computation 14 (2002).
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Literal, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.base.parameters import check_seed
+from core.errors import InvalidData, InvalidParameter
+from core.kernels import kernel
+from core.metrics.groups import FloatArray, Rows, check_rows, effective_units
+from core.probability.isotonic import Masses, masses_of, smoothed_isotonic
+
+Method = Literal["platt", "beta", "isotonic"]
+METHODS: tuple[Method, ...] = ("platt", "beta", "isotonic")
+"""The methods, the simplest first: among equals it is chosen."""
+
+MIN_ROWS: Mapping[str, float] = {"platt": 0.0, "beta": 30.0, "isotonic": 100.0}
+"""Effective rows of the rarer class that a method needs to be compared."""
+
+MIN_ROWS_OF_CHOICE = 10.0
+"""Effective rows of the rarer class below which no methods are compared."""
+
+N_FOLDS = 5
+MAX_ROWS_OF_CHOICE = 100_000
+"""Rows that the folds divide: of more rows a stratified sample, since the losses no longer change."""
+
+_MAX_CELLS = 1 << 15  # distinct scores of a parametric fit
+_MAX_Z = 1e6
+_MAX_LOG_ODDS = 36.0  # beyond it a probability would round to 1
+_MAX_STEPS = 60
+_TOLERANCE = 1e-10  # of the gradient per row
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A map of scores to probabilities that never decreases.
+
+    InvalidData: the parameters are not those of such a map.
+
+    Parameters
+    ----------
+    method : {"platt", "beta", "isotonic"}
+    parameters : array_like of float64
+        Platt and beta, shape (5,): centre and scale of the scores, slope a below the centre and b above it (equal for
+        Platt), and c. Isotonic, shape (2 · n_knots,): the scores of the knots, then the probabilities there.
+    prevalence : float in (0, 1)
+        Share of the positives among the rows that it was learnt on, by mass.
+
+    Examples
+    --------
+    >>> calibration = Calibration("isotonic", [0.0, 2.0, 0.1, 0.7], prevalence=0.3)
+    >>> calibration.probability([-1.0, 1.0, 5.0]).tolist()
+    [0.1, 0.4, 0.7]
+    >>> calibration.probability_of(1.0)
+    0.4
+    """
+
+    method: Method
+    parameters: FloatArray
+    prevalence: float
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.parameters, dtype=np.float64).view()
+        values.flags.writeable = False
+        object.__setattr__(self, "parameters", values)
+        if self.method not in METHODS:
+            raise InvalidData(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        if values.ndim != 1 or not np.all(np.isfinite(values)):
+            raise InvalidData("the parameters of a calibration must be a vector of finite numbers")
+        if self.method == "isotonic":
+            scores, heights = np.split(values, 2) if values.size % 2 == 0 else (values, values[:0])
+            rising = scores.size == heights.size > 0 and np.all(np.diff(scores) > 0)
+            if not (rising and np.all(np.diff(heights) >= 0)):
+                raise InvalidData(
+                    "the knots of a calibration must increase, and their values not fall"
+                )
+            if not np.all((heights > 0.0) & (heights < 1.0)):
+                raise InvalidData("the probabilities of a calibration must lie strictly in (0, 1)")
+        elif values.size != 5 or values[1] <= 0.0 or values[2] < 0.0 or values[3] < 0.0:
+            raise InvalidData(
+                "the parameters of a calibration must be centre, scale, two slopes and an intercept, "
+                f"with a scale above 0 and no slope below 0, got {values.tolist()}"
+            )
+        object.__setattr__(self, "prevalence", check_prevalence(self.prevalence))
+
+    def probability(self, scores: ArrayLike) -> FloatArray:
+        """Return the probability of a positive at each score, in (0, 1), of the same shape. O(log n_knots) each."""
+        values = np.asarray(scores, dtype=np.float64)
+        if self.method != "isotonic":
+            return self._parametric(values)
+        knots, heights, slopes = self._knots
+        at = np.searchsorted(knots, values, side="right") - 1
+        inside = np.clip(at, 0, max(knots.size - 2, 0))
+        found = heights[inside] + slopes[inside] * (values - knots[inside])
+        np.minimum(found, heights[np.minimum(inside + 1, knots.size - 1)], out=found)
+        return np.where(at < 0, heights[0], np.where(at >= knots.size - 1, heights[-1], found))
+
+    def probability_of(self, score: float) -> float:
+        """Return the probability at one score: the same bits as of `probability`, without the cost of arrays."""
+        if self.method != "isotonic":
+            return float(self._parametric(np.array([score]))[0])
+        knots, heights, slopes = self._lists
+        at = bisect_right(knots, score) - 1
+        if at < 0:
+            return heights[0]
+        if at >= len(knots) - 1:
+            return heights[-1]
+        return min(heights[at] + slopes[at] * (score - knots[at]), heights[at + 1])
+
+    def _parametric(self, scores: FloatArray) -> FloatArray:
+        centre, scale, below, above, intercept = self.parameters
+        z = _standardised(scores, centre, scale)
+        if below == above:
+            return _sigmoid(below * z + intercept)
+        line = above * np.maximum(z, 0.0) + below * np.minimum(z, 0.0)
+        return _sigmoid(line + (above - below) * _bend(z) + intercept)
+
+    @cached_property
+    def _knots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        knots, heights = np.split(self.parameters, 2)
+        return knots, heights, np.diff(heights) / np.diff(knots) if knots.size > 1 else np.zeros(1)
+
+    @cached_property
+    def _lists(self) -> tuple[array[float], array[float], array[float]]:
+        knots, heights, slopes = self._knots
+        return array("d", knots.tolist()), array("d", heights.tolist()), array("d", slopes.tolist())
+
+
+def _standardised(scores: FloatArray, centre: float, scale: float) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return np.clip((scores - centre) / scale, -_MAX_Z, _MAX_Z)
+
+
+def _bend(z: FloatArray) -> FloatArray:
+    """Return log(1 + e^−|z|): how far ln σ is from the broken line of its asymptotes."""
+    return np.log1p(np.exp(-np.abs(z)))
+
+
+def _sigmoid(log_odds: FloatArray) -> FloatArray:
+    """Return the probability of log odds, never exactly 0 or 1."""
+    part = np.exp(-np.minimum(np.abs(log_odds), _MAX_LOG_ODDS))
+    return np.where(log_odds >= 0.0, 1.0, part) / (1.0 + part)
+
+
+def check_prevalence(prevalence: float) -> float:
+    """Return a prevalence as a float; InvalidParameter if it is not strictly between 0 and 1."""
+    number = isinstance(prevalence, Real) and not isinstance(prevalence, bool)
+    if not number or not 0.0 < prevalence < 1.0:
+        raise InvalidParameter(f"prevalence must lie strictly between 0 and 1, got {prevalence!r}")
+    return float(prevalence)
+
+
+def at_prevalence(probability: ArrayLike, learnt: float, prevalence: float) -> FloatArray:
+    """Return probabilities for another share of positives, by Bayes' rule; 0 and 1 stay.
+
+    InvalidParameter: one of the two prevalences is not strictly between 0 and 1.
+
+    Parameters
+    ----------
+    probability : array_like of float in [0, 1]
+        Probabilities for rows of which a share `learnt` is positive.
+    learnt, prevalence : float in (0, 1)
+
+    Examples
+    --------
+    >>> at_prevalence([0.0, 0.5, 1.0], learnt=0.5, prevalence=0.1).tolist()
+    [0.0, 0.1, 1.0]
+    """
+    learnt, prevalence = check_prevalence(learnt), check_prevalence(prevalence)
+    values = np.asarray(probability, dtype=np.float64)
+    positive = values * (prevalence / learnt)
+    negative = (1.0 - values) * ((1.0 - prevalence) / (1.0 - learnt))
+    return np.asarray(positive / (positive + negative))
+
+
+def fit_calibration(
+    y: ArrayLike,
+    scores: ArrayLike,
+    method: Method,
+    *,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> Calibration:
+    """Return the calibration of a method, learnt on rows that the ranker did not see. O(n log n).
+
+    InvalidData: as `core.metrics.auc`: there must be rows of both classes. InvalidParameter: an unknown method.
+
+    Parameters
+    ----------
+    y, scores, sample_weight
+        As `core.metrics.auc`.
+    method : {"platt", "beta", "isotonic"}
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as those of a patient: they count as fewer rows.
+
+    Examples
+    --------
+    >>> calibration = fit_calibration([0, 0, 1, 0, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "platt")
+    >>> calibration.probability([1.0, 3.5, 6.0]).round(3).tolist()
+    [0.208, 0.5, 0.792]
+    """
+    if method not in METHODS:
+        raise InvalidParameter(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    return _fit(masses_of(rows), method, effective_units(rows))
+
+
+class ChosenCalibration(NamedTuple):
+    """A calibration, and the log losses that chose it."""
+
+    calibration: Calibration
+    log_loss: dict[str, float]
+    """Mean log loss of each compared method on held-out folds; empty if there were too few rows to compare any."""
+    masses: Masses
+    """The rows that it was learnt on, by score."""
+
+
+def choose_calibration(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    random_state: int = 0,
+) -> ChosenCalibration:
+    """Return the calibration with the least log loss on held-out folds; see the module. O(n log n).
+
+    InvalidData: as `core.metrics.auc`: there must be rows of both classes. InvalidParameter: `random_state` is no seed.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> y = generator.random(2000) < 0.2
+    >>> scores = y + generator.normal(size=2000)
+    >>> chosen = choose_calibration(y, scores)
+    >>> chosen.calibration.method, sorted(chosen.log_loss)
+    ('platt', ['beta', 'isotonic', 'platt'])
+    """
+    seed = check_seed(random_state)
+    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    effective = effective_units(rows)
+    masses = masses_of(rows)
+    losses: dict[str, float] = {}
+    if min(effective) >= MIN_ROWS_OF_CHOICE:
+        methods = [method for method in METHODS if min(effective) >= MIN_ROWS[method]]
+        losses = _losses(rows, methods, seed)
+    best = min(losses, key=losses.__getitem__) if losses else METHODS[0]
+    return ChosenCalibration(_fit(masses, best, effective), losses, masses)  # type: ignore[arg-type]
+
+
+def _losses(rows: Rows, methods: Sequence[Method], seed: int) -> dict[str, float]:
+    """Return the mean log loss of each method over held-out folds; empty if a fold lacks a class to learn from."""
+    generator = np.random.default_rng(seed)
+    rows = _sample(rows, generator)
+    fold = _folds(rows, generator)
+    (scores,) = rows.scores
+    weight = np.ones(scores.size) if rows.weight is None else rows.weight
+    sums = dict.fromkeys(methods, 0.0)
+    for number in range(N_FOLDS):
+        out = fold == number
+        learning = _taken(rows, ~out)
+        n_learning = np.count_nonzero(learning.positive)
+        if not out.any() or n_learning in (0, learning.positive.size):
+            return {}
+        masses, effective = masses_of(learning), effective_units(learning)
+        sign = np.where(rows.positive[out], 1.0, -1.0)
+        for method in methods:
+            p = _fit(masses, method, effective).probability(scores[out])
+            losses = -np.log(np.where(sign > 0, p, 1.0 - p))
+            sums[method] += float(np.einsum("i,i->", weight[out], losses))
+    return {method: total / float(weight.sum()) for method, total in sums.items()}
+
+
+def _taken(rows: Rows, which: NDArray[np.bool_] | NDArray[np.intp]) -> Rows:
+    unit = None if rows.unit is None else np.unique(rows.unit[which], return_inverse=True)[1]
+    return Rows(
+        rows.positive[which],
+        tuple(vector[which] for vector in rows.scores),
+        None if rows.weight is None else rows.weight[which],
+        unit,
+    )
+
+
+def _sample(rows: Rows, generator: np.random.Generator) -> Rows:
+    """Return at most `MAX_ROWS_OF_CHOICE` rows: of each class the same share, but all of a class with few."""
+    n = rows.positive.size
+    if n <= MAX_ROWS_OF_CHOICE:
+        return rows
+    drawn = []
+    for of_class in (np.flatnonzero(rows.positive), np.flatnonzero(~rows.positive)):
+        size = round(MAX_ROWS_OF_CHOICE * of_class.size / n)
+        drawn.append(np.sort(generator.permutation(of_class)[: max(size, 1)]))
+    return _taken(rows, np.sort(np.concatenate(drawn)))
+
+
+def _folds(rows: Rows, generator: np.random.Generator) -> NDArray[np.intp]:
+    """Return the fold of each row: units are dealt out in a random order, those with a positive first."""
+    positive = rows.positive
+    if rows.unit is not None:
+        positive = np.bincount(rows.unit, rows.positive) > 0
+    order = generator.permutation(positive.size)
+    order = order[np.argsort(~positive[order], kind="stable")]
+    fold = np.empty(positive.size, dtype=np.intp)
+    fold[order] = np.arange(positive.size) % N_FOLDS
+    return fold if rows.unit is None else fold[rows.unit]
+
+
+def _fit(masses: Masses, method: Method, effective: tuple[float, float]) -> Calibration:
+    """Return a calibration; `effective` are the effective rows of the positives and of the negatives."""
+    prevalence = float(masses.positive.sum() / masses.mass.sum())
+    if method == "isotonic":
+        fitted = smoothed_isotonic(masses)
+        return Calibration(method, np.append(fitted.scores, fitted.values), prevalence)
+    centre, scale = _centre_and_scale(masses)
+    n_positives, n_negatives = effective
+    high, low = (n_positives + 1.0) / (n_positives + 2.0), 1.0 / (n_negatives + 2.0)
+    z, mass, positive = _cells(masses, centre, scale)
+    target = high * positive + low * (mass - positive)
+    if method == "platt":
+        features = z[np.newaxis]
+        candidates = [((0, 0), features)]
+    else:
+        bend = _bend(z)
+        below, above = np.minimum(z, 0.0) - bend, np.maximum(z, 0.0) + bend
+        # The loss is convex: if a slope is below 0 at its minimum, the best without it is one of the others.
+        candidates = [
+            ((0, 1), np.stack((below, above))),
+            ((0, -1), below[np.newaxis]),
+            ((-1, 0), above[np.newaxis]),
+        ]
+    best, least = np.zeros(3), math.inf
+    for places, features in [*candidates, ((-1, -1), np.empty((0, z.size)))]:
+        loss, theta, _ = minimise_log_loss(np.ascontiguousarray(features), mass, target)
+        slopes = [theta[place] if place >= 0 else 0.0 for place in places]
+        if min(slopes) >= 0.0 and loss < least:
+            best, least = np.array([*slopes, theta[-1]]), loss
+            if places[0] >= 0 and places[1] >= 0:
+                break
+    return Calibration(method, np.array([centre, scale, *best]), prevalence)
+
+
+def _centre_and_scale(masses: Masses) -> tuple[float, float]:
+    """Return the point halfway between the medians of the classes, and the spread of the scores; equal scores: 1."""
+    negative = masses.mass - masses.positive
+    medians = [_quantiles(masses.scores, mass, 0.5)[0] for mass in (masses.positive, negative)]
+    low, high = _quantiles(masses.scores, masses.mass, 0.1, 0.9)
+    scale = (high / 2.0 - low / 2.0) or (masses.scores[-1] / 2.0 - masses.scores[0] / 2.0) or 1.0
+    return float(medians[0] / 2.0 + medians[1] / 2.0), float(max(scale, np.finfo(np.float64).tiny))
+
+
+def _quantiles(scores: FloatArray, mass: FloatArray, *levels: float) -> FloatArray:
+    sums = np.cumsum(mass)
+    at = np.searchsorted(sums, np.array(levels) * sums[-1], side="left")
+    found: FloatArray = scores[np.minimum(at, scores.size - 1)]
+    return found
+
+
+def _cells(
+    masses: Masses, centre: float, scale: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return z, mass and positive mass of at most `_MAX_CELLS` cells of neighbouring scores."""
+    cells = masses.in_cells(_MAX_CELLS)
+    return _standardised(cells.scores, centre, scale), cells.mass, cells.positive
+
+
+def minimise_log_loss(
+    features: FloatArray, mass: FloatArray, target: FloatArray, offset: FloatArray | None = None
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return the least log loss of a logistic model, its coefficients, the intercept last, and their covariance.
+
+    By Newton's method with halved steps. If the classes do not overlap there is no least loss: it then ends at large
+    coefficients.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_features, n), float64
+    mass, target : ndarray of shape (n,), float64
+        Mass of the rows, and the mass of them that counts as positive.
+    offset : ndarray of shape (n,), float64, optional
+        Added to the log odds.
+    """
+    n = features.shape[0] + 1
+    fixed = np.zeros(mass.size) if offset is None else offset
+    total = float(mass.sum())
+    theta = np.zeros(n)
+    theta[-1] = math.log(float(target.sum()) / float((mass - target).sum()))
+    gradient, hessian = np.empty(n), np.empty((n, n))
+    loss = _log_loss(features, fixed, mass, target, theta, gradient, hessian)
+    for _ in range(_MAX_STEPS):
+        if np.max(np.abs(gradient)) <= _TOLERANCE * total:
+            break
+        step = np.linalg.solve(_regular(hessian), gradient)
+        expected = float(gradient @ step)
+        length = 1.0
+        while True:
+            moved = theta - length * step
+            new = _log_loss(features, fixed, mass, target, moved, gradient, hessian)
+            if new <= loss - 1e-4 * length * expected or length < 1e-8:
+                break
+            length /= 2.0
+        fall = loss - new
+        theta, loss = moved, new
+        if fall <= 1e-15 * abs(loss):
+            break
+    return float(loss), theta, np.linalg.inv(_regular(hessian)).astype(np.float64)
+
+
+def _regular(hessian: FloatArray) -> FloatArray:
+    """Return second derivatives that can be inverted, where the loss is flat too."""
+    diagonal = np.diag(hessian)
+    ridge: FloatArray = np.diag(1e-12 * diagonal + 1e-12 * max(float(diagonal.max()), 1e-12))
+    return hessian + ridge
+
+
+@kernel(
+    numba.float64(
+        numba.float64[:, ::1],
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.float64[:, ::1],
+    )
+)
+def _log_loss(features, offset, mass, target, theta, gradient, hessian):  # type: ignore[no-untyped-def]
+    """Return the log loss of a logistic model, and write its gradient and second derivatives.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_features, n), float64
+    offset, mass, target : ndarray of shape (n,), float64
+    theta : ndarray of shape (n_features + 1,), float64
+        Coefficients, the intercept last.
+    gradient : ndarray of shape (n_features + 1,), float64
+        Written.
+    hessian : ndarray of shape (n_features + 1, n_features + 1), float64
+        Written.
+    """
+    k = features.shape[0]
+    loss = 0.0
+    gradient[:] = 0.0
+    hessian[:, :] = 0.0
+    for i in range(len(mass)):
+        odds = theta[k] + offset[i]
+        for j in range(k):
+            odds += theta[j] * features[j, i]
+        part = math.exp(-abs(odds))
+        p = 1.0 / (1.0 + part) if odds >= 0.0 else part / (1.0 + part)
+        loss += mass[i] * (max(odds, 0.0) + math.log1p(part)) - target[i] * odds
+        error, curvature = mass[i] * p - target[i], mass[i] * part / (1.0 + part) ** 2
+        for j in range(k):
+            gradient[j] += error * features[j, i]
+            for m in range(j + 1):
+                hessian[j, m] += curvature * features[j, i] * features[m, i]
+            hessian[k, j] += curvature * features[j, i]
+        gradient[k] += error
+        hessian[k, k] += curvature
+    for j in range(k + 1):
+        for m in range(j):
+            hessian[m, j] = hessian[j, m]
+    return loss

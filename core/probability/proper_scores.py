@@ -1,0 +1,309 @@
+"""How good probabilities are: Brier and log score with their parts, and the reliability diagram.
+
+**Parts.** Let S be the mean score of the probabilities, S_C that of the isotonic regression of the labels on them, and
+S_R that of the prevalence, the same for every row. Then
+
+    S = miscalibration − discrimination + uncertainty = (S − S_C) − (S_R − S_C) + S_R,
+
+and the first two are never below 0 (CORP: Dimitriadis, Gneiting & Jordan). No bins have to be chosen.
+
+**Diagram.** The isotonic regression itself: at each probability the share of positives that was observed. Two
+intervals, at each probability by itself:
+
+* *consistency*: where the curve lies if the probabilities are right. The labels are drawn anew from the probabilities,
+  and the isotonic regression is fitted again. A curve outside shows miscalibration.
+* *confidence*: for the share of positives in the population. The labels are drawn from the curve itself, linear between
+  the middles of its blocks: drawn from the steps, the intervals would be too narrow (Sen & Xu). The ends are
+  percentiles.
+
+The draws are by the probabilities that there are, with as many rows each as their weights are worth; of more than 1,000
+distinct ones neighbours are drawn together. The same seed gives the same bits.
+
+**Cox's line.** The logistic regression of the labels on the log odds of the probabilities. With slope 1 its intercept
+is the calibration *in the large* (0: as many positives as predicted; above 0: more). The *slope* is 1 if the
+probabilities are as far apart as they should be; below 1 they are too extreme.
+
+References
+----------
+Dimitriadis, Gneiting & Jordan, "Stable reliability diagrams for probabilistic classifiers", PNAS 118 (2021): CORP.
+Sen & Xu, "Model based bootstrap methods for interval censored data", Computational Statistics & Data Analysis 81
+(2015).
+Cox, "Two further applications of a model for binary regression", Biometrika 45 (1958).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.base.parameters import check_seed
+from core.errors import InvalidData, InvalidParameter
+from core.metrics.groups import FloatArray, Rows, check_rows, inner
+from core.metrics.intervals import Interval, normal_quantile
+from core.metrics.window import check_level
+from core.probability.calibration import minimise_log_loss
+from core.probability.isotonic import Masses, masses_of, recalibrated
+
+MAX_BOOTSTRAP = 10_000
+N_BINS = 10
+_MAX_CELLS = 1_000  # distinct probabilities whose labels are drawn
+_MAX_COX_CELLS = 1 << 15
+_MAX_POINTS = 100  # of the diagram
+_MAX_ODDS = 700.0
+
+
+class Decomposition(NamedTuple):
+    """A mean score, lower is better, and its parts: score = miscalibration − discrimination + uncertainty."""
+
+    score: float
+    miscalibration: float
+    """What the isotonic regression would gain; 0: calibrated on these rows."""
+    discrimination: float
+    """How much better than the prevalence the rows are told apart."""
+    uncertainty: float
+    """The score of the prevalence."""
+
+
+class ReliabilityPoint(NamedTuple):
+    """A probability, and the share of positives that was observed there."""
+
+    probability: float
+    observed: Interval
+    """The isotonic regression, with its confidence interval."""
+    consistent: tuple[float, float]
+    """Where it would lie if the probabilities were right."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How good probabilities are on some rows."""
+
+    points: list[ReliabilityPoint]
+    """From the least to the greatest probability: at most 100, as quantiles of the rows."""
+    brier: Decomposition
+    log: Decomposition
+    """Log score, natural logarithm; infinite if a probability of 0 or 1 was wrong."""
+    in_the_large: Interval
+    """Log odds to add so that as many positives are predicted as there are."""
+    slope: Interval
+    """Factor of the log odds; NaN if the probabilities are all equal."""
+    predicted: float
+    """Mean probability."""
+    observed: float
+    """Share of the positives."""
+    histogram: list[float]
+    """Share of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."""
+    n: int
+    n_positives: int
+    level: float
+
+
+def brier_score(
+    y: ArrayLike, probability: ArrayLike, sample_weight: ArrayLike | None = None
+) -> Decomposition:
+    """Return the Brier score, the mean of (p − y)², with its parts. O(n log n).
+
+    InvalidData: as `core.metrics.auc`, or a probability is not in [0, 1].
+
+    Examples
+    --------
+    >>> score, miscalibration, discrimination, uncertainty = brier_score([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
+    >>> round(score, 4), round(miscalibration - discrimination + uncertainty, 4)
+    (0.1425, 0.1425)
+    """
+    return _brier(masses_of(_rows(y, probability, sample_weight, None)))
+
+
+def log_score(
+    y: ArrayLike, probability: ArrayLike, sample_weight: ArrayLike | None = None
+) -> Decomposition:
+    """Return the log score, the mean of −ln of the probability of the label, with its parts. O(n log n).
+
+    It is infinite if a label had the probability 0.
+
+    InvalidData: as `brier_score`.
+
+    Examples
+    --------
+    >>> round(log_score([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8]).score, 4)
+    0.4389
+    """
+    return _log(masses_of(_rows(y, probability, sample_weight, None)))
+
+
+def reliability(
+    y: ArrayLike,
+    probability: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    level: float = 0.95,
+    n_bootstrap: int = 300,
+    random_state: int = 0,
+) -> Reliability:
+    """Return how good probabilities are on rows that they were not learnt on. O(n log n).
+
+    InvalidData: as `brier_score`. InvalidParameter: level, n_bootstrap or random_state is out of range.
+
+    Parameters
+    ----------
+    y, sample_weight
+        As `core.metrics.auc`.
+    probability : array_like of float, shape (n_samples,), in [0, 1]
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together: the intervals count them as fewer rows.
+    level : float in (0, 1)
+        Level of each interval by itself.
+    n_bootstrap : int, 20 to 10,000
+        Draws of labels for each kind of interval.
+    random_state : int
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(1)
+    >>> p = generator.random(2000)
+    >>> found = reliability(generator.random(2000) < p, p)
+    >>> found.slope.low < 1 < found.slope.high, len(found.points)
+    (True, 100)
+    """
+    level, seed = check_level(level), check_seed(random_state)
+    whole = isinstance(n_bootstrap, int) and not isinstance(n_bootstrap, bool)
+    if not whole or not 20 <= n_bootstrap <= MAX_BOOTSTRAP:
+        raise InvalidParameter(
+            f"n_bootstrap must be a whole number from 20 to {MAX_BOOTSTRAP}, got {n_bootstrap!r}"
+        )
+    rows = _rows(y, probability, sample_weight, group)
+    masses = masses_of(rows)
+    total = float(masses.mass.sum())
+    share = masses.mass / total
+    bins = np.minimum((masses.scores * N_BINS).astype(np.intp), N_BINS - 1)
+    in_the_large, slope = _cox(masses.in_cells(_MAX_COX_CELLS), level)
+    return Reliability(
+        points=_points(masses, level, n_bootstrap, np.random.default_rng(seed)),
+        brier=_brier(masses),
+        log=_log(masses),
+        in_the_large=in_the_large,
+        slope=slope,
+        predicted=inner(share, masses.scores),
+        observed=float(masses.positive.sum()) / total,
+        histogram=np.bincount(bins, share, N_BINS).tolist(),
+        n=int(rows.positive.size),
+        n_positives=int(np.count_nonzero(rows.positive)),
+        level=level,
+    )
+
+
+def _rows(
+    y: ArrayLike,
+    probability: ArrayLike,
+    sample_weight: ArrayLike | None,
+    group: ArrayLike | None,
+) -> Rows:
+    rows = check_rows(y, {"probability": probability}, sample_weight, group)
+    (values,) = rows.scores
+    outside = (values < 0.0) | (values > 1.0)
+    if outside.any():
+        index = int(np.argmax(outside))
+        raise InvalidData(f"probability must lie in [0, 1], got {values[index]} at index {index}")
+    return rows
+
+
+def _brier(masses: Masses) -> Decomposition:
+    negative = masses.mass - masses.positive
+
+    def mean(p: FloatArray | float) -> float:
+        squares = masses.positive * (1.0 - p) ** 2 + negative * np.square(p)
+        return float(squares.sum() / masses.mass.sum())
+
+    return _parts(mean, masses)
+
+
+def _log(masses: Masses) -> Decomposition:
+    negative = masses.mass - masses.positive
+
+    def mean(p: FloatArray | float) -> float:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            of_positives = np.where(masses.positive > 0.0, masses.positive * np.log(p), 0.0)
+            of_negatives = np.where(negative > 0.0, negative * np.log1p(-np.asarray(p)), 0.0)
+        return float(-(of_positives + of_negatives).sum() / masses.mass.sum())
+
+    return _parts(mean, masses)
+
+
+def _parts(mean: Callable[[FloatArray | float], float], masses: Masses) -> Decomposition:
+    score = mean(masses.scores)
+    best = min(mean(recalibrated(masses.mass, masses.positive)), score)
+    uncertainty = mean(float(masses.positive.sum() / masses.mass.sum()))
+    return Decomposition(score, score - best, max(uncertainty - best, 0.0), uncertainty)
+
+
+def _points(
+    masses: Masses, level: float, n_bootstrap: int, generator: np.random.Generator
+) -> list[ReliabilityPoint]:
+    cells = masses.in_cells(_MAX_CELLS)
+    p, mass = cells.scores, cells.mass
+    curve = recalibrated(mass, cells.positive)
+    marks = (np.arange(_MAX_POINTS) + 0.5) / _MAX_POINTS * float(mass.sum())
+    at = np.unique(np.searchsorted(np.cumsum(mass), marks).clip(0, p.size - 1))
+    at = np.unique(np.concatenate(([0], at, [p.size - 1]))) if at.size < _MAX_POINTS else at
+    tails = (1.0 - level) / 2.0, (1.0 + level) / 2.0
+    consistent = _quantiles(p, mass, at, n_bootstrap, tails, generator)
+    smooth = _between_blocks(p, mass, curve)
+    drawn = _quantiles(smooth, mass, at, n_bootstrap, tails, generator)
+    low, high = np.minimum(drawn[0], curve[at]), np.maximum(drawn[1], curve[at])
+    return [
+        ReliabilityPoint(
+            float(p[i]), Interval(float(curve[i]), float(a), float(b)), (float(c), float(d))
+        )
+        for i, a, b, c, d in zip(at, low, high, *consistent, strict=True)
+    ]
+
+
+def _quantiles(
+    p: FloatArray,
+    mass: FloatArray,
+    at: NDArray[np.intp],
+    n_bootstrap: int,
+    tails: tuple[float, float],
+    generator: np.random.Generator,
+) -> FloatArray:
+    """Return quantiles of the isotonic regressions of labels that are drawn with probabilities p, shape (2, n_at)."""
+    trials = np.maximum(np.rint(mass), 1.0).astype(np.int64)
+    curves = np.empty((n_bootstrap, at.size))
+    for draw in range(n_bootstrap):
+        positive = generator.binomial(trials, p) * (mass / trials)
+        curves[draw] = recalibrated(mass, np.minimum(positive, mass))[at]
+    found: FloatArray = np.quantile(curves, tails, axis=0)
+    return found
+
+
+def _between_blocks(p: FloatArray, mass: FloatArray, curve: FloatArray) -> FloatArray:
+    """Return the curve, linear between the middles of its blocks."""
+    starts = np.flatnonzero(np.append(True, curve[1:] > curve[:-1]))
+    middles = np.add.reduceat(p * mass, starts) / np.add.reduceat(mass, starts)
+    smooth: FloatArray = np.interp(p, middles, curve[starts])
+    return smooth
+
+
+def _cox(masses: Masses, level: float) -> tuple[Interval, Interval]:
+    """Return the intercept with slope 1, and the slope, each with Wald's interval."""
+    with np.errstate(divide="ignore"):
+        odds = np.clip(np.log(masses.scores) - np.log1p(-masses.scores), -_MAX_ODDS, _MAX_ODDS)
+    z = normal_quantile(level)
+    nothing = np.empty((0, odds.size))
+    _, theta, covariance = minimise_log_loss(nothing, masses.mass, masses.positive, odds)
+    large = _wald(theta[0], covariance[0, 0], z)
+    if odds.size < 2:
+        return large, Interval(math.nan, -math.inf, math.inf)
+    _, theta, covariance = minimise_log_loss(odds[np.newaxis], masses.mass, masses.positive)
+    return large, _wald(theta[0], covariance[0, 0], z)
+
+
+def _wald(value: float, variance: float, z: float) -> Interval:
+    half = z * math.sqrt(max(float(variance), 0.0))
+    return Interval(float(value), float(value) - half, float(value) + half)

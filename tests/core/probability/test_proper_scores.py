@@ -1,0 +1,134 @@
+"""Brier and log score, their parts, and the reliability diagram."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, log_loss
+
+from core.errors import InvalidData, InvalidParameter
+from core.probability import brier_score, log_score, reliability
+
+
+@pytest.fixture
+def generator() -> Generator:
+    return np.random.default_rng(21)
+
+
+def forecasts(generator: Generator, n: int, digits: int | None = None) -> tuple[Any, Any]:
+    """Labels, and the probabilities that they were drawn from."""
+    p = 1 / (1 + np.exp(-1.5 * generator.normal(size=n)))
+    p = p if digits is None else np.clip(np.round(p, digits), 0.01, 0.99)
+    return generator.random(n) < p, p
+
+
+@pytest.mark.parametrize("digits", [1, None])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_are_scikit_learns_and_the_sum_of_their_parts(
+    generator: Generator, digits: int | None, weighted: bool
+) -> None:
+    y, p = forecasts(generator, 500, digits)
+    weight = generator.random(500) + 0.01 if weighted else None
+    fitted = IsotonicRegression(y_min=0, y_max=1).fit(p, y, sample_weight=weight).predict(p)
+    share = np.full(500, np.average(y, weights=weight))
+    for ours, theirs in ((brier_score, brier_score_loss), (log_score, log_loss)):
+        found = ours(y, p, weight)
+        assert found.score == pytest.approx(theirs(y, p, sample_weight=weight), abs=1e-12)
+        parts = found.miscalibration - found.discrimination + found.uncertainty
+        assert parts == pytest.approx(found.score, abs=1e-15)
+        known = np.clip(fitted, 1e-300, 1) if theirs is log_loss else fitted
+        best = theirs(y, known, sample_weight=weight)
+        assert found.miscalibration == pytest.approx(found.score - best, abs=1e-9)
+        uncertainty = theirs(y, share, sample_weight=weight)
+        assert found.uncertainty == pytest.approx(uncertainty, abs=1e-12)
+        assert found.miscalibration >= 0 <= found.discrimination
+
+
+def test_a_certain_forecast_that_is_wrong_costs_infinitely_much_in_log_score() -> None:
+    assert log_score([0, 1, 1], [0.0, 0.0, 1.0]).score == np.inf
+    assert log_score([0, 1], [0.0, 1.0]).score == 0.0
+    assert brier_score([0, 1, 1], [0.0, 0.0, 1.0]).score == pytest.approx(1 / 3)
+
+
+def test_the_diagram_is_the_isotonic_regression(generator: Generator) -> None:
+    y, p = forecasts(generator, 700)
+    found = reliability(y, p, n_bootstrap=20)
+    at = [point.probability for point in found.points]
+    fitted = IsotonicRegression(y_min=0, y_max=1).fit(p, y)
+    assert [point.observed.value for point in found.points] == pytest.approx(fitted.predict(at))
+    assert at == sorted(at)
+    assert (at[0], at[-1]) == pytest.approx((p.min(), p.max()), abs=0.02)
+    assert found.predicted == pytest.approx(p.mean())
+    assert found.observed == pytest.approx(y.mean())
+    assert found.histogram == pytest.approx(np.histogram(p, 10, (0, 1))[0] / 700)
+    assert (found.n, found.n_positives) == (700, int(y.sum()))
+    again = reliability(y, p, n_bootstrap=20)
+    assert again.points == found.points
+
+
+def test_the_line_on_log_odds_is_the_logistic_regression(generator: Generator) -> None:
+    y, p = forecasts(generator, 2000)
+    odds = np.log(p / (1 - p))
+    too_extreme = 1 / (1 + np.exp(-2 * odds - 1))
+    found = reliability(y, too_extreme, n_bootstrap=20)
+    theirs = LogisticRegression(C=1e12, tol=1e-10).fit((2 * odds + 1)[:, np.newaxis], y)
+    assert found.slope.value == pytest.approx(theirs.coef_[0, 0], rel=1e-4)
+    assert found.slope.low < 0.5 < found.slope.high < 1
+    # as many positives are predicted as there are, once the intercept is added
+    moved = 1 / (1 + np.exp(-(2 * odds + 1 + found.in_the_large.value)))
+    assert moved.mean() == pytest.approx(y.mean(), abs=1e-6)
+    assert found.in_the_large.high < 0
+    constant = reliability(y, np.full(2000, 0.5), n_bootstrap=20)
+    assert np.isnan(constant.slope.value)
+    assert len(constant.points) == 1
+
+
+def test_the_intervals_keep_their_level(generator: Generator) -> None:
+    """docs/statistics.md has the table of many more samples."""
+    consistent, confident, straight = [], [], []
+    for seed in range(40):
+        y, p = forecasts(generator, 400)
+        found = reliability(y, p, n_bootstrap=60, random_state=seed)
+        observed = np.array([point.observed for point in found.points])
+        low, high = np.array([point.consistent for point in found.points]).T
+        truth = np.array([point.probability for point in found.points])
+        consistent.append(np.mean((observed[:, 0] >= low - 1e-9) & (observed[:, 0] <= high + 1e-9)))
+        confident.append(np.mean((observed[:, 1] <= truth) & (truth <= observed[:, 2])))
+        straight.append(found.slope.low <= 1 <= found.slope.high)
+    assert 0.88 < np.mean(consistent) < 0.99
+    assert 0.85 < np.mean(confident) < 0.995
+    assert np.mean(straight) >= 0.85
+
+
+def test_weights_of_one_size_change_nothing_and_groups_widen(generator: Generator) -> None:
+    y, p = forecasts(generator, 400, 1)
+    plain = reliability(y, p, n_bootstrap=20)
+    weighted = reliability(y, p, sample_weight=np.full(400, 3.0), n_bootstrap=20)
+    assert [point.probability for point in weighted.points] == [
+        point.probability for point in plain.points
+    ]
+    assert weighted.slope == pytest.approx(plain.slope, rel=1e-9)
+    grouped = reliability(
+        np.repeat(y, 4), np.repeat(p, 4), group=np.repeat(np.arange(400), 4), n_bootstrap=20
+    )
+    assert grouped.slope == pytest.approx(plain.slope, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("p", "options", "error", "text"),
+    [
+        ([0.1, 1.1], {}, InvalidData, r"probability must lie in \[0, 1\], got 1.1 at index 1"),
+        ([0.1, np.nan], {}, InvalidData, "probability must be finite"),
+        ([0.1, 0.2], {"level": 1}, InvalidParameter, "level"),
+        ([0.1, 0.2], {"n_bootstrap": 5}, InvalidParameter, "n_bootstrap must be a whole number"),
+        ([0.1, 0.2], {"random_state": -1}, InvalidParameter, "random_state"),
+    ],
+)
+def test_bad_input_is_refused(p: Any, options: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        reliability([0, 1], p, **options)
