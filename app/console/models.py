@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,6 +28,7 @@ from rankwright.types import (
     ListedModel,
     Metrics,
     Model,
+    ModelParts,
     OperatingPoint,
     OperatingPoints,
     Roc,
@@ -95,26 +95,28 @@ async def read_model(page: PageDep, ref: str) -> Response:
 async def _show_model(
     page: Page, ref: str, status: int = 200, problem: Json | None = None
 ) -> Response:
-    model = await page.client.models[ref].read()
     on = page.asked("on") or "validation"
-    metrics, missing = None, None
-    try:
-        metrics = await page.client.models[model.id].read_metrics(on)
-    except ProblemError as error:
-        if error.status != 404:
-            raise
-        missing = error.detail
-    curve = None
-    if isinstance(metrics, Metrics):
-        curve = await _curve(page, model, metrics, on)
+    by, at = page.asked("by"), page.asked("at")
+    cut = None
+    if by in ("fpr", "tpr", "threshold", "cost"):
+        # As it was entered: the API says what is wrong with it.
+        cut = {} if by == "cost" else {by: at}
+    found = await _read_parts(
+        page.client.models[ref],
+        ("metrics", "roc", "operating_points"),
+        {"on": on, "max_points": CURVE_POINTS, "band": "pointwise"},
+        _terms(page),
+        cut,
+    )
+    model, metrics = found.model, found.parts.metrics
     return page.show(
         "model.html",
         status,
         model=model,
         on=on,
         metrics=metrics,
-        missing=missing,
-        curve=curve,
+        missing=found.absent("metrics"),
+        curve=_curve(page, found, metrics) if isinstance(metrics, Metrics) else None,
         problem=problem,
         parameters={
             name: value
@@ -124,8 +126,67 @@ async def _show_model(
     )
 
 
+def _terms(page: Page) -> dict[str, Any]:
+    """Return the costs and the prevalence as they were entered."""
+    return {name: page.asked(name) for name in TERMS}
+
+
 @dataclass(frozen=True)
-class Start:
+class ModelWithParts:
+    """A model with its parts, and what the API says is wrong with the terms and with the requested cut."""
+
+    model: Model
+    parts: ModelParts
+    cut: OperatingPoint | None = None
+    terms_problem: Json | None = None
+    cut_problem: Json | None = None
+
+    def absent(self, part: str) -> str | None:
+        """Return the API's words for a part that the model lacks, else None."""
+        return next((each.detail for each in self.parts.absent if each.part == part), None)
+
+
+async def _read_parts(
+    of: AsyncModel,
+    include: Sequence[str],
+    how: Mapping[str, Any],
+    terms: Mapping[str, Any],
+    cut: Mapping[str, Any] | None = None,
+) -> ModelWithParts:
+    """Return a model with its parts, which are asked for at once.
+
+    If the terms or the cut are invalid, the parts are asked for without them, and the answer says what is wrong.
+    """
+    how = {**how, "points": CUTS}
+    names = include if cut is None else (*include, "operating_point")
+    try:
+        model = await of.read(include=names, **how, **terms, **(cut or {}))
+    except ProblemError as error:
+        if error.status != 422:
+            raise
+    else:
+        parts = cast(ModelParts, model.included)
+        return ModelWithParts(model, parts, parts.operating_point)
+    # Apart, so that each error stands beside its own fields.
+    terms_problem, cut_problem, point = None, None, None
+    try:
+        model = await of.read(include=include, **how, **terms)
+    except ProblemError as error:
+        if error.status != 422:
+            raise
+        terms_problem, terms = error.problem, {}
+        model = await of.read(include=include, **how)
+    parts = cast(ModelParts, model.included)
+    if cut is not None and parts.operating_points is not None:
+        try:
+            point = await of.operating_point(on=how["on"], **terms, **cut)
+        except ProblemError as error:
+            cut_problem = error.problem
+    return ModelWithParts(model, parts, point, terms_problem, cut_problem)
+
+
+@dataclass(frozen=True)
+class SliderStart:
     """The first position of the slider, why it is there, and the positions of the buttons."""
 
     index: int
@@ -134,7 +195,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Counts:
+class ConfusionCounts:
     """The confusion table of a cut."""
 
     true_positives: float
@@ -149,9 +210,9 @@ class Curve:
 
     cuts: OperatingPoints
     table: Json
-    start: Start
+    start: SliderStart
     chosen: Cut
-    counts: Counts
+    counts: ConfusionCounts
     linear: Markup
     log: Markup
     scale: str
@@ -164,24 +225,11 @@ class Curve:
     refused: Json | None
 
 
-async def _curve(page: Page, model: Model, metrics: Metrics, on: str) -> Curve:
-    """Return what the card of the curve shows."""
-    terms = {name: page.asked(name) for name in TERMS}
-    of = page.client.models[model.id]
-    cuts, problem = await _cuts(of, on, terms)
-    shape = await of.roc(on, max_points=CURVE_POINTS, band="pointwise")
-    by, asked_at = page.asked("by"), page.asked("at")
-    asked, refused = None, None
-    if by in ("fpr", "tpr", "threshold", "cost"):
-        # As they were entered: the API says what is wrong with them.
-        given: dict[str, Any] = {} if problem else {**terms}
-        if by != "cost":
-            given[by] = asked_at
-        try:
-            asked = await of.operating_point(on=on, **given)
-        except ProblemError as error:
-            refused = error.problem
-    start = _start(cuts, model.objective)
+def _curve(page: Page, found: ModelWithParts, metrics: Metrics) -> Curve:
+    """Return what the card of the curve shows. A model with these metrics has a curve."""
+    cuts, roc = cast(OperatingPoints, found.parts.operating_points), cast(Roc, found.parts.roc)
+    objective = found.model.objective
+    start = _start(cuts, objective)
     chosen = cuts.points[start.index]
     return Curve(
         cuts=cuts,
@@ -189,29 +237,17 @@ async def _curve(page: Page, model: Model, metrics: Metrics, on: str) -> Curve:
         start=start,
         chosen=chosen,
         counts=_counts(chosen, metrics),
-        linear=_drawn(shape, model.objective, chosen, log=False),
-        log=_drawn(shape, model.objective, chosen, log=True),
+        linear=_drawn(roc, objective, chosen, log=False),
+        log=_drawn(roc, objective, chosen, log=True),
         scale="log" if page.asked("scale") == "log" else "linear",
-        band=shape.band,
-        terms=terms,
-        problem=problem,
-        by=by or "fpr",
-        at=asked_at or "",
-        asked=asked,
-        refused=refused,
+        band=roc.band,
+        terms=_terms(page),
+        problem=found.terms_problem,
+        by=page.asked("by") or "fpr",
+        at=page.asked("at") or "",
+        asked=found.cut,
+        refused=found.cut_problem,
     )
-
-
-async def _cuts(
-    of: AsyncModel, on: str, terms: Mapping[str, Any]
-) -> tuple[OperatingPoints, Json | None]:
-    """Return the cuts, and the error of invalid costs or prevalence; the cuts are then returned without them."""
-    try:
-        return await of.operating_points(on=on, points=CUTS, **terms), None
-    except ProblemError as error:
-        if error.status != 422:
-            raise
-        return await of.operating_points(on=on, points=CUTS), error.problem
 
 
 def _rate(interval: Interval | Difference) -> float:
@@ -219,7 +255,7 @@ def _rate(interval: Interval | Difference) -> float:
     return cast(float, interval.value)
 
 
-def _start(cuts: OperatingPoints, objective: Json) -> Start:
+def _start(cuts: OperatingPoints, objective: Json) -> SliderStart:
     """Return the first position of the slider, its reason, and the positions of the buttons."""
     points = cuts.points
 
@@ -236,10 +272,10 @@ def _start(cuts: OperatingPoints, objective: Json) -> Start:
     if cuts.least_cost is not None:
         places["cost"] = cuts.least_cost
     name = next(name for name in ("cost", "objective", "balance") if name in places)
-    return Start(places[name], name, places)
+    return SliderStart(places[name], name, places)
 
 
-def _table(cuts: OperatingPoints, metrics: Metrics, start: Start) -> Json:
+def _table(cuts: OperatingPoints, metrics: Metrics, start: SliderStart) -> Json:
     """Return the cuts for the script: thresholds exactly, other values to nine digits."""
     figures = [name for name in _FIGURES if getattr(cuts.points[0], name) is not None]
     figures_of = attrgetter(*figures)
@@ -259,11 +295,11 @@ def _table(cuts: OperatingPoints, metrics: Metrics, start: Start) -> Json:
     }
 
 
-def _counts(cut: Cut, metrics: Metrics) -> Counts:
+def _counts(cut: Cut, metrics: Metrics) -> ConfusionCounts:
     """Return the confusion table of a cut on the rows of the part."""
     caught = _rate(cut.tpr) * metrics.positive_weight
     flagged = _rate(cut.fpr) * metrics.negative_weight
-    return Counts(
+    return ConfusionCounts(
         true_positives=caught,
         false_negatives=metrics.positive_weight - caught,
         false_positives=flagged,
@@ -296,13 +332,13 @@ def _drawn(shape: Roc, objective: Json, cut: Cut, *, log: bool) -> Markup:
 async def read_cuts(page: PageDep, ref: str) -> Response:
     """Return the table of cuts for other costs, for the slider; or the API's error."""
     on = page.asked("on") or "validation"
-    of = page.client.models[ref]
-    model, metrics, (cuts, problem) = await asyncio.gather(
-        of.read(), of.read_metrics(on), _cuts(of, on, {name: page.asked(name) for name in TERMS})
+    found = await _read_parts(
+        page.client.models[ref], ("metrics", "operating_points"), {"on": on}, _terms(page)
     )
-    if not isinstance(metrics, Metrics):
-        raise refusal(404, "Not found", f"model {model.id} has no curve")
-    start = _start(cuts, model.objective)
+    metrics, cuts = found.parts.metrics, found.parts.operating_points
+    if not isinstance(metrics, Metrics) or cuts is None:
+        raise refusal(404, "Not found", found.absent("operating_points") or "there is no curve")
+    start, problem = _start(cuts, found.model.objective), found.terms_problem
     return JSONResponse(
         {"problem": problem and problem["detail"], **_table(cuts, metrics, start)},
         headers={"Cache-Control": "no-store"},
@@ -612,7 +648,7 @@ async def _show_score(
     entered: Mapping[str, str],
     status: int = 200,
     problem: Json | None = None,
-    answer: Scored | None = None,
+    answer: ScoredRow | None = None,
     label: str | None = None,
 ) -> Response:
     chart = None
@@ -709,7 +745,7 @@ def _value(text: str, kind: str) -> object:
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredRow:
     """The score of a row, its position on the curve, and the reasons, or why there are none."""
 
     score: float | None = None
@@ -721,16 +757,16 @@ class Scored:
     why_not: str | None = None
 
 
-async def _answer(page: Page, model: Model, row: Json, label: str | None) -> Scored:
+async def _answer(page: Page, model: Model, row: Json, label: str | None) -> ScoredRow:
     """Return the score, its position on the curve, and the reasons; no reasons if the scores are not sums of parts."""
     of = page.client.models[model.id]
     scores = await of.score_rows([row])
     if isinstance(scores, LabelScores):
         label = label or scores.labels[0]
-        scored = Scored(labels=list(zip(scores.labels, scores.scores[0], strict=True)))
+        scored = ScoredRow(labels=list(zip(scores.labels, scores.scores[0], strict=True)))
     else:
         label = None
-        scored = Scored(
+        scored = ScoredRow(
             score=scores.scores[0],
             fpr=scores.fprs[0] if scores.fprs else None,
             tpr=scores.tprs[0] if scores.tprs else None,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Depends, Header, Query
+from pydantic import BeforeValidator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
@@ -19,6 +20,7 @@ from app.http.responses import StoredFile, etag_matches
 from app.models import margins
 from app.models import service as models
 from app.models.schemas import (
+    AbsentPart,
     Alias,
     AliasPage,
     AliasSummary,
@@ -27,6 +29,7 @@ from app.models.schemas import (
     BandKind,
     Model,
     ModelPage,
+    ModelParts,
     OperatingPoint,
     OperatingPoints,
     Part,
@@ -42,10 +45,13 @@ from app.models.schemas import (
     point_of,
     promise_of,
 )
-from app.platform.errors import Invalid, Unavailable
+from app.models.service import ModelPart
+from app.platform.errors import Invalid, Unavailable, refuse_all, shown
+from app.platform.tables import Model as ModelRow
 
 if TYPE_CHECKING:
-    from core.metrics import ClassTotals, Costs, RocCurve
+    from core.metrics import ClassTotals, Costs, Promise, RocCurve
+    from core.metrics import OperatingPoint as CurvePoint
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
@@ -79,13 +85,6 @@ def list_models(
     return ModelPage(
         data=[listed_of(row) for row in page.data], has_more=page.has_more, next=page.next
     )
-
-
-@router.get("/{ref}", summary="Read a model")
-@needs("read")
-def read_model(ref: str, context: ContextDep, caller: CallerDep) -> Model:
-    """One model. `ref` is an id, a `name` (its latest version), `name:version` or `name@alias`."""
-    return model_of(*context.db.reading(models.get, caller.owner, ref))
 
 
 @router.delete("/{ref}", status_code=204, summary="Delete a model")
@@ -253,22 +252,26 @@ class CurveForm:
     band: BandKind | None
 
 
+MaxPoints = Annotated[
+    int, Query(ge=2, le=100_000, description="Maximum number of points of the curve.")
+]
+BandParameter = Annotated[
+    BandKind | None,
+    Query(
+        description="Add confidence limits of the curve's height. `pointwise`: for each point by itself. "
+        "`simultaneous`: "
+        "for the whole curve at once."
+    ),
+]
+
+
 def _form(
-    max_points: Annotated[
-        int, Query(ge=2, le=100_000, description="Maximum number of points.")
-    ] = 1000,
+    max_points: MaxPoints = 1000,
     format: Annotated[
         Literal["json", "csv"],
         Query(description="`json`: at most `max_points` points. `csv`: all points."),
     ] = "json",
-    band: Annotated[
-        BandKind | None,
-        Query(
-            description="Add confidence limits of the curve's height. `pointwise`: for each point by itself. "
-            "`simultaneous`: "
-            "for the whole curve at once."
-        ),
-    ] = None,
+    band: BandParameter = None,
 ) -> CurveForm:
     return CurveForm(max_points, format, band)
 
@@ -280,15 +283,29 @@ def answer_curve(
     of: Mapping[str, Any], curve: RocCurve, totals: ClassTotals, level: float, form: CurveForm
 ) -> Response:
     """Return the curve in that form; `of` are further members of the JSON."""
+    if form.format == "csv":
+        columns = _columns(curve, curve, totals, level, form.band)
+        return StreamingResponse(_csv(columns), media_type="text/csv; charset=utf-8")
+    return JSONResponse(_answer(of, curve, totals, level, form))
+
+
+def _columns(
+    shown: RocCurve, curve: RocCurve, totals: ClassTotals, level: float, band: BandKind | None
+) -> dict[str, Floats]:
     from core.metrics import roc_band_on_curve
 
-    shown = curve if form.format == "csv" else curve.thin(form.max_points)
     columns = {"fpr": shown.fpr, "tpr": shown.tpr, "threshold": shown.thresholds}
-    if form.band is not None:
-        limits = roc_band_on_curve(curve, totals, shown.fpr, kind=form.band, level=level)
+    if band is not None:
+        limits = roc_band_on_curve(curve, totals, shown.fpr, kind=band, level=level)
         columns |= {"low": limits.low, "high": limits.high}
-    if form.format == "csv":
-        return StreamingResponse(_csv(columns), media_type="text/csv; charset=utf-8")
+    return columns
+
+
+def _answer(
+    of: Mapping[str, Any], curve: RocCurve, totals: ClassTotals, level: float, form: CurveForm
+) -> dict[str, Any]:
+    shown = curve.thin(form.max_points)
+    columns = _columns(shown, curve, totals, level, form.band)
     points = [
         dict(zip(columns, point, strict=True)) | {"threshold": finite(point[2])}
         for point in zip(*(column.tolist() for column in columns.values()), strict=True)
@@ -296,7 +313,7 @@ def answer_curve(
     answer = {**of, "exact": len(shown) == len(curve), "total_points": len(curve)}
     if form.band is not None:
         answer["band"] = {"kind": form.band, "level": level}
-    return JSONResponse(answer | {"points": points})
+    return answer | {"points": points}
 
 
 def _csv(columns: Mapping[str, Floats]) -> Iterator[str]:
@@ -328,9 +345,16 @@ def read_roc(
     upper hull, and others evenly spaced along the curve.
     """
     measured = context.db.reading(models.roc, caller.owner, ref, on)
-    approximate = models.is_approximate(measured.model, on)
-    of = {"model_id": measured.model.id, "on": on, "approximate": approximate}
-    return answer_curve(of, measured.curve, measured.totals, measured.level, form)
+    return answer_curve(_of(measured), measured.curve, measured.totals, measured.level, form)
+
+
+def _of(measured: models.PartCurve) -> dict[str, Any]:
+    model, part = measured.model, measured.part
+    return {
+        "model_id": model.id,
+        "on": part,
+        "approximate": models.is_approximate(model, part),
+    }
 
 
 @dataclass(frozen=True)
@@ -459,6 +483,12 @@ def read_operating_point(
         confidence=asked.confidence,
         **asked.keywords(),
     )
+    return _point_of(model, on, point, promise)
+
+
+def _point_of(
+    model: ModelRow, on: Part, point: CurvePoint, promise: Promise | None
+) -> OperatingPoint:
     return OperatingPoint(
         model_id=model.id,
         on=on,
@@ -466,6 +496,9 @@ def read_operating_point(
         promise=promise_of(promise),
         **dict(point_of(point)),
     )
+
+
+MaxCuts = Annotated[int, Query(ge=10, le=1000, description="Maximum number of thresholds.")]
 
 
 @router.get("/{ref}/operating-points", summary="Read many operating points")
@@ -477,9 +510,7 @@ def read_operating_points(
     caller: CallerDep,
     terms: CostTermsDep,
     on: CurvePart = "validation",
-    points: Annotated[
-        int, Query(ge=10, le=1000, description="Maximum number of thresholds.")
-    ] = 200,
+    points: MaxCuts = 200,
 ) -> OperatingPoints:
     """Many thresholds at once, each with the same figures as in `…/operating-point`: for a slider, or a table to choose
     from. Half of them are evenly spaced along the curve. The other half are evenly spaced in log FPR, for the top of
@@ -495,6 +526,96 @@ def read_operating_points(
         prevalence=terms.prevalence,
     )
     return cuts_of(found, on)
+
+
+_COSTS = ("cost_false_positive", "cost_false_negative", "prevalence")
+_PARAMETERS: Mapping[ModelPart, tuple[str, ...]] = {
+    "metrics": ("on",),
+    "roc": ("on", "max_points", "band"),
+    "operating_points": ("on", "points", *_COSTS),
+    "operating_point": ("on", "fpr", "tpr", "threshold", "confidence", *_COSTS),
+}
+"""The query parameters of each part that can be read with a model."""
+
+
+def _split_parts(given: Sequence[str]) -> list[str]:
+    names = [name for text in given for name in text.split(",")]
+    for name in names:
+        if name not in _PARAMETERS:
+            known = ", ".join(_PARAMETERS)
+            raise ValueError(f"include must be one or more of {known}; got {shown(name)}")
+    return names
+
+
+def _included(
+    request: Request,
+    include: Annotated[
+        list[ModelPart],
+        BeforeValidator(_split_parts),
+        Query(
+            description="Parts to answer with the model, in `included`, each as its own address answers it: repeated, "
+            "or separated by commas. The other parameters are those of the parts.",
+            examples=[["metrics", "roc"]],
+        ),
+    ] = [],  # noqa: B006 - FastAPI copies it
+) -> frozenset[ModelPart]:
+    """Return the requested parts. Raises Invalid for a parameter that belongs to none of them."""
+    used = {"include", *(name for part in include for name in _PARAMETERS[part])}
+    errors = []
+    for name in request.query_params:
+        if name not in used:
+            parts = [part for part, names in _PARAMETERS.items() if name in names]
+            detail = f"{name} must come with include={' or '.join(parts)}"
+            errors.append({"parameter": name, "detail": detail})
+    refuse_all(errors)
+    return frozenset(include)
+
+
+@router.get("/{ref}", summary="Read a model")
+@needs("read")
+def read_model(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    include: Annotated[frozenset[ModelPart], Depends(_included)],
+    on: CurvePart = "validation",
+    max_points: MaxPoints = 1000,
+    band: BandParameter = None,
+    points: MaxCuts = 200,
+    cut: CutAskedDep,
+) -> Model:
+    """One model. `ref` is an id, a `name` (its latest version), `name:version` or `name@alias`. With `include`, one
+    answer has also its metrics, its curve and its operating points, on one part of the data.
+    """
+    if not include:
+        return model_of(*context.db.reading(models.get, caller.owner, ref))
+    costs = {"costs": cut.terms.costs(), "prevalence": cut.terms.prevalence}
+    requested = models.RequestedParts(
+        include,
+        on,
+        point={"confidence": cut.confidence, **cut.keywords()},
+        cuts={"max_points": points, **costs},
+    )
+    model, aliases, chosen, found = context.db.reading(
+        models.get_with_parts, caller.owner, ref, requested
+    )
+    answer = model_of(model, aliases, chosen)
+    curve = found.curve
+    form = CurveForm(max_points, "json", band)
+    answer.included = ModelParts(
+        metrics=None if found.metrics is None else metrics_of(found.metrics),
+        roc=None
+        if curve is None or "roc" not in include
+        else Roc.model_validate(_answer(_of(curve), curve.curve, curve.totals, curve.level, form)),
+        operating_points=None if found.cuts is None else cuts_of(found.cuts, on),
+        operating_point=None if found.point is None else _point_of(model, on, *found.point),
+        absent=[
+            AbsentPart(part=part, code=error.code, detail=error.detail)
+            for part, error in found.absent.items()
+        ],
+    )
+    return answer
 
 
 def _costs(false_positive: float | None, false_negative: float | None) -> Costs | None:

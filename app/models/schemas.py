@@ -20,7 +20,7 @@ from app.http.schemas import (
     one_of,
 )
 from app.models import margins
-from app.models.service import AliasState, CutsAlong, Listed, is_approximate
+from app.models.service import AliasState, CutsAlong, Listed, ModelPart, is_approximate
 from app.platform.tables import Model as ModelRow
 
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ CANDIDATE_STATES = ("chosen", "left", "failed", "untried")
 BandKind = Literal["pointwise", "simultaneous"]
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class Point(Resource):
     """The rates when every score of at least `threshold` is flagged. Null: nothing is flagged."""
 
@@ -43,10 +47,11 @@ class Point(Resource):
     threshold: float | None
     low: float | None = Field(
         default=None,
+        exclude_if=_is_none,
         description="Lower confidence limit of the curve's height at this FPR. Only with `band`.",
     )
     high: float | None = Field(
-        default=None, description="Upper confidence limit. Only with `band`."
+        default=None, exclude_if=_is_none, description="Upper confidence limit. Only with `band`."
     )
 
 
@@ -64,7 +69,7 @@ class Points(Resource):
 
     exact: bool = Field(description="False if points were left out because of `max_points`.")
     total_points: int
-    band: Band | None = None
+    band: Band | None = Field(default=None, exclude_if=_is_none)
     points: list[Point]
 
 
@@ -393,6 +398,11 @@ class Model(ModelSummary):
     warnings: list[str]
     fit_seconds: float
     artifact: Artifact
+    included: ModelParts | None = Field(
+        default=None,
+        exclude_if=_is_none,
+        description="The parts that `include` names. Only with `include`.",
+    )
 
 
 def listed_of(found: Listed) -> ListedModel:
@@ -688,6 +698,33 @@ class MultilabelMetrics(Resource):
 
 
 AnyMetrics = Metrics | PairMetrics | MultilabelMetrics
+
+
+class AbsentPart(Resource):
+    """A part that the model does not have."""
+
+    part: ModelPart
+    code: str = Field(description="The code of the problem that the part's own address answers.")
+    detail: str
+
+
+class ModelParts(Resource):
+    """Parts of a model, each as its own address answers it. A part that the model lacks is in `absent`."""
+
+    metrics: AnyMetrics | None = Field(
+        default=None, exclude_if=_is_none, description="As …/metrics answers."
+    )
+    roc: Roc | None = Field(default=None, exclude_if=_is_none, description="As …/roc answers.")
+    operating_points: OperatingPoints | None = Field(
+        default=None, exclude_if=_is_none, description="As …/operating-points answers."
+    )
+    operating_point: OperatingPoint | None = Field(
+        default=None, exclude_if=_is_none, description="As …/operating-point answers."
+    )
+    absent: list[AbsentPart]
+
+
+Model.model_rebuild()
 
 
 def metrics_of(found: Mapping[str, Any]) -> AnyMetrics:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from core import metrics as core_metrics
 
 VALIDATION = "validation"
 PARTS = (VALIDATION, "train")
+ModelPart = Literal["metrics", "roc", "operating_points", "operating_point"]
+"""What can be read together with a model."""
 REPORTED_FPRS = (0.001, 0.01, 0.05, 0.1, 0.2)
 HISTORY_SHOWN = 100
 ARTIFACTS = "artifacts"
@@ -295,7 +297,11 @@ class PartCurve:
 
 def roc(session: Session, owner: str, ref: str, part: str) -> PartCurve:
     """Return the model's full ROC curve on a part; raises NotFound."""
-    model = find(session, owner, ref)
+    return curve_on(session, find(session, owner, ref), part)
+
+
+def curve_on(session: Session, model: Model, part: str) -> PartCurve:
+    """Return the full ROC curve of a model on a part; raises NotFound."""
     measured = _curve_on(session, model, part)
     if measured is None:
         raise _no_part(model, part)
@@ -321,7 +327,11 @@ def metrics(session: Session, owner: str, ref: str, part: str) -> dict[str, Any]
     For a model trained on pairs: the weighted fraction of pairs in order. For one with several labels: AUC and partial
     AUCs of each, and their means.
     """
-    model = find(session, owner, ref)
+    return metrics_on(session, find(session, owner, ref), part)
+
+
+def metrics_on(session: Session, model: Model, part: str) -> dict[str, Any]:
+    """Return the same as `metrics` for a model that was found."""
     if model.kind == DatasetKind.PREFERENCES:
         return _pair_metrics(session, model, part)
     if model.kind == DatasetKind.MULTILABEL:
@@ -472,8 +482,16 @@ def operating_point(
     keywords of `core.metrics.operating_point`.
     """
     measured = roc(session, owner, ref, part)
+    return measured.model, *cut_on(measured, confidence=confidence, **asked)
+
+
+def cut_on(
+    measured: PartCurve, *, confidence: float | None, **asked: Any
+) -> tuple[core_metrics.OperatingPoint, core_metrics.Promise | None]:
+    """Return the same as `operating_point` for a curve that was read."""
+    part = measured.part
     if confidence is None:
-        return measured.model, point_on(measured, **asked), None
+        return point_on(measured, **asked), None
     if part != VALIDATION:
         detail = f"on must be {VALIDATION} with a confidence: a promise needs rows that the model has not learnt from"
         raise no_promise("on", f"{detail}, got {part}")
@@ -486,7 +504,7 @@ def operating_point(
     found = promised_on(
         measured.curve, measured.totals, measured.rows, measured.level, confidence, **asked
     )
-    return measured.model, found.point, found.promise
+    return found.point, found.promise
 
 
 def promised_on(
@@ -551,12 +569,24 @@ def operating_points(
 ) -> CutsAlong:
     """Return operating points along the curve of a part, that of the objective and the least costly one among them."""
     measured = roc(session, owner, ref, part)
+    return cuts_on(session, measured, max_points=max_points, costs=costs, prevalence=prevalence)
+
+
+def cuts_on(
+    session: Session,
+    measured: PartCurve,
+    *,
+    max_points: int,
+    costs: core_metrics.Costs | None,
+    prevalence: float | None,
+) -> CutsAlong:
+    """Return the same as `operating_points` for a curve that was read."""
     curve, totals = measured.curve, measured.totals
     required: dict[str, int] = {}
     if costs is not None:
         fraction = totals.prevalence if prevalence is None else prevalence
         required["least_cost"] = core_metrics.least_costly(curve, costs, fraction)
-    chosen = point_of_objective(session, measured.model, part)
+    chosen = point_of_objective(session, measured.model, measured.part)
     if chosen is not None:
         above = np.searchsorted(-curve.thresholds, -chosen.threshold, side="right")
         required["of_objective"] = int(above) - 1
@@ -566,6 +596,60 @@ def operating_points(
     )
     at = {name: int(np.searchsorted(indices, index)) for name, index in required.items()}
     return CutsAlong(measured, points, at.get("least_cost"), at.get("of_objective"))
+
+
+@dataclass(frozen=True)
+class RequestedParts:
+    """The parts of a model that a caller asked for with it, and how.
+
+    `point` are the keywords of `cut_on`, and `cuts` those of `cuts_on`.
+    """
+
+    names: frozenset[ModelPart]
+    part: str
+    point: Mapping[str, Any]
+    cuts: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ModelParts:
+    """The requested parts that the model has, and for each that it lacks the error that says why."""
+
+    metrics: dict[str, Any] | None
+    curve: PartCurve | None
+    cuts: CutsAlong | None
+    point: tuple[core_metrics.OperatingPoint, core_metrics.Promise | None] | None
+    absent: Mapping[ModelPart, NotFound]
+
+
+def get_with_parts(
+    session: Session, owner: str, ref: str, asked: RequestedParts
+) -> tuple[Model, list[str], core_metrics.OperatingPoint | None, ModelParts]:
+    """Return the same as `get`, and the requested parts."""
+    model = find(session, owner, ref)
+    # A session has a row at hand while something holds it: otherwise each part would read the curve again.
+    rows = repository.find_curve(session, model.id, asked.part)
+    absent: dict[ModelPart, NotFound] = {}
+    found_metrics, measured = None, None
+    if "metrics" in asked.names:
+        try:
+            found_metrics = metrics_on(session, model, asked.part)
+        except NotFound as error:
+            absent["metrics"] = error
+    if of_curve := asked.names - {"metrics"}:
+        try:
+            measured = curve_on(session, model, asked.part)
+        except NotFound as error:
+            absent |= dict.fromkeys(sorted(of_curve), error)
+    cuts, point = None, None
+    if measured is not None and "operating_points" in asked.names:
+        cuts = cuts_on(session, measured, **asked.cuts)
+    if measured is not None and "operating_point" in asked.names:
+        point = cut_on(measured, **asked.point)
+    aliases = list(repository.pointing_at(session, owner, model.id))
+    chosen = point_of_objective(session, model)
+    del rows
+    return model, aliases, chosen, ModelParts(found_metrics, measured, cuts, point, absent)
 
 
 def point_of_objective(

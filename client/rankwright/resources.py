@@ -586,14 +586,9 @@ class _ModelOperations(ApiObject):
     def _load(self, ref: str) -> Steps[None]:
         """Read what the service says of the model, and its figures on the rows that were held out, if it has such."""
         self.ref = ref
-        self._data = yield from self._record(types.Model, self._path())
-        self._metrics = None
-        if self._data.validation["method"] != "none":
-            self._metrics = yield from self._read_metrics(None)
-
-    def _read_metrics(self, on: str | None) -> Steps[Any]:
-        data = yield from self._get(self._path("metrics"), on=on)
-        return read_one_of(_METRICS, data)
+        self._data = yield from self._record(types.Model, self._path(), include="metrics")
+        included = self._data.included
+        self._metrics = None if included is None else included.metrics
 
     @operation
     def refresh(self) -> Steps[types.Model]:
@@ -602,15 +597,57 @@ class _ModelOperations(ApiObject):
         return cast(types.Model, self._data)
 
     @operation
-    def read(self) -> Steps[types.Model]:
-        """Return what the service says of the model, without its figures."""
-        return (yield from self._record(types.Model, self._path()))
+    def read(
+        self,
+        *,
+        include: Names = None,
+        on: str | None = None,
+        max_points: int | None = None,
+        band: str | None = None,
+        points: int | None = None,
+        fpr: float | None = None,
+        tpr: float | None = None,
+        threshold: float | None = None,
+        confidence: float | None = None,
+        cost_false_positive: float | None = None,
+        cost_false_negative: float | None = None,
+        prevalence: float | None = None,
+    ) -> Steps[types.Model]:
+        """Return what the service says of the model, and in `included` further parts, all in one request.
+
+        Parameters
+        ----------
+        include : str or list of str, optional
+            `metrics`, `roc`, `operating_points`, `operating_point`. A part that the model lacks is in
+            `included.absent`, with the reason.
+        on, max_points, band, points, fpr, tpr, threshold, confidence : optional
+            As of the methods for the single parts: `read_metrics`, `roc`, `operating_points`, `operating_point`; and so
+            are the costs and the prevalence.
+        """
+        return (
+            yield from self._record(
+                types.Model,
+                self._path(),
+                include=_joined(include),
+                on=on,
+                max_points=max_points,
+                band=band,
+                points=points,
+                fpr=fpr,
+                tpr=tpr,
+                threshold=threshold,
+                confidence=confidence,
+                cost_false_positive=cost_false_positive,
+                cost_false_negative=cost_false_negative,
+                prevalence=prevalence,
+            )
+        )
 
     @operation
     def read_metrics(self, on: str | None = None) -> Steps[Metrics]:
         """Return the figures on one part of the data: `validation` (the default) or `train`."""
-        found: Metrics = yield from self._read_metrics(on)
-        return found
+        data = yield from self._get(self._path("metrics"), on=on)
+        return cast(Metrics, read_one_of(_METRICS, data))
 
     @operation
     def score(

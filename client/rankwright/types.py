@@ -11,6 +11,14 @@ from typing import Any, Literal
 from rankwright.records import Record
 
 
+class AbsentPart(Record):
+    """A part that the model does not have."""
+
+    part: Literal['metrics', 'roc', 'operating_points', 'operating_point']
+    code: str
+    """The code of the problem that the part's own address answers."""
+    detail: str
+
 class Algorithm(Record):
     """An algorithm that can be trained."""
 
@@ -1165,6 +1173,21 @@ class Model(Record):
     warnings: list[str]
     fit_seconds: float
     artifact: Artifact
+    included: ModelParts | None = None
+    """The parts that `include` names. Only with `include`."""
+
+class ModelParts(Record):
+    """Parts of a model, each as its own address answers it. A part that the model lacks is in `absent`."""
+
+    metrics: Metrics | PairMetrics | MultilabelMetrics | None = None
+    """As …/metrics answers."""
+    roc: Roc | None = None
+    """As …/roc answers."""
+    operating_points: OperatingPoints | None = None
+    """As …/operating-points answers."""
+    operating_point: OperatingPoint | None = None
+    """As …/operating-point answers."""
+    absent: list[AbsentPart]
 
 class MultilabelMetrics(Record):
     """Quality of a model with several labels on one part: for each label, and as mean."""

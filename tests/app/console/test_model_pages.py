@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from app.console.api import Api
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import STRANGER, Service
 
@@ -90,6 +91,39 @@ def shown(page: Any, name: str) -> tuple[str, str]:
 def said(figure: dict[str, float], times: float = 1, digits: int = 3) -> tuple[str, str]:
     value, low, high = (f"{times * figure[end]:.{digits}f}" for end in ("value", "low", "high"))
     return value, f"{low} to {high}"
+
+
+@pytest.mark.parametrize(
+    ("query", "requests"),
+    [
+        ({}, 1),
+        ({"on": "train", "scale": "log"}, 1),
+        ({"by": "fpr", "at": "0.1", "cost_false_positive": "1", "cost_false_negative": "5"}, 1),
+        ({"by": "cost", "cost_false_positive": "1", "cost_false_negative": "5"}, 1),
+        ({"prevalence": "2"}, 3),
+        ({"by": "fpr", "at": "7"}, 3),
+    ],
+)
+def test_a_page_of_a_model_asks_once(
+    world: World,
+    ours: Browser,
+    monkeypatch: pytest.MonkeyPatch,
+    query: dict[str, str],
+    requests: int,
+) -> None:
+    """What the page shows comes in one answer; only where an entered value is wrong, it asks again."""
+    asked = []
+    send = Api.send
+
+    async def counting(api: Api, method: str, path: Any, *args: Any) -> Any:
+        asked.append(path)
+        return await send(api, method, path, *args)
+
+    monkeypatch.setattr(Api, "send", counting)
+    page = ours.get(world.page, **query)
+    assert page.status_code == 200
+    assert len(asked) == requests, asked
+    assert 'id="curve"' in page.text
 
 
 def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[..., Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import struct
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import httpx
@@ -104,6 +105,76 @@ def test_the_cut_of_the_objective_is_among_them(small: Service, dataset_id: str)
         assert found["least_cost"] is None
         if on == "validation":
             assert cut["threshold"] == chosen["threshold"]
+
+
+def test_a_model_with_its_parts_in_one_answer(reader: httpx.Client, address: str) -> None:
+    alone = reader.get(address).json()
+    assert "included" not in alone
+    terms = {"cost_false_positive": 1.0, "cost_false_negative": 30.0}
+    asked: dict[str, dict[str, Any]] = {
+        "metrics": {},
+        "roc": {"max_points": 7, "band": "pointwise"},
+        "operating-points": {"points": 11, **terms},
+        "operating-point": {"fpr": 0.2, **terms},
+    }
+    for on in ("validation", "train"):
+        parts = {
+            name.replace("-", "_"): reader.get(f"{address}/{name}", params={"on": on, **query})
+            for name, query in asked.items()
+        }
+        query = {name: value for each in asked.values() for name, value in each.items()}
+        for include in (",".join(parts), [*parts]):
+            found = reader.get(address, params={"include": include, "on": on, **query})
+            expected = {name: part.json() for name, part in parts.items()}
+            assert found.json() == {**alone, "included": {**expected, "absent": []}}
+    plain = reader.get(address, params={"include": "roc"}).json()["included"]
+    assert plain == {"roc": reader.get(f"{address}/roc").json(), "absent": []}
+
+
+def test_a_part_that_a_model_lacks_is_named(small: Service, dataset_id: str) -> None:
+    client = small.client(small.key())
+    job = small.train(client, dataset_id, name="bare", validation={"method": "none"})
+    address = f"/v1/models/{job['model_id']}"
+    alone = client.get(f"{address}/metrics").json()
+    included = client.get(f"{address}?include=metrics,roc").json()["included"]
+    assert included == {
+        "absent": [
+            {"part": part, "code": "no_curve", "detail": alone["detail"]}
+            for part in ("metrics", "roc")
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter", "said"),
+    [
+        ("include=x", "include", "include must be one or more of metrics, roc, "),
+        ("include=metrics,,roc", "include", "got ''"),
+        ("include=", "include", "got ''"),
+        ("include=metrics&include=ROC", "include", "got 'ROC'"),
+        ("include=metrics&on=test", "on", "'validation' or 'train'"),
+        ("on=train", "on", "on must come with include=metrics or roc or"),
+        ("include=metrics,roc&fpr=.1", "fpr", "fpr must come with include=operating_point"),
+        ("include=roc&max_points=1", "max_points", "greater than or equal to 2"),
+        ("include=operating_points&cost_false_positive=1", "cost_false_negative", "missing"),
+        ("include=operating_point&fpr=nan", "fpr", "less than or equal to 1"),
+        ("include=roc&includ=metrics", "includ", "did you mean include?"),
+    ],
+)
+def test_parts_that_cannot_be_read(
+    reader: httpx.Client, address: str, query: str, parameter: str, said: str
+) -> None:
+    code = "unknown_parameter" if parameter == "includ" else "invalid"
+    problem = refused(reader.get(f"{address}?{query}"), 422, code)
+    assert [each["parameter"] for each in problem["errors"]] == [parameter]
+    assert said in problem["errors"][0]["detail"]
+
+
+def test_parts_of_nobody_and_of_others(small: Service, reader: httpx.Client, address: str) -> None:
+    stranger = small.client(small.key("somebody-else"))
+    for client, path in ((stranger, address), (reader, "/v1/models/none")):
+        refused(client.get(f"{path}?include=metrics"), 404, "not_found")
+    refused(reader.get(f"{address}?include=operating_point"), 422, "invalid_parameter")
 
 
 def test_bands(reader: httpx.Client, address: str) -> None:
