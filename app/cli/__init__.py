@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,7 +16,16 @@ def main() -> None:
 
 def commands() -> typer.Typer:
     """Put the client's and the server's commands together."""
-    from rankwright.cli import command_line
+    try:
+        from rankwright.cli import command_line
+    except ModuleNotFoundError:
+        from app.platform.installation import Incomplete, check_client
+
+        try:
+            check_client()
+        except Incomplete as problem:
+            sys.exit(str(problem))
+        raise
 
     return command_line([add_commands])
 

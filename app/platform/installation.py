@@ -1,11 +1,13 @@
-"""Check that the program is complete: modules, templates, fonts and migrations."""
+"""Check that the program is complete: modules, templates, fonts, migrations, and the client of the same version."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from importlib import metadata
+from importlib import import_module, metadata, util
 from pathlib import Path
+
+from app import __version__
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "core", "workers")
@@ -28,17 +30,45 @@ _MAX_NAMED = 5
 
 
 class Incomplete(Exception):
-    """Files of the program are missing; the message names them."""
+    """A part of the program is missing, or of another version; the message names it."""
 
 
 @cache
 def check_files() -> None:
-    """Check every file of the program once. Raises `Incomplete`, which names the missing ones."""
+    """Check the client and every file of the program once. Raises `Incomplete`, which names what is missing."""
+    check_client()
     missing = sorted({name for name in (*FILES, *_installed()) if not (ROOT / name).is_file()})
     if missing:
         more = f" and {len(missing) - _MAX_NAMED} more" if len(missing) > _MAX_NAMED else ""
         named = ", ".join(missing[:_MAX_NAMED]) + more
         raise Incomplete(f"the installation in {ROOT} is not complete: {named} missing")
+
+
+def check_client() -> None:
+    """Check that the client is there, in the version of the server. Raises `Incomplete`, which says what to install.
+
+    The server of release 0.2.0 was itself a distribution named `rankwright`: pip takes it for a client of that version.
+    """
+    version = None
+    if util.find_spec("rankwright") is not None:
+        version = getattr(import_module("rankwright"), "__version__", None)
+    if version == __version__:
+        return
+    wheels = (
+        f"install rankwright-{__version__}-py3-none-any.whl and "
+        f"rankwright_server-{__version__}-py3-none-any.whl together"
+    )
+    if version is not None:
+        raise Incomplete(
+            f"the client `rankwright` has version {version}, the server {__version__}: {wheels}"
+        )
+    for distribution in metadata.distributions(name="rankwright"):
+        if any(path.parts[0] in PACKAGES for path in distribution.files or ()):
+            raise Incomplete(
+                f"the distribution `rankwright` {distribution.version} is an old server, not the client: "
+                f"`pip uninstall rankwright rankwright-server`, then {wheels}"
+            )
+    raise Incomplete(f"the client `rankwright` is not installed: {wheels}")
 
 
 def _installed() -> Iterator[str]:

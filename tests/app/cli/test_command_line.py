@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Callable
 from importlib import metadata
@@ -17,6 +18,8 @@ from typer.testing import CliRunner
 
 import app
 from app.cli import commands
+from app.operations import doctor
+from app.platform import installation
 from tests.app.live_service import Service
 
 ROOT = Path(__file__).parents[3]
@@ -146,3 +149,34 @@ def test_a_wait_of_seconds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         assert result.exit_code == 0, result.output
         assert result.stderr == said
         assert answers == []
+
+
+def test_a_server_without_its_client_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    installation.check_client()
+    wheels = (
+        f"install rankwright-{app.__version__}-py3-none-any.whl and "
+        f"rankwright_server-{app.__version__}-py3-none-any.whl together"
+    )
+    monkeypatch.setattr(rankwright, "__version__", "0.1.9")
+    installation.check_files.cache_clear()
+    finding = doctor.check_installation()
+    assert (finding.level, finding.detail) == (
+        doctor.Level.FAIL,
+        f"the client `rankwright` has version 0.1.9, the server {app.__version__}: {wheels}",
+    )
+    for name in [name for name in sys.modules if name.partition(".")[0] == "rankwright"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "rankwright", None)  # as if it were not installed
+    with pytest.raises(SystemExit) as ended:
+        commands()
+    assert ended.value.code == f"the client `rankwright` is not installed: {wheels}"
+    old = tmp_path / "rankwright-0.2.0.dist-info"
+    old.mkdir()
+    (old / "METADATA").write_text("Metadata-Version: 2.1\nName: rankwright\nVersion: 0.2.0\n")
+    (old / "RECORD").write_text("app/__init__.py,,\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(installation.Incomplete, match="is an old server, not the client") as found:
+        installation.check_client()
+    assert "pip uninstall rankwright rankwright-server" in str(found.value)
