@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from fastapi import FastAPI
-from prometheus_client import CollectorRegistry
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -37,7 +36,7 @@ from app.platform.database import Database
 from app.platform.errors import TooMany, Unavailable
 from app.platform.installation import check_files
 from app.platform.logging import configure_logging
-from app.platform.metrics import describe_process, request_histogram
+from app.platform.metrics import ApiMetrics
 from app.platform.preload import preload
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
@@ -113,7 +112,7 @@ def create_app(settings: Settings) -> Service:
         partial(FastAPI.__call__, app),
         score_row,
         settings=settings,
-        requests=request_histogram(context.registry),
+        requests=context.metrics.requests,
         drain=context.drain,
     )
     problems.install(app, session.nothing_here)
@@ -166,10 +165,8 @@ def open_context(settings: Settings) -> Context:
         log.warning("%s", error.detail)
     blobs = BlobStore(settings.blob_dir)
     blobs.check_writable()
-    uploads = FairSemaphore(settings.max_uploads, "uploads", Unavailable)
-    registry = CollectorRegistry()
-    describe_process(registry, settings.build)
-    registry.register(figures.MetricsCollector(db, settings, lambda: uploads.taken))
+    metrics = ApiMetrics(settings.build)
+    metrics.registry.register(figures.MetricsCollector(db, settings))
     return Context(
         settings=settings,
         db=db,
@@ -177,8 +174,8 @@ def open_context(settings: Settings) -> Context:
         blobs=blobs,
         producer=Producer(settings.celery_broker_url),
         drain=Drain(),
-        registry=registry,
-        uploads=uploads,
+        metrics=metrics,
+        uploads=FairSemaphore(settings.max_uploads, "uploads", Unavailable, metrics.uploads.set),
         waiters=FairSemaphore(settings.max_waiters, "waiters", TooMany),
         requests=FairSemaphore(settings.max_requests, "requests", Unavailable),
         publishing=BackgroundTasks("publish"),

@@ -15,9 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 import typer
 
 from app import __version__
-from app.platform.processes import child_environment, python_command, wait_until_closed
+from app.platform.processes import (
+    MAX_API_PROCESSES,
+    child_environment,
+    python_command,
+    wait_until_closed,
+)
 
 if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
     from app.platform.database import Database
     from app.platform.processes import SignalWaiter
     from app.platform.settings import Settings
@@ -31,6 +38,24 @@ Gate = Annotated[
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")]
 
 
+def _read_processes(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_API_PROCESSES:
+        raise typer.BadParameter(
+            f"must be a whole number from 1 to {MAX_API_PROCESSES}, got {text[:100]!r}"
+        )
+    return int(text)
+
+
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        parser=_read_processes,
+        metavar="N",
+        help="API processes that share the port. Default: RANKWRIGHT_PROCESSES, else 1.",
+    ),
+]
+
+
 def fail(message: str) -> NoReturn:
     """End the command with one sentence and exit code 1."""
     typer.secho(message, fg=typer.colors.RED, err=True)
@@ -41,26 +66,32 @@ class SettingsError(Exception):
     """Some settings are invalid; the message names each."""
 
 
-def read_settings(state_dir: Path | None = None) -> Settings:
-    """Return the settings from the environment. Raises `SettingsError`."""
+def read_settings(state_dir: Path | None = None, processes: int | None = None) -> Settings:
+    """Return the settings from the environment; arguments take precedence. Raises `SettingsError`."""
     from pydantic import ValidationError
 
     from app.platform.settings import Settings
 
+    given = {"state_dir": state_dir, "processes": processes}
     try:
-        return Settings() if state_dir is None else Settings(state_dir=state_dir)
+        return Settings.model_validate({k: v for k, v in given.items() if v is not None})
     except ValidationError as error:
-        errors = [
-            f"RANKWRIGHT_{str(found['loc'][0]).upper()}: {found['msg'].removeprefix('Value error, ')}"
-            for found in error.errors()
-        ]
-        raise SettingsError("; ".join(errors)) from error
+        raise SettingsError("; ".join(map(_describe, error.errors()))) from error
 
 
-def settings_of(state_dir: Path | None = None) -> Settings:
-    """Return the settings from the environment. If one is invalid, the command ends with a sentence."""
+def _describe(error: ErrorDetails) -> str:
+    """Return setting, rule and value. Our own checks say the value themselves where it is no secret."""
+    said = error["msg"].removeprefix("Value error, ")
+    got = "" if error["type"] == "value_error" else f", got {str(error['input'])[:100]!r}"
+    return f"RANKWRIGHT_{str(error['loc'][0]).upper()}: {said}{got}"
+
+
+def settings_of(state_dir: Path | None = None, processes: int | None = None) -> Settings:
+    """Return the settings from the environment; arguments take precedence. If one is invalid, the command ends with a
+    sentence.
+    """
     try:
-        return read_settings(state_dir)
+        return read_settings(state_dir, processes)
     except SettingsError as error:
         fail(str(error))
 
@@ -97,12 +128,13 @@ def serve(
         Path | None,
         typer.Option(help="Folder of the service's state.", envvar="RANKWRIGHT_STATE_DIR"),
     ] = None,
+    processes: Processes = None,
 ) -> None:
     """Run the whole service here: API, worker, dispatcher and a private broker."""
     from app.serve import ServeError, supervisor
 
     try:
-        supervisor.serve(host, port, settings_of(state_dir))
+        supervisor.serve(host, port, settings_of(state_dir, processes))
     except (ServeError, OSError) as error:
         fail(str(error))
 
@@ -110,19 +142,37 @@ def serve(
 def api(
     host: Host = "127.0.0.1",
     port: Port = 8000,
+    processes: Processes = None,
     fd: Annotated[int | None, typer.Option(hidden=True, help="An inherited socket.")] = None,
     gate: Gate = None,
+    number: Annotated[int, typer.Option(hidden=True, help="Of this process, where several.")] = 1,
+    counts: Annotated[
+        Path | None, typer.Option(hidden=True, help="Folder in which all of them count.")
+    ] = None,
 ) -> None:
     """Run only the API."""
     import gc
 
     gc.disable()  # until all is imported: repeated collections take a seventh of the start
+    settings = settings_of(None, processes)
+    if fd is None and settings.processes > 1:
+        gc.enable()
+        from app.serve import ServeError, supervisor
+
+        try:
+            supervisor.serve_api(host, port, settings)
+        except (ServeError, OSError) as error:
+            fail(str(error))
+        return
     from app.http.server import DrainingServer, server_config
     from app.main import app_factory
     from app.platform.installation import Incomplete
     from app.platform.schema import CannotBegin
 
-    settings = settings_of()
+    if counts is not None:
+        from app.platform import metrics
+
+        metrics.share(counts, number)
     if gate is not None:
         wait_until_closed(gate)
     try:
@@ -138,8 +188,8 @@ def api(
         timeout_graceful_shutdown=5,
     )
     server = DrainingServer(config, app.state.context.drain, settings.drain_seconds)
-    for number in (signal.SIGINT, signal.SIGTERM):  # a signal before the start is no crash
-        signal.signal(number, server.end)
+    for stop in (signal.SIGINT, signal.SIGTERM):  # a signal before the start is no crash
+        signal.signal(stop, server.end)
     server.run(sockets=None if fd is None else [socket.socket(fileno=fd)])
     if not server.started:
         raise typer.Exit(3)

@@ -9,7 +9,6 @@ from threading import BoundedSemaphore
 from typing import Annotated
 
 from fastapi import Depends, Query
-from prometheus_client import CollectorRegistry
 from pydantic import AwareDatetime, StringConstraints
 from starlette.requests import Request
 
@@ -21,6 +20,7 @@ from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.errors import TooMany, nearest, refuse_all, shown
+from app.platform.metrics import ApiMetrics
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 from app.platform.sql import RowFilter
@@ -53,7 +53,7 @@ class Context:
     blobs: BlobStore
     producer: Producer
     drain: Drain
-    registry: CollectorRegistry
+    metrics: ApiMetrics
     uploads: FairSemaphore
     waiters: FairSemaphore
     requests: FairSemaphore

@@ -81,11 +81,19 @@ class FairSemaphore:
     An owner may hold at most as many permits as are free: half of all if alone, a third beside another owner with as
     many, and so on. So the next owner always finds a free permit.
 
-    `what` names what is limited. `full` is the class of the error raised when all permits are taken.
+    `what` names what is limited. `full` is the class of the error raised when all permits are taken. `show` is called
+    with the number of permits taken whenever it changes.
     """
 
-    def __init__(self, most: int, what: str, full: type[ServiceError]) -> None:
+    def __init__(
+        self,
+        most: int,
+        what: str,
+        full: type[ServiceError],
+        show: Callable[[int], object] = lambda taken: None,
+    ) -> None:
         self._most = most
+        self._show = show
         self._what = what
         self._full = full
         self._permits: defaultdict[str, set[Permit]] = defaultdict(set)
@@ -122,12 +130,14 @@ class FairSemaphore:
         permit = Permit()
         self._permits[owner].add(permit)
         self.taken += 1
+        self._show(self.taken)
         return permit
 
     def release(self, owner: str, permit: Permit) -> None:
         """Return a permit."""
         self._permits[owner].remove(permit)
         self.taken -= 1
+        self._show(self.taken)
         if not self._permits[owner]:
             del self._permits[owner]
 

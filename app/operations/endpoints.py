@@ -122,7 +122,8 @@ def oip_ready(context: ContextDep) -> Response:
 )
 @needs("operator")
 def metrics(context: ContextDep) -> Response:
-    """Durations of this process's requests by route and status, jobs by kind and state, and live workers, for all
-    owners together. Needs scope `operator`. Scope `admin` is enough while only one owner has ever had a key.
+    """Durations of requests by route and status, jobs by kind and state, and live workers, for all owners together.
+    The requests are those of all API processes that share this port. Needs scope `operator`. Scope `admin` is enough
+    while only one owner has ever had a key.
     """
-    return PlainTextResponse(generate_latest(context.registry), media_type=PROMETHEUS)
+    return PlainTextResponse(generate_latest(context.metrics.registry), media_type=PROMETHEUS)

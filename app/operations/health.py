@@ -103,10 +103,9 @@ def _note(worker: Worker) -> str | None:
 class MetricsCollector(Collector):
     """Metrics of all owners: jobs, workers, age of the queue, quotas and free space."""
 
-    def __init__(self, db: Database, settings: Settings, uploads: Callable[[], int]) -> None:
+    def __init__(self, db: Database, settings: Settings) -> None:
         self._db = db
         self._settings = settings
-        self._uploads = uploads
 
     def describe(self) -> Iterator[Metric]:
         """Yield nothing: the database is not queried at registration."""
@@ -169,9 +168,6 @@ class MetricsCollector(Collector):
         for disk, path in zip(("blobs", "database"), resources.folders(settings), strict=False):
             free.add_metric([disk], resources.free_bytes(path))
         yield free
-        yield GaugeMetricFamily(
-            "rankwright_uploads", "Uploads that this process is receiving.", self._uploads()
-        )
 
 
 LATE_WAKE_UP_SECONDS = 60.0

@@ -26,6 +26,8 @@ from typing import Self
 
 _PR_SET_PDEATHSIG = 1
 
+MAX_API_PROCESSES = 64  # more cores than a machine of this service has
+
 
 def python_command(module: str, *words: str) -> list[str]:
     """Return the command line that runs one of our modules, whatever the current folder contains.

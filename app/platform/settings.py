@@ -11,6 +11,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from app.platform.processes import MAX_API_PROCESSES
 from core.kernels.folders import levels_that_fit
 
 Seconds = Annotated[float, Gt(0)]
@@ -126,6 +127,11 @@ class Settings(BaseSettings):
 
     database_pool: Annotated[int, Ge(1)] = Field(
         default=10, description="Database connections a process keeps open."
+    )
+    processes: Annotated[int, Ge(1), Le(MAX_API_PROCESSES)] = Field(
+        default=1,
+        description="API processes that `serve` and `api` run on one port. Each has limits, caches and database "
+        "connections of its own.",
     )
     worker_slots: Annotated[int, Ge(1)] = Field(
         default=1,

@@ -1,4 +1,6 @@
-"""`rankwright serve`: lock, broker, tables, first key, processes; then supervision until a signal."""
+"""`rankwright serve`: lock, broker, tables, first key, processes; then supervision until a signal. And `rankwright api`
+where several processes share its port.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.error
@@ -17,6 +20,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from app.platform import processes, resources
 from app.platform.errors import OutOfSpace
@@ -45,20 +49,25 @@ def serve(host: str, port: int, settings: Settings) -> None:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise _unusable(state_dir, error) from error
-    stops = {signal.SIGINT, signal.SIGTERM}
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as `nohup` sets it
-        stops.add(signal.SIGHUP)
+    stops = _stop_signals()
+    environment = (
+        # For people: successes are not logged here, unless they ask for it.
+        {"RANKWRIGHT_LOG_LEVEL": "WARNING"}
+        | child_environment()
+        | {"RANKWRIGHT_STATE_DIR": str(state_dir)}
+    )
     with ExitStack() as stack:
         # They end in reverse order: the lock is released when everything else has ended.
         stack.enter_context(state_lock(state_dir))
         (state_dir / ADDRESS).unlink(missing_ok=True)  # of a serve that was killed
         signals = stack.enter_context(SignalWaiter([*stops, signal.SIGCHLD]))
-        listener = stack.enter_context(listen(host, port))
-        address = address_of(host, listener)
-        supervisor = Supervisor(state_dir, settings, listener, signals, stops)
+        listeners = stack.enter_context(listen(host, port, settings.processes))
+        address = address_of(host, listeners[0])
+        supervisor = Supervisor(settings, listeners, signals, stops, environment)
         stack.callback(supervisor.stop)
-        supervisor.start_broker()
-        supervisor.start_services()
+        supervisor.start_broker(state_dir)
+        supervisor.start_workers()
+        supervisor.start_api()
         terminal = sys.stdout.isatty()
         prepared = prepare(settings, link=terminal)
         supervisor.open_gate()
@@ -66,13 +75,36 @@ def serve(host: str, port: int, settings: Settings) -> None:
         resources.keep_reserve(state_dir, spare=resources.RESERVE_BYTES)
         if prepared.key is not None:
             print_line(describe_first_key(prepared.key, state_dir / "api-key", shown=terminal))
-        if not supervisor.watch_until_ready(address):
+        if not supervisor.watch_until_ready(f"{address}/health/staffed"):
             return
         stack.enter_context(address_file(state_dir / ADDRESS, address))
         print_line(f"ready at {address}, documentation at {address}/docs, Ctrl-C stops")
         way_in = "" if prepared.link is None else f"/sign-in?link={prepared.link}"
         print_line(f"console: {address}/console{way_in}{' (signs in once)' if way_in else ''}")
         supervisor.watch()
+
+
+def serve_api(host: str, port: int, settings: Settings) -> None:
+    """Run the API's processes until SIGINT, SIGTERM or SIGHUP. Raises `ServeError`."""
+    stops = _stop_signals()
+    with ExitStack() as stack:
+        signals = stack.enter_context(SignalWaiter([*stops, signal.SIGCHLD]))
+        listeners = stack.enter_context(listen(host, port, settings.processes))
+        supervisor = Supervisor(settings, listeners, signals, stops, child_environment())
+        stack.callback(supervisor.stop)
+        supervisor.start_api()
+        supervisor.open_gate()
+        address = address_of(host, listeners[0])
+        if supervisor.watch_until_ready(f"{address}/health/live"):
+            print_line(f"{settings.processes} processes answer at {address}")
+            supervisor.watch()
+
+
+def _stop_signals() -> set[signal.Signals]:
+    stops = {signal.SIGINT, signal.SIGTERM}
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as `nohup` sets it
+        stops.add(signal.SIGHUP)
+    return stops
 
 
 def describe_first_key(key: str, path: Path, *, shown: bool) -> str:
@@ -119,23 +151,40 @@ def print_line(line: str) -> None:
 
 
 @contextmanager
-def listen(host: str, port: int) -> Iterator[socket.socket]:
-    """Open the API's socket in this process: while the API restarts, the port stays open and callers wait."""
+def listen(host: str, port: int, processes: int = 1) -> Iterator[list[socket.socket]]:
+    """Open the API's sockets in this process: while the API restarts, the port stays open and callers wait.
+
+    Linux spreads connections over one socket for each process. Processes that accept from one socket share a burst
+    badly: the first that wakes takes nearly all. Elsewhere there is only one socket, because Linux alone spreads them.
+    """
+    count = processes if sys.platform.startswith("linux") else 1
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise ServeError(f"cannot listen on {host}: {error.strerror}") from error
-    with listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+    def bind(place: Any, *options: int) -> socket.socket:
+        listener = stack.enter_context(socket.socket(family, kind, protocol))
+        for option in (socket.SO_REUSEADDR, *options):
+            listener.setsockopt(socket.SOL_SOCKET, option, 1)
+        listener.bind(place)
+        return listener
+
+    with ExitStack() as stack:
         try:
-            listener.bind(place)
-            listener.listen(1024)
+            listeners = [bind(place)]
+            if count > 1:
+                # Sockets that share a port would share it with another service, too; the first one found it free.
+                place = listeners[0].getsockname()
+                listeners[0].close()
+                listeners = [bind(place, socket.SO_REUSEPORT) for _ in range(count)]
+            for listener in listeners:
+                listener.listen(1024)
         except (OSError, OverflowError) as error:
             raise ServeError(f"cannot listen on {host} port {port}: {error}") from error
-        yield listener
+        yield listeners
 
 
 def address_of(host: str, listener: socket.socket) -> str:
@@ -156,41 +205,42 @@ def address_file(path: Path, address: str) -> Iterator[None]:
 
 
 class Supervisor:
-    """The processes of one `serve`, in the order in which they start. They stop in the opposite order."""
+    """The processes of one `serve` or `api`, in the order in which they start. They stop in the opposite order."""
 
     def __init__(
         self,
-        state_dir: Path,
         settings: Settings,
-        listener: socket.socket,
+        listeners: Sequence[socket.socket],
         signals: SignalWaiter,
         stops: set[signal.Signals],
+        environment: Mapping[str, str],
     ) -> None:
-        self._state_dir = state_dir
         self._settings = settings
-        self._listener = listener
+        self._listeners = listeners
         self._signals = signals
         self._stops = stops
+        self._environment = dict(environment)
         # Only this process holds the writing end: its end tells watchdogs, where the kernel cannot.
         self._guardian_fd, self._held_fd = os.pipe()
         # Services import while the tables are prepared, and begin when the writing end is closed.
         self._gate_fd, self._closed_gate_fd = os.pipe()
         self._broker: Service | None = None
         self._workers: list[Service] = []
-        self._api: Service | None = None
+        self._api: list[Service] = []
+        self._counts: tempfile.TemporaryDirectory[str] | None = None
         self._grace = GRACE_SECONDS
-        self._broker_url = settings.celery_broker_url
 
-    def start_broker(self) -> None:
+    def start_broker(self, state_dir: Path) -> None:
         """Start the private broker and wait until it answers; not if the settings name a broker."""
+        self._environment["RANKWRIGHT_BROKER_URL"] = self._settings.celery_broker_url
         if self._settings.broker_url is not None:
             return
-        path = broker.socket_path(self._state_dir)
-        if path.parent != self._state_dir:
+        path = broker.socket_path(state_dir)
+        if path.parent != state_dir:
             broker.prepare_folder(path)
         broker.end_previous(path)
-        self._broker_url = broker.url(path)
-        log = self._state_dir / "broker.log"
+        self._environment["RANKWRIGHT_BROKER_URL"] = broker.url(path)
+        log = state_dir / "broker.log"
         self._broker = self._service("broker", broker.command(broker.find_server(), path, log))
         self._broker.start()
         while not broker.is_answering(path):
@@ -198,19 +248,35 @@ class Supervisor:
                 raise ServeError(f"the broker did not start; see {log}")
             time.sleep(0.005)
 
-    def start_services(self) -> None:
-        """Start worker, dispatcher and API. They wait at the gate."""
-        command = python_command("app.cli")
+    def start_workers(self) -> None:
+        """Start worker and dispatcher. They wait at the gate."""
         gate = ["--gate", str(self._gate_fd)]
+        dispatcher = python_command("app.cli", "dispatcher", *gate)
         self._workers = [
             self._service("worker", python_command("workers", *gate), self._gate_fd),
-            self._service("dispatcher", [*command, "dispatcher", *gate], self._gate_fd),
+            self._service("dispatcher", dispatcher, self._gate_fd),
         ]
-        descriptor = self._listener.fileno()
-        self._api = self._service(
-            "api", [*command, "api", "--fd", str(descriptor), *gate], descriptor, self._gate_fd
-        )
-        for service in (*self._workers, self._api):
+        for service in self._workers:
+            service.start()
+
+    def start_api(self) -> None:
+        """Start the API's processes. They wait at the gate."""
+        count = self._settings.processes
+        if count > 1:
+            from app.platform import metrics
+
+            self._counts = tempfile.TemporaryDirectory(prefix="rankwright-metrics-")
+            metrics.prepare_shared(Path(self._counts.name), count)
+        for number in range(1, count + 1):
+            name, options = "api", []
+            if self._counts is not None:
+                name = f"api {number}"
+                options = ["--number", str(number), "--counts", self._counts.name]
+            descriptor = self._listeners[number % len(self._listeners)].fileno()
+            sockets = ["--fd", str(descriptor), "--gate", str(self._gate_fd)]
+            command = python_command("app.cli", "api", *sockets, *options)
+            service = self._service(name, command, descriptor, self._gate_fd)
+            self._api.append(service)
             service.start()
 
     def open_gate(self) -> None:
@@ -218,13 +284,13 @@ class Supervisor:
         os.close(self._closed_gate_fd)
         self._closed_gate_fd = -1
 
-    def watch_until_ready(self, address: str) -> bool:
-        """Watch the processes until the service is staffed; False if a signal came first.
+    def watch_until_ready(self, question: str) -> bool:
+        """Watch the processes until a GET of this address is 200; False if a signal came first.
 
         There is no time limit: giving up would only make a slow machine start again. If a disk is so full that no job
         would begin, it is enough that the API can answer: scores need no worker.
         """
-        start = _ReadyCheck(address)
+        start = _ReadyCheck(question)
         # In a thread, because an answer may be slow, and dead processes and Ctrl-C must not wait for it.
         threading.Thread(target=start.await_ready, daemon=True).start()
         next_word = time.monotonic() + WAIT_SECONDS
@@ -258,12 +324,12 @@ class Supervisor:
 
     def stop(self) -> None:
         """End everything: the API first, then worker and dispatcher, the broker last. A second signal kills them."""
-        groups: list[list[Service | None]] = [[self._api], [*self._workers], [self._broker]]
-        for group in groups:
-            services = [service for service in group if service is not None]
+        drain = self._settings.drain_seconds
+        broker = [] if self._broker is None else [self._broker]
+        for services, more in ((self._api, drain), (self._workers, 0.0), (broker, 0.0)):
             for service in services:
                 service.terminate()
-            self._wait(services)
+            self._wait(services, more)
             for service in services:
                 if not service.kill():
                     print_line(f"the {service.name} did not end in time and was killed")
@@ -272,10 +338,12 @@ class Supervisor:
                 os.close(descriptor)
         os.close(self._held_fd)
         os.close(self._guardian_fd)
+        if self._counts is not None:
+            self._counts.cleanup()
 
-    def _wait(self, services: list[Service]) -> None:
-        """Wait for the processes to end, until the grace is over or a second signal comes."""
-        deadline = time.monotonic() + self._grace
+    def _wait(self, services: list[Service], more: float) -> None:
+        """Wait for the processes to end, until the grace and `more` seconds are over or a second signal comes."""
+        deadline = time.monotonic() + self._grace + more
         while any(service.running for service in services):
             left = deadline - time.monotonic()
             if left <= 0:
@@ -297,23 +365,14 @@ class Supervisor:
         return True
 
     def _all(self) -> list[Service]:
-        found = (self._broker, *self._workers, self._api)
+        found = (self._broker, *self._workers, *self._api)
         return [service for service in found if service is not None]
 
     def _service(self, name: str, command: list[str], *pass_fds: int) -> Service:
-        # For people: successes are not logged here, unless they ask for it.
-        environment = (
-            {"RANKWRIGHT_LOG_LEVEL": "WARNING"}
-            | child_environment()
-            | {
-                "RANKWRIGHT_STATE_DIR": str(self._state_dir),
-                "RANKWRIGHT_BROKER_URL": self._broker_url,
-            }
-        )
         return Service(
             name,
             command,
-            environment=environment,
+            environment=self._environment,
             pass_fds=pass_fds,
             guardian_fd=self._guardian_fd,
         )
@@ -404,18 +463,19 @@ class Service:
 
 
 class _ReadyCheck:
-    """Poll the API until database, blobs, broker and a worker are all well.
+    """Poll the API until it answers a question with 200; `/health/staffed`: until database, blobs, broker and a worker
+    are all well.
 
     `seen` has what is still missing, and whether everything but broker and worker is well: then scores are answered.
     """
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, question: str) -> None:
         self.ready = threading.Event()
         self.seen = ("the API", False)
-        self._url = f"{address}/health/staffed"
+        self._url = question
 
     def await_ready(self) -> None:
-        """Poll until the service is staffed."""
+        """Poll until the answer is 200."""
         while True:
             try:
                 with urllib.request.urlopen(self._url, timeout=ANSWER_SECONDS):  # noqa: S310 - ours

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,13 +17,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import text
 
 import app
 from app.access.repository import find_usable
 from app.platform import migrate
 from app.platform.database import Database
-from tests.harness import run_here
+from tests.harness import is_running, run_here
 from tests.servers import PostgresServer, eventually
 
 CLI = [sys.executable, "-m", "app.cli"]
@@ -187,6 +189,10 @@ def test_keys_are_made_listed_rotated_and_revoked(database_url: str) -> None:
         (["keys", "create", "--owner", "t", "--name", "n", "--scope", "x"], {}, "got x"),
         (["keys", "create", "--owner", "T!", "--name", "n", "--scope", "read"], {}, "'T!'"),
         (["migrate"], {"worker_slots": "0"}, "RANKWRIGHT_WORKER_SLOTS"),
+        (["serve"], {"processes": "0"}, "RANKWRIGHT_PROCESSES: Input should be greater than or"),
+        (["serve"], {"processes": "-1"}, "equal to 1, got '-1'"),
+        (["api"], {"processes": "x"}, "should be a valid integer, unable to parse"),
+        (["api"], {"processes": "65"}, "should be less than or equal to 64, got '65'"),
         (["worker"], {"lease_seconds": "soon"}, "RANKWRIGHT_LEASE_SECONDS"),
         (["dispatcher"], {"blob_url": "s3://bucket"}, "RANKWRIGHT_BLOB_URL"),
         (["worker"], {"blob_url": "s3://bucket"}, "RANKWRIGHT_BLOB_URL"),
@@ -274,3 +280,70 @@ def test_the_api_serves_and_ends_when_told(
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
         assert process.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["serve", "api"])
+@pytest.mark.parametrize("given", ["0", "-1", "x", "65", "²"])
+def test_a_number_of_processes_is_refused(command: str, given: str) -> None:
+    done = run(command, f"--processes={given}")
+    assert done.returncode == 2
+    said = " ".join(done.stderr.replace("│", " ").split())
+    assert f"'--processes': must be a whole number from 1 to 64, got '{given}'" in said
+
+
+def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
+    settings = {"database_url": postgres_url, "state_dir": str(tmp_path), "log_format": "json"}
+    operator = ("--owner", "ops", "--name", "prometheus", "--scope", "operator")
+    secret = run("keys", "create", *operator, **settings).stdout.strip()
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        words = ("api", "--port", "0", "--processes", "2")
+        process = subprocess.Popen(
+            [*CLI, *words], env=environment(**settings), stdout=out, stderr=out
+        )
+    address, asked = "", 0
+
+    def read(pattern: str) -> list[str]:
+        return re.findall(pattern, log.read_text(), re.MULTILINE)
+
+    def answered() -> set[int]:
+        """Ask on a new connection; return the pids of all that have answered."""
+        nonlocal asked
+        asked += 1
+        health = httpx.get(f"{address}/health/ready", timeout=60).json()
+        assert (health["status"], health["version"]) == ("ok", app.__version__)
+        return set(map(int, read(r'"pid":(\d+),"logger":"rankwright.access".*/health/ready')))
+
+    def figures(name: str, label: str) -> dict[str, float]:
+        headers = {"Authorization": f"Bearer {secret}"}
+        shown = httpx.get(f"{address}/metrics", headers=headers, timeout=60).text
+        samples = [s for family in text_string_to_metric_families(shown) for s in family.samples]
+        return {s.labels.get(label, ""): s.value for s in samples if s.name == name}
+
+    def counted() -> float:
+        return figures("rankwright_http_request_seconds_count", "route")["/health/ready"]
+
+    try:
+        (address,) = eventually(lambda: read(r"^2 processes answer at (\S+)$"), seconds=120)
+        first: set[int] = eventually(lambda: len(pids := answered()) == 2 and pids, seconds=60)
+        eventually(lambda: counted() == asked)  # whichever of them is asked
+        started = figures("process_start_time_seconds", "process")
+        assert set(started) == {"1", "2"}
+        assert figures("rankwright_uploads", "") == {"": 0}
+
+        os.kill(min(first), signal.SIGKILL)
+        # No request is lost: what comes for the dead process waits for its successor.
+        eventually(lambda: len(answered()) == 3, seconds=60)
+        assert read("was killed by SIGKILL; it will be restarted")
+        eventually(lambda: counted() == asked)
+        now = figures("process_start_time_seconds", "process")
+        assert sum(started[number] != now[number] for number in ("1", "2")) == 1
+        everybody = answered()
+
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert not any(map(is_running, everybody))
+        assert "did not end in time" not in log.read_text()
+    finally:
+        process.kill()
+        process.wait()

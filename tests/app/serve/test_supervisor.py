@@ -90,6 +90,8 @@ class Serve:
                 continue  # it has just ended
             names = {"workers": "worker", "api": "api", "dispatcher": "dispatcher"}
             name = next((names[word] for word in line if word in names), "broker")
+            if "--number" in line:
+                name += " " + line[line.index("--number") + 1]
             found[name] = pid
             for number, child in enumerate(children_of(pid)):
                 found[f"{name}/{number}"] = child
@@ -108,25 +110,33 @@ class Serve:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """One `serve` for several tests, without kernels at its start; the last of them ends it, and its successor."""
+    """One `serve` for several tests, with two API processes and without kernels at its start; the last of them ends it,
+    and its successor, which has one API process.
+    """
     folder = tmp_path_factory.mktemp("served")
-    serve = Serve(folder / "state", folder / "log", RANKWRIGHT_KERNEL_CACHE=str(folder / "kernels"))
+    kernels = str(folder / "kernels")
+    serve = Serve(
+        folder / "state", folder / "log", RANKWRIGHT_KERNEL_CACHE=kernels, RANKWRIGHT_PROCESSES="2"
+    )
     serve.ready()
     yield serve
     if serve.process.poll() is None:
         serve.kill()
 
 
-def tcp_sockets(pid: int) -> list[str]:
+def tcp_sockets(pid: int) -> set[str]:
     """The local addresses of the process's TCP sockets."""
-    links = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    links = []
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it has just been closed
+            links.append(os.readlink(descriptor))
     inodes = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
     lines = [
         line.split()
         for table in ("tcp", "tcp6")
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
     ]
-    return [line[1] for line in lines if line[9] in inodes]
+    return {line[1] for line in lines if line[9] in inodes}
 
 
 def test_nothing_is_compiled_before_it_is_ready(served: Serve) -> None:
@@ -168,14 +178,15 @@ def test_a_second_one_is_refused(served: Serve, tmp_path: Path) -> None:
 
 def test_the_broker_listens_on_its_socket_alone(served: Serve) -> None:
     family = served.family()
-    assert {"broker", "worker", "dispatcher", "api", "worker/0"} <= set(family)
-    assert tcp_sockets(family["broker"]) == []
-    assert tcp_sockets(family["api"]) != []
+    assert {"broker", "worker", "dispatcher", "api 1", "api 2", "worker/0"} <= set(family)
+    assert not tcp_sockets(family["broker"])
+    assert tcp_sockets(family["api 1"]) & tcp_sockets(family["api 2"])
 
 
 def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
     before = served.family()
-    for name in ("worker", "broker", "dispatcher", "api"):
+    killed = ("worker", "broker", "dispatcher", "api 1", "api 2")
+    for name in killed:
         os.kill(before[name], signal.SIGKILL)
 
     def all_new() -> bool:
@@ -183,7 +194,9 @@ def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
         return all(now.get(name, pid) != pid for name, pid in before.items() if "/" not in name)
 
     eventually(all_new)
-    eventually(lambda: served.output.count("was killed by SIGKILL; it will be restarted") == 4)
+    eventually(
+        lambda: served.output.count("was killed by SIGKILL; it will be restarted") == len(killed)
+    )
     with httpx.Client(base_url=served.ready(), headers=served.headers(), timeout=60) as client:
         # The port stayed the supervisor's, so this request waited for the new API.
         assert client.get("/v1/jobs").status_code == 200
@@ -316,10 +329,9 @@ def test_a_slow_start_is_told_and_waited_for_unless_no_job_would_be_begun(
         SignalWaiter([signal.SIGTERM, signal.SIGCHLD]) as signals,
     ):
         threading.Thread(target=api.serve_forever, daemon=True).start()
-        supervisor = supervision.Supervisor(
-            tmp_path, settings, api.socket, signals, {signal.SIGTERM}
-        )
-        assert supervisor.watch_until_ready(f"http://127.0.0.1:{api.server_port}")
+        supervisor = supervision.Supervisor(settings, [api.socket], signals, {signal.SIGTERM}, {})
+        question = f"http://127.0.0.1:{api.server_port}/health/staffed"
+        assert supervisor.watch_until_ready(question)
         supervisor.stop()
         api.shutdown()
     assert word in said  # an API that can answer is not enough by itself
