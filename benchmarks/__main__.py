@@ -53,6 +53,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "overhead": _of("--rows 2500 --rounds 10 --repeats 2 --pairs 0"),
     "many_jobs": _of("--jobs 2 --clients 1 --workers 1"),
     "coverage": _of("--trials 8 --bootstrapped 1 --draws 2", in_bench=False, within=True),
+    "console_pages": _of("--rounds 1 --requests 1 --models 5 --rows 150", in_bench=False),
     "cpu_level": _of("--child", in_bench=False),
     "json_bodies": _of("--rows 10 --turns 1", in_bench=False, within=True),
     "label_noise": _of("--drawn premise --rows 400 --repeats 2", in_bench=False, within=False),

@@ -10,13 +10,16 @@ from app.access.authentication import Scope
 from app.access.service import MAX_GRACE_SECONDS
 from app.http.schemas import Body, PageOf, Resource, Text, Timestamp, one_of
 
+MAX_LIFETIME_SECONDS = 3.2e9
+"""Longest lifetime of a key, in seconds: a century."""
+
 
 class NewKey(Body):
     """A key to create, for the owner of the caller's key."""
 
     name: Text
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=20)]
-    expires_in_seconds: Annotated[float, Field(gt=0, le=3.2e9)] | None = None
+    expires_in_seconds: Annotated[float, Field(gt=0, le=MAX_LIFETIME_SECONDS)] | None = None
 
 
 class Rotation(Body):

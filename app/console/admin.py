@@ -11,8 +11,11 @@ from rankwright.errors import ProblemError
 from rankwright.types import Health, Key, KeyWithSecret
 from starlette.responses import Response
 
+from app.access.schemas import MAX_LIFETIME_SECONDS
+from app.console.api import refusal
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.http.forms import Fields, as_entered
+from app.http.forms import Fields, number_or_text
+from app.platform.errors import shown
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -25,6 +28,7 @@ SCOPES = {
 }
 NOTE, NOTE_PATH = "rankwright_note", "/console/keys/made"
 _SHOWN = ("name", "secret", "scopes")
+SECONDS_PER_DAY = 86_400
 STATES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled", "timed_out")
 
 
@@ -64,18 +68,34 @@ def state_of(key: Key) -> tuple[str, str]:
 async def create_key(page: PageDep) -> Response:
     """Create a key, and show its secret once."""
     form = await page.form()
-    # As it was entered if it is no number: the API says what is wrong with it.
-    days: Any = as_entered(form.get("days", ""))
-    seconds = days * 86_400 if isinstance(days, float) else days
     try:
         made = await page.client.keys.create(
-            form.get("name", ""), form.getlist("scopes"), expires_in_seconds=seconds
+            form.get("name", ""),
+            form.getlist("scopes"),
+            expires_in_seconds=_lifetime_seconds(form.get("days", "")),
         )
     except ProblemError as error:
         if error.status == 403:
             raise
         return await _keys(page, error.problem, form)
     return _show_once(page, made)
+
+
+def _lifetime_seconds(entered: str) -> float | None:
+    """Return the lifetime in seconds of the entered days; None if nothing was entered.
+
+    Raises ProblemError, in days: the API's own error would be in seconds.
+    """
+    days = number_or_text(entered)
+    if days is None:
+        return None
+    if not isinstance(days, float) or not 0 < days <= MAX_LIFETIME_SECONDS / SECONDS_PER_DAY:
+        most = MAX_LIFETIME_SECONDS // SECONDS_PER_DAY
+        detail = (
+            f"the lifetime must be more than 0 and at most {most:,.0f} days, got {shown(entered)}"
+        )
+        raise refusal(422, "Invalid request", detail, "/expires_in_seconds")
+    return days * SECONDS_PER_DAY
 
 
 @router.get("/keys/made")

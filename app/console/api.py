@@ -29,12 +29,15 @@ ApiPath = NewType("ApiPath", str)
 """A path of the API, made by `at`."""
 
 
-def refusal(status: int, title: str, detail: str) -> ProblemError:
-    """Return the error that the API would have answered."""
-    return problem_error(status, {"title": title, "status": status, "detail": detail}, None)
+def refusal(status: int, title: str, detail: str, pointer: str | None = None) -> ProblemError:
+    """Return the error that the API would have answered, about the member of the body that the pointer names."""
+    problem: dict[str, Any] = {"title": title, "status": status, "detail": detail}
+    if pointer is not None:
+        problem["errors"] = [{"pointer": pointer, "detail": detail}]
+    return problem_error(status, problem, None)
 
 
-def checked(segment: str) -> str:
+def path_segment(segment: str) -> str:
     """Return an id or a name that may stand in a path of the API: it cannot lead to another route.
 
     Raises ProblemError: 404 for text that cannot be one, as a slash ends a segment, quoted or not; 400 for NUL.
@@ -51,8 +54,8 @@ def _holds_nul() -> ProblemError:
 
 
 def at(collection: str, *segments: str) -> ApiPath:
-    """Return a path below a collection. Each segment is an id or a name. Raises ProblemError as `checked` does."""
-    return ApiPath("/".join([collection, *map(checked, segments)]))
+    """Return a path below a collection. Each segment is an id or a name. Raises ProblemError as `path_segment` does."""
+    return ApiPath("/".join([collection, *map(path_segment, segments)]))
 
 
 class Answer(ClientResponse):

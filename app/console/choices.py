@@ -13,7 +13,7 @@ from rankwright.resources import Page as ApiPage
 from rankwright.types import Dataset, ListedModel, Model
 from starlette.responses import Response
 
-from app.console.api import checked
+from app.console.api import path_segment
 from app.console.rendering import count
 from app.console.session import ConsoleRoute, Page, PageDep
 
@@ -108,7 +108,7 @@ async def _chosen(
     for ref in chosen:
         if ref and ref not in known:
             try:
-                found_id, choice = await find(checked(ref))
+                found_id, choice = await find(path_segment(ref))
             except ProblemError as error:
                 if error.status not in (404, 422):
                     raise

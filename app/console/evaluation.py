@@ -23,12 +23,12 @@ from rankwright.types import (
 from starlette.responses import Response
 
 from app.console import charts
-from app.console.api import checked
+from app.console.api import path_segment
 from app.console.charts import Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.rendering import number, when
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.http.forms import Fields, as_entered
+from app.http.forms import Fields, number_or_text
 from app.roc_plot import Line, RocPlot
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
@@ -59,7 +59,7 @@ async def find_gone(page: Page, model_id: str, dataset_id: str | None) -> dict[s
 
 async def _is_gone(read: Callable[[str], Awaitable[object]], ref: str) -> bool:
     try:
-        await read(checked(ref))
+        await read(path_segment(ref))
     except ProblemError as error:
         if error.status != 404:
             raise
@@ -191,7 +191,7 @@ async def _curves(page: Page, names: dict[str, str]) -> list[Line]:
 
 def _window(form: Fields) -> dict[str, float | str] | None:
     """Return the requested window. Text that is not a number is sent to the API unchanged, which says what is wrong."""
-    given = as_entered(form.get("fpr_max", ""))
+    given = number_or_text(form.get("fpr_max", ""))
     return None if given is None else {"fpr_min": 0.0, "fpr_max": given}
 
 

@@ -32,7 +32,7 @@ FINAL = frozenset(STATES[3:])
 EVENTS = 100
 
 
-class Told(NamedTuple):
+class DescribedEvent(NamedTuple):
     """An event in words."""
 
     at: str
@@ -149,9 +149,9 @@ def _made(job: Job) -> Iterator[tuple[str, str]]:
         yield f"/console/datasets/{job.dataset_id}", "The dataset"
 
 
-def _told(events: list[Event]) -> Iterator[Told]:
+def _told(events: list[Event]) -> Iterator[DescribedEvent]:
     """Return events in words, the newest first; of progress only where a step begins."""
-    found: list[Told] = []
+    found: list[DescribedEvent] = []
     before = None
     for event in events:
         data = event.data
@@ -168,7 +168,7 @@ def _told(events: list[Event]) -> Iterator[Told]:
                 words += f", attempt {data['attempt']}"
         else:
             words = str(data.get("text") or ", ".join(f"{k} {v}" for k, v in data.items()))
-        found.append(Told(event.at, event.type, words))
+        found.append(DescribedEvent(event.at, event.type, words))
     return reversed(found)
 
 

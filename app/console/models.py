@@ -36,10 +36,10 @@ from rankwright.types import (
 from starlette.responses import JSONResponse, Response
 
 from app.console import charts
-from app.console.api import at, checked, refusal
+from app.console.api import at, path_segment, refusal
 from app.console.rendering import date
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.http.forms import Fields
+from app.http.forms import Fields, number_or_text
 from app.http.static import POLICY
 from app.roc_plot import Axis, Band, Line, RocPlot, Window
 
@@ -564,7 +564,7 @@ async def move_alias(page: PageDep, ref: str) -> Response:
             rule = f"an alias must not be empty or have a slash, got {alias[:100]!r}"
             raise refusal(422, "Invalid request", rule)
         await page.client.models.set_alias(
-            model.name, checked(alias), model.id, revision=revision or None
+            model.name, path_segment(alias), model.id, revision=revision or None
         )
     except ProblemError as error:
         if error.status not in (404, 412, 422):
@@ -708,7 +708,10 @@ def _row(form: Fields, features: Sequence[Feature]) -> Json:
     """Return the row for the API; text that is not a number stays text, so that the API says what is wrong."""
     if "row" in form:
         try:
-            row = json.loads(str(form["row"]), parse_constant=_no_number)
+            # A number beyond float64 stays text: the API then names its feature.
+            row = json.loads(
+                str(form["row"]), parse_constant=_no_number, parse_float=number_or_text
+            )
         except (ValueError, RecursionError) as error:
             raise refusal(422, "Invalid request", f"the row is not JSON: {error}") from None
         if not isinstance(row, dict):
@@ -736,11 +739,7 @@ def _value(text: str, kind: str) -> object:
     if kind == "boolean" and text in ("true", "false"):
         return text == "true"
     if kind == "numeric":
-        try:
-            number = float(text)
-        except ValueError:
-            return text
-        return number if number - number == 0 else text  # JSON has no infinity and no NaN
+        return number_or_text(text)  # JSON has no infinity and no NaN
     return text
 
 

@@ -40,7 +40,7 @@ def _environment() -> Environment:
         duration=duration,
         plain=plain,
         clock=clock,
-        took=took,
+        run_time=run_time,
         segment=lambda text: quote(str(text), safe=""),
     )
     environment.globals["static"] = STATIC.url
@@ -102,7 +102,7 @@ def clock(moment: str) -> str:
     return datetime.fromisoformat(moment).astimezone(UTC).strftime("%H:%M:%S")
 
 
-def took(job: Job) -> str:
+def run_time(job: Job) -> str:
     """Return how long a job ran until it ended."""
     if job.started_at is None or job.finished_at is None:
         return DASH

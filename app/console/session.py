@@ -23,7 +23,7 @@ from starlette.responses import RedirectResponse, Response
 
 from app.access import sessions
 from app.access.authentication import authenticator_of, scope_of
-from app.console.api import Api, ApiPath, checked
+from app.console.api import Api, ApiPath, path_segment
 from app.console.rendering import render
 from app.http import problems
 from app.http.dependencies import Caller, Context, ContextDep, context_of
@@ -204,7 +204,7 @@ class ConsoleRoute(APIRoute):
             )
             try:
                 for segment in request.path_params.values():
-                    checked(str(segment))
+                    path_segment(str(segment))
                 if request.method not in _SAFE:
                     with context.requests.hold(key.owner):  # a slow body occupies a permit
                         page.check_scope(scope_of(self.endpoint))

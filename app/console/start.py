@@ -39,7 +39,7 @@ async def read_start(page: PageDep) -> Response:
         failed=[job for job in jobs.data if job.state in GONE_WRONG][:5],
         invalid=[dataset for dataset in datasets.data if dataset.status == "invalid"],
         drifted=_drifted(evaluations.data)[:5],
-        stale=_stale(models.data),
+        outdated=_outdated(models.data),
     )
 
 
@@ -52,7 +52,7 @@ def _drifted(newest_first: list[Evaluation]) -> list[Evaluation]:
     return [each for each in newest.values() if each.drift and each.drift.changed]
 
 
-class Stale(NamedTuple):
+class OutdatedAlias(NamedTuple):
     """An alias that does not point to the newest version, and both versions."""
 
     alias: str
@@ -60,10 +60,10 @@ class Stale(NamedTuple):
     newest: ListedModel
 
 
-def _stale(newest_first: list[ListedModel]) -> list[Stale]:
+def _outdated(newest_first: list[ListedModel]) -> list[OutdatedAlias]:
     newest: dict[str, ListedModel] = {}
     return [
-        Stale(alias, each, newest[each.name])
+        OutdatedAlias(alias, each, newest[each.name])
         for each in newest_first
         if newest.setdefault(each.name, each) is not each
         for alias in each.aliases

@@ -10,7 +10,7 @@ from rankwright.errors import ProblemError
 from rankwright.types import Dataset
 from starlette.responses import Response
 
-from app.console.api import checked
+from app.console.api import path_segment
 from app.console.choices import offer_datasets
 from app.console.job_form import CHOICES, JobForm, as_curl, as_python
 from app.console.session import CSRF_FIELD, ConsoleRoute, Page, PageDep
@@ -62,7 +62,7 @@ async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset 
     dataset = None
     if given.get("dataset_id"):
         try:
-            dataset = await page.client.datasets[checked(given["dataset_id"])].refresh()
+            dataset = await page.client.datasets[path_segment(given["dataset_id"])].refresh()
         except ProblemError as error:
             if error.status not in (404, 422):
                 raise
@@ -86,7 +86,7 @@ async def _checked(page: Page, form: JobForm, error: ProblemError | None = None)
     body, sound = form.body(), None
     if error is None and form.dataset.value:
         try:
-            sound = await page.client.jobs.check_body(body)
+            sound = await page.client.jobs.check_request(body)
         except ProblemError as refused:
             if refused.status == 403:
                 raise

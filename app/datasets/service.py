@@ -23,7 +23,7 @@ from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
 from app.platform.blobs import BlobStore
 from app.platform.documents import DatasetLineage, TableDialect
-from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, shown
+from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, counted, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
 from app.platform.sql import ALL_ROWS, Page, RowFilter, Session
@@ -568,4 +568,5 @@ def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
     ]
     if constant:
         shown = ", ".join(constant[:MAX_NAMED]) + (", …" if len(constant) > MAX_NAMED else "")
-        yield f"{len(constant)} features have the same value in all rows of the dataset: {shown}"
+        features = counted(len(constant), "feature has", "features have")
+        yield f"{features} the same value in all rows of the dataset: {shown}"

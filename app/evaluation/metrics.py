@@ -164,7 +164,7 @@ class MultilabelMeasure:
         self._scores = score(ranker, self._part.table, len(self._labels))
         self._measurable = self._part.measurable().tolist()
         self._part.check(self._labels, "the dataset")
-        self.notes = self._part.notes(self._labels, "the dataset, so they have no AUC")
+        self.notes = self._part.notes(self._labels, "the dataset and so no AUC")
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
         """The AUC of each label, and its partial AUCs."""

@@ -175,7 +175,7 @@ class FormReader:
         self._ended = True
 
 
-def as_entered(text: str) -> float | str | None:
+def number_or_text(text: str) -> float | str | None:
     """Return a field as a number; as it is if it is no finite one, so that the API says what is wrong; None if it is
     empty.
     """

@@ -189,6 +189,11 @@ def refuse_all(errors: Sequence[Mapping[str, Any]], code: str | None = None) -> 
         raise Invalid(detail, code=code or errors[0].get("code"), errors=errors)
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """Return the number with its words: those for one, or those for many."""
+    return f"{number} {one if number == 1 else many}"
+
+
 def first_doubled(names: Iterable[str]) -> str | None:
     """Return the first name that is repeated; None if all differ."""
     seen: set[str] = set()

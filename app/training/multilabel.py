@@ -19,7 +19,7 @@ import numpy.typing as npt
 from app.datasets.matrices import MIN_PER_CLASS, Columns, Table, read_table
 from app.models.objectives import value_of
 from app.platform.documents import Objective, TableFile
-from app.platform.errors import Invalid
+from app.platform.errors import Invalid, counted
 from app.training.bipartite import LEVEL, as_record, partial_aucs_of, windows_of
 from app.training.interpretation import score
 from app.training.records import LabelMetrics, MultilabelMetrics, TrainPayload
@@ -68,9 +68,8 @@ class Part:
         if not without:
             return []
         shown = ", ".join(repr(label) for label in without[:10])
-        return [
-            f"{len(without)} labels have fewer than {MIN_PER_CLASS} rows of a class in {where}: {shown}"
-        ]
+        labels_have = counted(len(without), "label has", "labels have")
+        return [f"{labels_have} fewer than {MIN_PER_CLASS} rows of a class in {where}: {shown}"]
 
 
 class MultilabelSplitData(SplitData):
@@ -165,7 +164,7 @@ class MultilabelSplitData(SplitData):
         if self._validation is not None:
             self._validation.check(self._labels, "the validation part")
             self.notes = self._validation.notes(
-                self._labels, "the validation part, so they have no AUC there"
+                self._labels, "the validation part and so no AUC there"
             )
 
     def _metrics(

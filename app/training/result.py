@@ -42,6 +42,7 @@ from app.platform.documents import (
     SearchRecord,
     SearchSpec,
 )
+from app.platform.errors import counted
 from app.training import baselines, search
 from app.training.bipartite import (
     LEVEL,
@@ -238,7 +239,8 @@ def _note_empty(names: list[str]) -> list[str]:
     if not names:
         return []
     shown = ", ".join(repr(name) for name in names[:10])
-    return [f"{len(names)} features have no value in the training rows: {shown}"]
+    features_have = counted(len(names), "feature has", "features have")
+    return [f"{features_have} no value in the training rows: {shown}"]
 
 
 def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:

@@ -236,7 +236,7 @@ class _JobsOperations(_Collection):
         return self._make(Job, AsyncJob, data)
 
     @operation
-    def check_body(self, job: Mapping[str, Any]) -> Steps[types.JobCheck]:
+    def check_request(self, job: Mapping[str, Any]) -> Steps[types.JobCheck]:
         """Check a training job as `submit` would send it, and create nothing."""
         data = yield from self._send_job(job, validate=True)
         return types.JobCheck.from_json(data)

@@ -265,7 +265,7 @@ def test_it_needs_no_server() -> None:
         ("model.refresh", (), {}, "/v1/models/m?include=metrics"),
         ("model.score_rows", ([{"a": 1}],), {}, "/v1/models/m/score"),
         ("jobs.submit", ({},), {}, "/v1/jobs"),
-        ("jobs.check_body", ({},), {}, "/v1/jobs?validate=true"),
+        ("jobs.check_request", ({},), {}, "/v1/jobs?validate=true"),
         ("metrics", (), {}, "/metrics"),
     ],
 )

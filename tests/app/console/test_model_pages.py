@@ -453,6 +453,8 @@ def test_rows_by_a_plain_form(world: World, ours: Browser) -> None:
     for body in ("[", "[1]", '{"age": 1}', json.dumps({NASTY: 1})):
         answer = ours.post(f"{world.page}/score", row=body)
         assert answer.status_code == 422, body
+    beyond = ours.post(f"{world.page}/score", row='{"age": 1e400, "member": true}')
+    assert "feature 'age' must be a finite number, got '1e400'" in text_of(beyond)
 
 
 def test_dates_are_dates_and_are_taken_as_they_are_shown(world: World, ours: Browser) -> None:

@@ -400,6 +400,11 @@ def test_the_longest_name_leaves_a_new_keys_secret_whole(world: World) -> None:
 
 def test_a_key_that_has_expired_is_called_so(world: World) -> None:
     browser = world.browser()
+    for days in ("1e400", "1e305", "-1e308", "0", "nan", "a", "37038"):
+        bad = browser.post("/console/keys", name="short", scopes=["read"], days=days)
+        said = f"the lifetime must be more than 0 and at most 37,037 days, got &#39;{days}&#39;"
+        assert (bad.status_code, said in bad.text) == (422, True), days
+        assert 'aria-describedby="days-note" aria-invalid="true"' in bad.text
     browser.post("/console/keys", name="short", scopes=["read"], days="1")
     assert "expired" not in browser.read("/console/keys")
     with world.service.context.db.write() as session:

@@ -229,7 +229,7 @@ def test_several_labels(bench: Workbench) -> None:
     assert figures["mean_auc"] == pytest.approx(np.mean(values))
     assert min(values) > 0.9
     assert found.warnings == [
-        "1 labels have fewer than 2 rows of a class in the dataset, so they have no AUC: 'rare'"
+        "1 label has fewer than 2 rows of a class in the dataset and so no AUC: 'rare'"
     ]
     assert found.drift is not None
     assert [area["label"] for area in found.drift["areas"]] == ["hot", "big"]

@@ -145,7 +145,7 @@ def test_a_label_too_rare_to_judge_by_has_no_figure(bench: Workbench) -> None:
     found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
     assert [label["auc"] is None for label in found["labels"]] == [False, False, True]
     assert found["judged"] == 2
-    assert "1 labels have fewer than 2 rows of a class" in model.warnings[0]
+    assert "1 label has fewer than 2 rows of a class" in model.warnings[0]
     assert "'rare'" in model.warnings[0]
     alone = bench.ready(
         "x,u,v\n" + "".join(f"{i},{int(i == 3)},{int(i == 7)}\n" for i in range(40)),

@@ -163,7 +163,7 @@ def test_missing_values_and_what_the_features_say_of_them(bench: Workbench) -> N
     job = bench.work_on(dataset)
     model = bench.model(job)
     assert [feature["missing"] for feature in model.features] == [True, True, False]
-    assert model.warnings == ["1 features have no value in the training rows: 'empty'"]
+    assert model.warnings == ["1 feature has no value in the training rows: 'empty'"]
     events = bench.db.reading(jobs.events, OWNER, job.id, after=0, limit=100)
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert [(event.type, event.data.get("text")) for event in events[-2:]] == [

@@ -132,7 +132,7 @@ def test_weights_groups_missing_values_and_booleans(bench: Workbench) -> None:
         {"name": "b", "type": "boolean", "missing": False},
         {"name": "empty", "type": "numeric", "missing": True},
     ]
-    assert model.warnings[0] == "1 features have no value in the training rows: 'empty'"
+    assert model.warnings[0] == "1 feature has no value in the training rows: 'empty'"
     with bench.db.read() as session:
         parts = [session.get_one(ModelMetrics, (model.id, part)) for part in PARTS]
     assert sum(part.positives + part.negatives for part in parts) == 600
