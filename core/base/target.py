@@ -40,7 +40,7 @@ def two_classes(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray
     """Return the two values of a vector of labels in order, and where the greater one is; InvalidData if not two."""
     if labels.dtype.kind not in "biufUSO":
         raise InvalidData(f"y must hold numbers, booleans or text, got {labels.dtype}")
-    missing = _missing_labels(labels)
+    missing = missing_labels(labels)
     if missing.any():
         raise InvalidData(f"y must not hold missing values, got NaN at row {missing.argmax()}")
     if labels.dtype.kind in "biuf":  # two values are found without a sort
@@ -64,7 +64,8 @@ def two_classes(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray
     return classes, np.asarray(labels == classes[1])
 
 
-def _missing_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def missing_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which labels are NaN, None or pandas.NA, shape (n_samples,)."""
     if labels.dtype.kind == "f":
         return np.asarray(np.isnan(labels))
     if labels.dtype.kind == "O":

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         roc_hull,
         tpr_at_fpr,
     )
+    from .fairness import GroupComparison, compare_groups
     from .intervals import (
         Interval,
         PartialArea,

@@ -583,12 +583,12 @@ def _average(
 ) -> Areas:
     """Return the mean of the repeats' means over their folds, and the influences on it (LeDell et al. 2015)."""
     _, repeat, n_folds = np.unique(of_repeat, return_inverse=True, return_counts=True)
-    used = _take(rows, np.concatenate(folds))
+    used = rows.take(np.concatenate(folds))
     areas = np.empty((len(folds), len(rows.scores), len(windows)))
     influence = np.empty((*areas.shape[1:], used.positive.size))
     effective, start = np.zeros(2), 0
     for index, fold in enumerate(folds):
-        in_fold, end = _take(rows, fold), start + fold.size
+        in_fold, end = rows.take(fold), start + fold.size
         areas[index], phi = row_influences(in_fold, windows)
         influence[:, :, start:end] = phi / (n_folds.size * n_folds[repeat[index]])
         effective += effective_units(in_fold)
@@ -606,16 +606,6 @@ def _usable_folds(positive: NDArray[np.bool_], fold: NDArray[np.intp]) -> list[N
     starts = np.flatnonzero(np.diff(fold[order])) + 1
     folds = np.split(order, starts)
     return [own for own in folds if positive[own].any() and not positive[own].all()]
-
-
-def _take(rows: Rows, chosen: NDArray[np.intp]) -> Rows:
-    """Return the chosen rows, with their units renumbered."""
-    return Rows(
-        rows.positive[chosen],
-        tuple(column[chosen] for column in rows.scores),
-        None if rows.weight is None else rows.weight[chosen],
-        None if rows.unit is None else np.unique(rows.unit[chosen], return_inverse=True)[1],
-    )
 
 
 class Change(NamedTuple):

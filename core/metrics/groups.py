@@ -34,6 +34,15 @@ class Rows(NamedTuple):
     unit: NDArray[np.intp] | None
     """Number of the unit (such as a patient) that a row belongs to; None if each row is a unit. Shape (n_rows,)."""
 
+    def take(self, chosen: NDArray[np.intp]) -> Rows:
+        """Return the chosen rows, with their units renumbered."""
+        return Rows(
+            self.positive[chosen],
+            tuple(column[chosen] for column in self.scores),
+            None if self.weight is None else self.weight[chosen],
+            None if self.unit is None else np.unique(self.unit[chosen], return_inverse=True)[1],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class ClassRows:
@@ -203,12 +212,14 @@ def group_rows(rows: Rows, scorer: int) -> tuple[ScoreGroups, NDArray[np.intp]]:
 
 
 def effective_units(rows: Rows) -> tuple[float, float]:
-    """Return the effective numbers of units of the positives and of the negatives."""
+    """Return the effective numbers of units of the positives and of the negatives; 0 for a class without rows."""
     positive, negative = rows.positive, ~rows.positive
     return _effective(rows, positive), _effective(rows, negative)
 
 
 def _effective(rows: Rows, of_class: NDArray[np.bool_]) -> float:
+    if not of_class.any():
+        return 0.0
     weight = None if rows.weight is None else rows.weight[of_class]
     if rows.unit is not None:
         weight = np.bincount(rows.unit[of_class], weight).astype(np.float64, copy=False)

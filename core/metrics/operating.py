@@ -228,7 +228,7 @@ def operating_point_on_curve(
             f"{number} one of fpr, tpr and threshold must be given, got {', '.join(named) or 'none'}"
         )
     if threshold is not None:
-        chosen = _check_threshold(threshold)
+        chosen = check_threshold(threshold)
         rates, ends = curve.locate_one(chosen), (chosen, chosen)
     else:
         if fpr is not None:
@@ -395,7 +395,8 @@ def _next_below(curve: RocCurve, index: int) -> float:
     return float(curve.thresholds[index + 1]) if index + 1 < len(curve) else -math.inf
 
 
-def _check_threshold(threshold: float) -> float:
+def check_threshold(threshold: float) -> float:
+    """Return a threshold as float, which may be infinite; InvalidParameter if it is NaN or no number."""
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or math.isnan(threshold):
         raise InvalidParameter(f"threshold must be a number, got {threshold!r}")
     return float(threshold)

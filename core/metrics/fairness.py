@@ -1,0 +1,801 @@
+"""How well one ranking serves each group of its rows: areas, rates at one cut, pairs across groups, joint tests.
+
+A group is a value of one column, such as a region; rows without a value are a group of their own. Every group is
+listed. A figure whose classes are too small in a group is None, with a reason.
+
+**Areas and rates.** Within a group they are those of `intervals`: DeLong's variance and its kin on the logit scale for
+areas, Wilson's interval for the fraction of a class with score ≥ the cut. With units, Wilson's n is the number of rows
+that would have the variance between units (Korn & Graubard 1998), which Student's t makes smaller for few units.
+
+**Across groups.** xAUC(a, b) is the probability that a positive of group a scores above a negative of group b, ties
+counted half (Kallus & Zhou 2019, definition 3). Positives and negatives enter it as in an AUC, so its variance is
+DeLong's: that of the positives' placement among the negatives of b, plus that of the negatives' placement among the
+positives of a. On the diagonal it is the group's AUC. One sort and one pass with the running weight of every group
+yield all placements: O(n log n + n · n_groups) time, O(n · n_groups) memory.
+
+**Equal areas.** With z_a = logit A_a, its variance s_a², w_a = 1 / s_a² and k groups, Q = Σ w_a (z_a − z̄)² is Wald's
+statistic. Since s_a² is estimated, Q is compared as Welch (1951) does with F: for ν_a degrees of freedom of s_a²
+(Satterthwaite's over the two classes; the effective units less one with units) and Λ = Σ (1 − w_a / Σw)² / ν_a,
+
+    F = Q / (k − 1) / (1 + 2 (k − 2) Λ / (k² − 1)),   with k − 1 and (k² − 1) / (3 Λ) degrees of freedom.
+
+χ² for Q errs too often in groups of few rows. A group with an area of 0 or 1 shows no variance; it enters as
+(n A + ½) / (n + 1) with the greatest variance that n trials can have. Where a unit has rows in several groups, Q uses
+the whole covariance of the areas.
+
+**Equal rates.** Σ e_a (p_a − p̄)² / (p̄ (1 − p̄)) is compared with χ² of k − 1 degrees of freedom, e_a being the
+effective rows of the class. The variance is that under the hypothesis, so a group without any flagged row does no harm.
+With units, e_a is the n of the interval, and F takes the place of χ² as above.
+
+**Many tests.** `adjusted_p_value` is Holm's over all tests that the result shows.
+
+**The worst group.** The value is the worst that was observed, which is too pessimistic as an estimate. The interval
+covers the figure of the group that is worst in the population, whichever that is: for areas and the TPR, its lower end
+is the least of the groups' lower ends, its upper end the least of the groups' upper ends at the level 1 − α / k.
+
+References
+----------
+Kallus & Zhou, "The fairness of risk scores beyond classification: bipartite ranking and the xAUC metric", NeurIPS 2019.
+Korn & Graubard, "Confidence intervals for proportions with small expected number of positive counts estimated from
+survey data", Survey Methodology 24 (1998).
+Welch, "On the comparison of several mean values: an alternative approach", Biometrika 38 (1951).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.base.target import as_vector, missing_labels
+from core.errors import InvalidData, InvalidParameter
+from core.kernels import kernel
+from core.metrics.comparison import holm
+from core.metrics.curve import ClassTotals, curve_of
+from core.metrics.groups import (
+    FloatArray,
+    Rows,
+    check_rows,
+    effective_rows,
+    effective_units,
+    inner,
+    tie_groups,
+)
+from core.metrics.intervals import (
+    EPSILON,
+    Areas,
+    Interval,
+    estimate_areas,
+    normal_quantile,
+    proportion_interval,
+    quantile,
+    worst_case_trials,
+)
+from core.metrics.operating import check_threshold, operating_point_on_curve
+from core.metrics.window import Window, check_level, check_rate, check_window
+
+Cuts = Literal["equal_fpr", "equal_tpr"]
+CUTS = ("equal_fpr", "equal_tpr")
+
+MAX_GROUPS = 32
+"""Groups of one comparison: the matrix across groups has their square."""
+MIN_CLASS_ROWS = 10
+"""Effective rows of a class in a group, for the figures that use the class: intervals of fewer say next to nothing."""
+MIN_WINDOW_NEGATIVES = 2
+"""Effective negatives of a group within a window: tests on fewer err too often (docs/statistics.md)."""
+
+IN_SAMPLE = (
+    "These cuts were chosen on these same rows, so the rates here are too optimistic. Judge the cuts on other rows "
+    "before you use them, and ask whether a cut that depends on the group is allowed."
+)
+
+WHOLE: Window = (0.0, 1.0)
+_ROUNDING = 1e-9  # of an effective number of rows, relative
+
+
+class GroupFigure(NamedTuple):
+    """A figure of one group with its interval, or the reason why there is none."""
+
+    interval: Interval | None
+    reason: str | None
+
+
+class GroupCut(NamedTuple):
+    """A cut of one group's own, and its rates on the rows that it was chosen on."""
+
+    threshold: float
+    """Rows of the group with score ≥ threshold are flagged; +inf flags none."""
+    threshold_low: float
+    threshold_high: float
+    """The population's threshold lies above the one and at most at the other; infinite if the sample sets no limit."""
+    fpr: Interval
+    tpr: Interval
+    """Intervals for this cut, which do not include its choice."""
+
+
+@dataclass(frozen=True)
+class GroupQuality:
+    """One group's counts and figures."""
+
+    value: str | None
+    """The value of the column as text; None is the group of the rows without a value."""
+    rows: int
+    positives: int
+    negatives: int
+    """Rows of weight above 0."""
+    auc: GroupFigure
+    partial_aucs: tuple[GroupFigure, ...]
+    """One per window."""
+    tpr: GroupFigure | None
+    fpr: GroupFigure | None
+    """At the common threshold; None if there is none."""
+    cut: GroupCut | None
+    cut_reason: str | None
+    """The group's own cut, or why there is none; both None if no cuts by group were asked for."""
+
+
+class CrossArea(NamedTuple):
+    """xAUC: the probability that a positive of one group scores above a negative of another."""
+
+    positives_of: int
+    negatives_of: int
+    """Indices of groups."""
+    figure: GroupFigure
+
+
+Measured = Literal["auc", "pauc", "tpr", "fpr"]
+
+
+@dataclass(frozen=True)
+class GroupTest:
+    """A joint test of H₀: a figure is the same in all groups that have it."""
+
+    of: Measured
+    window: Window | None
+    """Of a partial AUC."""
+    groups: int
+    """Number of groups that have the figure."""
+    p_value: float | None
+    """None if fewer than two groups have the figure."""
+    adjusted_p_value: float | None
+    """By Holm over all tests of the comparison."""
+
+
+class WorstGroup(NamedTuple):
+    """The group with the lowest area or TPR, or the greatest FPR, among those that have the figure."""
+
+    of: Measured
+    window: Window | None
+    group: int
+    """Index of the group observed to be worst."""
+    interval: Interval
+    """The figure observed there; the ends are for the worst group of the population, whichever it is."""
+
+
+@dataclass(frozen=True)
+class GroupComparison:
+    """One ranking by groups."""
+
+    groups: tuple[GroupQuality, ...]
+    """By value, numbers before text; the rows without a value are the last group."""
+    cross_areas: tuple[CrossArea, ...]
+    """Every group's positives against every group's negatives, row by row of the matrix."""
+    tests: tuple[GroupTest, ...]
+    worst: tuple[WorstGroup, ...]
+    """Empty if fewer than two groups have a figure."""
+    threshold: float | None
+    cuts: Cuts | None
+    rate: float | None
+    """The FPR or TPR that the groups' own cuts aim at."""
+    windows: tuple[Window, ...]
+    level: float
+
+
+class _Estimate(NamedTuple):
+    """A proportion and what its interval and tests need; `variance` is None for a rate, and if a sample shows none."""
+
+    value: float
+    variance: float | None
+    trials: float
+    degrees: float
+    """Degrees of freedom of Student's t in the interval."""
+    variance_degrees: float
+    """Degrees of freedom of the variance, for the joint test."""
+
+    def interval(self, level: float) -> Interval:
+        trials = self.trials
+        if self.variance is None and math.isfinite(self.degrees):  # trials that were estimated
+            trials *= (normal_quantile(level) / quantile(level, self.degrees)) ** 2
+        return proportion_interval(self.value, self.variance, trials, level, self.degrees)
+
+    def on_logit_scale(self) -> tuple[float, float, float]:
+        """Return the logit, its variance and the degrees of freedom of that."""
+        value, variance, degrees = self.value, self.variance, self.variance_degrees
+        if variance is None or variance <= EPSILON**2 or not EPSILON < value < 1.0 - EPSILON:
+            value = (self.trials * value + 0.5) / (self.trials + 1.0)
+            variance, degrees = value * (1.0 - value) / self.trials, max(self.trials - 1.0, 1.0)
+        return math.log(value / (1.0 - value)), variance / (value * (1.0 - value)) ** 2, degrees
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """The rows of one group, and what is estimated on them."""
+
+    rows: Rows
+    effective: tuple[float, float]
+    units: NDArray[np.intp] | None
+    """The number among all rows of each unit of the group, ascending."""
+    areas: Areas | None
+    """None if a class is too small."""
+
+
+def compare_groups(
+    y: ArrayLike,
+    scores: ArrayLike,
+    by: ArrayLike,
+    *,
+    windows: Sequence[Window] = (),
+    threshold: float | None = None,
+    cuts: Cuts | None = None,
+    rate: float | None = None,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> GroupComparison:
+    """Return the quality of one ranking in each group of its rows, across groups, and joint tests of equality.
+
+    InvalidData: as `auc`, or `by` is not a vector of numbers, booleans or text with one value per row, or has more
+    than `MAX_GROUPS` values. InvalidParameter: a parameter is out of range, or `cuts` has neither a rate nor a
+    threshold. O(n log n + n · (n_groups + n_windows)) time, O(n · n_groups) memory.
+
+    Parameters
+    ----------
+    y, scores, sample_weight
+        As `auc`.
+    by : array_like, shape (n_samples,)
+        The group of each row: numbers, booleans or text. NaN and None are a group of their own.
+    windows : sequence of (fpr_min, fpr_max)
+        Windows of partial AUCs; the FPR is that within the group.
+    threshold : float, optional
+        One cut for all groups: rows with score ≥ threshold are flagged. Infinite is allowed.
+    cuts : {"equal_fpr", "equal_tpr"}, optional
+        Choose a cut for each group on these rows: the greatest TPR with at most this FPR within the group, or the least
+        FPR with at least this TPR.
+    rate : float in [0, 1], optional
+        The rate of `cuts`; that of all rows at `threshold` by default.
+    level : float in (0, 1)
+        Level of each interval by itself.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as several rows of a patient; as `auc_interval`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y, region = rng.integers(0, 2, 400), rng.choice(["north", "south"], 400)
+    >>> scores = rng.normal(size=400) + 1.5 * y * (region == "north")
+    >>> found = compare_groups(y, scores, region, threshold=1.0)
+    >>> [(one.value, round(one.auc.interval.value, 2)) for one in found.groups]
+    [('north', 0.84), ('south', 0.48)]
+    >>> [(test.of, test.adjusted_p_value < 0.01) for test in found.tests]
+    [('auc', True), ('tpr', True), ('fpr', False)]
+    """
+    level = check_level(level)
+    checked = [check_window(*window) for window in windows]
+    if threshold is not None:
+        threshold = check_threshold(threshold)
+    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    codes, values = number_groups(by, np.size(np.asarray(y)))
+    if sample_weight is not None:
+        codes = codes[np.asarray(sample_weight, dtype=np.float64) > 0]
+    ascending = np.argsort(rows.scores[0])  # the sorts of the groups are quick then
+    rows, codes = rows.take(ascending), codes[ascending]
+    target = _target_rate(rows, threshold, cuts, rate)
+    members = np.split(
+        np.argsort(codes.astype(np.uint8), kind="stable"),  # by radix
+        np.cumsum(np.bincount(codes, minlength=len(values)))[:-1],
+    )
+    own = [_group_of(rows, chosen, checked) for chosen in members]
+    areas = [
+        [_area_of(one, j, window) for one in own] for j, window in enumerate([WHOLE, *checked])
+    ]
+    rates = {} if threshold is None else _rates(own, threshold)
+    tests, worst = [], []
+    for j, window in enumerate([WHOLE, *checked]):
+        shown = None if j == 0 else window
+        of: Measured = "pauc" if j else "auc"
+        tests.append(_test(of, shown, areas[j], partial(_equal_areas, own, j)))
+        worst += _worst(of, shown, areas[j], level)
+    for name in ("tpr", "fpr"):
+        if name in rates:
+            tests.append(_test(name, None, rates[name], _equal_rates))
+            worst += _worst(name, None, rates[name], level)
+    return GroupComparison(
+        groups=tuple(
+            GroupQuality(
+                value,
+                int(one.rows.positive.size),
+                int(np.count_nonzero(one.rows.positive)),
+                int(np.count_nonzero(~one.rows.positive)),
+                _shown(areas[0][index], level),
+                tuple(_shown(of_window[index], level) for of_window in areas[1:]),
+                _shown(rates["tpr"][index], level) if rates else None,
+                _shown(rates["fpr"][index], level) if rates else None,
+                *_cut_of(one, cuts, target, level),
+            )
+            for index, (value, one) in enumerate(zip(values, own, strict=True))
+        ),
+        cross_areas=_cross_areas(rows, codes, own, level),
+        tests=_adjust(tests),
+        worst=tuple(worst),
+        threshold=threshold,
+        cuts=cuts,
+        rate=target,
+        windows=tuple(checked),
+        level=level,
+    )
+
+
+def number_groups(by: ArrayLike, length: int) -> tuple[NDArray[np.intp], list[str | None]]:
+    """Return the index of each row's group, shape (length,), and the groups' values as text; None for missing ones.
+
+    InvalidData: as `compare_groups`.
+    """
+    vector = as_vector("by", by)
+    if vector.size != length:
+        raise InvalidData(
+            f"by must have one value for each of the {length} rows of y, got {vector.size}"
+        )
+    if vector.dtype.kind not in "biufUSO":
+        raise InvalidData(f"by must hold numbers, booleans or text, got {vector.dtype}")
+    missing = missing_labels(vector)
+    codes = np.empty(length, dtype=np.intp)
+    known = vector[~missing]
+    try:
+        distinct, codes[~missing] = np.unique(known, return_inverse=True)
+    except TypeError as error:
+        raise InvalidData("by must hold values that can be ordered") from error
+    values: list[str | None] = [_text(value) for value in distinct.tolist()]
+    if missing.any():
+        codes[missing] = len(values)
+        values.append(None)
+    if len(values) > MAX_GROUPS:
+        raise InvalidData(f"by must have at most {MAX_GROUPS} groups, got {len(values)}")
+    return codes, values
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, str | int | float):
+        return f"{value:.17g}" if isinstance(value, float) and value.is_integer() else str(value)
+    raise InvalidData(f"by must hold numbers, booleans or text, got {type(value).__name__}")
+
+
+def _target_rate(
+    rows: Rows, threshold: float | None, cuts: Cuts | None, rate: float | None
+) -> float | None:
+    """Return the rate of the groups' own cuts; None if there are none."""
+    if cuts is None:
+        if rate is not None:
+            raise InvalidParameter(f"rate must come with cuts, got rate={rate!r} and no cuts")
+        return None
+    if cuts not in CUTS:
+        raise InvalidParameter(f"cuts must be one of {CUTS}, got {cuts!r}")
+    if rate is not None:
+        return check_rate("rate", rate)
+    if threshold is None:
+        raise InvalidParameter("cuts must have a rate or a threshold, got neither")
+    of_class = rows.positive if cuts == "equal_tpr" else ~rows.positive
+    return _flagged_share(rows, of_class, threshold)
+
+
+def _flagged_share(rows: Rows, of_class: NDArray[np.bool_], threshold: float) -> float:
+    flagged = rows.scores[0][of_class] >= threshold
+    if rows.weight is None:
+        return float(np.count_nonzero(flagged)) / flagged.size
+    weight = rows.weight[of_class]
+    return min(1.0, float(weight[flagged].sum()) / float(weight.sum()))
+
+
+def _group_of(rows: Rows, chosen: NDArray[np.intp], windows: Sequence[Window]) -> _Group:
+    taken = rows.take(chosen)
+    effective = effective_units(taken)
+    areas = None
+    if not any(_class_lacks(taken, effective)):
+        areas = estimate_areas(taken, [WHOLE, *windows])
+    units = None if rows.unit is None else np.unique(rows.unit[chosen])
+    return _Group(taken, effective, units, areas)
+
+
+def _class_lacks(rows: Rows, effective: tuple[float, float]) -> tuple[str | None, str | None]:
+    """Return what the positives and the negatives lack for a figure; None for a class that is large enough."""
+    positive = int(np.count_nonzero(rows.positive))
+    counts = {"positives": positive, "negatives": rows.positive.size - positive}
+    lacks: list[str | None] = []
+    for (name, count), worth in zip(counts.items(), effective, strict=True):
+        need = f"at least {MIN_CLASS_ROWS} are needed"
+        if worth >= MIN_CLASS_ROWS * (1.0 - _ROUNDING):
+            lacks.append(None)
+        elif count < MIN_CLASS_ROWS:
+            lacks.append(f"{count} {name}, {need}")
+        else:
+            lacks.append(f"{count} {name} are worth {worth:.1f} independent ones, {need}")
+    return lacks[0], lacks[1]
+
+
+def _area_of(one: _Group, j: int, window: Window) -> _Estimate | str:
+    """Return a group's area over the j-th window, or why it has none."""
+    if one.areas is None:
+        return "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
+    inside = one.effective[1] * (window[1] - window[0])
+    if inside < MIN_WINDOW_NEGATIVES * (1.0 - _ROUNDING):
+        return (
+            f"the window [{window[0]:g}, {window[1]:g}] holds {inside:.2g} negatives of the group, at least "
+            f"{MIN_WINDOW_NEGATIVES} are needed"
+        )
+    areas, variance = one.areas, one.areas.variance(0, j)
+    degrees = areas.degrees
+    if one.rows.unit is None and areas.influence is not None:
+        parts = areas.influence[0, j]
+        own = [
+            (inner(parts[of_class], parts[of_class]), worth - 1.0)
+            for of_class, worth in zip(
+                (one.rows.positive, ~one.rows.positive), one.effective, strict=True
+            )
+        ]
+        below = sum(part**2 / spare for part, spare in own)
+        degrees = sum(part for part, _ in own) ** 2 / below if below > 0.0 else math.inf
+    trials = worst_case_trials(one.effective, window)
+    return _Estimate(float(areas.values[0, j]), variance, trials, areas.degrees, degrees)
+
+
+def _rates(groups: Sequence[_Group], threshold: float) -> dict[Measured, list[_Estimate | str]]:
+    found: dict[Measured, list[_Estimate | str]] = {"tpr": [], "fpr": []}
+    for one in groups:
+        lacks = _class_lacks(one.rows, one.effective)
+        found["tpr"].append(lacks[0] or _rate(one, one.rows.positive, threshold, one.effective[0]))
+        found["fpr"].append(lacks[1] or _rate(one, ~one.rows.positive, threshold, one.effective[1]))
+    return found
+
+
+def _rate(
+    one: _Group, of_class: NDArray[np.bool_], threshold: float, effective: float
+) -> _Estimate:
+    """Return the flagged share of a class with the trials of its Wilson interval.
+
+    They are the effective rows; with units, the rows that would have the variance between units, at least the units.
+    """
+    rows = one.rows
+    share = _flagged_share(rows, of_class, threshold)
+    trials, degrees = effective, math.inf
+    if rows.unit is not None:
+        weight = None if rows.weight is None else rows.weight[of_class]
+        parts = (rows.scores[0][of_class] >= threshold) - share
+        if weight is not None:
+            parts *= weight
+        total = float(parts.size if weight is None else weight.sum())
+        of_unit = np.bincount(rows.unit[of_class], parts / total).astype(np.float64, copy=False)
+        variance = inner(of_unit, of_unit) * effective / (effective - 1.0)
+        if variance > EPSILON**2:
+            most = parts.size if weight is None else effective_rows(weight, weight**2)
+            trials = max(effective, min(share * (1.0 - share) / variance, most))
+            degrees = effective - 1.0
+    return _Estimate(share, None, trials, degrees, degrees)
+
+
+def _shown(figure: _Estimate | str, level: float) -> GroupFigure:
+    if isinstance(figure, str):
+        return GroupFigure(None, figure)
+    return GroupFigure(figure.interval(level), None)
+
+
+def _cut_of(
+    one: _Group, cuts: Cuts | None, rate: float | None, level: float
+) -> tuple[GroupCut | None, str | None]:
+    """Return a group's own cut, or why it has none."""
+    if cuts is None:
+        return None, None
+    lacks = "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
+    if lacks:
+        return None, lacks
+    groups = tie_groups(one.rows._replace(unit=None))
+    totals = ClassTotals(
+        float(groups.flagged_positive[-1]), float(groups.flagged_negative[-1]), *one.effective
+    )
+    fpr, tpr = (rate, None) if cuts == "equal_fpr" else (None, rate)
+    point = operating_point_on_curve(curve_of(groups), totals, fpr=fpr, tpr=tpr, level=level)
+    return GroupCut(
+        point.threshold, point.threshold_low, point.threshold_high, point.fpr, point.tpr
+    ), None
+
+
+def _test(
+    of: Measured,
+    window: Window | None,
+    figures: Sequence[_Estimate | str],
+    p_value: Callable[[list[tuple[int, _Estimate]]], float],
+) -> GroupTest:
+    has = [(index, one) for index, one in enumerate(figures) if not isinstance(one, str)]
+    return GroupTest(of, window, len(has), p_value(has) if len(has) > 1 else None, None)
+
+
+def _adjust(tests: Sequence[GroupTest]) -> tuple[GroupTest, ...]:
+    p_values = np.array([test.p_value for test in tests if test.p_value is not None])
+    adjusted = iter(holm(p_values).tolist() if p_values.size else [])
+    return tuple(
+        test if test.p_value is None else replace(test, adjusted_p_value=next(adjusted))
+        for test in tests
+    )
+
+
+def _equal_areas(groups: Sequence[_Group], j: int, has: Sequence[tuple[int, _Estimate]]) -> float:
+    """Return Welch's p-value of H₀: these groups have one area."""
+    z, variance, degrees = np.array([one.on_logit_scale() for _, one in has]).T
+    weight = 1.0 / variance
+    covariance = _covariance_of_units(groups, has, j)
+    if covariance is None:
+        mean = inner(weight, z) / weight.sum()
+        statistic = inner(weight, (z - mean) ** 2)
+    else:
+        np.fill_diagonal(covariance, variance)
+        contrast = np.hstack((-np.ones((len(z) - 1, 1)), np.eye(len(z) - 1)))
+        d = contrast @ z
+        inverse = np.linalg.pinv(contrast @ covariance @ contrast.T, hermitian=True)
+        statistic = max(0.0, float(d @ inverse @ d))
+    return _welch_p_value(statistic, weight, degrees)
+
+
+def _welch_p_value(statistic: float, weight: FloatArray, degrees: FloatArray) -> float:
+    """Return the p-value of Wald's statistic of groups with these inverse variances and their degrees of freedom."""
+    from scipy.special import chdtrc, fdtrc
+
+    k = len(weight)
+    spread = float(((1.0 - weight / weight.sum()) ** 2 / degrees).sum())
+    if spread == 0.0:
+        return float(chdtrc(k - 1, statistic))
+    ratio = statistic / (k - 1) / (1.0 + 2.0 * (k - 2) * spread / (k**2 - 1))
+    return float(fdtrc(k - 1, (k**2 - 1) / (3.0 * spread), ratio))
+
+
+def _covariance_of_units(
+    groups: Sequence[_Group], has: Sequence[tuple[int, _Estimate]], j: int
+) -> FloatArray | None:
+    """Return the covariances of areas on the logit scale, shape (n, n), with 0 on the diagonal.
+
+    None if no unit has rows in two of the groups: the areas are then independent.
+    """
+    covariance, shared = np.zeros((len(has), len(has))), False
+    for row, (first, one) in enumerate(has):
+        for column, (second, other) in enumerate(has[:row]):
+            left, right = groups[first], groups[second]
+            if left.units is None or right.units is None:
+                return None
+            of_left, of_right = (
+                each.areas.influence if each.areas else None for each in (left, right)
+            )
+            if of_left is None or of_right is None:
+                continue
+            _, mine, theirs = np.intersect1d(
+                left.units, right.units, assume_unique=True, return_indices=True
+            )
+            slopes = [value * (1.0 - value) for value in (one.value, other.value)]
+            if not mine.size or min(slopes) <= EPSILON:
+                continue
+            shared = True
+            together = inner(of_left[0, j][mine], of_right[0, j][theirs])
+            covariance[row, column] = covariance[column, row] = together / (slopes[0] * slopes[1])
+    return covariance if shared else None
+
+
+def _equal_rates(has: Sequence[tuple[int, _Estimate]]) -> float:
+    """Return Pearson's p-value of H₀: these groups have one rate."""
+    value, worth, degrees = np.array(
+        [(one.value, one.trials, one.variance_degrees) for _, one in has]
+    ).T
+    mean = inner(worth, value) / worth.sum()
+    if not EPSILON < mean < 1.0 - EPSILON:
+        return 1.0
+    statistic = inner(worth, (value - mean) ** 2) / (mean * (1.0 - mean))
+    return _welch_p_value(statistic, worth, degrees)
+
+
+def _worst(
+    of: Measured, window: Window | None, figures: Sequence[_Estimate | str], level: float
+) -> list[WorstGroup]:
+    """Return the worst group of a figure, in a list; no group if fewer than two have the figure."""
+    has = [(index, one) for index, one in enumerate(figures) if not isinstance(one, str)]
+    if len(has) < 2:
+        return []
+    intervals = [one.interval(level) for _, one in has]
+    wider = [one.interval(1.0 - (1.0 - level) / len(has)) for _, one in has]
+    if of == "fpr":
+        index, found = max(has, key=lambda each: each[1].value)
+        low, high = max(each.low for each in wider), max(each.high for each in intervals)
+    else:
+        index, found = min(has, key=lambda each: each[1].value)
+        low, high = min(each.low for each in intervals), min(each.high for each in wider)
+    ends = min(low, found.value), max(high, found.value)
+    return [WorstGroup(of, window, index, Interval(found.value, *ends))]
+
+
+def _cross_areas(
+    rows: Rows, codes: NDArray[np.intp], groups: Sequence[_Group], level: float
+) -> tuple[CrossArea, ...]:
+    """Return the xAUC of every pair of groups."""
+    lacks = [_class_lacks(one.rows, one.effective) for one in groups]
+    values, variances = cross_moments(rows, codes, np.array([one.effective for one in groups]))
+    found = []
+    for a, of_a in enumerate(groups):
+        for b, of_b in enumerate(groups):
+            reasons = (
+                lack and f"{lack} in group {index + 1} of the list"
+                for lack, index in ((lacks[a][0], a), (lacks[b][1], b))
+            )
+            reason = "; ".join(filter(None, reasons))
+            interval = None
+            if not reason:
+                effective = of_a.effective[0], of_b.effective[1]
+                interval = proportion_interval(
+                    float(values[a, b]),
+                    float(variances[a, b]),
+                    worst_case_trials(effective, WHOLE),
+                    level,
+                    math.inf if rows.unit is None else min(effective) - 1.0,
+                )
+            found.append(CrossArea(a, b, GroupFigure(interval, reason or None)))
+    return tuple(found)
+
+
+def cross_moments(
+    rows: Rows, codes: NDArray[np.intp], effective: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return xAUC(a, b) and its variance, shape (n_groups, n_groups) each: positives of a, negatives of b.
+
+    NaN where a class has no row, or the weight of one for the variance.
+
+    Parameters
+    ----------
+    rows : Rows
+        With one scorer, by ascending score.
+    codes : ndarray of shape (n_rows,), intp
+        The group of each row.
+    effective : ndarray of shape (n_groups, 2), float64
+        Effective units of the positives and of the negatives of each group.
+    """
+    n_groups = len(effective)
+    weight = np.ones(codes.size) if rows.weight is None else rows.weight
+    placement = np.empty((codes.size, n_groups))
+    mass = np.zeros((2, n_groups))
+    _place(rows.scores[0], codes, rows.positive, weight, mass, placement)
+    values = np.empty((n_groups, n_groups))
+    for a in range(n_groups):
+        chosen = rows.positive & (codes == a)
+        with np.errstate(invalid="ignore"):
+            values[a] = np.einsum("i,ij->j", weight[chosen], placement[chosen]) / mass[1, a]
+    values = np.where(mass[0] > 0.0, np.minimum(values, 1.0), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spare = np.where(effective > 1.0 + EPSILON, effective - 1.0, np.nan)
+        scale = np.sqrt(effective / spare) / mass[::-1].T
+    by_unit = np.arange(codes.size) if rows.unit is None else np.argsort(rows.unit, kind="stable")
+    unit = by_unit if rows.unit is None else rows.unit
+    variances = np.zeros((n_groups, n_groups))
+    _add_squares(by_unit, unit, codes, rows.positive, weight, placement, values, scale, variances)
+    return values, variances
+
+
+@kernel(
+    numba.void(
+        numba.types.Array(numba.float64, 1, "C", readonly=True),
+        numba.intp[::1],
+        numba.boolean[::1],
+        numba.types.Array(numba.float64, 1, "C", readonly=True),
+        numba.float64[:, ::1],
+        numba.float64[:, ::1],
+    )
+)
+def _place(scores, codes, positive, weight, mass, placement):  # type: ignore[no-untyped-def]
+    """Write each row's placement among the other class of each group, ties counted half.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,), float64
+        Ascending.
+    weight : ndarray of shape (n_rows,), float64
+    codes : ndarray of shape (n_rows,), intp
+    positive : ndarray of shape (n_rows,), bool
+    mass : ndarray of shape (2, n_groups), float64
+        Zeros; receives the weight of the negatives and of the positives of each group.
+    placement : ndarray of shape (n_rows, n_groups), float64
+        Written: for a positive the fraction of a group's negatives below it, for a negative the fraction of its
+        positives above it; 0 if there are none.
+    """
+    n_rows, n_groups = placement.shape
+    for row in range(n_rows):
+        mass[1 if positive[row] else 0, codes[row]] += weight[row]
+    below, upto = np.zeros((2, n_groups)), np.zeros((2, n_groups))
+    start = 0
+    while start < n_rows:
+        end = start
+        while end < n_rows and scores[end] == scores[start]:
+            upto[1 if positive[end] else 0, codes[end]] += weight[end]
+            end += 1
+        for row in range(start, end):
+            other = 0 if positive[row] else 1
+            for group in range(n_groups):
+                total = mass[other, group]
+                if total == 0.0:
+                    placement[row, group] = 0.0
+                    continue
+                middle = 0.5 * (below[other, group] + upto[other, group])
+                placement[row, group] = (middle if other == 0 else total - middle) / total
+        for row in range(start, end):
+            side = 1 if positive[row] else 0
+            below[side, codes[row]] = upto[side, codes[row]]
+        start = end
+
+
+@kernel(
+    numba.void(
+        numba.intp[::1],
+        numba.types.Array(numba.intp, 1, "C", readonly=True),
+        numba.intp[::1],
+        numba.boolean[::1],
+        numba.types.Array(numba.float64, 1, "C", readonly=True),
+        numba.float64[:, ::1],
+        numba.float64[:, ::1],
+        numba.float64[:, ::1],
+        numba.float64[:, ::1],
+    )
+)
+def _add_squares(  # type: ignore[no-untyped-def]
+    order, unit, codes, positive, weight, placement, values, scale, variances
+):
+    """Add the squared influence of each unit on each xAUC.
+
+    Parameters
+    ----------
+    order : ndarray of shape (n_rows,), intp
+        The rows, those of one unit together.
+    unit, codes : ndarray of shape (n_rows,), intp
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+    placement : ndarray of shape (n_rows, n_groups), float64
+        As `_place` writes it.
+    values : ndarray of shape (n_groups, n_groups), float64
+        The areas.
+    scale : ndarray of shape (n_groups, 2), float64
+        √r over the weight of the positives and of the negatives of each group.
+    variances : ndarray of shape (n_groups, n_groups), float64
+        Added to.
+    """
+    n_rows, n_groups = placement.shape
+    of_unit = np.zeros((n_groups, n_groups))
+    start = 0
+    while start < n_rows:
+        end = start
+        while end < n_rows and unit[order[end]] == unit[order[start]]:
+            row = order[end]
+            own = codes[row]
+            for group in range(n_groups):
+                a, b = (own, group) if positive[row] else (group, own)
+                factor = weight[row] * scale[own, 0 if positive[row] else 1]
+                of_unit[a, b] += factor * (placement[row, group] - values[a, b])
+            end += 1
+        # A cell that was added is set back to 0: seen again, for another row of the unit, it adds nothing.
+        for at in range(start, end):
+            row = order[at]
+            own = codes[row]
+            for group in range(n_groups):
+                a, b = (own, group) if positive[row] else (group, own)
+                variances[a, b] += of_unit[a, b] ** 2
+                of_unit[a, b] = 0.0
+        start = end

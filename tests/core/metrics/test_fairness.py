@@ -1,0 +1,334 @@
+"""One ranking by groups: figures against their definitions and against one group at a time, tests by simulation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2_contingency, ttest_ind
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import (
+    auc_interval,
+    compare_groups,
+    operating_point,
+    partial_auc_interval,
+    wilson_interval,
+)
+from core.metrics.fairness import MAX_GROUPS, _welch_p_value, cross_moments, number_groups
+from core.metrics.groups import check_rows, effective_units
+from core.metrics.intervals import proportion_interval
+from tests.core.metrics.naive import pair_auc, rankings
+
+
+@st.composite
+def grouped(draw: Any) -> Any:
+    """A ranking with ties and weights, some of them 0, in one to three groups, of which some lack a class."""
+    y, scores, weights = draw(rankings(weighted=True))
+    n_rows = len(y)
+    codes = np.array(draw(st.lists(st.integers(0, 2), min_size=n_rows, max_size=n_rows)))
+    off = np.array(draw(st.lists(st.booleans(), min_size=n_rows, max_size=n_rows)))
+    off[[np.argmax(y), np.argmin(y)]] = False
+    units = draw(st.none() | st.lists(st.integers(0, 4), min_size=n_rows, max_size=n_rows))
+    return y, scores, np.where(off, 0.0, weights), codes, units
+
+
+@settings(max_examples=40)
+@given(table=grouped())
+def test_every_pair_of_groups_is_an_auc_of_its_own_rows(table: Any) -> None:
+    y, scores, weights, codes, units = table
+    order = np.argsort(scores)
+    y, scores, weights, codes = y[order], scores[order], weights[order], codes[order]
+    units = None if units is None else np.array(units)[order]
+    rows = check_rows(y, {"scores": scores}, weights, units)
+    present = codes[weights > 0]
+    effective = np.array(
+        [effective_units(rows.take(np.flatnonzero(present == a))) for a in range(3)]
+    )
+    values, variances = cross_moments(rows, present, effective)
+    for a in range(3):
+        for b in range(3):
+            chosen = (weights > 0) & (((y == 1) & (codes == a)) | ((y == 0) & (codes == b)))
+            own = y[chosen]
+            if not own.any() or own.all():
+                assert math.isnan(values[a, b])
+                continue
+            assert values[a, b] == pytest.approx(
+                pair_auc(own, scores[chosen], weights[chosen]), abs=1e-12
+            )
+            expected = auc_interval(
+                own,
+                scores[chosen],
+                sample_weight=weights[chosen],
+                group=None if units is None else units[chosen],
+            )
+            spare = min(effective[a, 0], effective[b, 1]) - 1.0
+            if 0.001 < expected.value < 0.999 and spare > 1e-9 and variances[a, b] > 1e-20:
+                degrees = math.inf if units is None else spare
+                found = proportion_interval(values[a, b], variances[a, b], 1.0, 0.95, degrees)
+                assert found == pytest.approx(expected, abs=1e-9)
+
+
+def draw_groups(
+    rng: np.random.Generator, sizes: list[tuple[int, int]], distance: float = 1.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels, scores and codes of groups of (positives, negatives), all served equally well."""
+    y = np.concatenate([np.repeat([1, 0], size) for size in sizes])
+    codes = np.repeat(np.arange(len(sizes)), [sum(size) for size in sizes])
+    return y, rng.normal(size=y.size) + distance * y, codes
+
+
+@pytest.mark.parametrize("options", ["plain", "weighted", "units"])
+def test_figures_of_a_group_are_those_of_its_rows_alone(options: str) -> None:
+    rng = np.random.default_rng(3)
+    y, scores, codes = draw_groups(rng, [(60, 90), (40, 200), (30, 50)])
+    scores = scores.round(1)
+    by = np.array(["a", "b", None], dtype=object)[codes]
+    more: dict[str, Any] = {}
+    if options == "weighted":
+        more["sample_weight"] = rng.integers(0, 4, y.size).astype(float)
+    if options == "units":
+        more["group"] = np.arange(y.size) // 2
+    window = (0.1, 0.4)
+    found = compare_groups(y, scores, by, windows=[window], threshold=0.7, level=0.9, **more)
+    assert [one.value for one in found.groups] == ["a", "b", None]
+    for code, one in enumerate(found.groups):
+        rows = codes == code
+        own = {name: values[rows] for name, values in more.items()}
+        present = own.get("sample_weight", np.ones(rows.sum())) > 0
+        assert one.rows == present.sum()
+        assert one.positives == (y[rows] * present).sum()
+        assert one.positives + one.negatives == one.rows
+        expected = auc_interval(y[rows], scores[rows], 0.9, **own)
+        assert one.auc.interval == pytest.approx(expected)
+        expected = partial_auc_interval(y[rows], scores[rows], *window, level=0.9, **own)
+        assert one.partial_aucs[0].interval == pytest.approx(expected)
+        point = operating_point(y[rows], scores[rows], threshold=0.7, level=0.9, **own)
+        for figure, same in ((one.tpr, point.tpr), (one.fpr, point.fpr)):
+            assert figure is not None
+            assert figure.interval is not None
+            if options == "units":  # which know how alike the rows of a unit are
+                assert figure.interval.value == pytest.approx(same.value)
+                assert figure.interval.high - figure.interval.low < same.high - same.low
+            else:
+                assert figure.interval == pytest.approx(same)
+    diagonal = [one for one in found.cross_areas if one.positives_of == one.negatives_of]
+    for one, cross in zip(found.groups, diagonal, strict=True):
+        assert cross.figure.interval == pytest.approx(one.auc.interval)
+    assert len(found.cross_areas) == 9
+
+
+def test_small_groups_are_named_and_say_what_they_lack() -> None:
+    rng = np.random.default_rng(0)
+    y, scores, codes = draw_groups(rng, [(100, 200), (50, 60), (4, 30), (20, 0), (0, 5)])
+    found = compare_groups(
+        y, scores, codes, windows=[(0.0, 0.02)], threshold=0.5, cuts="equal_fpr", rate=0.1
+    )
+    assert [(one.positives, one.negatives) for one in found.groups] == [
+        (100, 200),
+        (50, 60),
+        (4, 30),
+        (20, 0),
+        (0, 5),
+    ]
+    reasons = [one.auc.reason for one in found.groups]
+    assert reasons == [
+        None,
+        None,
+        "4 positives, at least 10 are needed",
+        "0 negatives, at least 10 are needed",
+        "0 positives, at least 10 are needed; 5 negatives, at least 10 are needed",
+    ]
+    assert [one.cut_reason for one in found.groups] == reasons
+    narrow = found.groups[1].partial_aucs[0]
+    assert narrow.interval is None
+    assert narrow.reason == (
+        "the window [0, 0.02] holds 1.2 negatives of the group, at least 2 are needed"
+    )
+    rates = [(one.tpr, one.fpr) for one in found.groups]
+    assert [(tpr.interval is None, fpr.interval is None) for tpr, fpr in rates if tpr and fpr] == [
+        (False, False),
+        (False, False),
+        (True, False),
+        (False, True),
+        (True, True),
+    ]
+    across = {(one.positives_of, one.negatives_of): one.figure for one in found.cross_areas}
+    assert across[3, 2].interval is not None  # 20 positives beside 30 negatives
+    assert across[2, 3].reason == (
+        "4 positives, at least 10 are needed in group 3 of the list; "
+        "0 negatives, at least 10 are needed in group 4 of the list"
+    )
+    assert [(test.of, test.groups) for test in found.tests] == [
+        ("auc", 2),
+        ("pauc", 1),
+        ("tpr", 3),
+        ("fpr", 3),
+    ]
+    assert found.tests[1].p_value is None
+    assert [one.of for one in found.worst] == ["auc", "tpr", "fpr"]
+
+
+def test_rows_of_few_units_are_few_whatever_their_number() -> None:
+    rng = np.random.default_rng(0)
+    y, scores, codes = draw_groups(rng, [(100, 200), (100, 200)])
+    unit = np.where(codes == 0, np.arange(y.size), -np.arange(y.size) // 50 - 1)
+    found = compare_groups(y, scores, codes, group=unit)
+    reason = found.groups[1].auc.reason
+    assert reason is not None
+    assert reason.startswith("100 positives are worth ")
+    assert found.groups[0].auc.interval is not None
+
+
+def test_one_group_alone_has_figures_and_no_test() -> None:
+    y, scores, _ = draw_groups(np.random.default_rng(0), [(30, 40)])
+    found = compare_groups(y, scores, np.full(70, np.nan), threshold=math.inf)
+    (one,) = found.groups
+    assert one.value is None
+    assert one.auc.interval == pytest.approx(auc_interval(y, scores))
+    assert one.tpr is not None
+    assert one.tpr.interval == wilson_interval(0.0, 30)
+    assert [test.p_value for test in found.tests] == [None, None, None]
+    assert found.worst == ()
+
+
+def test_perfect_groups_and_cuts_that_flag_none_or_all() -> None:
+    y = np.tile(np.repeat([1, 0], 20), 2)
+    codes = np.repeat([0, 1], 40)
+    for scores, differ in ((y * 1.0, False), (np.where(codes == 0, y, -y) * 1.0, True)):
+        found = compare_groups(y, scores, codes, threshold=math.inf)
+        p_value = found.tests[0].p_value
+        assert p_value is not None
+        assert (p_value < 0.001) if differ else (p_value == 1.0)
+        assert [test.p_value for test in found.tests[1:]] == [1.0, 1.0]
+        worst = found.worst[0].interval
+        assert worst.low <= worst.value <= worst.high
+    constant = compare_groups(y, np.zeros(80), codes, threshold=0.0)
+    assert [test.p_value for test in constant.tests] == [1.0, 1.0, 1.0]
+
+
+def test_joint_tests_are_those_of_the_textbooks() -> None:
+    rng = np.random.default_rng(1)
+    # With means of numbers in place of logits, two groups have Welch's t-test.
+    one, two = rng.normal(0, 1, 12), rng.normal(1, 3, 30)
+    variance = np.array([one.var(ddof=1) / 12, two.var(ddof=1) / 30])
+    weight = 1.0 / variance
+    means = np.array([one.mean(), two.mean()])
+    statistic = float((weight * (means - (weight * means).sum() / weight.sum()) ** 2).sum())
+    found = _welch_p_value(statistic, weight, np.array([11.0, 29.0]))
+    assert found == pytest.approx(ttest_ind(one, two, equal_var=False).pvalue)
+
+    y, scores, codes = draw_groups(rng, [(40, 60), (20, 90), (30, 30)])
+    result = compare_groups(y, scores, codes, threshold=0.3)
+    for test, label in ((result.tests[1], 1), (result.tests[2], 0)):
+        flagged = [(scores[(codes == g) & (y == label)] >= 0.3) for g in range(3)]
+        table = [[each.sum(), (~each).sum()] for each in flagged]
+        assert test.p_value == pytest.approx(chi2_contingency(table, correction=False).pvalue)
+    p_values = sorted(test.p_value or 0.0 for test in result.tests)
+    adjusted = sorted(test.adjusted_p_value or 0.0 for test in result.tests)
+    assert adjusted[0] == pytest.approx(min(1.0, 3 * p_values[0]))
+
+
+def test_units_in_several_groups_are_not_independent() -> None:
+    rng = np.random.default_rng(5)
+    y = np.tile([1, 0], 400)
+    unit, codes = np.arange(800) // 4, np.arange(800) // 2 % 2
+    scores = rng.normal(size=200)[unit] * 2.0 + 0.3 * rng.normal(size=800) + y
+    apart = compare_groups(y, scores, codes).tests[0].p_value
+    together = compare_groups(y, scores, codes, group=unit).tests[0].p_value
+    assert apart is not None
+    assert together is not None
+    # Both groups have rows of the same units, so that their areas rise and fall together: a difference shows sooner.
+    assert together < apart
+
+
+def test_levels_are_kept() -> None:
+    """The short form of `python -m benchmarks.coverage --tables groups`."""
+    rng, n_trials, truth = np.random.default_rng(7), 200, 0.7602499389
+    covered, worst, rejected = [], [], []
+    for _ in range(n_trials):
+        y, scores, codes = draw_groups(rng, [(40, 80), (60, 60), (30, 150)])
+        found = compare_groups(y, scores, codes, threshold=1.0)
+        figures = [one.figure.interval for one in found.cross_areas]
+        covered += [each.low <= truth <= each.high for each in figures if each is not None]
+        low, high = found.worst[0].interval[1:]
+        worst.append(low <= truth <= high)
+        rejected.append([(test.p_value or 0.0) < 0.05 for test in found.tests])
+    assert 0.93 <= np.mean(covered) <= 0.98
+    assert np.mean(worst) >= 0.93
+    assert np.all(np.mean(rejected, axis=0) <= 0.10)
+
+
+def test_cuts_of_the_groups_own() -> None:
+    rng = np.random.default_rng(2)
+    y, scores, codes = draw_groups(rng, [(80, 200), (80, 200)])
+    scores = scores + 1.5 * codes
+    for cuts, rate in (("equal_fpr", "fpr"), ("equal_tpr", "tpr")):
+        found = compare_groups(y, scores, codes, cuts=cuts, rate=0.3)
+        assert (found.cuts, found.rate, found.threshold) == (cuts, 0.3, None)
+        for code, one in enumerate(found.groups):
+            rows = codes == code
+            point = operating_point(y[rows], scores[rows], **{rate: 0.3})
+            assert one.cut is not None
+            assert one.cut.threshold == point.threshold
+            assert (one.cut.fpr, one.cut.tpr) == (point.fpr, point.tpr)
+            assert one.tpr is None
+        low, high = (one.cut.threshold for one in found.groups if one.cut)
+        assert high - low > 1.0
+    # Without a rate: that of all rows at the common cut.
+    found = compare_groups(y, scores, codes, cuts="equal_fpr", threshold=1.5)
+    assert found.rate == pytest.approx((scores[y == 0] >= 1.5).mean())
+
+
+def test_values_of_a_column_become_groups() -> None:
+    def groups(by: Any) -> list[str | None]:
+        codes, values = number_groups(by, len(by))
+        return [values[code] for code in codes]
+
+    assert groups([2.0, math.nan, 0.5, 10.0]) == ["2", None, "0.5", "10"]
+    assert number_groups([10, 9, 2], 3)[1] == ["2", "9", "10"]
+    assert groups([True, False]) == ["true", "false"]
+    assert groups(np.array(["b", None, "a"], dtype=object)) == ["b", None, "a"]
+    assert groups(np.array(["b", "a"])) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        (np.arange(MAX_GROUPS + 8), "by must have at most 32 groups, got 40"),
+        (["a"], "by must have one value for each of the 40 rows of y, got 1"),
+        (np.array(["x", 1] * 20, dtype=object), "by must hold values that can be ordered"),
+        (np.array([(1,), (2,)] * 20 + [None], dtype=object)[:40], "numbers, booleans or text"),
+        (np.zeros(40, dtype="datetime64[s]"), "by must hold numbers, booleans or text"),
+        (np.zeros((40, 2)), "by must be one-dimensional"),
+        ([], "by must not be empty"),
+    ],
+)
+def test_columns_that_are_no_groups(by: Any, words: str) -> None:
+    y, scores, _ = draw_groups(np.random.default_rng(0), [(20, 20)])
+    with pytest.raises(InvalidData, match=words):
+        compare_groups(y, scores, by)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"threshold": math.nan}, "threshold must be a number, got nan"),
+        ({"threshold": "high"}, "threshold must be a number, got 'high'"),
+        ({"threshold": True}, "threshold must be a number, got True"),
+        ({"cuts": "equal", "rate": 0.1}, "cuts must be one of"),
+        ({"cuts": "equal_fpr"}, "cuts must have a rate or a threshold, got neither"),
+        ({"rate": 0.1}, "rate must come with cuts"),
+        ({"cuts": "equal_fpr", "rate": 1.5}, "rate must"),
+        ({"windows": [(0.5, 0.5)]}, "fpr_max"),
+        ({"level": 1.0}, "level"),
+    ],
+)
+def test_parameters_out_of_range(options: dict[str, Any], words: str) -> None:
+    y, scores, codes = draw_groups(np.random.default_rng(0), [(20, 20), (20, 20)])
+    with pytest.raises(InvalidParameter, match=words):
+        compare_groups(y, scores, codes, **options)
