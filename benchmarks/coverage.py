@@ -19,7 +19,7 @@ there to replace: DeLong's interval of all out-of-fold scores in one pool.
 A third table is of promises: how often the cut of `promised_point` breaks its promise, of 10,000 draws; beside it the
 greatest probability of that, and how often the plain cut at the same rate of the sample is beyond the limit.
 
-A fourth table is of groups that one ranking serves equally well (`compare_groups`): how often their intervals cover, and
+A fourth table is of groups that one ranking serves equally well (`compare_groups`): how often intervals cover, and
 how often the joint tests at 5 % call them different.
 
 By chance alone a figure of n trials lies within ±2 √(p (1 − p) / n): .7 points of 95 % for 4,000 trials, 1.4 for 1,000.
