@@ -53,7 +53,7 @@ def make_state(state: Path, models: int, rows: int) -> dict[str, Any]:
         jobs += [service.train(client, small, algorithm=algorithm) for _ in range(models - 1)]
         assert all(job["state"] == "succeeded" for job in jobs), jobs
         model = jobs[0]["model_id"]
-        for other in jobs[1:5]:
+        for other in jobs[1:]:
             body = {"model": other["model_id"], "dataset_id": large}
             evaluation = client.post("/v1/evaluations", json=body).raise_for_status().json()
         service.work()
@@ -149,6 +149,7 @@ def main() -> None:
     parser.add_argument("--requests", type=at_least_one, default=2)
     parser.add_argument("--models", type=int, default=MODELS)
     parser.add_argument("--rows", type=at_least_one, default=ROWS)
+    parser.add_argument("--pages", nargs="+", metavar="NAME", help="default: all")
     parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -172,6 +173,8 @@ def main() -> None:
         print("| page | CPU, ms |" + (" before | ratio |" if len(trees) > 1 else ""))
         print("|---|---:|" + ("---:|---:|" if len(trees) > 1 else ""))
         for name, path in state["pages"].items():
+            if options.pages and name not in options.pages:
+                continue
             for each in consoles:  # fills the caches
                 each.milliseconds(path, 2)
             rounds: list[list[float]] = [[] for _ in consoles]

@@ -34,23 +34,7 @@ class Record:
     _readers: typing.ClassVar[_Readers]
 
     def __init__(self, **fields: Any) -> None:
-        self._set(fields)
-
-    def _set(self, data: Mapping[str, Any]) -> None:
-        readers = _readers_of(type(self))
-        put, get = self.__dict__, data.get
-        put["_json"] = data
-        if len(readers.plain) > _MANY and readers.nothing.keys() >= data.keys():
-            put.update(readers.nothing)
-            put.update(data)
-            for name in readers.lazy:
-                del put[name]
-        else:
-            for name in readers.plain:
-                put[name] = get(name)
-        for name, read in readers.read:
-            value = get(name)
-            put[name] = None if value is None else read(value)
+        _readers_of(type(self)).fill(self.__dict__, fields)
 
     if not TYPE_CHECKING:  # a type checker is to know the declared fields alone
 
@@ -72,7 +56,7 @@ class Record:
         if type(data) is not dict and not isinstance(data, Mapping):
             raise TypeError(f"{cls.__name__} must be a JSON object, got {type(data).__name__}")
         new = cls.__new__(cls)
-        new._set(data)
+        _readers_of(cls).fill(new.__dict__, data)
         return new
 
     def to_json(self) -> dict[str, Any]:
@@ -159,6 +143,22 @@ class _Readers:
             if typing.get_origin(hint) is typing.Literal
         }
 
+    def fill(self, put: dict[str, Any], data: Mapping[str, Any]) -> None:
+        """Put the fields of a JSON object into a record's attributes."""
+        get = data.get
+        put["_json"] = data
+        if len(self.plain) > _MANY and self.nothing.keys() >= data.keys():
+            put.update(self.nothing)
+            put.update(data)
+            for name in self.lazy:
+                del put[name]
+        else:
+            for name in self.plain:
+                put[name] = get(name)
+        for name, read in self.read:
+            value = get(name)
+            put[name] = None if value is None else read(value)
+
 
 def _readers_of(cls: type[Record]) -> _Readers:
     found: _Readers | None = cls.__dict__.get("_readers")
@@ -178,10 +178,18 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _record_reader(kind: type[Record]) -> _Read:
+    fill: Callable[[dict[str, Any], Any], None] | None = None
+
     def read(value: Any) -> Any:
-        if type(value) is not dict and isinstance(value, Record):
-            return value
-        return kind.from_json(value)
+        nonlocal fill
+        if type(value) is not dict:
+            return value if isinstance(value, Record) else kind.from_json(value)
+        # As `from_json`, without its calls: a curve is thousands of records.
+        if fill is None:
+            fill = _readers_of(kind).fill
+        new = kind.__new__(kind)
+        fill(new.__dict__, value)
+        return new
 
     return read
 
