@@ -9,12 +9,21 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 from urllib.parse import urlsplit
 
 from rankwright import types
 from rankwright.errors import ConfigurationError, Conflict, NotFound, SecretLost, Unauthorised
-from rankwright.operations import Asynchronous, Blocking, iteration, operation, returning, yielding
+from rankwright.operations import (
+    Asynchronous,
+    Blocking,
+    Either,
+    iteration,
+    operation,
+    returning,
+    yielding,
+)
+from rankwright.records import Record
 from rankwright.resources import (
     ApiObject,
     AsyncBatchScore,
@@ -49,6 +58,11 @@ from rankwright.transport import (
     send,
 )
 
+R = TypeVar("R", bound=Record)
+S = TypeVar("S")
+A = TypeVar("A")
+T = TypeVar("T")
+
 DEFAULT_URL = "http://127.0.0.1:8000"
 TIMEOUT = 90.0
 """Seconds without a byte from the service before a request counts as failed: more than the longest held answer."""
@@ -67,13 +81,13 @@ class _Collection(ApiObject):
 
 
 class _DatasetsOperations(_Collection):
-    @returning(lambda: Dataset, lambda: AsyncDataset)
-    def get(self, dataset_id: str) -> Steps[Any]:
+    @returning
+    def get(self, dataset_id: str) -> Steps[Either[Dataset, AsyncDataset]]:
         """Return the dataset with this id. NotFound: if there is none."""
         data = yield from self._get(f"/v1/datasets/{segment(dataset_id)}")
         return self._make(Dataset, AsyncDataset, data)
 
-    @yielding(lambda: Dataset, lambda: AsyncDataset)
+    @yielding
     def list(
         self,
         *,
@@ -82,7 +96,7 @@ class _DatasetsOperations(_Collection):
         latest: bool | None = None,
         created_after: Time = None,
         created_before: Time = None,
-    ) -> Items[Any]:
+    ) -> Items[Either[Dataset, AsyncDataset]]:
         """Yield the datasets, the newest first: of one name, or with a text in their names; by when they were made."""
         yield from self._pages(
             "/v1/datasets",
@@ -164,13 +178,13 @@ def _table_query(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _JobsOperations(_Collection):
-    @returning(lambda: Job, lambda: AsyncJob)
-    def get(self, job_id: str) -> Steps[Any]:
+    @returning
+    def get(self, job_id: str) -> Steps[Either[Job, AsyncJob]]:
         """Return the job with this id. NotFound: if there is none."""
         data = yield from self._get(f"/v1/jobs/{segment(job_id)}")
         return self._make(Job, AsyncJob, data)
 
-    @yielding(lambda: Job, lambda: AsyncJob)
+    @yielding
     def list(
         self,
         *,
@@ -181,7 +195,7 @@ class _JobsOperations(_Collection):
         created_after: Time = None,
         created_before: Time = None,
         tag: Names = None,
-    ) -> Items[Any]:
+    ) -> Items[Either[Job, AsyncJob]]:
         """Yield the jobs, the newest first: training jobs, unless another `kind` is named.
 
         `tag` is `"team:risk"`, or `"team"` for any value; of several a job has all.
@@ -229,8 +243,8 @@ class _JobsOperations(_Collection):
             )
         )
 
-    @returning(lambda: Job, lambda: AsyncJob)
-    def submit(self, job: Mapping[str, Any]) -> Steps[Any]:
+    @returning
+    def submit(self, job: Mapping[str, Any]) -> Steps[Either[Job, AsyncJob]]:
         """Submit a training job that is written as the body of POST /v1/jobs; return it. See `Client.train`."""
         data = yield from self._send_job(job)
         return self._make(Job, AsyncJob, data)
@@ -289,11 +303,11 @@ class AsyncJobs(_JobsOperations, Asynchronous):
 
 
 class _ModelsOperations(_Collection):
-    @returning(lambda: Model, lambda: AsyncModel)
-    def get(self, ref: str) -> Steps[Any]:
+    @returning
+    def get(self, ref: str) -> Steps[Either[Model, AsyncModel]]:
         """Return a model with its figures. `ref` is an id, `name`, `name:version` or `name@alias`."""
         model = self._make(Model, AsyncModel, segment(ref))
-        yield from model._load(ref)
+        yield from cast(Any, model)._load(ref)
         return model
 
     @iteration
@@ -418,14 +432,22 @@ class AsyncModels(_ModelsOperations, Asynchronous):
 # --- evaluations, comparisons, batch scores -------------------------------------------------------
 
 
-class _EvaluationsOperations(_Collection):
-    @returning(lambda: Evaluation, lambda: AsyncEvaluation)
-    def get(self, evaluation_id: str) -> Steps[Any]:
-        """Return the evaluation with this id. NotFound: if there is none."""
-        data = yield from self._get(f"/v1/evaluations/{segment(evaluation_id)}")
-        return self._make(Evaluation, AsyncEvaluation, data)
+class _JudgedOperations(_Collection, Generic[S, A, R]):
+    """What jobs make of models and a dataset: S for the blocking client, A for the asynchronous one."""
 
-    @yielding(lambda: Evaluation, lambda: AsyncEvaluation)
+    _path: ClassVar[str]
+    _kinds: ClassVar[tuple[type[Any], type[Any]]]
+
+    @returning
+    def get(self, id: str) -> Steps[Either[S, A]]:
+        """Return the one with this id. NotFound: if there is none."""
+        data = yield from self._get(f"{self._path}/{segment(id)}")
+        return self._of(data)
+
+    def _of(self, data: Any) -> Either[S, A]:
+        return self._make(*self._kinds, data)
+
+    @yielding
     def list(
         self,
         *,
@@ -434,11 +456,11 @@ class _EvaluationsOperations(_Collection):
         search: str | None = None,
         created_after: Time = None,
         created_before: Time = None,
-    ) -> Items[Any]:
-        """Yield the evaluations, the newest first."""
+    ) -> Items[Either[S, A]]:
+        """Yield them, the newest first."""
         yield from self._pages(
-            "/v1/evaluations",
-            lambda data: self._make(Evaluation, AsyncEvaluation, data),
+            self._path,
+            self._of,
             model_id=model_id,
             dataset_id=None if dataset is None else _named(dataset),
             search=search,
@@ -457,12 +479,12 @@ class _EvaluationsOperations(_Collection):
         created_before: Time = None,
         limit: int | None = None,
         after: str | None = None,
-    ) -> Steps[Page[types.Evaluation]]:
+    ) -> Steps[Page[R]]:
         """Return one page of the list."""
         return (
             yield from self._page(
-                types.Evaluation,
-                "/v1/evaluations",
+                cast("type[R]", self._kinds[0]._record_kind),
+                self._path,
                 model_id=model_id,
                 dataset_id=None if dataset is None else _named(dataset),
                 search=search,
@@ -472,6 +494,11 @@ class _EvaluationsOperations(_Collection):
                 after=after,
             )
         )
+
+
+class _EvaluationsOperations(_JudgedOperations[Evaluation, AsyncEvaluation, types.Evaluation]):
+    _path = "/v1/evaluations"
+    _kinds = (Evaluation, AsyncEvaluation)
 
 
 class Evaluations(_EvaluationsOperations, Blocking):
@@ -488,60 +515,9 @@ class AsyncEvaluations(_EvaluationsOperations, Asynchronous):
         return cast(AsyncEvaluation, AsyncEvaluation._of_id(self._transport, id))
 
 
-class _ComparisonsOperations(_Collection):
-    @returning(lambda: Comparison, lambda: AsyncComparison)
-    def get(self, comparison_id: str) -> Steps[Any]:
-        """Return the comparison with this id. NotFound: if there is none."""
-        data = yield from self._get(f"/v1/comparisons/{segment(comparison_id)}")
-        return self._make(Comparison, AsyncComparison, data)
-
-    @yielding(lambda: Comparison, lambda: AsyncComparison)
-    def list(
-        self,
-        *,
-        model_id: str | None = None,
-        dataset: Any = None,
-        search: str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-    ) -> Items[Any]:
-        """Yield the comparisons, the newest first."""
-        yield from self._pages(
-            "/v1/comparisons",
-            lambda data: self._make(Comparison, AsyncComparison, data),
-            model_id=model_id,
-            dataset_id=None if dataset is None else _named(dataset),
-            search=search,
-            created_after=created_after,
-            created_before=created_before,
-        )
-
-    @operation
-    def page(
-        self,
-        *,
-        model_id: str | None = None,
-        dataset: Any = None,
-        search: str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Steps[Page[types.Comparison]]:
-        """Return one page of the list."""
-        return (
-            yield from self._page(
-                types.Comparison,
-                "/v1/comparisons",
-                model_id=model_id,
-                dataset_id=None if dataset is None else _named(dataset),
-                search=search,
-                created_after=created_after,
-                created_before=created_before,
-                limit=limit,
-                after=after,
-            )
-        )
+class _ComparisonsOperations(_JudgedOperations[Comparison, AsyncComparison, types.Comparison]):
+    _path = "/v1/comparisons"
+    _kinds = (Comparison, AsyncComparison)
 
 
 class Comparisons(_ComparisonsOperations, Blocking):
@@ -558,60 +534,9 @@ class AsyncComparisons(_ComparisonsOperations, Asynchronous):
         return cast(AsyncComparison, AsyncComparison._of_id(self._transport, id))
 
 
-class _BatchScoresOperations(_Collection):
-    @returning(lambda: BatchScore, lambda: AsyncBatchScore)
-    def get(self, batch_score_id: str) -> Steps[Any]:
-        """Return the batch scores with this id. NotFound: if there are none."""
-        data = yield from self._get(f"/v1/batch-scores/{segment(batch_score_id)}")
-        return self._make(BatchScore, AsyncBatchScore, data)
-
-    @yielding(lambda: BatchScore, lambda: AsyncBatchScore)
-    def list(
-        self,
-        *,
-        model_id: str | None = None,
-        dataset: Any = None,
-        search: str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-    ) -> Items[Any]:
-        """Yield the batch scores, the newest first."""
-        yield from self._pages(
-            "/v1/batch-scores",
-            lambda data: self._make(BatchScore, AsyncBatchScore, data),
-            model_id=model_id,
-            dataset_id=None if dataset is None else _named(dataset),
-            search=search,
-            created_after=created_after,
-            created_before=created_before,
-        )
-
-    @operation
-    def page(
-        self,
-        *,
-        model_id: str | None = None,
-        dataset: Any = None,
-        search: str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Steps[Page[types.BatchScore]]:
-        """Return one page of the list."""
-        return (
-            yield from self._page(
-                types.BatchScore,
-                "/v1/batch-scores",
-                model_id=model_id,
-                dataset_id=None if dataset is None else _named(dataset),
-                search=search,
-                created_after=created_after,
-                created_before=created_before,
-                limit=limit,
-                after=after,
-            )
-        )
+class _BatchScoresOperations(_JudgedOperations[BatchScore, AsyncBatchScore, types.BatchScore]):
+    _path = "/v1/batch-scores"
+    _kinds = (BatchScore, AsyncBatchScore)
 
 
 class BatchScores(_BatchScoresOperations, Blocking):
@@ -708,7 +633,7 @@ class AsyncKeys(_KeysOperations, Asynchronous):
 
 
 class _ClientOperations(ApiObject):
-    @returning(lambda: Dataset, lambda: AsyncDataset)
+    @returning
     def upload(
         self,
         table: Table,
@@ -732,7 +657,7 @@ class _ClientOperations(ApiObject):
         media_type: str | None = None,
         progress: Progress | bool | None = None,
         wait: bool = True,
-    ) -> Steps[Any]:
+    ) -> Steps[Either[Dataset, AsyncDataset]]:
         """Upload a table, and wait until it has been read; return the dataset.
 
         Parameters
@@ -786,10 +711,10 @@ class _ClientOperations(ApiObject):
         )
         dataset = self._make(Dataset, AsyncDataset, data)
         if wait:
-            yield from _steps_of(type(dataset).wait)(dataset)
+            yield from _steps_of(cast(Any, type(dataset)).wait)(dataset)
         return dataset
 
-    @returning(lambda: Job, lambda: AsyncJob)
+    @returning
     def train(
         self,
         /,
@@ -807,7 +732,7 @@ class _ClientOperations(ApiObject):
         tags: Mapping[str, str] | None = None,
         timeout_seconds: float | None = None,
         **parameters: Any,
-    ) -> Steps[Any]:
+    ) -> Steps[Either[Job, AsyncJob]]:
         """Submit a training job; return it. `train(…).wait()` returns the model.
 
         Parameters
@@ -835,7 +760,7 @@ class _ClientOperations(ApiObject):
         data = yield from self._post("/v1/jobs", _job_body(dataset, algorithm, others | parameters))
         return self._make(Job, AsyncJob, data)
 
-    @returning(lambda: Evaluation, lambda: AsyncEvaluation)
+    @returning
     def evaluate(
         self,
         model: Any,
@@ -844,7 +769,7 @@ class _ClientOperations(ApiObject):
         level: float | None = None,
         windows: Sequence[Mapping[str, Any]] | None = None,
         wait: bool = True,
-    ) -> Steps[Any]:
+    ) -> Steps[Either[Evaluation, AsyncEvaluation]]:
         """Judge a model by a dataset, and wait for the result; return the evaluation."""
         body = {
             "model": _ref(model),
@@ -855,7 +780,7 @@ class _ClientOperations(ApiObject):
         data = yield from self._post("/v1/evaluations", body)
         return (yield from self._ended(self._make(Evaluation, AsyncEvaluation, data), wait))
 
-    @returning(lambda: Comparison, lambda: AsyncComparison)
+    @returning
     def compare(
         self,
         models: Sequence[Any],
@@ -864,7 +789,7 @@ class _ClientOperations(ApiObject):
         level: float | None = None,
         windows: Sequence[Mapping[str, Any]] | None = None,
         wait: bool = True,
-    ) -> Steps[Any]:
+    ) -> Steps[Either[Comparison, AsyncComparison]]:
         """Compare models on a dataset, and wait for the result; return the comparison."""
         body = {
             "models": [_ref(model) for model in models],
@@ -875,7 +800,7 @@ class _ClientOperations(ApiObject):
         data = yield from self._post("/v1/comparisons", body)
         return (yield from self._ended(self._make(Comparison, AsyncComparison, data), wait))
 
-    @returning(lambda: BatchScore, lambda: AsyncBatchScore)
+    @returning
     def score_batch(
         self,
         model: Any,
@@ -890,7 +815,7 @@ class _ClientOperations(ApiObject):
         media_type: str | None = None,
         progress: Progress | bool | None = None,
         wait: bool = True,
-    ) -> Steps[Any]:
+    ) -> Steps[Either[BatchScore, AsyncBatchScore]]:
         """Have a job score a table of any size, and wait for it; return the batch scores, whose `result` is a file.
 
         Parameters
@@ -920,9 +845,9 @@ class _ClientOperations(ApiObject):
             )
         return (yield from self._ended(self._make(BatchScore, AsyncBatchScore, data), wait))
 
-    def _ended(self, new: Any, wait: bool) -> Steps[Any]:
+    def _ended(self, new: T, wait: bool) -> Steps[T]:
         if wait:
-            yield from _steps_of(type(new).wait)(new)
+            yield from _steps_of(cast(Any, type(new)).wait)(new)
         return new
 
     @operation

@@ -116,23 +116,15 @@ def iteration(describe: Callable[Concatenate[Any, P], Items[T]]) -> Iteration[P,
     return Iteration(describe)
 
 
-def returning(
-    blocking: Callable[[], type[S]], asynchronous: Callable[[], type[A]]
-) -> Callable[[Callable[Concatenate[Any, P], Steps[Any]]], Operation[P, S, A]]:
-    """Make an operation whose result can itself be asked: its class for either client, named by functions."""
-
-    def decorate(describe: Callable[Concatenate[Any, P], Steps[Any]]) -> Operation[P, S, A]:
-        return Operation(describe)
-
-    return decorate
+class Either(Generic[S, A]):
+    """For type checkers: a result that can itself be asked, S for the blocking client, A for the asynchronous one."""
 
 
-def yielding(
-    blocking: Callable[[], type[S]], asynchronous: Callable[[], type[A]]
-) -> Callable[[Callable[Concatenate[Any, P], Items[Any]]], Iteration[P, S, A]]:
+def returning(describe: Callable[Concatenate[Any, P], Steps[Either[S, A]]]) -> Operation[P, S, A]:
+    """Make an operation whose result can itself be asked."""
+    return Operation(describe)
+
+
+def yielding(describe: Callable[Concatenate[Any, P], Items[Either[S, A]]]) -> Iteration[P, S, A]:
     """Make an iteration whose items can themselves be asked."""
-
-    def decorate(describe: Callable[Concatenate[Any, P], Items[Any]]) -> Iteration[P, S, A]:
-        return Iteration(describe)
-
-    return decorate
+    return Iteration(describe)

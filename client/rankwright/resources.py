@@ -29,6 +29,7 @@ from rankwright.errors import (
 from rankwright.operations import (
     Asynchronous,
     Blocking,
+    Either,
     iteration,
     operation,
     returning,
@@ -63,6 +64,8 @@ from rankwright.transport import (
 )
 
 R = TypeVar("R", bound=Record)
+S = TypeVar("S")
+A = TypeVar("A")
 
 FINAL_STATES = frozenset({"succeeded", "failed", "cancelled", "timed_out"})
 PAGE = 200
@@ -167,10 +170,10 @@ class ApiObject:
         yield Close(response)
         return b""
 
-    def _make(self, blocking: type[Any], asynchronous: type[Any], data: Any) -> Any:
+    def _make(self, blocking: type[S], asynchronous: type[A], data: Any) -> Either[S, A]:
         """Return a resource of the kind of client that this object belongs to."""
-        kind = asynchronous if isinstance(self, Asynchronous) else blocking
-        return kind._of(self._transport, data)
+        kind: Any = asynchronous if isinstance(self, Asynchronous) else blocking
+        return cast("Either[S, A]", kind._of(self._transport, data))
 
 
 class Resource(ApiObject):
@@ -268,8 +271,8 @@ class _JobOperations(ApiObject):
         self.data = yield from self._record(types.Job, f"/v1/jobs/{_id(self)}")
         return self.data
 
-    @returning(lambda: Model, lambda: AsyncModel)
-    def wait(self, timeout: float | None = None) -> Steps[Any]:
+    @returning
+    def wait(self, timeout: float | None = None) -> Steps[Either[Model, AsyncModel]]:
         """Wait until the job has ended; return the model that it made.
 
         The job goes on if waiting is interrupted (KeyboardInterrupt, a cancelled task), and survives a restart of the
@@ -281,7 +284,7 @@ class _JobOperations(ApiObject):
         if self.data.model_id is None:
             raise RankwrightError(f"job {self.data.id} of kind {self.data.kind} makes no model")
         model = self._make(Model, AsyncModel, None)
-        yield from model._load(self.data.model_id)
+        yield from cast(Any, model)._load(self.data.model_id)
         return model
 
     def _until_end(self, timeout: float | None) -> Steps[None]:
@@ -359,8 +362,8 @@ class _JobOperations(ApiObject):
                 raise
         return self.data
 
-    @returning(lambda: Job, lambda: AsyncJob)
-    def retry(self) -> Steps[Any]:
+    @returning
+    def retry(self) -> Steps[Either[Job, AsyncJob]]:
         """Submit the same work once more; return the new job."""
         data = yield from self._post(f"/v1/jobs/{_id(self)}/retry")
         return self._make(Job, AsyncJob, data)
@@ -465,8 +468,8 @@ class _DatasetOperations(ApiObject):
         """Return the profile as a page, in `html` or `markdown`."""
         return (yield from self._download(f"/v1/datasets/{_id(self)}/profile", None, format=format))
 
-    @yielding(lambda: Dataset, lambda: AsyncDataset)
-    def versions(self) -> Items[Any]:
+    @yielding
+    def versions(self) -> Items[Either[Dataset, AsyncDataset]]:
         """Yield all versions of the dataset, the newest first."""
         yield from self._pages(
             f"/v1/datasets/{_id(self)}/versions",
@@ -481,7 +484,7 @@ class _DatasetOperations(ApiObject):
         path = f"/v1/datasets/{_id(self)}/versions"
         return (yield from self._page(types.Dataset, path, limit=limit, after=after))
 
-    @returning(lambda: Dataset, lambda: AsyncDataset)
+    @returning
     def add_version(
         self,
         table: Table,
@@ -493,7 +496,7 @@ class _DatasetOperations(ApiObject):
         media_type: str | None = None,
         progress: Progress | None = None,
         wait: bool = True,
-    ) -> Steps[Any]:
+    ) -> Steps[Either[Dataset, AsyncDataset]]:
         """Make another version: `append` adds rows to those of this one, `replace` takes the new rows alone."""
         data = yield from self._send_table(
             f"/v1/datasets/{_id(self)}/versions",
@@ -533,7 +536,7 @@ class _DatasetOperations(ApiObject):
             yield from _steps_of(_DatasetOperations.wait)(self)
         return self.data
 
-    def _read(self, data: Any, wait: bool) -> Steps[Any]:
+    def _read(self, data: Any, wait: bool) -> Steps[Either[Dataset, AsyncDataset]]:
         new = self._make(Dataset, AsyncDataset, data)
         if wait:
             yield from _steps_of(_DatasetOperations.wait)(new)
