@@ -1,6 +1,6 @@
 """GET score against an endpoint that does nothing, in the same app and in none: requests a second, and their ratio.
 
-    python -m benchmarks.http_score [--pairs 60] [--seconds 0.25] [--rows 20000] [--rounds 500]
+    python -m benchmarks.http_score [--pairs 60] [--seconds 0.25] [--rows 20000] [--rounds 500] [--doors]
 
 One uvicorn process with default settings serves a warm model of 500 stumps on 30 features. The null endpoint is a
 route of the same kind in the same router, behind the same middleware and the same authentication; it is asked with
@@ -8,6 +8,9 @@ the same 30 query parameters and answers about as many bytes. 16 keep-alive conn
 1,000 distinct queries. The bare endpoint is an ASGI function that answers the same bytes on uvicorn as it comes, in a
 process of its own. Short runs of the three alternate, so that whatever else the machine does hits all; each ratio is
 the median over the turns.
+
+With `--doors` the turns are POSTs of one row instead: our own, as JSON, and infer of the Open Inference Protocol with
+the bytes that tritonclient sends, as one binary tensor per feature and as one of all features.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
+import orjson
 import uvicorn
 import uvloop
 from starlette.routing import Route
@@ -180,7 +184,7 @@ class Client(asyncio.Protocol):
             # An exception here would only be logged: whoever counts the answers raises it.
             self.refusal = self._pending.decode("utf-8", "replace")
             return
-        at = self._pending.find(b"content-length: ") + 16
+        at = self._pending.find(b"\r\ncontent-length: ") + 18
         length = int(self._pending[at : self._pending.find(b"\r", at)])
         if len(self._pending) == end + 4 + length:
             self._pending = b""
@@ -341,6 +345,79 @@ async def measure(
         )
 
 
+def post(path: str, secret: str, body: bytes, *headers: str) -> bytes:
+    """Return a POST as it travels."""
+    head = "\r\n".join(
+        [
+            f"POST {path} HTTP/1.1",
+            f"Host: {HOST}",
+            f"Authorization: Bearer {secret}",
+            f"Content-Length: {len(body)}",
+            *headers,
+        ]
+    )
+    return f"{head}\r\n\r\n".encode() + body
+
+
+def infer_of(model_id: str, secret: str, tensors: dict[str, np.ndarray[Any, Any]]) -> bytes:
+    """Return a request to infer as tritonclient sends it: JSON, then the tensors' bytes."""
+    inputs = [
+        {
+            "name": name,
+            "shape": tensor.shape,
+            "datatype": "FP64",
+            "parameters": {"binary_data_size": tensor.nbytes},
+        }
+        for name, tensor in tensors.items()
+    ]
+    told = orjson.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}})
+    body = told + b"".join(tensor.tobytes() for tensor in tensors.values())
+    length = f"Inference-Header-Content-Length: {len(told)}"
+    return post(f"/oip/v2/models/{model_id}/infer", secret, body, length)
+
+
+async def measure_doors(
+    process: subprocess.Popen[bytes],
+    port: int,
+    model_id: str,
+    secret: str,
+    rows: list[dict[str, str]],
+    args: argparse.Namespace,
+) -> None:
+    """Alternate POSTs of one row, and print the server's CPU of each."""
+    await wait_for(port, process)
+    exact = [{name: float(value) for name, value in row.items()} for row in rows]
+    columns = [{name: np.array([[value]]) for name, value in row.items()} for row in exact]
+    turns = {
+        "our own, JSON": [
+            post(
+                f"/v1/models/{model_id}/score",
+                secret,
+                orjson.dumps({"rows": [row]}),
+                "Content-Type: application/json",
+            )
+            for row in exact
+        ],
+        "infer, a tensor per feature": [infer_of(model_id, secret, row) for row in columns],
+        "infer, one tensor": [
+            infer_of(model_id, secret, {"x": np.array([list(row.values())])}) for row in exact
+        ],
+    }
+    load = await Load.open(port, turns["our own, JSON"], process.pid)
+    totals = dict.fromkeys(turns, np.zeros(3))
+    for requests in turns.values():
+        await load.warm(requests, min(1.0, 4 * args.seconds))
+    for _ in range(args.pairs):
+        for name, requests in turns.items():
+            totals[name] = totals[name] + await load.run(requests, args.seconds)
+    cpu = {name: spent / answered for name, (answered, _, spent) in totals.items()}
+    print("| one row | requests/s | server CPU a request | beside our own |")
+    print("|---|---|---|---|")
+    for name, (answered, seconds, _) in totals.items():
+        ratio = cpu[name] / cpu["our own, JSON"]
+        print(f"| {name} | {answered / seconds:,.0f} | {cpu[name] * 1e6:.0f} µs | {ratio:.2f} |")
+
+
 def main() -> None:
     """Train, serve, measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -348,6 +425,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.25)
     parser.add_argument("--rows", type=at_least_one, default=20_000, help="that are trained on")
     parser.add_argument("--rounds", type=at_least_one, default=ROUNDS)
+    parser.add_argument("--doors", action="store_true", help="POSTs of one row, by two doors")
     parser.add_argument("--bare", type=int, metavar="PORT", help=argparse.SUPPRESS)
     parser.add_argument("--serve", nargs=2, metavar=("STATE_DIR", "PORT"), help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -371,7 +449,10 @@ def main() -> None:
         servers = list(zip(processes, ports, strict=True))
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(measure(servers, model_id, secret, rows, args))
+                if args.doors:
+                    runner.run(measure_doors(*servers[0], model_id, secret, rows, args))
+                else:
+                    runner.run(measure(servers, model_id, secret, rows, args))
         finally:
             for process in processes:
                 process.terminate()

@@ -13,6 +13,7 @@ import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import orjson
 
 from app.ingest.errors import Errors, too_many_rows
 from app.ingest.rows import Rows, Source
+from app.ingest.values import NUMERIC
 from app.platform.errors import (
     Invalid,
     Malformed,
@@ -35,6 +37,8 @@ from app.scoring.table_rows import ALL, Bounds, RowReader, TableOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from app.ingest.value_columns import MissingTokens
 
 HEADER_LENGTH = "inference-header-content-length"
 """Names the length of the JSON before the binary tensors, in bytes, before compression."""
@@ -480,26 +484,30 @@ def infer(
     served: Served, asked: InferRequest, name: str, version: str | None, bounds: Bounds
 ) -> InferResponse:
     """Return the scores of the rows that a request has. Invalid and BadTable name each value that breaks a rule."""
-    from app.ingest.value_columns import MissingTokens
-
-    names = served.features.names
-    table = TensorTable(asked.inputs, names, bounds)
     options = TableOptions(ignore=(ALL,))
-    missing = MissingTokens(options.missing_of(served.table_dialect))
-    reader = RowReader(served.features, options, missing, bounds.max_rows(len(names)))
+    tokens = options.missing_of(served.table_dialect)
+    missing = _missing_tokens(None if tokens is None else tuple(tokens))
+    names, max_rows = served.features.names, bounds.max_rows(len(served.features.names))
+    rows, ignored = _matrix_of_numbers(served, asked.inputs, missing), list[str]()
+    if rows is not None and len(rows) <= max_rows:
+        n_rows, parts_of_rows = len(rows), iter([rows])
+    else:
+        table = TensorTable(asked.inputs, names, bounds)
+        reader = RowReader(served.features, options, missing, max_rows)
+        n_rows, ignored = table.rows or 0, table.ignored
+        parts_of_rows = (X for batch in reader.batches(table) for X in batch.blocks(len(names)))
     wanted = asked.outputs or [
         RequestedOutput(output, asked.binary)
         for output in ("score", *(("fpr", "tpr") if served.curve is not None else ()))
     ]
     reasoned = any(output.name == "reasons" for output in wanted)
-    _check_outputs(served, wanted, table.rows or 0)
+    _check_outputs(served, wanted, n_rows)
     blocks: list[Scores] = []
     kept: list[Floats] = []
-    for batch in reader.batches(table):
-        for X in batch.blocks(len(names)):
-            blocks.append(served.score(X))
-            if reasoned:
-                kept.append(X.copy())
+    for X in parts_of_rows:
+        blocks.append(served.score(X))
+        if reasoned:
+            kept.append(X.copy())
     scores = scoring.join_scores(served, blocks)
     found: dict[str, Any] = {"score": scores.scores, "fpr": scores.fprs, "tpr": scores.tprs}
     if reasoned:
@@ -517,8 +525,45 @@ def infer(
         answer["id"] = asked.id
     text = orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
     if any(output.binary for output in wanted):
-        return InferResponse(b"".join([text, *parts]), len(text), table.ignored)
-    return InferResponse(text, None, table.ignored)
+        return InferResponse(b"".join([text, *parts]), len(text), ignored)
+    return InferResponse(text, None, ignored)
+
+
+@lru_cache(maxsize=64)
+def _missing_tokens(tokens: tuple[str, ...] | None) -> MissingTokens:
+    from app.ingest.value_columns import MissingTokens
+
+    return MissingTokens(tokens)
+
+
+def _matrix_of_numbers(
+    served: Served, inputs: Sequence[Tensor], missing: MissingTokens
+) -> Floats | None:
+    """Return the rows if they are binary floats for all features of a model of numbers alone; None for all else.
+
+    What is None here a `RowReader` reads by way of a table, and it says what is wrong. For a few rows that takes twice
+    the time of all the rest.
+    """
+    features = served.features
+    if not all(
+        isinstance(tensor.values, np.ndarray) and tensor.values.dtype.kind == "f"
+        for tensor in inputs
+    ) or any(kind != NUMERIC for kind in features.types):
+        return None
+    width, n_rows = len(features.names), inputs[0].shape[0]
+    if not 0 < n_rows <= BATCH_ROWS:
+        return None
+    if len(inputs) == 1 and inputs[0].n_columns == width:
+        X = inputs[0].values.reshape(n_rows, width).astype(np.float64)
+    else:
+        columns = {tensor.name: tensor for tensor in inputs}
+        if len(inputs) != width or not all(name in columns for name in features.names):
+            return None
+        if any(tensor.shape[0] != n_rows or tensor.n_columns != 1 for tensor in inputs):
+            return None
+        flat = np.concatenate([columns[name].values for name in features.names], dtype=np.float64)
+        X = np.ascontiguousarray(flat.reshape(width, n_rows).T)
+    return None if np.isinf(X).any() else missing.blank(X)
 
 
 def _check_outputs(served: Served, wanted: Sequence[RequestedOutput], rows: int) -> None:

@@ -152,6 +152,46 @@ def test_binary_tensors_there_and_back(
     assert len(described["tpr"]["data"]) == 3
 
 
+@pytest.fixture(scope="module")
+def coded(shared: Service) -> str:
+    """A model of numbers whose table writes -999 for a missing one."""
+    client = shared.client(shared.key())
+    shared.train(client, shared.upload(client, table(200), missing="-999"), name="coded")
+    return "coded"
+
+
+@pytest.mark.parametrize("datatype", ["FP64", "FP32"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_plain_numbers_are_read_as_every_table_is(
+    client: httpx.Client, coded: str, datatype: str, rows: int
+) -> None:
+    X = np.array([[-999.0, -1.5, np.nan], *ROWS[:2]], dtype=np.float64)[:rows]
+    address, kind = f"/oip/v2/models/{coded}/infer", "<f8" if datatype == "FP64" else "<f4"
+    gaps = [[None if np.isnan(value) else value for value in row] for row in X.tolist()]
+    asked = {
+        "inputs": [tensor("x", datatype, X.shape, data=gaps)],
+        "outputs": [{"name": "reasons"}],
+    }
+    asked["outputs"] += [{"name": "score"}, {"name": "fpr"}]
+    as_json = client.post(address, json=asked).json()["outputs"]
+    own = client.post(f"/v1/models/{coded}/score", json={"columns": NAMES, "data": gaps}).json()
+    assert as_json[1]["data"] != own["scores"]  # in our own JSON -999 is a number
+    forms = {
+        "one": [(tensor("x", datatype, X.shape), X.astype(kind).tobytes())],
+        "each": [
+            (tensor(name, datatype, [rows, 1]), X[:, NAMES.index(name)].astype(kind).tobytes())
+            for name in reversed(NAMES)
+        ],
+    }
+    for inputs in forms.values():
+        body, headers = binary(inputs, outputs=asked["outputs"])
+        assert client.post(address, content=body, headers=headers).json()["outputs"] == as_json
+    X[0, 1] = np.inf
+    body, headers = binary([(tensor("x", "FP64", X.shape), X.tobytes())])
+    refused = client.post(address, content=body, headers=headers)
+    assert (refused.status_code, refused.json()["errors"][0]["column"]) == (422, NAMES[1])
+
+
 def test_whole_numbers_and_reasons(client: httpx.Client) -> None:
     ints = np.array([[1, 0, 2], [3, -1, 0]])
     expected = client.post(
