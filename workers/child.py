@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from errno import ENOMEM
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -249,6 +250,22 @@ def limit_memory(more_bytes: int | None) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (_at_most(soft, hard), hard))
 
 
+def is_refused_memory(error: BaseException | None) -> bool:
+    """Return True if an error other than MemoryError comes from the job's limit: it or its cause is a refused thread or
+    mapping, and the job holds more than its limit, slack aside.
+    """
+    soft = resource.getrlimit(resource.RLIMIT_DATA)[0] if _HAS_LIMIT else resource.RLIM_INFINITY
+    if soft == resource.RLIM_INFINITY or soft - _data_bytes() >= SLACK_BYTES:
+        return False
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == ENOMEM):
+            return True
+        if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def _at_most(soft: int, hard: int) -> int:
     return min(soft, sys.maxsize if hard == resource.RLIM_INFINITY else hard)
 
@@ -323,6 +340,8 @@ def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -
     except MemoryError:
         return {"type": "memory"}
     except Exception as error:
+        if is_refused_memory(error):
+            return {"type": "memory"}
         problem, user_fault = execution.problem_of(error)
         if not user_fault:
             log.exception("the fit failed")

@@ -146,6 +146,33 @@ def test_an_allocation_far_beyond_the_limit_is_refused_and_the_process_goes_on()
     assert int(done.stdout) > 0
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_DATA covers mmap on Linux")
+def test_a_thread_that_the_limit_refuses_is_a_lack_of_memory() -> None:
+    """Python says so by a RuntimeError. It is the job's fault if the job holds more than its limit."""
+    program = """
+import threading
+from app.jobs import execution
+from workers.child import SLACK_BYTES, Orders, run_job
+limit, held = 32 << 20, 0
+def run(payload, progress):
+    kept = bytearray(held)
+    threading.stack_size(2 * SLACK_BYTES)
+    try:
+        threading.Thread(target=print).start()
+    except RuntimeError as error:
+        raise ValueError("the fit failed") from error
+execution.run = run
+for held in (1, limit + (8 << 20)):
+    threading.stack_size(0)
+    message = {"payload": {}, "memory_bytes": limit}
+    print(run_job(message, lambda message: None, Orders())["type"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["error", "memory"]
+
+
 def test_it_imports_until_a_job_comes() -> None:
     """In a process of its own: other tests have imported everything here."""
     program = """
