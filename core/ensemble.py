@@ -6,7 +6,7 @@ A single fit of a small table gains nothing from threads, but several fits can r
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Annotated, Any, Self, TypeVar
 
@@ -17,6 +17,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from sklearn.base import clone
 
+from core.base.monotone import Direction, Directions, Monotone, Walk
 from core.base.parameters import check_values
 from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
 from core.base.state import Array, Arrays, State, put_under, take_from
@@ -184,9 +185,11 @@ class RankAverage(Ranker):
             list | tuple | None,  # type: ignore[type-arg]  # as above
             Doc("Weight of each member, above 0; None: the same."),
         ] = None,
+        monotone: Monotone = None,
     ) -> None:
         self.members = members
         self.weights = weights
+        self.monotone = monotone
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
@@ -197,6 +200,35 @@ class RankAverage(Ranker):
     def takes_categories(self) -> bool:
         """Return True if all members can be fitted on categorical columns."""
         return all(member.takes_categories() for member in self._templates())
+
+    def find_directions(
+        self, monotone: Mapping[str | int, Direction] | None = None
+    ) -> Directions | None:
+        """Return the directions of constraints, by default of those that all members have; see `Ranker`."""
+        given = super().find_directions(monotone)
+        if given is not None or monotone is not None or not hasattr(self, "members_"):
+            return given
+        of_members = [member.find_directions() for member in self.members_]
+        common = of_members[0]
+        for other in of_members[1:]:
+            if common is not None:
+                common = None if other is None else np.where(common == other, common, 0)
+        return common if common is not None and common.any() else None
+
+    def walk_monotone(self, directions: Directions) -> Walk:
+        """Walk every member: ranks rise with a member's score, so that all of them keep a constraint if each does."""
+        walk = Walk(0, is_sum=True)
+        for k, member in enumerate(self.members_):
+            of_member = member.walk_monotone(directions)
+            parts = (
+                f"member {k + 1}" + (f", {fall.part}" if fall.part else "")
+                for fall in of_member.falls
+            )
+            falls = [
+                replace(fall, part=part) for fall, part in zip(of_member.falls, parts, strict=True)
+            ]
+            walk += replace(of_member, falls=falls)
+        return walk
 
     def get_parameters(self) -> dict[str, Any]:
         """Return the parameters as JSON values: each member by its name and its parameters."""
@@ -245,6 +277,10 @@ class RankAverage(Ranker):
             if not isinstance(member, Ranker) or member.target != "binary":
                 raise InvalidParameter(
                     f"members must be rankers for two classes, got {member!r} at {k}"
+                )
+            if self.monotone and "monotone" not in member.get_params(deep=False):
+                raise InvalidParameter(
+                    f"members must keep monotone constraints, {type(member).__name__} at {k} cannot"
                 )
         if self.weights is None:
             return
@@ -314,13 +350,24 @@ class RankAverage(Ranker):
             progress.end()
 
     def _templates(self) -> Sequence[Ranker]:
-        if self.members is not None:
-            return self.members
-        return (
+        """Return the members before they are fitted, with the ensemble's constraints if it has some."""
+        members: Sequence[Ranker] = (
             RankBoost(weak_ranker="tree"),
             RankBoost(weak_ranker="tree", leaf="newton"),
             LogitBoost(),
         )
+        if self.members is not None:
+            members = self.members
+        if not self.monotone:
+            return members
+        able = [
+            isinstance(member, Ranker) and "monotone" in member.get_params(deep=False)
+            for member in members
+        ]
+        return [
+            clone(member).set_params(monotone=self.monotone) if keeps else member
+            for member, keeps in zip(members, able, strict=True)
+        ]
 
     def _take_weights(self) -> None:
         given = [1.0] * len(self._templates()) if self.weights is None else self.weights

@@ -140,6 +140,11 @@ def _has_type(annotation: Any, value: Any) -> bool:
         )
     if origin in (Union, UnionType):
         return any(_has_type(member, value) for member in get_args(annotation))
+    if origin is dict:
+        of_key, of_value = get_args(annotation)
+        return isinstance(value, dict) and all(
+            _has_type(of_key, key) and _has_type(of_value, of) for key, of in value.items()
+        )
     if annotation is bool:
         return isinstance(value, bool)
     if annotation is int:
@@ -164,7 +169,16 @@ def _describe(annotation: Any) -> str:
         return "one of " + ", ".join(repr(choice) for choice in get_args(annotation))
     if origin in (Union, UnionType):
         return " or ".join(_describe(member) for member in get_args(annotation))
-    names = {bool: "true or false", int: "an integer", float: "a finite number", NoneType: "None"}
+    if origin is dict:
+        of_key, of_value = get_args(annotation)
+        return f"an object of {_describe(of_key)} to {_describe(of_value)}"
+    names = {
+        bool: "true or false",
+        str: "text",
+        int: "an integer",
+        float: "a finite number",
+        NoneType: "None",
+    }
     return names.get(annotation, f"of type {getattr(annotation, '__name__', annotation)}")
 
 

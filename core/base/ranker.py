@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from core.errors import ArtifactError, InvalidData
+from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.lazy import old_names
 
 from . import state
+from .monotone import Direction, Directions, Walk, find_directions
 from .parameters import check_values
 from .state import Arrays, read_state, write_state
 from .table import (
@@ -239,6 +240,28 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """Return True if the ranker, with its parameters, can be fitted on categorical columns."""
         return False
 
+    def find_directions(
+        self, monotone: Mapping[str | int, Direction] | None = None
+    ) -> Directions | None:
+        """Return the direction of each column under monotone constraints, by default its own; None without any.
+
+        InvalidParameter: see `core.base.monotone.find_directions`.
+        """
+        if monotone is None:
+            monotone = getattr(self, "monotone", None)
+        names = getattr(self, "feature_names_in_", None)
+        known = None if names is None else [str(name) for name in names]
+        return find_directions(monotone, known, self._n_categories())
+
+    def walk_monotone(self, directions: Directions) -> Walk:
+        """Walk the fitted ranker, and return where its parts break monotone constraints; see `check_monotone`.
+
+        InvalidParameter: nothing is known of its parts.
+        """
+        raise InvalidParameter(
+            f"a {type(self).__name__} cannot be proven monotone: it has no steps, coefficients or leaves to walk"
+        )
+
     def combination(self) -> Combination | None:
         """Return the weights of the weak rankers if scores are a combination of {0, 1} weak rankers; else None.
 
@@ -302,6 +325,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             matrix, positive, weight = matrix[present], positive[present], weight[present]
             group = None if group is None else group[present]
         matrix, self.categories_ = keep_present(matrix, self.categories_)
+        self.find_directions()  # refuses constraints that the columns cannot have
         return matrix, positive, weight, group
 
     def _check_target(

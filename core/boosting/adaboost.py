@@ -5,6 +5,7 @@ from typing import Annotated
 
 from annotated_doc import Doc
 
+from core.base.monotone import Monotone
 from core.coding import Criterion
 from core.coding.bins import MaxBins
 
@@ -79,6 +80,7 @@ class AdaBoost(Booster):
     ] = True
     learning_rate: LearningRate = 1.0
     max_bins: MaxBins = 255
+    monotone: Monotone = None
     early_stopping_rounds: EarlyStoppingRounds = None
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0

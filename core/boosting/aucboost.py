@@ -12,6 +12,7 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from sklearn.base import BaseEstimator
 
+from core.base.monotone import Monotone
 from core.base.ranker import Floats
 from core.base.state import FINITE, Arrays, Declared, Field, Meta, Nested, Records
 from core.base.table import Categories
@@ -314,6 +315,7 @@ class AUCBoost(Booster):
     ] = "stump"
     learning_rate: LearningRate = 1.0
     max_bins: MaxBins = 255
+    monotone: Monotone = None
     early_stopping_rounds: EarlyStoppingRounds = None
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0
@@ -323,6 +325,13 @@ class AUCBoost(Booster):
         """Z_t of each round."""
         loss = np.concatenate([[1.0], self.loss_])
         return np.asarray(loss[1:] / loss[:-1])
+
+    def _check_parameters(self) -> None:
+        if self.monotone and self.weak_ranker != "stump":
+            raise InvalidParameter(
+                f"monotone needs weak_ranker 'stump', got {self.weak_ranker!r}: "
+                "a sum of other classifiers cannot be proven monotone"
+            )
 
     def _weak_learner(self) -> type[WeakLearner]:
         if self.weak_ranker == "stump":

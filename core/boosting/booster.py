@@ -14,6 +14,7 @@ from annotated_types import Ge, Le
 
 from core.base import state
 from core.base.checkpoint import identify_fit, offered
+from core.base.monotone import Directions, Walk
 from core.base.parameters import check_values
 from core.base.ranker import Callback, Combination, Floats, Groups, Ranker, check_groups, ignore
 from core.base.state import Array, Nested, Value
@@ -259,6 +260,11 @@ class Booster(Ranker):
     def takes_categories(self) -> bool:
         """Whether its weak rankers can do with categorical columns; see `Ranker`."""
         return self._weak_learner().takes_categories
+
+    def walk_monotone(self, directions: Directions) -> Walk:
+        """Walk the sum of the weak rankers; see `Ranker.walk_monotone`."""
+        walk = self._ensemble.walk_monotone(directions)
+        return super().walk_monotone(directions) if walk is None else walk
 
     def combination(self) -> Combination | None:
         """Return the weak rankers' weights; see `Ranker.combination`."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
+from core.base.monotone import Directions, Fall, Walk
 from core.base.ranker import Floats
 from core.base.state import FINITE, SIGN, Array, Index, Records
 from core.base.table import Categories
@@ -192,6 +193,11 @@ class ColumnSum(Ensemble):
         """Return slope times the difference of each value from the mean of its column."""
         return self._slopes * (known(X) - self.column_mean)
 
+    def walk_monotone(self, directions: Directions) -> Walk:
+        """Compare what each constrained column adds per unit with 0; see `Ensemble.walk_monotone`."""
+        wrong = np.flatnonzero(directions * self._slopes < 0.0).tolist()
+        return Walk(int(np.count_nonzero(directions)), [Fall(j, 0.0, 1.0) for j in wrong])
+
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe what each column adds per unit, greatest first."""
         order = self._used[np.argsort(-np.abs(self._slopes[self._used]), kind="stable")]
@@ -222,7 +228,7 @@ class ColumnSearch(WeakLearner):
     ensemble = ColumnSum
     takes_categories = False
 
-    def _lay_out(self, algorithm: Any, columns: Floats, weight: Floats) -> None:
+    def _lay_out(self, parameters: Any, algorithm: Any, columns: Floats, weight: Floats) -> None:
         """Store facts about the columns, (n_rows, n_features), and their weighted means."""
         greatest = float(np.abs(columns).max())
         if greatest > MAX_VALUE:
@@ -230,6 +236,7 @@ class ColumnSearch(WeakLearner):
                 f"weak_ranker 'column' takes values up to {MAX_VALUE:g}, got {greatest:g}"
             )
         self._criterion = algorithm.criterion
+        self._directions: Directions | None = parameters.find_directions()
         self._is_binary: Bools = np.asarray(np.isin(columns, (0.0, 1.0)).all(axis=0))
         self._is_constant: Bools = columns.max(axis=0) == columns.min(axis=0)
         self._mean = np.einsum("i,ij->j", weight / weight.sum(), columns)
@@ -237,6 +244,8 @@ class ColumnSearch(WeakLearner):
     def scan(self) -> Column | None:
         """Return the best column by eq. 3, or by eq. 5."""
         slopes = np.where(self._is_constant, 0.0, self._slopes())
+        if self._directions is not None:
+            slopes = np.where(slopes * self._directions < 0.0, 0.0, slopes)
         gains = np.abs(slopes)
         if self._criterion is Criterion.LOSS:
             gains = np.array([self._fall(j, slopes[j]) for j in range(len(slopes))])
@@ -297,7 +306,7 @@ class ColumnLearner(ColumnSearch):
 
     def __init__(self, parameters: Any, algorithm: Any, data: Rows) -> None:
         columns, classes = known(data.X), (data.positive, ~data.positive)
-        self._lay_out(algorithm, columns, data.weight)
+        self._lay_out(parameters, algorithm, columns, data.weight)
         totals = [data.weight[rows].sum() for rows in classes]
         self._classes = [columns[rows] for rows in classes]
         self._shares = [
@@ -370,7 +379,7 @@ class PairColumnLearner(ColumnSearch):
         self._listed = data
         self._items = known(data.X[data.rows])
         wins, losses = data.by_item(data.weight)
-        self._lay_out(algorithm, self._items, wins + losses)
+        self._lay_out(parameters, algorithm, self._items, wins + losses)
         total = float(data.weight.sum())
         self._shares = data.weight / total
         self._weights = self._shares.copy()

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
+from core.base.monotone import Monotone
 from core.coding.bins import MaxBins
 from core.trees.options import (
     CATEGORY_PENALTY,
@@ -104,6 +105,7 @@ class LogitBoost(Booster):
             "Amount added to the curvature of each leaf, in rows of mean curvature. 0: the plain Newton step."
         ),
     ] = 1.0
+    monotone: Monotone = None
     early_stopping_rounds: EarlyStoppingRounds = None
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.base.checkpoint import Resumable
+from core.base.monotone import Directions, Walk
 from core.base.ranker import Callback, Floats, StopFit, ignore, warn_stopped
 from core.base.state import Arrays, Known, State, put_under, take_from
 from core.base.table import Categories
@@ -134,6 +135,10 @@ class Ensemble(State, ABC):
     @abstractmethod
     def weak_rankers(self) -> list[Any]:
         """Return h_t of each round; for trees alpha_t h_t, since their leaves hold the step."""
+
+    def walk_monotone(self, directions: Directions) -> Walk | None:
+        """Return where the parts of the sum break monotone constraints; None if nothing is known of its parts."""
+        return None
 
     def binary_weights(self) -> Floats | None:
         """Return what each weak ranker adds at its higher value over its lower one; None if one has more than two."""

@@ -30,6 +30,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.base.monotone import Directions
 from core.base.ranker import Floats
 from core.coding import (
     WIDTHS,
@@ -50,7 +51,7 @@ from core.trees.grower import TreeGrower
 from .algorithms import RankingAlgorithm
 from .data import Bools, Integers, ListedPairs, Rows
 from .loop import BoostingHistory, WeakLearner
-from .stumps import Stump, StumpMaker, StumpSum, sides_of
+from .stumps import Stump, StumpMaker, StumpSum, breaks, sides_of
 from .trees import PairLoss, RankingTreeAlgorithm, TreeLearner
 
 # Mass of pairs, of all pairs, below which it is taken for 0: subtraction leaves that much.
@@ -174,6 +175,7 @@ class PairStumpLearner(WeakLearner):
             data.X, data.rows, np.ones(n_items), parameters.max_bins, data.n_categories
         )
         self._algorithm, self._pairs = algorithm, data
+        self._directions: Directions | None = parameters.find_directions()
         self._bins, self._codes = bins, codes
         self._order = CategoryOrder(codes, bins)
         self._masses = np.zeros((len(codes), 2, 2, bins.n_slots))
@@ -218,7 +220,8 @@ class PairStumpLearner(WeakLearner):
         hypothesis = self._algorithm.pair_hypothesis(self._cut.right, self._cut.wrong)
         if hypothesis.d_plus - hypothesis.d_minus < MIN_EDGE:
             return None
-        return self._maker.make(split, None, hypothesis)
+        stump = self._maker.make(split, None, hypothesis)
+        return None if breaks(stump, self._directions) else stump
 
     def update(self, weak_ranker: Stump, alpha: float) -> None:
         """Let f grow by alpha h; `weak_ranker` is the last result of `scan`."""
@@ -240,6 +243,10 @@ class PairStumpLearner(WeakLearner):
         for j in order.features:
             order.shrink(j, self._masses[j])
         masses = np.where(self._possible, np.maximum(self._masses, 0.0), 0.0)
+        if self._directions is not None:
+            falls = (masses[:, :, 0] - masses[:, :, 1]) * self._directions[:, None, None] < 0.0
+            falls[:, 0, 0] = False  # the missing against all values
+            masses[np.broadcast_to(falls[:, :, None], masses.shape)] = 0.0
         feature, cut, missing_above, gain = find_best_cut(
             masses[:, :, 0],
             masses[:, :, 1],

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
+from core.base.monotone import Monotone
 from core.coding import Criterion
 from core.coding.bins import MaxBins
 from core.errors import InvalidParameter
@@ -143,6 +144,7 @@ class RankBoost(PairBooster):
     max_categories: MaxCategories = MAX_CATEGORIES
     target_encoding: TargetEncoding = TARGET_ENCODING
     push: Push = 1.0
+    monotone: Monotone = None
     early_stopping_rounds: EarlyStoppingRounds = None
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0
@@ -222,6 +224,7 @@ class CoordinateRankBoost(PairBooster):
     learning_rate: LearningRate = 1.0
     max_bins: MaxBins = 255
     smoothing: Smoothing = 1e-2
+    monotone: Monotone = None
     early_stopping_rounds: EarlyStoppingRounds = None
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
+from core.base.monotone import Monotone
 from core.base.ranker import Floats
 from core.base.state import Array, Value
 from core.coding import Criterion
@@ -90,6 +91,7 @@ class SmoothMarginRank(PairBooster):
     n_rounds: NRounds = 100
     weak_ranker: StumpOrColumn = "stump"
     max_bins: MaxBins = 255
+    monotone: Monotone = None
     early_stopping_rounds: EarlyStoppingRounds = None
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0

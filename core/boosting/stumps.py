@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
+from core.base.monotone import Directions, Fall, Walk
 from core.base.ranker import Floats
 from core.base.state import FINITE, SIGN, Array, Index, Records
 from core.base.table import Categories
@@ -397,6 +398,21 @@ class StumpSum(Ensemble):
         """Return the difference of each step function from its training mean, in the shape of X."""
         return self.steps.contributions(X) - self.means
 
+    def walk_monotone(self, directions: Directions) -> Walk:
+        """Compare the neighbouring steps of each constrained feature; see `Ensemble.walk_monotone`."""
+        compared, falls = 0, []
+        for feature, thresholds, values, _ in self.steps.per_feature():
+            sign = int(directions[feature])
+            if sign == 0:
+                continue
+            first = int(np.isneginf(thresholds[0]))  # no value lies below it
+            rises = sign * np.diff(values[first:])
+            compared += len(rises)
+            for k in np.flatnonzero(rises < 0.0)[:1].tolist():
+                threshold = float(thresholds[first + k])
+                falls.append(Fall(feature, threshold, float(np.nextafter(threshold, np.inf))))
+        return Walk(compared, falls)
+
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe step functions and rules; see `describe_steps` and `describe_rules`."""
         return {
@@ -485,6 +501,7 @@ class StumpLearner(WeakLearner):
         rows, m = positives_first(data.positive)
         max_bins, n_categories = parameters.max_bins, data.n_categories
         self._algorithm = algorithm
+        self._directions: Directions | None = parameters.find_directions()
         self._bins = bins = learn_bins(data.X, np.sort(rows), data.weight, max_bins, n_categories)
         self._codes = code_columns(data.X, rows, bins)
         weight = take_weights(data.weight, rows)
@@ -530,11 +547,14 @@ class StumpLearner(WeakLearner):
             share_p,
             self._bins.is_categorical,
             inverse_ess,
+            self._directions,
         )
         best = None
         if split.feature >= 0:
             masses = self._sum_masses(split)
             best = self._maker.make(split, masses, algorithm.hypothesis(masses, share_p))
+            if breaks(best, self._directions):  # by rounding alone: it has no edge
+                best = None
         constant = algorithm.constant_hypothesis(share_p)
         if constant is not None and (best is None or constant.d_plus > best.d_plus):
             best = Stump(-1, -math.inf, False, *constant, coverage=1.0)
@@ -607,6 +627,13 @@ class StumpLearner(WeakLearner):
         n = n_p + n_n
         change_histograms(self._codes, rows[:n], changes[:n], n_p, self._histograms)
         self._changed_since_fill += 1
+
+
+def breaks(stump: Stump, directions: Directions | None) -> bool:
+    """Return True if a stump breaks a monotone constraint; one that separates the missing breaks none."""
+    if directions is None or stump.feature < 0 or stump.threshold == -math.inf:
+        return False
+    return bool(stump.sign * directions[stump.feature] < 0)
 
 
 def threshold_of(bins: Bins, split: Split) -> float:

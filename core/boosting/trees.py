@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from annotated_types import Ge, Le
 
 from core.base.checkpoint import Resumable
+from core.base.monotone import Directions, Fall, Walk
 from core.base.ranker import Floats
 from core.base.state import Array, Index, Known, Records, Totals
 from core.base.table import Categories
@@ -25,6 +26,14 @@ from core.trees.coding import CATEGORY_ROWS, code_table
 from core.trees.description import describe_leaves
 from core.trees.grower import MAX_LEAVES, MIN_LEAVES, Splits, TreeGrower, count_leaves
 from core.trees.options import LeafForm
+from core.trees.order import (
+    Relation,
+    find_boxes,
+    find_falls,
+    order_leaves,
+    pool_ratios,
+    raise_values,
+)
 from core.trees.predictor import BinnedPredictor, Nodes, add_parts, add_scores, bin_trees, link
 from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
 from core.trees.target_encoding import encode
@@ -70,6 +79,9 @@ ROUND = np.dtype(
 # Rows and trees from which it pays to code the rows before they are scored.
 MIN_CODED_ROWS = 256
 MIN_CODED_TREES = 4
+
+# Pairs of leaves that break a monotone constraint, whose rows are scored to see whether the sum breaks it, too.
+MAX_FALLS = 1000
 
 # Greatest absolute value of a leaf: sums of greater ones would not be finite.
 MAX_LEAF_VALUE = 1e300
@@ -237,6 +249,23 @@ class TreeSum(Ensemble):
         add_parts(X, self._nodes, parts)
         return parts
 
+    def walk_monotone(self, directions: Directions) -> Walk:
+        """Compare the leaves of each tree; see `Ensemble.walk_monotone`."""
+        compared = 0
+        falls: list[Fall] = []
+        for t, (splits, leaves) in enumerate(self._trees()):
+            members = [members_of(self.sets, split, self.n_categories) for split in splits]
+            of_tree, found = find_falls(
+                find_boxes(splits, members),
+                directions,
+                self.leaf_value[leaves],
+                len(self.n_categories),
+                MAX_FALLS - len(falls),
+            )
+            compared += of_tree
+            falls += [replace(fall, part=f"tree {t + 1}") for fall in found]
+        return Walk(compared, falls, is_sum=True)
+
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe each tree by its leaves: a sentence and the value that it adds, greatest first."""
         trees = []
@@ -351,8 +380,8 @@ class TreeLoss(Resumable, ABC):
         """Return the criterion of splits under the present weights."""
 
     @abstractmethod
-    def best_step(self, splits: Splits) -> Leaves:
-        """Return the best step of each leaf."""
+    def best_step(self, splits: Splits, relation: Relation | None = None) -> Leaves:
+        """Return the best step of each leaf, or the best steps in the order that monotone constraints ask for."""
 
     @abstractmethod
     def update(self, values: Floats) -> None:
@@ -435,17 +464,18 @@ class PairLoss(TreeLoss):
         penalty = category_penalty * SORTED_NOISE_GAIN * noise
         return self._split_criterion(objective, self._push, min_samples_leaf, 2.0, penalty)
 
-    def best_step(self, splits: Splits) -> Leaves:
-        """Return the best step of each leaf."""
+    def best_step(self, splits: Splits, relation: Relation | None = None) -> Leaves:
+        """Return the best step of each leaf; see `TreeLoss.best_step`."""
         sums = splits.sums
         self._totals = sums[:2].sum(axis=1, keepdims=True)
         p, q = self._masses = sums[:2] / self._totals
         smoothing = self._smoothing * self._unit
         if self._leaf == "newton":
-            values = (p - q) / (p + self._push * q + smoothing)
+            values = pool_ratios(p - q, p + self._push * q + smoothing, relation)
         else:
             smoothing = max(smoothing, EPS_MASS)
-            values = np.log((p + smoothing) / (q + smoothing)) / (1.0 + self._push)
+            ratios = pool_ratios(p + smoothing, q + smoothing, relation)
+            values = np.log(ratios) / (1.0 + self._push)
         return Leaves(values, sums[2])
 
     def update(self, values: Floats) -> None:
@@ -498,11 +528,11 @@ class LogisticLoss(TreeLoss):
             Objective.GRADIENT, 1.0, min_samples_leaf, self._curvature, penalty
         )
 
-    def best_step(self, splits: Splits) -> Leaves:
-        """Return the best step of each leaf."""
+    def best_step(self, splits: Splits, relation: Relation | None = None) -> Leaves:
+        """Return the best step of each leaf; see `TreeLoss.best_step`."""
         gradient, curvature, sample_weight = splits.sums
         denominator = np.maximum(curvature + self._smoothing * self._unit, np.finfo(float).tiny)
-        return Leaves(gradient / denominator, sample_weight)
+        return Leaves(pool_ratios(gradient, denominator, relation), sample_weight)
 
     def update(self, values: Floats) -> None:
         """Let the scores grow by values[leaf], for the leaves of the last tree."""
@@ -601,6 +631,9 @@ class TreeLearner(WeakLearner):
             encoded.n_categories,
         )
         self._encoded = encoded._replace(X=np.empty((0, 0)))
+        self._directions: Directions | None = parameters.find_directions()
+        if self._directions is not None:
+            table.constrain(self._directions[encoded.feature[: table.n_features]])
         weight = take_weights(weight, rows)
         max_leaves = given.max_leaves
         if given.bounds_leaves and max_leaves is not None:
@@ -633,8 +666,13 @@ class TreeLearner(WeakLearner):
         splits = self._grower.grow(criterion, features, given.subsample, key)
         if not len(splits.leaf):
             return None
-        leaves = loss.best_step(splits)
-        return Tree(*self._with_features(splits), leaves.values, leaves.weights, self._n_categories)
+        tree_splits, members = self._with_features(splits)
+        relation = None
+        if self._directions is not None:
+            relation = order_leaves(find_boxes(tree_splits, members), self._directions)
+        leaves = loss.best_step(splits, relation)
+        values = leaves.values if relation is None else raise_values(leaves.values, relation)
+        return Tree(tree_splits, members, values, leaves.weights, self._n_categories)
 
     def update(self, weak_ranker: Tree, alpha: float) -> None:
         """Let f grow by alpha h, and change the weights of the rows."""

@@ -70,6 +70,7 @@ def find_best_split(
     share_p: float = 0.5,
     is_categorical: npt.NDArray[np.bool_] | None = None,
     inverse_ess: InverseESS = INFINITE_ESS,
+    directions: npt.NDArray[np.int8] | None = None,
 ) -> Split:
     """Find the best cut of all features.
 
@@ -87,6 +88,9 @@ def find_best_split(
         None: all features are numeric.
     inverse_ess : InverseESS
         Of the weights; it decides how far the shares of categories are shrunk.
+    directions : ndarray of shape (n_features,), int8, optional
+        Of monotone constraints: 1 if the stump of a cut of a numeric feature must be higher above it, -1 if below it, 0
+        for either. The cut that separates the missing from all values is always free.
 
     Notes
     -----
@@ -107,6 +111,13 @@ def find_best_split(
     if is_categorical is None:
         is_categorical = np.zeros(len(n_bins), dtype=np.bool_)
     order = np.empty(histograms.shape[2], dtype=np.int64)
+    constrained = None
+    if directions is not None and directions.any():
+        found = _find_directed_split(
+            histograms, n_bins, has_missing, directions, int(criterion), share_p
+        )
+        constrained = Split(*found)
+        n_bins = np.where(directions == 0, n_bins, 0)  # a feature without bins has no cut
     feature, cut, missing_above, gain, n_ordered = _find_best_split(
         histograms,
         n_bins,
@@ -117,6 +128,10 @@ def find_best_split(
         *inverse_ess,
         order,
     )
+    if constrained is not None and constrained.feature >= 0:
+        near = abs(constrained.gain - gain) <= GAIN_RTOL * gain
+        if feature < 0 or (constrained.feature < feature if near else constrained.gain > gain):
+            return constrained
     if feature < 0 or not is_categorical[feature]:
         return Split(feature, cut, missing_above, gain)
     bins_above = bins_after(order[:n_ordered], cut, missing_above, int(n_bins[feature]))
@@ -348,3 +363,48 @@ def _find_best_split(  # type: ignore[no-untyped-def]
         above = sums[2, column] / sums[2, 0] + sums[3, column] / sums[3, 0]
         missing_above = above > 1.0
     return feature, column - 1, missing_above, gain, n_ordered
+
+
+@kernel(
+    numba.types.Tuple((numba.int64, numba.int64, numba.boolean, numba.float64))(
+        numba.float64[:, :, ::1],
+        numba.int64[::1],
+        numba.boolean[::1],
+        numba.int8[::1],
+        numba.int64,
+        numba.float64,
+    )
+)
+def _find_directed_split(histograms, n_bins, has_missing, directions, criterion, share_p):  # type: ignore[no-untyped-def]
+    """Return the best cut of the features with a direction: feature, cut, missing above?, gain; the feature -1 if none.
+
+    For the arrays see `find_best_split`.
+    """
+    n_slots = histograms.shape[2]
+    sums, gains = np.empty((4, n_slots)), np.empty((2, n_slots))
+    feature, best_cut, missing_above, best = -1, -1, False, 0.0
+    for j in range(len(n_bins)):
+        if directions[j] == 0 or n_bins[j] == 0:
+            continue
+        _scan_feature(histograms[j], n_bins[j], has_missing[j], criterion, share_p, sums, gains)
+        missing_p, missing_n = max(histograms[j, 0, -1], 0.0), max(histograms[j, 1, -1], 0.0)
+        total_p = sums[2, 0] + missing_p
+        total_n = sums[3, 0] + missing_n
+        of_p, of_n = 1.0, 1.0
+        if criterion == 2:
+            of_p, of_n = share_p, 1.0 - share_p
+        for c in range(n_bins[j]):
+            for side in range(2 if has_missing[j] else 1):
+                above_p = (sums[2, c] + (missing_p if side == 1 else 0.0)) / total_p
+                above_n = (sums[3, c] + (missing_n if side == 1 else 0.0)) / total_n
+                edge = of_p * (2.0 * above_p - 1.0) - of_n * (2.0 * above_n - 1.0)
+                is_free = c == 0 and side == 0
+                if not is_free and directions[j] * edge <= 0.0:
+                    continue
+                if gains[side, c] > best * (1.0 + GAIN_RTOL):
+                    feature, best_cut, missing_above, best = j, c - 1, side == 1, gains[side, c]
+        if feature == j and not has_missing[j]:
+            above_p = sums[2, best_cut + 1] / sums[2, 0]
+            above_n = sums[3, best_cut + 1] / sums[3, 0]
+            missing_above = above_p + above_n > 1.0
+    return feature, best_cut, missing_above, best

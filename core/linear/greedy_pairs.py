@@ -9,6 +9,7 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
+from core.base.monotone import Directions, Fall, Monotone, Walk
 from core.base.ranker import Callback, Floats, Groups, Ranker
 from core.base.state import FINITE, Array, Value
 from core.base.target import MIN_WEIGHT
@@ -39,6 +40,7 @@ class GreedyPairsParameters:
     fpr_min: FprMin = 0.0
     fpr_max: FprMax = 0.1
     coarseness: Coarseness = 100
+    monotone: Monotone = None
 
 
 class GreedyPairs(GreedyPairsParameters, Ranker):
@@ -125,6 +127,11 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
             ],
         }
 
+    def walk_monotone(self, directions: Directions) -> Walk:
+        """Compare the weight of each constrained column with 0; see `Ranker.walk_monotone`."""
+        wrong = np.flatnonzero(directions * self.coef_ < 0.0).tolist()
+        return Walk(int(np.count_nonzero(directions)), [Fall(j, 0.0, 1.0) for j in wrong])
+
     def _check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 
@@ -146,6 +153,10 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
         Z = np.ascontiguousarray(_standard(X, self.mean_, self.scale_).T)
         pauc = _PartialAuc(positive, weight, self.fpr_min, self.fpr_max)
         own = np.array([[pauc.area(z), pauc.area(-z)] for z in Z])
+        directions = self.find_directions()
+        if directions is None:
+            directions = np.zeros(len(Z), dtype=np.int8)
+        own[directions < 0, 0] = own[directions > 0, 1] = -1.0  # the other sign is not allowed
         order = np.argsort(-np.round(own.max(axis=1), 12), kind="stable")
         first = order[0]
         self.coef_ = np.zeros(len(Z))
@@ -154,7 +165,7 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
         areas = []
         for step, j in enumerate(order, start=1):
             if step > 1 and Z[j].any():
-                kept, joins = self._join(pauc, score, Z[j], best)
+                kept, joins = self._join(pauc, score, Z[j], best, int(directions[j]))
                 joined = kept * score + joins * Z[j]
                 # as a column, so that the angles mean the same at every step
                 size = math.sqrt(np.average(joined**2, weights=weight)) or 1.0
@@ -171,14 +182,19 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
         self._cut(X, positive, weight)
 
     def _join(
-        self, pauc: "_PartialAuc", score: Floats, z: Floats, best: float
+        self, pauc: "_PartialAuc", score: Floats, z: Floats, best: float, direction: int
     ) -> tuple[float, float]:
-        """Return the weights of the combination `score` and of the column `z`: (1, 0) if z does not increase `best`."""
+        """Return the weights of the combination `score` and of the column `z`: (1, 0) if z does not increase `best`.
+
+        The weight of z has the sign of `direction`, unless that is 0.
+        """
         chosen = 1.0, 0.0
         angles = np.linspace(-0.5 * math.pi, 0.5 * math.pi, self.coarseness + 1)
         kept = np.cos(angles)
         kept[[0, -1]] = 0.0  # not 6e-17, which would break ties
         for pair in zip(kept.tolist(), np.sin(angles).tolist(), strict=True):
+            if pair[1] * direction < 0.0:
+                continue
             area = pauc.area(pair[0] * score + pair[1] * z)
             if area > best + MIN_RISE:
                 chosen, best = pair, area

@@ -9,6 +9,8 @@ References
 ----------
 C.-J. Lin, R. C. Weng and S. S. Keerthi, "Trust region Newton method for logistic regression", JMLR 9, 2008: truncated
 Newton steps. Here a step is shortened until the sum falls, in place of a trust region.
+D. P. Bertsekas, "Projected Newton methods for optimization problems with simple constraints", SIAM J. Control and
+Optimization 20(2), 1982: coefficients with a sign, as monotone constraints ask for.
 C.-Y. Hsia, W.-L. Chiang and C.-J. Lin, "Preconditioned conjugate gradient methods in truncated Newton frameworks for
 large-scale linear classification", ACML 2018.
 """
@@ -22,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from core.base.monotone import Directions
 from core.base.ranker import Floats, StopFit
 
 from .blas import one_blas_thread
@@ -53,6 +56,9 @@ RIDGE = 1e-9
 
 # Fraction of the decrease predicted by the slope that a step must reach (Armijo's rule).
 ARMIJO = 1e-4
+
+# Greatest distance from its bound at which a coefficient counts as near it: see `minimise_bounded`.
+MAX_NEAR = 1e-3
 
 # Relative rounding error of the objective.
 ROUNDING = 1e-15
@@ -121,6 +127,7 @@ def minimise(
     start: Affine | None = None,
     tol: float = TOLERANCE,
     report: Report | None = None,
+    signs: Directions | None = None,
 ) -> Minimum:
     """Minimise ½‖w‖² + C Σ cost_i ℓ(y_i (w·x_i + b)) over w and b, y_i = ±1.
 
@@ -144,6 +151,9 @@ def minimise(
         End when the gradient is at most this times that at w = 0, b = 0, or when rounding prevents further decrease.
     report : callable, optional
         See `Report`.
+    signs : ndarray of shape (size,), int8, optional
+        1 for a coefficient that must not be below 0, -1 for one that must not be above it, 0 for a free one. The
+        minimum under these bounds is found by projected Newton steps.
     """
     assert isinstance(rows, TableRows)
     total = float(cost.sum())
@@ -155,7 +165,10 @@ def minimise(
             report(step, scale * objective, scale * gradient)
 
     with one_blas_thread():
-        minimum = risk.minimise(start or risk.origin, tol, scaled)
+        if signs is None or not signs.any():
+            minimum = risk.minimise(start or risk.origin, tol, scaled)
+        else:
+            minimum = risk.minimise_bounded(start or risk.origin, tol, scaled, signs)
     return minimum._replace(objective=scale * minimum.objective)
 
 
@@ -218,6 +231,64 @@ class _RegularisedLoss:
                 return Minimum(score, objective, n_iter, stopped=True)
         return Minimum(score, objective, n_iter)
 
+    def minimise_bounded(
+        self, start: Affine, tol: float, report: Report, signs: Directions
+    ) -> Minimum:
+        """Return the end of projected Newton steps under bounds of sign; see `minimise`.
+
+        Coefficients at or near their bound that the gradient drives to it take a step of their own along the gradient,
+        the others a Newton step; what crosses its bound ends there.
+        """
+        score = start._replace(w=_within(start.w, signs))
+        at = self._at(self._scores(score))
+        objective = self._objective(score, at)
+        preconditioner, n_directions = None, 0
+        gradient_at_0 = self._gradient(self.origin, self._at(np.zeros(self.rows.n_rows)))
+        length_at_0 = np.sqrt(gradient_at_0.dot(gradient_at_0)) or 1.0
+        n_iter = 0
+        while n_iter < MAX_STEPS:
+            gradient = self._gradient(score, at)
+            outward = signs * gradient.w > 0.0
+            left = gradient._replace(w=np.where(outward & (score.w == 0.0), 0.0, gradient.w))
+            length = np.sqrt(left.dot(left))
+            if length <= tol * length_at_0:
+                break
+            curvature = self.cost * at.curvature
+            if preconditioner is None or n_directions > MANY_DIRECTIONS:
+                preconditioner = Preconditioner(self.rows, curvature, self.penalty)
+            own_step = gradient.w / preconditioner.diagonal
+            moved_w = _within(score.w - own_step, signs)
+            near = min(MAX_NEAR, float(np.sqrt(((moved_w - score.w) ** 2).sum())))
+            bound = outward & (signs * score.w <= near)
+            step, n_directions = self._newton_step(
+                gradient._replace(w=np.where(bound, 0.0, gradient.w)),
+                curvature,
+                preconditioner,
+                min(0.1, length / length_at_0),
+                ~bound,
+            )
+            step = step._replace(w=np.where(bound, -own_step, step.w))
+            for halvings in range(MAX_HALVINGS):
+                moved = score.moved(0.5**halvings, step)
+                moved = moved._replace(w=_within(moved.w, signs))
+                at_moved = self._at(self._scores(moved))
+                value = self._objective(moved, at_moved)
+                fall = gradient.dot(moved.moved(-1.0, score))
+                if value <= objective + ARMIJO * fall + ROUNDING * objective:
+                    break
+            else:
+                break
+            is_lower = value < objective
+            score, at, objective = moved, at_moved, value
+            n_iter += 1
+            try:
+                report(n_iter, objective, float(length))
+            except StopFit:
+                return Minimum(score, objective, n_iter, stopped=True)
+            if not is_lower:  # as close as rounding allows
+                break
+        return Minimum(score, objective, n_iter)
+
     def _scores(self, score: Affine) -> Floats:
         return self.rows.scores(score.w) + score.b
 
@@ -237,26 +308,36 @@ class _RegularisedLoss:
         return Affine(w, float(row_weight.sum()))
 
     def _newton_step(
-        self, gradient: Affine, curvature: Floats, preconditioner: "Preconditioner", tol: float
+        self,
+        gradient: Affine,
+        curvature: Floats,
+        preconditioner: "Preconditioner",
+        tol: float,
+        free: npt.NDArray[np.bool_] | None = None,
     ) -> tuple[Affine, int]:
         """Return the Newton step and the number of conjugate gradient directions that it took.
 
-        The residual is at most `tol` times the gradient.
+        The residual is at most `tol` times the gradient. `free`, shape (size,), marks the coordinates that may move;
+        the gradient is 0 at the others.
         """
+
+        def kept(score: Affine) -> Affine:
+            return score if free is None else score._replace(w=np.where(free, score.w, 0.0))
+
         step, rest = self.origin, self.origin.moved(-1.0, gradient)
-        direction = preconditioner.solve(rest)
+        direction = kept(preconditioner.solve(rest))
         square = rest.dot(direction)
         goal = tol**2 * square
         n_directions = 0
         while n_directions < MAX_DIRECTIONS:
             n_directions += 1
-            image = self._transposed(direction, curvature * self._scores(direction))
+            image = kept(self._transposed(direction, curvature * self._scores(direction)))
             curved = direction.dot(image)
             if not curved > 0.0:  # flat: only b can be, once every row has its margin
                 break
             t = square / curved
             step, rest = step.moved(t, direction), rest.moved(-t, image)
-            onward = preconditioner.solve(rest)
+            onward = kept(preconditioner.solve(rest))
             before, square = square, rest.dot(onward)
             if square <= goal:
                 break
@@ -264,18 +345,23 @@ class _RegularisedLoss:
         return step, n_directions
 
 
+def _within(w: Floats, signs: Directions) -> Floats:
+    """Return coefficients with 0 for those beyond their bound."""
+    return np.where(signs * w < 0.0, 0.0, w)
+
+
 class Preconditioner:
     """An approximate inverse of the Hessian penalty · I + Σ curvature_i (x_i, 1)(x_i, 1)ᵀ."""
 
     def __init__(self, rows: TableRows, curvature: Floats, penalty: float) -> None:
         step = rows.sampling_step
-        self._diagonal = rows.squares(curvature) + penalty
-        order = np.argsort(-self._diagonal, kind="stable")
+        self.diagonal = rows.squares(curvature) + penalty
+        order = np.argsort(-self.diagonal, kind="stable")
         self._block = np.sort(order[:BLOCK_COORDINATES])
         self._of_b = max(float(curvature.sum()), np.finfo(np.float64).tiny)
         matrix = rows.sampled.products(self._block, step * curvature[::step])
         # a rare word may be absent from the sample, but its own second derivative is known
-        known = np.append(self._diagonal[self._block], self._of_b)
+        known = np.append(self.diagonal[self._block], self._of_b)
         np.fill_diagonal(matrix, (1.0 + RIDGE) * np.maximum(np.diag(matrix) + penalty, known))
         self._factor = None
         if np.isfinite(matrix).all():
@@ -284,7 +370,7 @@ class Preconditioner:
 
     def solve(self, score: Affine) -> Affine:
         """Return the approximate inverse Hessian times (w, b)."""
-        w, b = score.w / self._diagonal, score.b / self._of_b
+        w, b = score.w / self.diagonal, score.b / self._of_b
         if self._factor is not None:
             known = np.append(score.w[self._block], score.b)
             solution = cho_solve(self._factor, known, check_finite=False)

@@ -10,6 +10,7 @@ from annotated_types import Ge, Le
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from core.base.monotone import Directions, Fall, Walk
 from core.base.ranker import Callback, Floats, Groups, PathEstimator
 from core.base.state import FINITE, Array, Nested, Value, declared_fields
 from core.coding import youden_threshold
@@ -112,6 +113,22 @@ class LinearRanker(PathEstimator):
             "terms": terms,
             **self._figures(),
         }
+
+    def walk_monotone(self, directions: Directions) -> Walk:
+        """Compare the coefficient of each constrained column with 0; see `Ranker.walk_monotone`."""
+        if not isinstance(self._map, Coordinates):
+            return super().walk_monotone(directions)
+        wrong = np.flatnonzero(directions * self.coef_ < 0.0).tolist()
+        return Walk(int(np.count_nonzero(directions)), [Fall(j, 0.0, 1.0) for j in wrong])
+
+    def _signs(self, rows: Rows) -> Directions | None:
+        """Return the direction of each coordinate of the columns; None without monotone constraints."""
+        directions = self.find_directions()
+        if directions is None:
+            return None
+        signs = np.zeros(rows.size, dtype=np.int8)
+        signs[: len(directions)] = directions  # a number's coordinate rises with it
+        return signs
 
     def _figures(self) -> dict[str, Any]:
         """Return the other numbers that the fit declares, by name."""

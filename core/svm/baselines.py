@@ -15,6 +15,7 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
+from core.base.monotone import Directions, Monotone
 from core.base.ranker import Callback, Groups, StopFit, warn_stopped
 from core.base.splits import hold_out
 from core.base.state import Value
@@ -70,6 +71,7 @@ class LogisticParameters:
 
     C: LogisticCost = 1.0
     standardize: Standardize = True
+    monotone: Monotone = None
 
 
 class Logistic(LogisticParameters, LinearClassifier):
@@ -120,10 +122,17 @@ class Logistic(LogisticParameters, LinearClassifier):
     ) -> None:
         score, values = None, self._start_path()
         costs = values or (float(self.C),)
-        report = _count_steps(callback, len(costs))
+        report, signs = _count_steps(callback, len(costs)), self._signs(sample.rows)
         for k, C in enumerate(costs):
             minimum = minimise(
-                sample.rows, positive, sample.weight, logistic_loss, C=C, start=score, report=report
+                sample.rows,
+                positive,
+                sample.weight,
+                logistic_loss,
+                C=C,
+                start=score,
+                report=report,
+                signs=signs,
             )
             score = minimum.score
             self.objective_, self.n_iter_ = minimum.objective, minimum.n_iter
@@ -147,6 +156,7 @@ class AsymmetricParameters:
     C: Cost = "auto"
     asymmetry: Asymmetry = "auto"
     standardize: Standardize = True
+    monotone: Monotone = None
     validation_fraction: HeldFraction = 0.25
     random_state: RandomState = 0
 
@@ -223,7 +233,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
                 report = _count_fits(callback, len(pairs) + 1)
                 chosen, start, n_tried = self._choose(sample, validation_mask, pairs, report)
         self.asymmetry_, self.C_ = chosen
-        minimum = _fit_pair(sample, chosen, start, TOLERANCE)
+        minimum = _fit_pair(sample, chosen, start, TOLERANCE, self._signs(sample.rows))
         self.objective_, self.n_iter_ = minimum.objective, minimum.n_iter
         self._take_fit(sample, minimum.score.w)
         if n_tried < len(pairs):
@@ -246,11 +256,11 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
         The third value is the number of pairs tried: all of them, unless the report raised StopFit.
         """
         pauc = sample.validation_pauc(validation_mask, (self.fpr_min, self.fpr_max))
-        part = sample.without(validation_mask)
+        part, signs = sample.without(validation_mask), self._signs(sample.rows)
         score, best = None, -math.inf
         chosen: tuple[tuple[float, float], Affine | None] = pairs[0], None
         for n_tried, pair in enumerate(pairs, 1):
-            minimum = _fit_pair(part, pair, score, LOOSE_TOLERANCE)
+            minimum = _fit_pair(part, pair, score, LOOSE_TOLERANCE, signs)
             score = minimum.score
             value = pauc(score.w)
             if value > best + MIN_RISE:
@@ -272,7 +282,11 @@ def _count_steps(callback: Callback, n_fits: int) -> Report:
 
 
 def _fit_pair(
-    sample: Sample, pair: tuple[float, float], start: Affine | None, tol: float
+    sample: Sample,
+    pair: tuple[float, float],
+    start: Affine | None,
+    tol: float,
+    signs: Directions | None,
 ) -> Minimum:
     """Return the minimum of the objective for a pair (asymmetry, C)."""
     asymmetry, C = pair
@@ -282,7 +296,9 @@ def _fit_pair(
     for rows, class_cost in ((sample.positives, 1.0), (sample.negatives, asymmetry)):
         weight = sample.weight[rows]
         cost[rows] = class_cost / (1.0 + asymmetry) * (weight / weight.sum())
-    return minimise(sample.rows, positive, cost, squared_hinge_loss, C=C, start=start, tol=tol)
+    return minimise(
+        sample.rows, positive, cost, squared_hinge_loss, C=C, start=start, tol=tol, signs=signs
+    )
 
 
 def _count_fits(callback: Callback, n_fits: int) -> Callable[[float], None]:

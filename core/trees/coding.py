@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.base import state
+from core.base.monotone import Directions
 from core.base.ranker import Floats
 from core.coding import Bins, ThreadPool, effective_counts
 from core.coding.bins import MAX_NARROW_BINS, RUN_ROWS, learn_bins
@@ -69,6 +70,7 @@ GROUP = np.dtype(
         ("has_missing", np.int64),
         ("first_cell", np.int64),  # of its histogram: [code, column]
         ("has_cuts", np.int64),  # whether any column is ordered or a bundle
+        ("is_constrained", np.int64),  # whether any column has a direction
     ],
     align=True,
 )
@@ -79,6 +81,7 @@ COLUMN = np.dtype(
         ("n_bins", np.int64),
         ("first_member", np.int64),
         ("has_missing", np.int64),
+        ("direction", np.int64),  # of a monotone constraint: 1, -1, or 0 for none; 0 for a bundle
     ],
     align=True,
 )
@@ -89,6 +92,7 @@ MEMBER = np.dtype(
             "on_above",
             np.int64,
         ),  # 1 if the value that its code stands for lies above the feature's cut
+        ("direction", np.int64),  # of its code against all others
     ],
     align=True,
 )
@@ -137,6 +141,16 @@ class Table:
     def n_features(self) -> int:
         """Number of features."""
         return len(self.locations)
+
+    def constrain(self, directions: Directions) -> None:
+        """Set the directions of monotone constraints, shape (n_features,), int8; see `core.base.monotone`."""
+        ordered = self.columns["kind"] == Kind.ORDERED
+        self.columns["direction"][ordered] = directions[self.columns["feature"][ordered]]
+        sign = np.where(self.members["on_above"] != 0, 1, -1)
+        self.members["direction"] = sign * directions[self.members["feature"]]
+        self.groups["is_constrained"] = (self.columns["direction"] != 0).any(axis=1)
+        for j in np.flatnonzero(directions).tolist():
+            self.groups["is_constrained"][self.locations["group"][j]] = 1
 
     @property
     def n_cells(self) -> int:
@@ -249,7 +263,7 @@ def _lay_out(
     n_bins, is_categorical = bins.n_bins, bins.is_categorical
     members = np.zeros(sum(map(len, bundles)), dtype=MEMBER)
     locations = np.zeros(len(n_bins), dtype=LOCATION)
-    listed: list[tuple[int, ...]] = []  # in the order of `COLUMN`
+    listed: list[tuple[int, ...]] = []  # in the order of `COLUMN`, without a direction
     bundled = {j for bundle in bundles for j in bundle}
     first = 0
     for bundle in bundles:
@@ -268,7 +282,7 @@ def _lay_out(
         key=lambda c: (c[2] + c[4] <= MAX_NARROW_BINS, c[0] == Kind.CATEGORICAL, -c[4], -c[2], c[1])
     )
     columns = np.zeros((-(-len(listed) // LANES), LANES), dtype=COLUMN)
-    columns.reshape(-1)[: len(listed)] = listed
+    columns.reshape(-1)[: len(listed)] = [(*column, 0) for column in listed]
     groups = np.zeros(len(columns), dtype=GROUP)
     groups["has_missing"] = columns["has_missing"].any(axis=1)
     groups["n_codes"] = columns["n_bins"].max(axis=1) + groups["has_missing"]

@@ -531,6 +531,72 @@ def _first_near_youden(  # type: ignore[no-untyped-def]
     return 0, 0
 
 
+@kernel(
+    numba.void(
+        _F1,
+        numba.int64,
+        numba.int64,
+        numba.from_dtype(COLUMN)[::1],
+        numba.from_dtype(MEMBER)[::1],
+        CRITERION_TYPE,
+        SCRATCH_TYPE,
+    ),
+    inner=True,
+    error_model="numpy",
+)
+def _drop_falls(histogram, n_known, n_sides, columns, members, criterion, scratch):  # type: ignore[no-untyped-def]
+    """Set the value of cuts that break a monotone constraint to `_NONE`, and each column's best to its best other cut.
+
+    For the arrays see `find_split`. A cut breaks a constraint if the step of the side that may not be less is less.
+    The cut that separates the missing from all values breaks none.
+    """
+    total = scratch.total
+    n_cuts = n_known + 1
+    for k in range(LANES):
+        is_bundle = columns[k].kind == BUNDLE
+        if not is_bundle and columns[k].direction == 0:
+            continue
+        scratch.best[k] = _NONE
+        for side in range(n_sides):
+            below_p = below_q = 0.0
+            if len(histogram) > CELL * LANES * n_known and side == 0:
+                below_p = histogram[CELL * (n_known * LANES + k)]
+                below_q = histogram[CELL * (n_known * LANES + k) + 1]
+            scratch.best[k] = max(scratch.best[k], scratch.value[LANES * side * n_cuts + k])
+            for code in range(n_known):
+                cell = CELL * (code * LANES + k)
+                below_p += histogram[cell]
+                below_q += histogram[cell + 1]
+                p, q, direction = below_p, below_q, columns[k].direction
+                if is_bundle:
+                    if code == 0 or code >= columns[k].n_bins:
+                        continue
+                    p, q = (
+                        total[CELL * k] - histogram[cell],
+                        total[CELL * k + 1] - histogram[cell + 1],
+                    )
+                    direction = members[columns[k].first_member + code - 1].direction
+                at = LANES * (side * n_cuts + code + 1) + k
+                if direction != 0 and scratch.value[at] > _NONE:
+                    rise = _rise(criterion, p, q, total[CELL * k] - p, total[CELL * k + 1] - q)
+                    if direction * rise < 0.0:
+                        scratch.value[at] = _NONE
+                scratch.best[k] = max(scratch.best[k], scratch.value[at])
+
+
+@numba.njit(inline="always")
+def _rise(criterion, p, q, other_p, other_q):  # type: ignore[no-untyped-def]
+    """Return a number of the sign of the step of the side of masses other_p and other_q less that of p and q."""
+    if criterion.objective == GRADIENT:
+        return other_p * (q + criterion.smoothing) - p * (other_q + criterion.smoothing)
+    p, q, other_p, other_q = max(p, 0.0), max(q, 0.0), max(other_p, 0.0), max(other_q, 0.0)
+    if criterion.objective == NEWTON:
+        mass = p + criterion.push * q + criterion.smoothing
+        other_mass = other_p + criterion.push * other_q + criterion.smoothing
+        return (other_p - other_q) * mass - (p - q) * other_mass
+    return other_p * q - p * other_q
+
+
 @numba.njit(**INNER)
 def _first_near(value, k, n_cuts, n_sides, least):  # type: ignore[no-untyped-def]
     """Return the first cut of column k whose value is at least `least`, and the side of the missing."""
@@ -600,6 +666,8 @@ def find_split(  # type: ignore[no-untyped-def]
             _scan_cuts(GRADIENT, *given)
         else:
             _scan_youden(histogram, n_known, side, columns, cuttable, criterion.least_mass, scratch)
+    if group.is_constrained:
+        _drop_falls(histogram, n_known, n_sides, columns, members, criterion, scratch)
     slack = MASS_RTOL * (total[0] * total[1] if is_youden else whole)
     tie = 10.0 * slack
     least_gain = -1.0 if is_youden else tie

@@ -1,0 +1,375 @@
+"""Monotone trees: which leaves may not have more than which, and the best values of leaves in that order.
+
+A leaf is a box: an interval of each numeric feature, perhaps with the missing, and a set of categories of each
+categorical one. Two rows that differ in one constrained feature alone lie in the same leaf, or in two leaves whose
+boxes overlap in all other features; the interval of one is then below that of the other. A tree keeps the constraints
+if, and only if, for all such pairs of leaves the value of the upper one is not less: `order_leaves` returns the pairs.
+
+Given the leaves, the best values in that order minimise the same loss as without it. In a leaf of masses a and b the
+loss falls as the value grows as long as the value is below g(a/b), for some rising g. So the best values are g of the
+isotonic regression of a/b with weights b (Robertson, Wright & Dykstra 1988, section 1.5). The order is partial; the
+regression is found by dividing the leaves where the gain is greatest, each time by a maximum flow (Luss, Rosset &
+Shahar 2012). No other values of these leaves that keep the constraints have a lower loss, and none are bounded by
+leaves that they do not touch: this is what makes the constraints cheap.
+
+References
+----------
+R. Luss, S. Rosset and M. Shahar, "Efficient regularized isotonic regression with application to gene-gene interaction
+search", Annals of Applied Statistics 6(1), 2012.
+T. Robertson, F. T. Wright and R. L. Dykstra, "Order restricted statistical inference", 1988.
+R. van de Kamp, A. Feelders and N. Barile, "Isotonic classification trees", IDA 2009: monotone trees by new values for
+their leaves.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from core.base.monotone import Directions, Fall
+from core.base.ranker import Floats
+from core.kernels import kernel
+
+from .category_sets import Integers
+
+Relation = npt.NDArray[np.bool_]
+"""[a, b] is True if leaf b may not have less than leaf a. Shape (n_leaves, n_leaves), bool."""
+
+
+class Boxes(NamedTuple):
+    """The boxes of the leaves of a tree, by the features that it splits on.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_used,), int64
+    low, high : ndarray of shape (n_used, n_leaves), float64
+        Of a numeric feature: low < x <= high.
+    missing : ndarray of shape (n_used, n_leaves), bool
+        Whether a missing value lies inside.
+    categories : list of ndarray of shape (n_leaves, n_categories), bool, or None
+        Of a categorical feature the categories inside.
+    """
+
+    features: Integers
+    low: Floats
+    high: Floats
+    missing: npt.NDArray[np.bool_]
+    categories: list[npt.NDArray[np.bool_] | None]
+
+
+def find_boxes(splits: npt.NDArray[np.void], members: list[npt.NDArray[np.bool_] | None]) -> Boxes:
+    """Return the boxes of the leaves of a tree; for the arguments see `core.boosting.trees.Tree`."""
+    n_leaves = len(splits) + 1
+    features, used = np.unique(splits["feature"], return_inverse=True)
+    shape = len(features), n_leaves
+    low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
+    missing = np.ones(shape, dtype=np.bool_)
+    categories: list[npt.NDArray[np.bool_] | None] = [None] * len(features)
+    for u, above in zip(used.tolist(), members, strict=True):
+        if above is not None and categories[u] is None:
+            categories[u] = np.ones((n_leaves, len(above)), dtype=np.bool_)
+    rows = zip(
+        used.tolist(),
+        splits["leaf"].tolist(),
+        splits["threshold"].tolist(),
+        splits["missing_above"].tolist(),
+        members,
+        strict=True,
+    )
+    for s, (u, leaf, threshold, missing_above, above) in enumerate(rows):
+        new = s + 1
+        for bounds in (low, high, missing):
+            bounds[:, new] = bounds[:, leaf]
+        for of_feature in categories:
+            if of_feature is not None:
+                of_feature[new] = of_feature[leaf]
+        missing[u, leaf] &= missing_above
+        missing[u, new] &= not missing_above
+        inside = categories[u]
+        if above is None or inside is None:
+            low[u, leaf] = max(low[u, leaf], threshold)
+            high[u, new] = min(high[u, new], threshold)
+        else:
+            inside[leaf] &= above
+            inside[new] &= ~above
+    return Boxes(features, low, high, missing, categories)
+
+
+def order_leaves(boxes: Boxes, directions: Directions) -> Relation | None:
+    """Return which leaves may not have less than which; None if the tree splits on no constrained feature.
+
+    O(n_leaves² · n_used).
+
+    Parameters
+    ----------
+    boxes : Boxes
+    directions : ndarray of shape (n_features,), int8
+    """
+    signs = directions[boxes.features]
+    if not signs.any():
+        return None
+    n_leaves = boxes.low.shape[1]
+    n_apart = np.zeros(
+        (n_leaves, n_leaves), dtype=np.int64
+    )  # features in which two boxes do not overlap
+    overlaps: dict[int, npt.NDArray[np.bool_]] = {}
+    for u, inside in enumerate(boxes.categories):
+        low, high, missing = boxes.low[u], boxes.high[u], boxes.missing[u]
+        if inside is None:
+            overlap = np.maximum.outer(low, low) < np.minimum.outer(high, high)
+        else:
+            overlap = (inside.astype(np.float64) @ inside.T.astype(np.float64)) > 0.0
+        overlap |= np.logical_and.outer(missing, missing)
+        n_apart += ~overlap
+        if signs[u]:
+            overlaps[u] = overlap
+    relation = np.zeros((n_leaves, n_leaves), dtype=np.bool_)
+    for u, overlap in overlaps.items():
+        low, high = boxes.low[u], boxes.high[u]
+        known = low < high
+        below = (n_apart == 1) & ~overlap & np.less_equal.outer(high, low)
+        below &= np.logical_and.outer(known, known)
+        relation |= below if signs[u] > 0 else below.T
+    return relation
+
+
+def find_falls(
+    boxes: Boxes,
+    directions: Directions,
+    values: Floats,
+    n_features: int,
+    limit: int,
+) -> tuple[int, list[Fall]]:
+    """Return the number of pairs of leaves that constraints compare, and up to `limit` pairs that break one.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_leaves,), float64
+        Of the leaves.
+    """
+    n_compared = 0
+    falls: list[Fall] = []
+    for u in np.flatnonzero(directions[boxes.features]).tolist():
+        column = int(boxes.features[u])
+        alone = np.zeros_like(directions)
+        alone[column] = directions[column]
+        relation = order_leaves(boxes, alone)
+        assert relation is not None
+        n_compared += int(relation.sum())
+        broken = relation & (values[:, None] > values[None])
+        for a, b in np.argwhere(broken)[: limit - len(falls)].tolist():
+            first, second = (a, b) if directions[column] > 0 else (b, a)
+            rows = _rows_of(boxes, first, second, u, n_features)
+            falls.append(Fall(column, float(rows[0, column]), float(rows[1, column]), rows))
+    return n_compared, falls
+
+
+def _rows_of(boxes: Boxes, first: int, second: int, along: int, n_features: int) -> Floats:
+    """Return a row of each of two leaves that differ in the feature `along` alone, the first one's value below."""
+    rows = np.zeros((2, n_features))
+    pair = [first, second]
+    for u, feature in enumerate(boxes.features.tolist()):
+        low, high = boxes.low[u, pair], boxes.high[u, pair]
+        inside = boxes.categories[u]
+        if u == along:
+            rows[:, feature] = high[0], np.nextafter(low[1], np.inf)
+        elif boxes.missing[u, pair].all():
+            rows[:, feature] = np.nan
+        elif inside is not None:
+            rows[:, feature] = np.flatnonzero(inside[first] & inside[second])[0]
+        else:
+            rows[:, feature] = _between(float(low.max()), float(high.min()))
+    return rows
+
+
+def _between(low: float, high: float) -> float:
+    """Return a finite number x with low < x <= high."""
+    if np.isfinite(high):
+        return high
+    return float(np.nextafter(low, np.inf)) if np.isfinite(low) else 0.0
+
+
+def pool_ratios(a: Floats, b: Floats, relation: Relation | None) -> Floats:
+    """Return a / b of each leaf, or its isotonic regression with weights b if leaves are ordered.
+
+    Parameters
+    ----------
+    a, b : ndarray of shape (n_leaves,), float64
+        b is above 0.
+    """
+    ratios = a / b
+    if relation is None or not (relation & (ratios[:, None] > ratios[None])).any():
+        return ratios
+    return np.asarray(_pool_ratios(a, b, _close(relation)))
+
+
+def raise_values(values: Floats, relation: Relation) -> Floats:
+    """Return values that keep the order exactly: each at least those of all leaves below it.
+
+    Of values that keep it but for rounding nothing else changes.
+    """
+    closed = _close(relation)
+    order = np.argsort(closed.sum(axis=0), kind="stable")  # by the number of leaves below
+    raised = values.copy()
+    for leaf in order.tolist():
+        below = closed[:, leaf]
+        if below.any():
+            raised[leaf] = max(raised[leaf], raised[below].max())
+    return raised
+
+
+@kernel(numba.void(numba.boolean[:, ::1]))
+def _close_in_place(relation):  # type: ignore[no-untyped-def]
+    """Make a relation, (n, n) bool, transitive."""
+    n = len(relation)
+    for k in range(n):
+        for i in range(n):
+            if relation[i, k]:
+                for j in range(n):
+                    relation[i, j] |= relation[k, j]
+
+
+def _close(relation: Relation) -> Relation:
+    """Return the transitive closure of a relation, without pairs of a leaf and itself."""
+    closed = np.ascontiguousarray(relation).copy()
+    _close_in_place(closed)
+    np.fill_diagonal(closed, val=False)
+    return closed
+
+
+@kernel(
+    numba.int64(
+        numba.int64[::1],
+        numba.float64[::1],
+        numba.boolean[:, ::1],
+        numba.float64,
+        numba.boolean[::1],
+    ),
+    inner=True,
+)
+def _find_upper(leaves, net, closed, least, upper):  # type: ignore[no-untyped-def]
+    """Mark the upper set of greatest net sum among some leaves, and return its size.
+
+    leaves: (k,) int64; net: (k,) float64; closed: (n, n) bool, transitive; least: a flow below it counts as none;
+    upper: (k,) bool, written. An upper set holds with a leaf all leaves above it. Leaves of positive net may be taken
+    with those above them of negative net, which cost: a maximum flow from the former to the latter finds what pays.
+    """
+    k = len(leaves)
+    left = np.empty(k)  # of the positive: what may still flow out; of the negative: into it
+    flow = np.zeros((k, k))
+    for i in range(k):
+        left[i] = abs(net[i])
+    parent = np.empty(k, dtype=np.int64)
+    queue = np.empty(k, dtype=np.int64)
+    while True:
+        n = 0
+        for i in range(k):
+            parent[i] = -1
+            if net[i] > 0.0 and left[i] > least:
+                parent[i] = i
+                queue[n] = i
+                n += 1
+        end, head = -1, 0
+        while head < n and end < 0:
+            i = queue[head]
+            head += 1
+            for j in range(k):
+                if parent[j] >= 0:
+                    continue
+                if net[i] > 0.0:
+                    reaches = net[j] <= 0.0 and closed[leaves[i], leaves[j]]
+                else:
+                    reaches = net[j] > 0.0 and flow[j, i] > least
+                if reaches:
+                    parent[j] = i
+                    queue[n] = j
+                    n += 1
+                    if net[j] <= 0.0 and left[j] > least:
+                        end = j
+                        break
+        if end < 0:
+            break
+        amount = left[end]
+        j = end
+        while parent[j] != j:
+            i = parent[j]
+            if net[i] <= 0.0:
+                amount = min(amount, flow[j, i])
+            j = i
+        amount = min(amount, left[j])
+        left[j] -= amount
+        left[end] -= amount
+        j = end
+        while parent[j] != j:
+            i = parent[j]
+            if net[i] > 0.0:
+                flow[i, j] += amount
+            else:
+                flow[j, i] -= amount
+            j = i
+    size = 0
+    for i in range(k):
+        upper[i] = parent[i] >= 0
+    # A leaf of net 0 is taken if it has to be: above a leaf that is taken.
+    for i in range(k):
+        if upper[i]:
+            for j in range(k):
+                if closed[leaves[i], leaves[j]]:
+                    upper[j] = True
+    for i in range(k):
+        size += upper[i]
+    return size
+
+
+@kernel(numba.float64[::1](numba.float64[::1], numba.float64[::1], numba.boolean[:, ::1]))
+def _pool_ratios(a, b, closed):  # type: ignore[no-untyped-def]
+    """Return the isotonic regression of a / b with weights b, (n,) float64; closed: (n, n) bool, transitive."""
+    n = len(a)
+    pooled = np.empty(n)
+    leaves = np.arange(n)
+    upper = np.empty(n, dtype=np.bool_)
+    net = np.empty(n)
+    starts, stops = np.empty(n + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+    starts[0], stops[0] = 0, n
+    n_waiting = 1
+    divided = np.empty(n, dtype=np.int64)
+    while n_waiting > 0:
+        n_waiting -= 1
+        start, stop = starts[n_waiting], stops[n_waiting]
+        sum_a = sum_b = 0.0
+        for i in range(start, stop):
+            sum_a += a[leaves[i]]
+            sum_b += b[leaves[i]]
+        mean = sum_a / sum_b
+        size = 0.0
+        for i in range(start, stop):
+            leaf = leaves[i]
+            net[i] = a[leaf] - mean * b[leaf]
+            size += abs(a[leaf]) + abs(mean * b[leaf])
+        n_upper = _find_upper(
+            leaves[start:stop], net[start:stop], closed, 1e-14 * size, upper[start:stop]
+        )
+        gain = 0.0
+        for i in range(start, stop):
+            if upper[i]:
+                gain += net[i]
+        if n_upper == 0 or n_upper == stop - start or gain <= 1e-12 * size:
+            for i in range(start, stop):
+                pooled[leaves[i]] = mean
+            continue
+        low, high = start, stop - n_upper
+        for i in range(start, stop):
+            if upper[i]:
+                divided[high] = leaves[i]
+                high += 1
+            else:
+                divided[low] = leaves[i]
+                low += 1
+        for i in range(start, stop):
+            leaves[i] = divided[i]
+        middle = stop - n_upper
+        starts[n_waiting], stops[n_waiting] = start, middle
+        starts[n_waiting + 1], stops[n_waiting + 1] = middle, stop
+        n_waiting += 2
+    return pooled

@@ -1,0 +1,393 @@
+"""Monotone constraints: kept by every row that can be scored, proven on the fitted ranker, free elsewhere."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+
+from core import (
+    AdaBoost,
+    AsymmetricSVM,
+    AUCBoost,
+    CoordinateRankBoost,
+    GreedyPairs,
+    Logistic,
+    LogitBoost,
+    RankAverage,
+    RankBoost,
+    SmoothMarginRank,
+    TreeRank,
+    load,
+    save,
+)
+from core.base.monotone import check_monotone
+from core.boosting.trees import TreeSum
+from core.errors import InvalidParameter
+from core.linear.newton import minimise, squared_hinge_loss
+from core.registry import ALGORITHMS
+from core.svm.baselines import LinearClassifier
+from core.trees.category_sets import NO_SET
+from core.trees.order import find_boxes, order_leaves, pool_ratios, raise_values
+from tests.core.threads import on_one_thread_and_on_all
+
+CONSTRAINTS: dict[str | int, Any] = {
+    0: "increasing", 1: "increasing", 2: "decreasing", 4: "increasing",
+}  # fmt: skip
+TREES: dict[str, Any] = {"weak_ranker": "tree", "n_rounds": 15, "min_samples_leaf": 3}
+
+RANKERS: dict[str, Callable[..., Any]] = {
+    "logitboost": lambda **own: LogitBoost(n_rounds=15, min_samples_leaf=3, **own),
+    "trees of drawn rows": lambda **own: RankBoost(
+        **TREES, leaf="newton", subsample=0.6, max_features=0.7, **own
+    ),
+    "trees by levels": lambda **own: RankBoost(**TREES, max_leaves=None, max_depth=4, **own),
+    "trees, push": lambda **own: RankBoost(**TREES, push=4, **own),
+    "stumps": RankBoost,
+    "columns": lambda **own: RankBoost(weak_ranker="column", **own),
+    "coordinate_rankboost": CoordinateRankBoost,
+    "smooth_margin_rank": SmoothMarginRank,
+    "adaboost": AdaBoost,
+    "aucboost": AUCBoost,
+    "logistic": Logistic,
+    "asymmetric_svm": lambda **own: AsymmetricSVM(C=1.0, asymmetry=1.0, **own),
+    "greedy_pairs": lambda **own: GreedyPairs(coarseness=20, **own),
+    "rank_average": lambda **own: RankAverage(members=[Logistic(), RankBoost(**TREES)], **own),
+}
+
+
+def make_table(n: int = 500, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Columns 1 and 4 tempt every ranker to break their constraints; column 5 is 0 or 1."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    X[:, 5] = X[:, 5] > 0
+    odds = X[:, 0] + np.sin(3 * X[:, 1]) + X[:, 2] * (X[:, 5] - 0.6) - 0.4 * X[:, 4]
+    y = (odds + rng.normal(size=n) > 0.3).astype(int)
+    X[:, :5][rng.random((n, 5)) < 0.06] = np.nan
+    return X, y
+
+
+def falls_on_grids(ranker: Any, X: np.ndarray, least: float = 0.0) -> int:
+    """Rows whose score goes the wrong way somewhere on a grid of a constrained column, thresholds included."""
+    n_falls = 0
+    for j, direction in CONSTRAINTS.items():
+        values = np.unique(X[~np.isnan(X[:, int(j)]), int(j)])
+        values = np.unique(np.concatenate([values, values[:-1] + np.diff(values) / 2, [-99, 99]]))
+        for row in X[:12]:
+            copies = np.tile(row, (len(values), 1))
+            copies[:, int(j)] = values
+            rises = np.diff(ranker.decision_function(copies))
+            n_falls += bool(((rises if direction == "increasing" else -rises) < -least).any())
+    return n_falls
+
+
+@pytest.mark.parametrize("make", RANKERS.values(), ids=RANKERS)
+def test_constraints_are_kept_and_proven(make: Callable[..., Any]) -> None:
+    X, y = make_table()
+    free, ranker = make().fit(X, y), make(monotone=CONSTRAINTS).fit(X, y)
+    found = check_monotone(free, CONSTRAINTS)
+    assert found.verdict == "violated"
+    assert found.violation is not None
+    column = int(found.violation["column"][1:])
+    low, high = np.array(found.violation["rows"], dtype=float)
+    assert low[column] < high[column]
+    assert np.array_equal(np.delete(low, column), np.delete(high, column), equal_nan=True)
+    scores = free.decision_function(np.array([low, high]))
+    assert scores.tolist() == found.violation["scores"]
+    assert (scores[1] < scores[0]) == (CONSTRAINTS[column] == "increasing")
+    assert falls_on_grids(free, X) > 0
+
+    proof = check_monotone(ranker)
+    assert proof.verdict == "proven"
+    assert proof.compared > 0
+    assert proof.columns == {f"x{j}": direction for j, direction in CONSTRAINTS.items()}
+    # ranks between knots are rounded
+    assert falls_on_grids(ranker, X, 1e-15 if isinstance(ranker, RankAverage) else 0.0) == 0
+    loaded = load(save(ranker))
+    assert check_monotone(loaded) == proof
+    assert (loaded.decision_function(X) == ranker.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("make", RANKERS.values(), ids=RANKERS)
+def test_constraints_that_name_no_column_change_no_bit(make: Callable[..., Any]) -> None:
+    X, y = make_table()
+    free, same = make().fit(X, y), make(monotone={}).fit(X, y)
+    assert (free.decision_function(X) == same.decision_function(X)).all()
+    assert check_monotone(same).columns == {}
+
+
+@pytest.mark.parametrize("name", ["logitboost", "trees of drawn rows", "stumps"])
+def test_bits_do_not_depend_on_threads(name: str) -> None:
+    X, y = make_table(4000)
+
+    def fit() -> bytes:
+        ranker = RANKERS[name](monotone=CONSTRAINTS).fit(X, y)
+        scores: bytes = ranker.decision_function(X).tobytes()
+        return scores
+
+    one, all_threads = on_one_thread_and_on_all(fit)
+    assert one == all_threads
+
+
+@pytest.mark.parametrize("weak_ranker", ["stump", "column", "tree"])
+def test_pairs_keep_constraints(weak_ranker: Any) -> None:
+    X, y = make_table(200)
+    rng = np.random.default_rng(1)
+    pairs = np.stack(
+        [rng.choice(np.flatnonzero(y), 900), rng.choice(np.flatnonzero(y == 0), 900)], axis=1
+    )
+    own: dict[str, Any] = {"weak_ranker": weak_ranker, "n_rounds": 15}
+    assert check_monotone(RankBoost(**own).fit_pairs(X, pairs), CONSTRAINTS).verdict == "violated"
+    ranker = RankBoost(**own, monotone=CONSTRAINTS).fit_pairs(X, pairs)
+    assert check_monotone(ranker).verdict == "proven"
+    assert falls_on_grids(ranker, X) == 0
+
+
+def test_a_missing_value_has_no_place_in_the_order() -> None:
+    """Rows without the value are positive, whatever the constraint: it neither raises nor lowers them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = (X[:, 0] + 0.5 * rng.normal(size=600) > 0).astype(int)
+    X[:150, 0], y[:150] = np.nan, 1
+    X[150:300, 1], y[150:300] = np.nan, 0
+    monotone: dict[str | int, Any] = {0: "increasing", 1: "increasing"}
+    trees = LogitBoost(n_rounds=20, min_samples_leaf=3, monotone=monotone)
+    for ranker in (trees, RankBoost(n_rounds=20, monotone=monotone)):
+        ranker.fit(X, y)
+        assert check_monotone(ranker).verdict == "proven"
+        known = ranker.decision_function(np.array([[-3.0, 0.0], [0.0, 0.0], [3.0, 0.0]]))
+        missing = ranker.decision_function(np.array([[np.nan, 0.0], [0.0, np.nan]]))
+        assert missing[0] > known[1] > missing[1]
+
+
+def test_a_tree_broken_by_hand_is_found() -> None:
+    X, y = make_table()
+    ranker = LogitBoost(n_rounds=5, min_samples_leaf=3, monotone=CONSTRAINTS).fit(X, y)
+    trees = ranker._ensemble
+    assert isinstance(trees, TreeSum)
+    splits = trees.splits[: trees.rounds["n_leaves"][0] - 1]
+    relation = order_leaves(find_boxes(splits, [None] * len(splits)), ranker.find_directions())
+    assert relation is not None
+    lower, upper = np.argwhere(relation)[0].tolist()
+    values = trees.leaf_value.copy()
+    values[upper] = values[lower] - 5.0
+    ranker._ensemble = replace(trees, leaf_value=values)
+    found = check_monotone(ranker)
+    assert found.verdict == "violated"
+    assert found.violation is not None
+    assert found.violation["part"] == "tree 1"
+    # another tree that makes up for it: nothing is proven, and no rows show a fall
+    values[upper] = values[lower] - 1e-9
+    low, high = values[lower], values[upper]
+    assert low > high
+    ranker._ensemble = replace(trees, leaf_value=values, rounds=trees.rounds)
+    assert check_monotone(ranker).verdict in {"violated", "not_proven"}
+
+
+def test_trees_that_make_up_for_each_other_are_not_called_violated() -> None:
+    X = np.array([[0.0], [1.0], [2.0], [3.0]] * 3)
+    y = (X[:, 0] > 1.5).astype(int)
+    ranker = LogitBoost(n_rounds=2, min_samples_leaf=1, max_leaves=2).fit(X, y)
+    trees = ranker._ensemble
+    assert isinstance(trees, TreeSum)
+    # both trees cut at one place: the first falls there by 1, the second rises by 3
+    above_first = trees.leaf_value.copy()
+    above_first[:] = [-1.0, 0.0, 3.0, 0.0]
+    ranker._ensemble = replace(trees, leaf_value=above_first)
+    assert check_monotone(ranker, {0: "increasing"}).verdict == "not_proven"
+    assert check_monotone(ranker, {0: "decreasing"}).verdict == "violated"
+
+
+@pytest.mark.parametrize("name", ["stumps", "columns", "logistic"])
+def test_a_sum_broken_by_hand_is_found(name: str) -> None:
+    X, y = make_table()
+    ranker = RANKERS[name](monotone={0: "increasing"}).fit(X, y)
+    if isinstance(ranker, LinearClassifier):
+        ranker._w = -ranker._w
+        ranker._restore()
+    else:
+        rounds = ranker._ensemble.rounds.copy()
+        rounds["sign"][rounds["feature"] == 0] *= -1
+        ranker._ensemble = replace(ranker._ensemble, rounds=rounds)
+    found = check_monotone(ranker)
+    assert found.verdict == "violated"
+    assert found.violation is not None
+    assert found.violation["column"] == "x0"
+
+
+def isotonic_by_definition(a: np.ndarray, b: np.ndarray, relation: np.ndarray) -> np.ndarray:
+    """max over upper sets, min over lower sets, of the mean of what both hold: Robertson et al. 1988, 1.4."""
+    n = len(a)
+    sets = [np.array(chosen, dtype=bool) for chosen in product([False, True], repeat=n)]
+    upper = [chosen for chosen in sets if not (relation & chosen[:, None] & ~chosen[None]).any()]
+    best = np.full(n, -np.inf)
+    for up in upper:
+        for leaf in np.flatnonzero(up):
+            means = [
+                a[up & ~down].sum() / b[up & ~down].sum()
+                for down in upper
+                if not down[leaf]  # its complement is a lower set that holds the leaf
+            ]
+            best[leaf] = max(best[leaf], min(means))
+    return best
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_leaf_values_are_the_isotonic_regression(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 8))
+    place = rng.integers(0, 3, (n, 2))  # a partial order: below in both coordinates
+    relation = (place[:, None] <= place[None]).all(axis=2) & (place[:, None] != place[None]).any(
+        axis=2
+    )
+    a, b = rng.normal(size=n), rng.uniform(0.1, 2.0, n)
+    pooled = pool_ratios(a, b, relation)
+    assert np.allclose(pooled, isotonic_by_definition(a, b, relation), rtol=0, atol=1e-12)
+    raised = raise_values(pooled, relation)
+    assert np.allclose(raised, pooled, rtol=0, atol=1e-14)
+    assert not (relation & (raised[:, None] > raised[None])).any()
+
+
+def test_many_leaves_are_pooled_alike() -> None:
+    """A chain has the isotonic regression that scikit-learn finds."""
+    from sklearn.isotonic import isotonic_regression
+
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=150) + np.linspace(0, 2, 150), rng.uniform(0.1, 2.0, 150)
+    chain = np.triu(np.ones((150, 150), dtype=bool), 1)
+    assert np.allclose(pool_ratios(a, b, chain), isotonic_regression(a / b, sample_weight=b))
+
+
+def test_leaves_are_compared_that_rows_can_reach() -> None:
+    """By brute force over the cells of a grid, missing values and categories."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 6, (400, 3)).astype(float), columns=["a", "b", "c"])
+    X.loc[rng.random(400) < 0.15, "a"] = np.nan
+    X["word"] = rng.choice(["k", "l", "m", "n"], 400)
+    odds = X["a"].fillna(4) * (X["word"] < "m") - X["b"] + rng.normal(size=400)
+    y = (odds > 0).astype(int)
+    ranker = LogitBoost(n_rounds=4, min_samples_leaf=2, category_penalty=0.0).fit(X, y)
+    directions = np.array([1, -1, 0, 0], dtype=np.int8)
+    trees = ranker._ensemble
+    assert isinstance(trees, TreeSum)
+    assert (trees.splits["set"] != NO_SET).any()
+    numbers = [np.nan, *range(6)]
+    cells = np.array(list(product(numbers, numbers, numbers, [*range(4), np.nan])), dtype=float)
+    shape = 7, 7, 7, 5
+    for tree in trees.weak_rankers():
+        found = order_leaves(find_boxes(tree.splits, tree.members), directions)
+        unit = replace(tree, leaf_value=np.arange(len(tree.leaf_value), dtype=float))
+        leaf = unit.values(cells).astype(int).reshape(shape)
+        expected = np.zeros((len(tree.leaf_value),) * 2, dtype=bool)
+        for low, high in combinations(range(6), 2):
+            expected[leaf[low + 1], leaf[high + 1]] = True  # 0 is the missing
+            expected[leaf[:, high + 1], leaf[:, low + 1]] = True
+        np.fill_diagonal(expected, val=False)
+        assert found is not None
+        assert (found == expected).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_linear_minima_under_bounds(seed: int) -> None:
+    X, y = make_table(300, seed)
+    ranker = Logistic(C=0.3, monotone=CONSTRAINTS).fit(X, y)
+    mean, scale = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
+    points = np.hstack([np.nan_to_num((X - mean) / scale), np.isnan(X[:, :5])])
+    sign = np.where(y == 1, 1.0, -1.0)
+
+    def objective(w: np.ndarray) -> float:
+        margin = sign * (points @ w[:-1] + w[-1])
+        return float(0.5 * w[:-1] @ w[:-1] + 0.3 * np.logaddexp(0.0, -margin).sum())
+
+    bounds: list[tuple[float | None, float | None]] = [(None, None)] * (points.shape[1] + 1)
+    for j, direction in CONSTRAINTS.items():
+        bounds[int(j)] = (0.0, None) if direction == "increasing" else (None, 0.0)
+    start = np.zeros(len(bounds))
+    options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 10_000, "maxfun": 10**6}
+    least = minimize(objective, start, bounds=bounds, method="L-BFGS-B", options=options).fun
+    assert ranker.objective_ == pytest.approx(least, rel=1e-9)
+
+
+def test_bounds_of_sign_hold_from_any_start() -> None:
+    X, y = make_table(300)
+    X = np.nan_to_num(X)
+    ranker = Logistic().fit(X, y)
+    rows = ranker._map.transform(np.ascontiguousarray(X))
+    signs = np.array([1, 1, -1, 0, 1, 0], dtype=np.int8)
+    found = [
+        minimise(rows, y == 1, np.ones(300), squared_hinge_loss, start=start, signs=signs)
+        for start in (None, ranker_start(ranker, 1.0), ranker_start(ranker, -50.0))
+    ]
+    assert all((signs * each.score.w >= 0.0).all() for each in found)
+    assert found[1].objective == pytest.approx(found[0].objective, rel=1e-9)
+    assert found[2].objective == pytest.approx(found[0].objective, rel=1e-9)
+
+
+def ranker_start(ranker: Any, factor: float) -> Any:
+    from core.linear.newton import Affine
+
+    return Affine(factor * ranker._w, float(ranker.intercept_))
+
+
+def test_names_of_columns() -> None:
+    X, y = make_table(200)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame["word"] = np.where(y == 1, "u", "v")
+    ranker = RankBoost(n_rounds=5, monotone={"b": "increasing", "c": "decreasing"}).fit(frame, y)
+    assert ranker.find_directions().tolist() == [0, 1, -1, 0, 0, 0, 0]
+    assert check_monotone(ranker).as_json()["columns"] == {"b": "increasing", "c": "decreasing"}
+    assert check_monotone(ranker, {"a": "increasing"}).columns == {"a": "increasing"}
+
+
+@pytest.mark.parametrize(
+    ("monotone", "words"),
+    [
+        ({"z": "increasing"}, "monotone has 'z', which is no column; the columns are 'a', 'b'"),
+        ({0: "increasing"}, "monotone has 0, which is no column"),
+        ({"word": "increasing"}, "'word' is categorical: categories have no order"),
+        ({"a": "up"}, "monotone must be an object of text or an integer to one of 'increasing'"),
+        ({"a": 1}, "monotone must be an object"),
+        ("a", "monotone must be an object"),
+        (["a"], "monotone must be an object"),
+        ({1.5: "increasing"}, "monotone must be an object"),
+    ],
+)
+def test_refusals(monotone: Any, words: str) -> None:
+    X, y = make_table(60)
+    frame = pd.DataFrame(X[:, :2], columns=["a", "b"]).assign(word="k")
+    for make in (LogitBoost, RankBoost, Logistic):
+        with pytest.raises(InvalidParameter, match=words):
+            make(monotone=monotone).fit(frame, y)
+
+
+@pytest.mark.parametrize("monotone", [{6: "increasing"}, {-1: "increasing"}, {"a": "increasing"}])
+def test_indices_that_are_no_column(monotone: Any) -> None:
+    X, y = make_table(60)
+    with pytest.raises(InvalidParameter, match="columns have no names: write an index from 0 to 5"):
+        RankBoost(monotone=monotone).fit(X, y)
+    with pytest.raises(InvalidParameter, match="names column 2 twice"):
+        RankBoost(monotone={2: "increasing", "2": "increasing"}).fit(X, y)
+
+
+def test_what_cannot_keep_a_constraint_says_so() -> None:
+    X, y = make_table(100)
+    with pytest.raises(
+        InvalidParameter, match="monotone needs weak_ranker 'stump', got 'logistic'"
+    ):
+        AUCBoost(weak_ranker="logistic", monotone={0: "increasing"}).fit(X, y)
+    with pytest.raises(InvalidParameter, match="TreeRank at 0 cannot"):
+        RankAverage(members=[TreeRank()], monotone={0: "increasing"}).fit(X, y)
+    with pytest.raises(InvalidParameter, match="a TreeRank cannot be proven monotone"):
+        check_monotone(TreeRank(max_depth=2).fit(X, y), {0: "increasing"})
+
+
+def test_the_algorithms_that_keep_constraints() -> None:
+    able = {name for name, kind in ALGORITHMS.items() if "monotone" in kind().get_params()}
+    assert able == {
+        "rankboost", "coordinate_rankboost", "smooth_margin_rank", "adaboost", "aucboost",
+        "logitboost", "greedy_pairs", "asymmetric_svm", "logistic",
+    }  # fmt: skip
