@@ -10,16 +10,13 @@ leaves) and takes no sample of rows, so that a proof holds for every row that ca
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 
 from core.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from .ranker import Ranker
 
 Direction = Literal["increasing", "decreasing"]
 Directions = npt.NDArray[np.int8]
@@ -76,6 +73,20 @@ class Walk:
         )
 
 
+class Fitted(Protocol):
+    """What `check_monotone` asks of a fitted ranker; see `core.base.ranker.Ranker`."""
+
+    def find_directions(
+        self, monotone: Mapping[str | int, Direction] | None = None
+    ) -> Directions | None: ...
+
+    def walk_monotone(self, directions: Directions) -> Walk: ...
+
+    def score_rows(self, X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
+
+    def _feature_name(self, feature: int) -> str: ...
+
+
 @dataclass(frozen=True)
 class MonotoneCheck:
     """Whether a fitted ranker keeps its monotone constraints."""
@@ -103,7 +114,7 @@ class MonotoneCheck:
 def find_directions(
     monotone: Mapping[str | int, Direction] | None,
     names: Sequence[str] | None,
-    n_categories: npt.NDArray[np.int64],
+    n_categories: Sequence[int] | npt.NDArray[np.int64],
 ) -> Directions | None:
     """Return the direction of each column; None without constraints.
 
@@ -113,8 +124,8 @@ def find_directions(
     ----------
     names : sequence of str or None
         Of the columns; None if they have none: keys are then indices, which JSON writes as text.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric column.
+    n_categories : sequence of int
+        Of each column; 0 for a numeric one.
     """
     if not monotone:
         return None
@@ -151,7 +162,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def check_monotone(
-    ranker: "Ranker", monotone: Mapping[str | int, Direction] | None = None
+    ranker: Fitted, monotone: Mapping[str | int, Direction] | None = None
 ) -> MonotoneCheck:
     """Prove that a fitted ranker keeps monotone constraints, or find rows that show that it does not.
 

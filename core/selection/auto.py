@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from core.base.monotone import Direction, find_directions
 from core.base.parameters import check_seed
 from core.base.ranker import Callback, Floats, ignore
 from core.base.splits import count_distinct, row_keys
@@ -33,6 +34,7 @@ from .candidates import (
     best_rounds,
     boosted,
     is_cut,
+    keeps_order,
     mutate,
     neighbours,
     others,
@@ -273,6 +275,7 @@ class Auto:
         at_once: int = 1,
         can_repeat: bool = True,
         can_split: Callable[[int, int, float], bool] | None = None,
+        monotone: Mapping[str | int, Direction] | None = None,
         random_state: int = 0,
     ) -> None:
         if not 0.0 < budget_seconds < math.inf:
@@ -319,6 +322,10 @@ class Auto:
         self._most_categories = most_categories
         self._many_categories = most_categories > TARGET_ENCODING
         self._others = others(window)
+        self._constraints: dict[str, Any] = {"monotone": dict(monotone)} if monotone else {}
+        left_out = [c.algorithm for c in self._others if monotone and not keeps_order(c)]
+        self._others = [c for c in self._others if c.algorithm not in left_out]
+        self._note = f"left out, for they keep no monotone constraints: {', '.join(left_out)}"
         self.rungs = screening_shares(n_rows * learnt, n_rare * learnt)
         self._others_share = OTHERS_FRACTION_FEW_ROWS if self.rungs == [1.0] else OTHERS_FRACTION
 
@@ -330,6 +337,14 @@ class Auto:
         With `elapsed` beyond the budget the search ends with what there is time for, with `CHOOSE_NOW` with the best
         candidate tried.
         """
+        found = self._next(tried, held, elapsed)
+        if isinstance(found, Chosen) and self._constraints:
+            return replace(found, notes=(*found.notes, self._note))
+        return found
+
+    def _next(
+        self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
+    ) -> Sequence[Trial] | Chosen:
         if not self._splits:
             return self._plain()
         history = TrialHistory(tried, self._others)
@@ -420,7 +435,7 @@ class Auto:
             in_time = SAFETY_FACTOR * (left / self._to_all - cost.setup) / cost.per_round
             n_rounds = round(min(max(in_time, MIN_ROUNDS), MAX_UNTRIED_ROUNDS))
         parameters = {
-            **seeded(candidate, self._seed),
+            **self._parameters(candidate),
             "n_rounds": n_rounds,
             "learning_rate": min(max(DEFAULT_LEARNING / n_rounds, MIN_RATE), MAX_RATE),
         }
@@ -444,12 +459,14 @@ class Auto:
                 "all rows are alike, or no part of them can be held out with both classes, and with whole groups, on "
                 "both sides"
             )
-        row = LeaderboardRow(algorithm, {}, state="chosen", reason="the plainest one, not tried")
+        row = LeaderboardRow(
+            algorithm, self._constraints, state="chosen", reason="the plainest one, not tried"
+        )
         note = (
             f"{why}: no rankers were compared, {algorithm} was fitted as the plainest one. "
             "Take what it says for a guess until there are more rows"
         )
-        return Chosen((Member(algorithm, {}),), (row,), (note,))
+        return Chosen((Member(algorithm, self._constraints),), (row,), (note,))
 
     def _screen(
         self, history: TrialHistory, held: Sequence[HeldOut], left: float, elapsed: float
@@ -707,6 +724,10 @@ class Auto:
             )
         return replace(chosen, members=tuple(members), rows=rows, notes=(*chosen.notes, note))
 
+    def _parameters(self, candidate: Candidate) -> dict[str, Any]:
+        """Return the parameters of a candidate, with the seed and the constraints."""
+        return {**seeded(candidate, self._seed), **self._constraints}
+
     def _trial(
         self,
         candidate: Candidate,
@@ -717,7 +738,7 @@ class Auto:
         patience: int | None = None,
         **run: Any,
     ) -> Trial:
-        parameters = {**seeded(candidate, self._seed), **run}
+        parameters = {**self._parameters(candidate), **run}
         label = f"{stage}/{candidate.name}"
         path = candidate.path
         return Trial(
@@ -734,6 +755,7 @@ def auto_ranker(
     group: Any = None,
     fpr_min: float = 0.0,
     fpr_max: float = 1.0,
+    monotone: Mapping[str | int, Direction] | None = None,
     random_state: int = 0,
     callback: Callback = ignore,
 ) -> Searched:
@@ -745,6 +767,9 @@ def auto_ranker(
         As `search_ranker`.
     budget_seconds : float, default=60
         Seconds by the clock, including the fits on all rows.
+    monotone : mapping of str or int to "increasing" or "decreasing", optional
+        Monotone constraints, which every candidate keeps; algorithms that cannot are left out, and a note says which.
+        See `core.base.monotone`.
 
     Examples
     --------
@@ -768,8 +793,12 @@ def auto_ranker(
         window=window,
         at_once=count_at_once(*rows.matrix.shape),
         can_split=partial(_can_split, rows, random_state),
+        monotone=monotone,
         random_state=random_state,
     )
+    n_categories = np.zeros(rows.matrix.shape[1], dtype=np.int64)
+    n_categories[: len(rows.categories)] = [len(known or ()) for known in rows.categories]
+    find_directions(monotone, rows.names, n_categories)
     start = perf_counter()
     chosen, tried = run_search(rows, planner, window, random_state, callback)
     for note in chosen.notes:

@@ -29,7 +29,7 @@ LEAF_COUNTS = (4, 8, 16, 31, 63, 127, 255, 511, 1023)
 PROBE, FULL = "probe", "full"
 """Stages: a few rounds that measure the time of a round, and trials on all rows. Between them are the rungs."""
 
-RUN_PARAMETERS = ("n_rounds", "learning_rate", "random_state")
+RUN_PARAMETERS = ("n_rounds", "learning_rate", "random_state", "monotone")
 """Parameters that a trial adds to those of boosted trees."""
 
 
@@ -323,6 +323,11 @@ def others(window: tuple[float, float]) -> list[Candidate]:
         limits = dict(zip(("fpr_min", "fpr_max"), window, strict=True)) if "fpr_max" in own else {}
         candidates.append(Candidate(algorithm, algorithm, {**parameters, **limits}, path, kind))
     return candidates
+
+
+def keeps_order(candidate: Candidate) -> bool:
+    """Return True if the algorithm can keep monotone constraints."""
+    return "monotone" in ALGORITHMS[candidate.algorithm]().get_params(deep=False)
 
 
 def seeded(candidate: Candidate, seed: int) -> dict[str, Any]:
