@@ -178,8 +178,10 @@ def main() -> None:
             for each in consoles:  # fills the caches
                 each.milliseconds(path, 2)
             rounds: list[list[float]] = [[] for _ in consoles]
+            turns = list(zip(consoles, rounds, strict=True))
             for _ in range(options.rounds):
-                for each, found in zip(consoles, rounds, strict=True):
+                turns.reverse()
+                for each, found in turns:
                     found.append(each.milliseconds(path, options.requests))
             figures = [fmean(sorted(found)[: -(-options.rounds // 3)]) for found in rounds]
             more = f" {figures[1]:.2f} | {figures[0] / figures[1]:.2f} |" if figures[1:] else ""
