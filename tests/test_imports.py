@@ -86,6 +86,10 @@ PROCESSES = {
         "import app.serve.supervisor",
         SCIENCE | ARROW | WEB | DATABASE | QUEUE | {"numpy"},
     ),
+    "health of a worker": (
+        command("health", "worker"),
+        SCIENCE | ARROW | WEB | QUEUE | {"numpy", "pandas", "alembic", "prometheus_client"},
+    ),
     "dispatcher": (
         "import app.cli.processes, app.jobs.dispatcher, app.operations.housekeeping",
         SCIENCE | ARROW | WEB | {"numpy", "pandas", "alembic"},

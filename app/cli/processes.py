@@ -366,14 +366,15 @@ def health(
     process: Annotated[Literal["worker", "dispatcher"], typer.Argument(help="Which process.")],
 ) -> None:
     """Check that the worker of this host, or the dispatcher, works. For the API use /health/live and /health/ready."""
-    from app.operations import health as self_check
-    from app.platform.broker import Producer
+    from app.operations import self_check
 
     settings = settings_of()
     with database(settings) as db:
         if process == "worker":
             found = self_check.worker_problem(db, settings, socket.gethostname())
         else:
+            from app.platform.broker import Producer
+
             producer = Producer(settings.celery_broker_url)
             found = self_check.dispatcher_problem(db, producer, settings)
             producer.close()

@@ -21,7 +21,7 @@ from app.access import repository as key_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.operations import housekeeping, repository
-from app.operations.health import LATE_WAKE_UP_SECONDS, MISSED_BEATS, MISSED_ROUNDS
+from app.operations.self_check import LATE_WAKE_UP_SECONDS, MISSED_BEATS, MISSED_ROUNDS
 from app.platform import failpoints, migrate, resources
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer

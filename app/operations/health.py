@@ -10,19 +10,17 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from app.access import repository as quota_rows
-from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.operations import repository
+from app.operations.self_check import MISSED_BEATS
 from app.platform import resources
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
-from app.platform.errors import ServiceError, Unavailable
+from app.platform.errors import ServiceError
 from app.platform.schema import OtherTables, SchemaCheck
 from app.platform.settings import Settings
 from app.platform.tables import JobState, Worker
-
-MISSED_BEATS = 3
 
 
 @dataclass(frozen=True)
@@ -168,40 +166,3 @@ class MetricsCollector(Collector):
         for disk, path in zip(("blobs", "database"), resources.folders(settings), strict=False):
             free.add_metric([disk], resources.free_bytes(path))
         yield free
-
-
-LATE_WAKE_UP_SECONDS = 60.0
-MISSED_ROUNDS = 4
-
-
-def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
-    """Return why no worker of this host is well; None if one is. Its row says when it was last heard from.
-
-    The broker is not asked: without it a worker polls for jobs, and ending the worker would lose its fit.
-    """
-    within = MISSED_BEATS * settings.heartbeat_seconds
-    try:
-        with db.read() as session:
-            alive = [worker.host for worker in worker_rows.alive(session, within)]
-    except Unavailable as error:
-        return str(error)
-    return (
-        None if host in alive else f"no worker of {host} has sent a heartbeat within {within:g} s"
-    )
-
-
-def dispatcher_problem(db: Database, producer: Producer, settings: Settings) -> str | None:
-    """Return why the dispatcher is not well; None if it reaches broker and database and has no overdue work."""
-    late = MISSED_ROUNDS * settings.reap_seconds
-    try:
-        producer.ping()
-        with db.read() as session:
-            wake_ups = queue_rows.wake_ups(session, LATE_WAKE_UP_SECONDS)
-            leases = queue_rows.leases(session, settings.lease_seconds, late)
-    except (BrokerAway, Unavailable) as error:
-        return str(error)
-    if wake_ups:
-        return f"wake-ups not sent for more than {LATE_WAKE_UP_SECONDS:g} s: {wake_ups}"
-    if leases:
-        return f"jobs without a lease for more than {late:g} s: {leases}"
-    return None

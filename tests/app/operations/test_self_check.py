@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from app.cli import commands
 from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Reaper, publish_pending
-from app.operations.health import can_serve, dispatcher_problem, worker_problem
+from app.operations.health import can_serve
+from app.operations.self_check import dispatcher_problem, worker_problem
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
 from app.platform.database import Database

@@ -1,0 +1,56 @@
+"""Whether the worker or the dispatcher of this host is well: what a container's health check asks.
+
+A check runs every half minute beside fits, so it imports little: for a worker neither broker nor metrics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.jobs import queue_repository as queue_rows
+from app.jobs import repository as worker_rows
+from app.platform.database import Database
+from app.platform.errors import Unavailable
+from app.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from app.platform.broker import Producer
+
+MISSED_BEATS = 3
+LATE_WAKE_UP_SECONDS = 60.0
+MISSED_ROUNDS = 4
+
+
+def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
+    """Return why no worker of this host is well; None if one is. Its row says when it was last heard from.
+
+    The broker is not asked: without it a worker polls for jobs, and ending the worker would lose its fit.
+    """
+    within = MISSED_BEATS * settings.heartbeat_seconds
+    try:
+        with db.read() as session:
+            alive = [worker.host for worker in worker_rows.alive(session, within)]
+    except Unavailable as error:
+        return str(error)
+    return (
+        None if host in alive else f"no worker of {host} has sent a heartbeat within {within:g} s"
+    )
+
+
+def dispatcher_problem(db: Database, producer: Producer, settings: Settings) -> str | None:
+    """Return why the dispatcher is not well; None if it reaches broker and database and has no overdue work."""
+    from app.platform.broker import BrokerAway
+
+    late = MISSED_ROUNDS * settings.reap_seconds
+    try:
+        producer.ping()
+        with db.read() as session:
+            wake_ups = queue_rows.wake_ups(session, LATE_WAKE_UP_SECONDS)
+            leases = queue_rows.leases(session, settings.lease_seconds, late)
+    except (BrokerAway, Unavailable) as error:
+        return str(error)
+    if wake_ups:
+        return f"wake-ups not sent for more than {LATE_WAKE_UP_SECONDS:g} s: {wake_ups}"
+    if leases:
+        return f"jobs without a lease for more than {late:g} s: {leases}"
+    return None
