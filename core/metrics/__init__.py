@@ -38,6 +38,30 @@ if TYPE_CHECKING:
         tpr_at_fpr,
     )
     from .fairness import GroupComparison, compare_groups
+    from .figures import (
+        AveragePrecision,
+        Figure,
+        FigureComparison,
+        Measured,
+        Ndcg,
+        PrecisionAt,
+        TwoWayArea,
+        WindowArea,
+        compare_figures,
+        measure,
+        measure_on_curve,
+    )
+    from .gains import (
+        CostCurve,
+        Gain,
+        GainsCurve,
+        PrecisionRecallCurve,
+        cost_curve,
+        gains_curve,
+        gains_on_curve,
+        gains_table,
+        precision_recall_curve,
+    )
     from .intervals import (
         Interval,
         PartialArea,

@@ -234,7 +234,7 @@ def compare(
     (-0.1875, 0.268)
     """
     checked, level = check_windows(windows), check_level(level)
-    columns, named = _check_scorers(scores, names, adjust)
+    columns, named = check_scorers(scores, names, adjust)
     check_method(method, n_bootstrap, random_state)
     rows = check_rows(y, columns, sample_weight, group)
     if method == "bootstrap":
@@ -384,7 +384,7 @@ def cross_validated_compare(
     -0.125
     """
     checked, level = check_windows(windows), check_level(level)
-    columns, named = _check_scorers(scores, names, adjust)
+    columns, named = check_scorers(scores, names, adjust)
     areas = _estimate(y, columns, fold, checked, repeat, row, sample_weight, group)
     return compare_areas(areas, named, checked, level, adjust)
 
@@ -405,7 +405,7 @@ def check_windows(windows: Sequence[Window]) -> list[Window]:
     return checked
 
 
-def _check_scorers(
+def check_scorers(
     scores: Sequence[ArrayLike], names: Sequence[str] | None, adjust: Adjustment
 ) -> tuple[dict[str, ArrayLike], tuple[str, ...]]:
     """Return two or more scorers by the names that errors use, and their own names, which all differ."""
@@ -434,7 +434,10 @@ def compare_areas(
     """Return the comparison of areas that were estimated on the same units."""
     pairs = list(combinations(range(len(names)), 2))
     by_window = [
-        [compare_pair(areas, pair, j, window, level) for pair in pairs]
+        [
+            compare_pair(areas, pair, j, worst_case_trials(areas.effective, window), level)
+            for pair in pairs
+        ]
         for j, window in enumerate(windows)
     ]
     p_values = np.array([[p_value for _, p_value in of_window] for of_window in by_window])
@@ -472,16 +475,18 @@ def holm(p_values: FloatArray) -> FloatArray:
 
 
 def compare_pair(
-    areas: Areas, pair: tuple[int, int], j: int, window: Window, level: float
+    areas: Areas, pair: tuple[int, int], j: int, trials: float, level: float
 ) -> tuple[Interval, float]:
-    """Return the difference of two areas with its interval, and its p-value."""
+    """Return the difference of two areas over the j-th window with its interval, and its p-value.
+
+    `trials` is n of the module, for a sample that shows no variance.
+    """
     first, second = pair
     value = float(areas.values[first, j] - areas.values[second, j])
     error = 0.0
     if areas.influence is not None:
         error = difference_error(areas.influence[first, j], areas.influence[second, j])
     if error <= EPSILON:
-        trials = worst_case_trials(areas.effective, window)
         return one_sided_table(value, trials, level), two_sided(math.sqrt(trials * abs(value)))
     half_width = quantile(level, areas.degrees) * error
     p_value = two_sided(value / error, areas.degrees)

@@ -448,8 +448,14 @@ def influences(
     They are not divided by the window's width. Over [0, 1] they are the structural components of DeLong et al. 1988,
     over windows those of He & Escobar 2008.
     """
-    placement, height = np.empty((2, groups.scores.size))
-    negative, positive = groups.flagged_negative, groups.flagged_positive
+    return influences_of_masses(groups.flagged_negative, groups.flagged_positive, fpr_min, fpr_max)
+
+
+def influences_of_masses(
+    negative: FloatArray, positive: FloatArray, fpr_min: float, fpr_max: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return `influences` from the weight of each class at or above each score, after a leading 0."""
+    placement, height = np.empty((2, negative.size - 1))
     ends = [_middle_height(negative, positive, fpr) for fpr in (fpr_min, fpr_max)]
     _influences(negative, positive, fpr_min, fpr_max, *ends, placement, height)
     return placement, height

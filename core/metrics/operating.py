@@ -219,7 +219,7 @@ def operating_point_on_curve(
     0.8
     """
     level = check_level(level)
-    share = totals.prevalence if prevalence is None else _check_prevalence(prevalence)
+    share = totals.prevalence if prevalence is None else check_prevalence(prevalence)
     given = {"fpr": fpr, "tpr": tpr, "threshold": threshold}
     named = [name for name, value in given.items() if value is not None]
     if len(named) > 1 or not (named or costs):
@@ -282,7 +282,7 @@ def operating_points_on_curve(
     """
     level = check_level(level)
     if prevalence is not None:
-        prevalence = _check_prevalence(prevalence)
+        prevalence = check_prevalence(prevalence)
     indices = np.asarray(points)
     whole = indices.ndim == 1 and (indices.size == 0 or np.issubdtype(indices.dtype, np.integer))
     if not whole or np.any((indices < 0) | (indices >= len(curve))):
@@ -402,7 +402,8 @@ def check_threshold(threshold: float) -> float:
     return float(threshold)
 
 
-def _check_prevalence(prevalence: float) -> float:
+def check_prevalence(prevalence: float) -> float:
+    """Return a prevalence as a float; InvalidParameter if it is not strictly between 0 and 1."""
     if isinstance(prevalence, bool) or not isinstance(prevalence, Real) or not 0 < prevalence < 1:
         raise InvalidParameter(f"prevalence must lie strictly between 0 and 1, got {prevalence!r}")
     return float(prevalence)

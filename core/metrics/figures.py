@@ -1,0 +1,801 @@
+"""Figures of a ranking beside its areas: precision at the top, average precision, NDCG and two-way partial areas.
+
+Each figure θ of a ranking is a function of the two classes' distributions of scores, whose prevalence is known. To
+first order it is a sum over rows: positive i counts with w_i (U_i − Ū) / P, negative k with w_k (D_k − D̄) / N, where
+U and D are the derivatives of θ in the direction of one row of its class. Variance, covariance of several scorers,
+groups and degrees of freedom follow as for areas (see `intervals`), and so do paired tests (see `comparison`).
+
+With T and F the masses of the positives and the negatives at or above a score, p the mass of positives at it,
+
+* **average precision** is Σ (p / P) T / (T + F) over the distinct scores: a tie is one threshold, and nothing is
+  interpolated, since precision between two points of the curve does not lie on a line (Davis & Goadrich 2006).
+  U = T / (T + F) at the row's own score, plus Σ p F / (T + F)² over the scores up to it; D = −(N / P) Σ p T / (T + F)²;
+* **precision at k**: let η be the fraction of positives near the cut. A row above it pushes η positives out, so
+  U = (P / k) (1 − η) and D = −(N / k) η above the cut, and 0 below. η is taken from the rows among which the cut lies
+  with high probability;
+* **NDCG at k**: as precision at k, each rank r counted 1 / log₂(r + 1). A row also moves those below it one rank down;
+* **two-way partial area**: the area of the curve over FPR ≤ β and above TPR = α, divided by β (1 − α). With u the FPR
+  at which the curve passes α, its derivatives are those of the partial area over [u, β]: that u moves changes nothing
+  to first order, since the integrand is 0 there;
+* **partial area**: see `intervals`.
+
+Where equal scores leave the order open, precision at k and NDCG are the mean over all orders of the ties (precision at
+a cut through a tie is the mean of a hypergeometric distribution).
+
+A p-value against chance is one-sided, of H₀: θ is at most its value for scores that say nothing, on the logit scale as
+the intervals; Holm's adjusts over all figures asked for.
+
+References
+----------
+Boyd, Eng & Page, "Area under the precision-recall curve: point estimates and confidence intervals", ECML PKDD (2013):
+intervals of average precision on the logit scale.
+Davis & Goadrich, "The relationship between precision-recall and ROC curves", ICML (2006).
+Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002): NDCG.
+McSherry & Najork, "Computing information retrieval performance measures efficiently in the presence of tied scores",
+ECIR (2008).
+Yang, Lu, Lyu & Hu, "Two-way partial AUC and its properties", Statistical Methods in Medical Research 28 (2019).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from numbers import Integral, Real
+from statistics import NormalDist
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.errors import InvalidParameter
+from core.metrics.comparison import (
+    Adjustment,
+    Difference,
+    check_scorers,
+    compare_pair,
+    holm,
+    joint_p_value,
+)
+from core.metrics.curve import ClassTotals, RocCurve
+from core.metrics.groups import (
+    FloatArray,
+    Rows,
+    check_rows,
+    effective_units,
+    group_rows,
+    inner,
+    prefix_sums,
+    tie_groups,
+)
+from core.metrics.intervals import (
+    EPSILON,
+    Areas,
+    Interval,
+    areas_of_units,
+    influences_of_masses,
+    mean_variance,
+    proportion_interval,
+)
+from core.metrics.window import check_level, check_rate, check_window
+
+# Standard errors of the number of rows above a cut within which its local fraction of positives is taken.
+NEAR_THE_CUT = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Masses:
+    """The weight of each class at each distinct score, highest first, and the effective number of rows of each."""
+
+    positive: FloatArray
+    negative: FloatArray
+    """Shape (n_scores,), float64."""
+    effective: tuple[float, float]
+    """Of the positives and of the negatives."""
+
+    @cached_property
+    def above_positive(self) -> FloatArray:
+        """Weight at or above each score, after a leading 0. Shape (n_scores + 1,)."""
+        return prefix_sums(self.positive)
+
+    @cached_property
+    def above_negative(self) -> FloatArray:
+        """As `above_positive`, of the negatives."""
+        return prefix_sums(self.negative)
+
+    @cached_property
+    def above(self) -> FloatArray:
+        """As `above_positive`, of all rows."""
+        return self.above_positive + self.above_negative
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """Weight of the positives and of the negatives."""
+        return float(self.above_positive[-1]), float(self.above_negative[-1])
+
+    @property
+    def prevalence(self) -> float:
+        """Fraction of the weight that is of positives."""
+        positive, negative = self.totals
+        return positive / (positive + negative)
+
+    def with_prevalence(self, prevalence: float) -> Masses:
+        """Return masses with the negatives weighted so that the positives have this fraction."""
+        positive, negative = self.totals
+        factor = positive * (1.0 - prevalence) / (prevalence * negative)
+        return Masses(self.positive, self.negative * factor, self.effective)
+
+
+def masses_on_curve(curve: RocCurve, totals: ClassTotals) -> Masses:
+    """Return the masses of a stored curve that has a point for each distinct score."""
+    return Masses(
+        _mass(curve.tpr, totals.positive),
+        _mass(curve.fpr, totals.negative),
+        (totals.positive_effective, totals.negative_effective),
+    )
+
+
+def _mass(rates: FloatArray, total: float) -> FloatArray:
+    above = rates * total
+    ranks = np.rint(above)
+    # Rounding error of whole numbers that were divided by their total and multiplied again.
+    rounding = 8.0 * np.finfo(np.float64).eps * total
+    return np.diff(ranks if bool((np.abs(above - ranks) <= rounding).all()) else above)
+
+
+class Derivatives(NamedTuple):
+    """A figure, and its derivatives in the direction of a row of each class at each score."""
+
+    value: float
+    positive: FloatArray
+    negative: FloatArray
+    """U and D of the module. Shape (n_scores,), float64."""
+
+
+class Figure(Protocol):
+    """What is computed of a ranking: a number from 0 to `top`."""
+
+    @property
+    def name(self) -> str:
+        """A name for messages and tables."""
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives. O(n_scores)."""
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the figure of scores that say nothing; None if that is 0 or not known."""
+
+    def top(self, masses: Masses) -> float:
+        """Return the greatest value that a ranking can have."""
+
+    def trials(self, masses: Masses) -> float:
+        """Return n such that the figure over `top` varies no more than a proportion of n trials."""
+
+
+@dataclass(frozen=True)
+class AveragePrecision:
+    """The mean precision at the thresholds of the positives."""
+
+    name = "average_precision"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        above, below = masses.above_positive[1:], masses.above_negative[1:]
+        flagged = above + below
+        total, negative = masses.totals
+        # the highest scores may be of no weight once rounded
+        seen = flagged > 0.0
+        flagged = np.where(seen, flagged, 1.0)
+        precision = np.where(seen, above / flagged, 0.0)
+        share = masses.positive / flagged**2
+        up = precision + _from_here_on(share * below)
+        down = -(negative / total) * _from_here_on(share * above)
+        return Derivatives(min(1.0, inner(masses.positive, precision) / total), up, down)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the prevalence."""
+        return masses.prevalence
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the effective number of the smaller class."""
+        return min(masses.effective)
+
+
+@dataclass(frozen=True)
+class PrecisionAt:
+    """The fraction of positives among the first rows of the list; ties at the cut count their mean.
+
+    InvalidParameter: not exactly one of the two is given, or it is out of range.
+
+    Parameters
+    ----------
+    count : int > 0, optional
+        Number of first rows; their weight if rows are weighted. At most all rows.
+    share : float in (0, 1], optional
+        Their fraction of all rows.
+    """
+
+    count: float | None = None
+    share: float | None = None
+
+    def __post_init__(self) -> None:
+        check_size(self.count, self.share)
+
+    @property
+    def name(self) -> str:
+        """Such as precision@100 or precision@1%."""
+        return f"precision@{shown_size(self.count, self.share)}"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        total = sum(masses.totals)
+        size = size_of(self.count, self.share, total)
+        inside = fraction_inside(masses, size)
+        push = inside * positives_near(masses, size)
+        value = inner(masses.positive, inside) / size
+        up, down = (each / size for each in masses.totals)
+        return Derivatives(min(self.top(masses), value), up * (inside - push), -down * push)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the prevalence."""
+        return masses.prevalence
+
+    def top(self, masses: Masses) -> float:
+        """Return the precision of a list that begins with all positives."""
+        size = size_of(self.count, self.share, sum(masses.totals))
+        return min(1.0, masses.totals[0] / size)
+
+    def trials(self, masses: Masses) -> float:
+        """Return the effective number of rows above the cut, or of the positives if that is less."""
+        size = size_of(self.count, self.share, sum(masses.totals))
+        return trials_above(masses, size, positives_above(masses, size))
+
+
+@dataclass(frozen=True)
+class Ndcg:
+    """The normalised discounted cumulative gain of the first rows: each positive counts 1 / log₂(rank + 1).
+
+    InvalidParameter: `count` is not a whole number above 0. `of` refuses weights that are not whole numbers.
+
+    Parameters
+    ----------
+    count : int > 0, optional
+        Number of first rows; all rows by default.
+    """
+
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None:
+            whole = isinstance(self.count, Integral) and not isinstance(self.count, bool)
+            if not whole or self.count < 1:
+                raise InvalidParameter(f"count must be a whole number from 1, got {self.count!r}")
+
+    @property
+    def name(self) -> str:
+        """Such as ndcg@10."""
+        return "ndcg" if self.count is None else f"ndcg@{self.count}"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        first, end, gains = self._ranks(masses)
+        size = len(gains) - 1
+        rows = end - first
+        mean = (gains[np.minimum(end, size)] - gains[np.minimum(first, size)]) / rows
+        total, negative = masses.totals
+        best = gains[min(size, round(total))]
+        # what the positives of a tie lose if they all move one rank down, but for those that leave the list
+        after = 1.0 / np.log2(np.arange(1, size + 2) + 1.0)
+        loss = after[np.minimum(end, size - 1)] - after[np.minimum(first, size - 1)]
+        loss *= masses.positive / rows
+        pushed = _from_here_on(loss) - loss / 2.0
+        if size < end[-1]:
+            inside = fraction_inside(masses, float(size))
+            pushed -= positives_near(masses, float(size)) * after[size - 1] * inside
+        value = min(1.0, inner(masses.positive, mean) / float(best))
+        return Derivatives(value, (mean + pushed) * (total / best), pushed * (negative / best))
+
+    def _ranks(self, masses: Masses) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
+        """Return the numbers of rows above and down to each score, and the gains of the first 0, 1, … rows."""
+        above = masses.above
+        ranks = np.rint(above)
+        if np.any(np.abs(above - ranks) > EPSILON * above[-1]):
+            raise InvalidParameter(
+                f"{self.name} needs rows of equal weight: a rank has no fractions, got weights that are not whole"
+            )
+        ends = ranks.astype(np.intp)
+        size = int(ends[-1]) if self.count is None else min(int(self.count), int(ends[-1]))
+        return ends[:-1], ends[1:], prefix_sums(1.0 / np.log2(np.arange(size) + 2.0))
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the mean over all orders of the rows."""
+        *_, gains = self._ranks(masses)
+        best = gains[min(len(gains) - 1, round(masses.totals[0]))]
+        return float(masses.prevalence * gains[-1] / best)
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the number of first rows, or the effective number of the smaller class if that is less."""
+        size = sum(masses.totals) if self.count is None else float(self.count)
+        return min(size, *masses.effective)
+
+
+@dataclass(frozen=True)
+class WindowArea:
+    """The area of the ROC curve over a window of false positive rates, divided by the width; [0, 1] is the AUC.
+
+    InvalidParameter: the window is empty or leaves [0, 1].
+    """
+
+    fpr_min: float = 0.0
+    fpr_max: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_window(self.fpr_min, self.fpr_max)
+
+    @property
+    def name(self) -> str:
+        """Such as pauc:0,0.05, or auc."""
+        if (self.fpr_min, self.fpr_max) == (0.0, 1.0):
+            return "auc"
+        return f"pauc:{self.fpr_min:.12g},{self.fpr_max:.12g}"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        value = _roc(masses).partial_area(self.fpr_min, self.fpr_max)
+        width = self.fpr_max - self.fpr_min
+        placement, height = influences_of_masses(
+            masses.above_negative, masses.above_positive, self.fpr_min, self.fpr_max
+        )
+        return Derivatives(value, placement / width, height / width)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the height of the diagonal in the middle of the window."""
+        return (self.fpr_min + self.fpr_max) / 2.0
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the effective positives, or the effective negatives within the window if these are fewer."""
+        positive, negative = masses.effective
+        return min(positive, negative * (self.fpr_max - self.fpr_min))
+
+
+@dataclass(frozen=True)
+class TwoWayArea:
+    """The area of the ROC curve over FPR ≤ `fpr_max` and above TPR = `tpr_min`, divided by that rectangle's area.
+
+    It is the fraction of pairs in order, of the negatives that score highest with the positives that score lowest.
+
+    InvalidParameter: `fpr_max` is not in (0, 1], or `tpr_min` not in [0, 1).
+    """
+
+    fpr_max: float
+    tpr_min: float
+
+    def __post_init__(self) -> None:
+        check_window(0.0, self.fpr_max)
+        if not check_rate("tpr_min", self.tpr_min) <= 1.0 - 1e-9:
+            raise InvalidParameter(f"tpr_min must be less than 1, got {self.tpr_min}")
+
+    @property
+    def name(self) -> str:
+        """Such as two_way:0.1,0.8."""
+        return f"two_way:{self.fpr_max:.12g},{self.tpr_min:.12g}"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        curve, least = _roc(masses), float(self.tpr_min)
+        start = _passes(curve, least)
+        n_scores, size = masses.positive.size, self.fpr_max * (1.0 - least)
+        if start >= self.fpr_max:
+            return Derivatives(0.0, np.zeros(n_scores), np.zeros(n_scores))
+        width = self.fpr_max - start
+        if width < 1e-9:
+            return Derivatives(0.0, np.zeros(n_scores), np.zeros(n_scores))
+        area = (curve.partial_area(start, self.fpr_max) - least) * width
+        placement, height = influences_of_masses(
+            masses.above_negative, masses.above_positive, start, self.fpr_max
+        )
+        value = min(1.0, max(0.0, area / size))
+        return Derivatives(value, placement / size, np.maximum(height, least) / size)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the area of the diagonal; None if it does not reach the rectangle."""
+        reach = float(self.fpr_max) - float(self.tpr_min)
+        return reach**2 / 2.0 / (self.fpr_max * (1.0 - self.tpr_min)) if reach > 0.0 else None
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the effective rows of either class within the rectangle, the fewer of the two."""
+        positive, negative = masses.effective
+        return min(positive * (1.0 - self.tpr_min), negative * self.fpr_max)
+
+
+def check_size(count: float | None, share: float | None) -> None:
+    """Raise InvalidParameter unless exactly one of the two sizes of a list is given and in range."""
+    if (count is None) == (share is None):
+        got = "none" if count is None else "both"
+        raise InvalidParameter(f"exactly one of count and share must be given, got {got}")
+    for name, value, most in (("count", count, math.inf), ("share", share, 1.0)):
+        if value is None:
+            continue
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not number or not 0.0 < value <= most or math.isinf(value):
+            rule = "must lie in (0, 1]" if name == "share" else "must be a number above 0"
+            raise InvalidParameter(f"{name} {rule}, got {value!r}")
+
+
+def size_of(count: float | None, share: float | None, total: float) -> float:
+    """Return the weight of the first rows; InvalidParameter if there are not so many."""
+    if share is not None:
+        return float(share) * total
+    assert count is not None
+    if count > total * (1.0 + EPSILON):
+        raise InvalidParameter(f"count must be at most the {total:.12g} rows, got {count!r}")
+    return min(float(count), total)
+
+
+def shown_size(count: float | None, share: float | None) -> str:
+    """Return the size of a list as text: 100, or 1%."""
+    return f"{count:.12g}" if share is None else f"{100.0 * share:.12g}%"
+
+
+def _from_here_on(values: FloatArray) -> FloatArray:
+    """Return the sums from each index to the end."""
+    return np.cumsum(values[::-1])[::-1]
+
+
+def trials_above(masses: Masses, size: float, caught: float) -> float:
+    """Return the effective number of the first rows, `caught` of them positive; of the positives if all fit in."""
+    positive, negative = masses.totals
+    # Σw² is taken as the class's own, in proportion
+    squares = caught * (positive / masses.effective[0])
+    squares += (size - caught) * (negative / masses.effective[1])
+    rows = size**2 / squares
+    return min(rows, masses.effective[0]) if size > positive else rows
+
+
+def fraction_inside(masses: Masses, size: float) -> FloatArray:
+    """Return the fraction of each tie that is among the first rows, shape (n_scores,)."""
+    mass = masses.positive + masses.negative
+    return np.clip((size - masses.above[:-1]) / np.where(mass > 0.0, mass, 1.0), 0.0, 1.0)
+
+
+def positives_above(masses: Masses, size: float) -> float:
+    """Return the weight of the positives among the first rows of a list, of a tie its share. O(log n_scores)."""
+    index = min(int(np.searchsorted(masses.above, size, side="left")), masses.positive.size)
+    if index == 0:
+        return 0.0
+    start, end = float(masses.above[index - 1]), float(masses.above[index])
+    part = 1.0 if end <= start else min(1.0, (size - start) / (end - start))
+    return float(masses.above_positive[index - 1] + part * masses.positive[index - 1])
+
+
+def positives_near(masses: Masses, size: float) -> float:
+    """Return the fraction of positives among the rows near a cut, η of the module. O(log n_scores)."""
+    total = float(masses.above[-1])
+    at_cut = positives_above(masses, size)
+    positive, negative = masses.totals
+    variance = 0.0
+    for own, mass, effective in (
+        (at_cut, positive, masses.effective[0]),
+        (size - at_cut, negative, masses.effective[1]),
+    ):
+        rate = min(1.0, max(0.0, own / mass))
+        variance += mass**2 * rate * (1.0 - rate) / effective
+    reach = max(NEAR_THE_CUT * math.sqrt(variance), total / sum(masses.effective))
+    low, high = max(0.0, size - reach), min(total, size + reach)
+    inside = positives_above(masses, high) - positives_above(masses, low)
+    return min(1.0, max(0.0, inside / (high - low)))
+
+
+def _roc(masses: Masses) -> RocCurve:
+    positive, negative = masses.above_positive, masses.above_negative
+    fpr, tpr = negative / negative[-1], positive / positive[-1]
+    kept = np.concatenate(([True], (fpr[1:] > fpr[:-1]) | (tpr[1:] > tpr[:-1])))
+    fpr, tpr = fpr[kept], tpr[kept]
+    return RocCurve(fpr, tpr, np.concatenate(([np.inf], -np.arange(1.0, fpr.size))))
+
+
+def _passes(curve: RocCurve, tpr: float) -> float:
+    """Return the lowest FPR at which the curve is as high."""
+    right = int(np.searchsorted(curve.tpr, tpr, side="left"))
+    if right == 0 or curve.tpr[right] == curve.tpr[right - 1]:
+        return float(curve.fpr[right])
+    part = (tpr - curve.tpr[right - 1]) / (curve.tpr[right] - curve.tpr[right - 1])
+    return float(curve.fpr[right - 1] + part * (curve.fpr[right] - curve.fpr[right - 1]))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A figure of one ranking."""
+
+    figure: Figure
+    interval: Interval
+    chance: float | None
+    """The figure of scores that say nothing; None if that is 0."""
+    p_value: float | None
+    """One-sided, of H₀: the figure is at most that of chance. None without `chance`."""
+    adjusted_p_value: float | None
+    """Adjusted by Holm over all figures that were asked for together."""
+
+
+def measure(
+    y: ArrayLike,
+    scores: ArrayLike,
+    figures: Sequence[Figure],
+    *,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> tuple[Measured, ...]:
+    """Return figures of a ranking, each with an interval and a test against chance.
+
+    InvalidData: as `auc`. InvalidParameter: there is no figure, or a parameter is out of range.
+    O(n log n + n · n_figures).
+
+    Parameters
+    ----------
+    y, scores
+        As `auc`.
+    figures : sequence of Figure
+        Such as `AveragePrecision()`, `PrecisionAt(count=100)`, `Ndcg(10)`, `TwoWayArea(0.1, 0.8)`.
+    level : float in (0, 1)
+        Probability that an interval covers the figure of the population, at the sample's prevalence.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative. NDCG needs whole numbers.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together.
+
+    Examples
+    --------
+    >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
+    >>> found = measure(y, scores, [AveragePrecision(), PrecisionAt(count=2)])
+    >>> [round(each.interval.value, 4) for each in found]
+    [0.8304, 1.0]
+    """
+    level, figures = check_level(level), check_figures(figures)
+    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    if rows.unit is None and rows.weight is None:
+        groups = tie_groups(rows)
+        masses = Masses(groups.positive, groups.negative, effective_units(rows))
+        return measure_masses(masses, figures, level)
+    areas, every = _estimate(rows, figures)
+    found = [(float(areas.values[0, j]), areas.variance(0, j)) for j in range(len(figures))]
+    return _measured(every[0], figures, found, level, areas.degrees)
+
+
+def measure_on_curve(
+    curve: RocCurve, totals: ClassTotals, figures: Sequence[Figure], *, level: float = 0.95
+) -> tuple[Measured, ...]:
+    """Return `measure` from a stored full curve and the totals of its data. O(n_points · n_figures).
+
+    With weights or groups the intervals use effective numbers, as if weights were spread evenly within each class.
+    """
+    masses = masses_on_curve(curve, totals)
+    return measure_masses(masses, check_figures(figures), check_level(level))
+
+
+def measure_masses(masses: Masses, figures: Sequence[Figure], level: float) -> tuple[Measured, ...]:
+    """Return figures of checked masses."""
+    found = []
+    for figure in figures:
+        value, up, down = figure.of(masses)
+        variances = [
+            mean_variance(values, mass, mass * (total / effective))
+            for values, mass, total, effective in zip(
+                (up, down),
+                (masses.positive, masses.negative),
+                masses.totals,
+                masses.effective,
+                strict=True,
+            )
+        ]
+        none = variances[0] is None or variances[1] is None
+        found.append((value, None if none else sum(each for each in variances if each is not None)))
+    return _measured(masses, figures, found, level, math.inf)
+
+
+def _measured(
+    masses: Masses,
+    figures: Sequence[Figure],
+    found: Sequence[tuple[float, float | None]],
+    level: float,
+    degrees: float,
+) -> tuple[Measured, ...]:
+    intervals, chances, p_values = [], [], []
+    for figure, (value, variance) in zip(figures, found, strict=True):
+        interval = interval_of(figure, masses, value, variance, level, degrees)
+        chance = figure.chance(masses)
+        top = figure.top(masses)
+        # a list of all rows has the figure of chance by its definition
+        chance = None if chance is None or not 0.0 < chance < top * (1.0 - EPSILON) else chance
+        intervals.append(interval)
+        chances.append(chance)
+        if chance is not None:
+            p_values.append(
+                _above_chance(
+                    value / top, chance / top, variance, top, figure.trials(masses), degrees
+                )
+            )
+    adjusted = iter(holm(np.array(p_values)).tolist() if p_values else [])
+    plain = iter(p_values)
+    return tuple(
+        Measured(figure, interval, chance, None, None)
+        if chance is None
+        else Measured(figure, interval, chance, next(plain), next(adjusted))
+        for figure, interval, chance in zip(figures, intervals, chances, strict=True)
+    )
+
+
+def interval_of(
+    figure: Figure,
+    masses: Masses,
+    value: float,
+    variance: float | None,
+    level: float,
+    degrees: float = math.inf,
+) -> Interval:
+    """Return the interval of a figure, on the logit scale of its fraction of the greatest value."""
+    top = figure.top(masses)
+    scaled = None if variance is None else variance / top**2
+    share = min(1.0, value / top)
+    _, low, high = proportion_interval(share, scaled, figure.trials(masses), level, degrees)
+    return Interval(value, min(value, low * top), max(value, min(top, high * top)))
+
+
+def _above_chance(
+    value: float,
+    chance: float,
+    variance: float | None,
+    top: float,
+    trials: float,
+    degrees: float,
+) -> float:
+    """Return the one-sided p-value of H₀: the figure is at most that of chance; both are fractions of `top`."""
+    inside = EPSILON < value < 1.0 - EPSILON
+    if variance is None or variance <= EPSILON**2 or not inside:
+        # Wilson's test: the variance under H₀
+        z = (value - chance) / math.sqrt(chance * (1.0 - chance) / trials)
+        return NormalDist().cdf(-z)
+    error = math.sqrt(variance) / top / (value * (1.0 - value))
+    z = (math.log(value / (1.0 - value)) - math.log(chance / (1.0 - chance))) / error
+    if math.isinf(degrees):
+        return math.erfc(z / math.sqrt(2.0)) / 2.0
+    from scipy.special import stdtr
+
+    return float(stdtr(degrees, -z))
+
+
+@dataclass(frozen=True)
+class FigureComparison:
+    """The scorers by one figure."""
+
+    figure: Figure
+    values: tuple[Interval, ...]
+    """In the order of the scorers."""
+    differences: tuple[Difference, ...]
+    """Every pair of scorers, in their order."""
+    joint_p_value: float
+    """Of H₀: all scorers have the same figure. In [0, 1]."""
+
+
+def compare_figures(
+    y: ArrayLike,
+    scores: Sequence[ArrayLike],
+    figures: Sequence[Figure],
+    *,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    adjust: Adjustment = "holm",
+) -> tuple[FigureComparison, ...]:
+    """Compare scorers on the same rows by figures: every pair's difference with interval and p-value.
+
+    InvalidData, InvalidParameter: as `compare` and `measure`. P-values are adjusted over all pairs and figures.
+    O(k n log n + k² n m) time and O(k n m) memory for k scorers and m figures.
+
+    Parameters
+    ----------
+    y, scores, level, sample_weight, group, names, adjust
+        As `compare`.
+    figures : sequence of Figure
+        As `measure`.
+
+    Examples
+    --------
+    >>> y = [1, 1, 0, 1, 0, 0, 1, 0]
+    >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
+    >>> found, = compare_figures(y, [first, second], [AveragePrecision()])
+    >>> round(found.differences[0].value, 4)
+    -0.1196
+    """
+    level, figures = check_level(level), check_figures(figures)
+    columns, named = check_scorers(scores, names, adjust)
+    rows = check_rows(y, columns, sample_weight, group)
+    every, masses = _estimate(rows, figures)
+    pairs = list(combinations(range(len(named)), 2))
+    found = [
+        [
+            compare_pair(every, pair, j, min(figure.trials(masses[k]) for k in pair), level)
+            for pair in pairs
+        ]
+        for j, figure in enumerate(figures)
+    ]
+    p_values = np.array([[p_value for _, p_value in of_figure] for of_figure in found])
+    adjusted = p_values if adjust == "none" else holm(p_values)
+    return tuple(
+        FigureComparison(
+            figure,
+            tuple(
+                interval_of(
+                    figure,
+                    masses[k],
+                    float(every.values[k, j]),
+                    every.variance(k, j),
+                    level,
+                    every.degrees,
+                )
+                for k in range(len(named))
+            ),
+            tuple(
+                Difference(named[a], named[b], *interval, float(p), float(adjusted[j, i]))
+                for i, ((a, b), (interval, p)) in enumerate(zip(pairs, found[j], strict=True))
+            ),
+            joint_p_value(every, [j], p_values[j]),
+        )
+        for j, figure in enumerate(figures)
+    )
+
+
+def check_figures(figures: Sequence[Figure]) -> Sequence[Figure]:
+    """Return the figures; InvalidParameter if there is none."""
+    if len(figures) == 0:
+        raise InvalidParameter("figures must name at least one figure, got none")
+    return figures
+
+
+def _estimate(rows: Rows, figures: Sequence[Figure]) -> tuple[Areas, list[Masses]]:
+    """Return the figures of every scorer with the influence of each unit, and the masses of every scorer."""
+    effective = effective_units(rows)
+    values = np.empty((len(rows.scores), len(figures)))
+    influence = np.empty((*values.shape, rows.positive.size))
+    every = []
+    for scorer in range(len(rows.scores)):
+        groups, order = group_rows(rows, scorer)
+        masses = Masses(groups.positive, groups.negative, effective)
+        positive = rows.positive[order]
+        of_group = np.empty(order.size, dtype=np.intp)
+        of_group[positive], of_group[~positive] = groups.positives.group, groups.negatives.group
+        for j, figure in enumerate(figures):
+            values[scorer, j], *derivatives = figure.of(masses)
+            phi = np.empty(order.size)
+            for of_class, each, mass, total in zip(
+                (positive, ~positive),
+                derivatives,
+                (masses.positive, masses.negative),
+                masses.totals,
+                strict=True,
+            ):
+                centred = (each - inner(mass, each) / total) / total
+                phi[of_class] = centred[of_group[of_class]]
+            influence[scorer, j, order] = phi if rows.weight is None else phi * rows.weight[order]
+        every.append(masses)
+    areas = areas_of_units(values, influence, rows, effective, 1.0, clustered=rows.unit is not None)
+    return areas, every

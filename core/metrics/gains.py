@@ -1,0 +1,282 @@
+"""Curves and tables of a list that is worked off from its top: gains, precision and recall, and costs.
+
+A list that is cut at a size flags its first rows. If the cut goes through a tie, the rows of the tie are taken at
+random: of a mass m with p positives, r are taken, and r p / m of the positives are among them in the mean (the
+hypergeometric distribution). Precision, recall and lift at a size are one figure with three scales, whose interval is
+that of `figures.PrecisionAt`: it includes that the cut itself is not known.
+
+References
+----------
+Drummond & Holte, "Cost curves: an improved method for visualizing classifier performance", Machine Learning 65 (2006).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from core.errors import InvalidParameter
+from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of, upper_hull
+from core.metrics.figures import (
+    Masses,
+    PrecisionAt,
+    check_size,
+    interval_of,
+    masses_on_curve,
+    positives_above,
+    positives_near,
+    size_of,
+)
+from core.metrics.groups import FloatArray, check_rows, tie_groups
+from core.metrics.intervals import EPSILON, Interval
+from core.metrics.operating import check_prevalence
+from core.metrics.window import check_level
+
+SHARES = (0.01, 0.02, 0.05, *(tenth / 10 for tenth in range(1, 11)))
+"""The sizes of a gains table, as fractions of the list."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The first rows of a list."""
+
+    share: float
+    """Their fraction of all rows. In (0, 1]."""
+    size: float
+    """Their weight; their number when unweighted."""
+    threshold: float
+    """The lowest score among them. If it is tied beyond the cut, flagging by it would flag more rows."""
+    tied: float
+    """Weight of all rows with that score."""
+    taken: float
+    """Weight of those of them that are among the first rows."""
+    positives: float
+    """Weight of the positives among the first rows; the mean over all orders of a tie at the cut."""
+    precision: Interval
+    recall: Interval
+    lift: Interval
+    """Precision divided by the prevalence."""
+
+
+def gains_table(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    shares: Sequence[float] = (),
+    counts: Sequence[float] = (),
+    level: float = 0.95,
+    prevalence: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> tuple[Gain, ...]:
+    """Return what a list catches down to several sizes: precision, recall and lift, with intervals.
+
+    InvalidData: as `auc`. InvalidParameter: a size is out of range, counts are given with a prevalence, or a parameter
+    is out of range. O(n log n).
+
+    Parameters
+    ----------
+    y, scores
+        As `auc`.
+    shares : sequence of float in (0, 1]
+        Sizes, as fractions of all rows. Without shares and counts: 1, 2, 5, 10, 20, …, 100 %.
+    counts : sequence of float > 0
+        Sizes, as numbers of rows (their weight, if rows are weighted); at most all rows.
+    level : float in (0, 1)
+        Level of each interval by itself. It covers the figure of the population at that share of a list.
+    prevalence : float in (0, 1)
+        Fraction of positives among future rows; the sample's by default.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together. Intervals then count groups.
+
+    Returns
+    -------
+    tuple of Gain
+        The shares, then the counts, in the order given.
+
+    Examples
+    --------
+    >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.8, 0.8, 0.5, 0.4, 0.3, 0.2]
+    >>> gain, = gains_table(y, scores, counts=[2])
+    >>> round(gain.positives, 4), gain.tied, gain.taken, round(gain.precision.value, 4), round(gain.lift.value, 4)
+    (1.6667, 3.0, 1.0, 0.8333, 1.6667)
+    """
+    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    groups = tie_groups(rows)
+    return gains_on_curve(
+        curve_of(groups),
+        totals_of(rows, groups),
+        shares=shares,
+        counts=counts,
+        level=level,
+        prevalence=prevalence,
+    )
+
+
+def gains_on_curve(
+    curve: RocCurve,
+    totals: ClassTotals,
+    *,
+    shares: Sequence[float] = (),
+    counts: Sequence[float] = (),
+    level: float = 0.95,
+    prevalence: float | None = None,
+) -> tuple[Gain, ...]:
+    """Return `gains_table` from a stored full curve and the totals of its data.
+
+    O(n_points + n_sizes · log n_points).
+    """
+    level = check_level(level)
+    masses = masses_on_curve(curve, totals)
+    if prevalence is not None:
+        if len(counts):
+            raise InvalidParameter(
+                f"counts are of these rows: at another prevalence ask for shares, got prevalence {prevalence!r}"
+            )
+        masses = masses.with_prevalence(check_prevalence(prevalence))
+    sizes: list[tuple[float | None, float | None]] = [(None, share) for share in shares]
+    sizes += [(count, None) for count in counts]
+    sizes = sizes or [(None, share) for share in SHARES]
+    for count, share in sizes:
+        check_size(count, share)
+    total = float(masses.above[-1])
+    return tuple(
+        _gain(curve, masses, size_of(count, share, total), level) for count, share in sizes
+    )
+
+
+def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
+    """Return the figures down to one size. O(log n_points)."""
+    total = float(masses.above[-1])
+    positive, negative = masses.totals
+    index = int(np.searchsorted(masses.above, size * (1.0 - EPSILON), side="left"))
+    index = min(max(index, 1), masses.positive.size)
+    start, end = float(masses.above[index - 1]), float(masses.above[index])
+    taken = min(size, end) - start
+    tied = end - start
+    part = taken / tied if tied > 0.0 else 1.0
+    caught = positives_above(masses, size)
+    near = positives_near(masses, size)
+    # The variance of `PrecisionAt`: U and D are constant above the cut, 0 below, and a part of that in the tie.
+    variance: float | None = 0.0
+    for mass, above, of_tie, weight, effective in (
+        (positive, masses.above_positive, masses.positive, 1.0 - near, masses.effective[0]),
+        (negative, masses.above_negative, masses.negative, near, masses.effective[1]),
+    ):
+        if effective <= 1.0 + EPSILON:
+            variance = None
+        if variance is None:
+            break
+        before, own = float(above[index - 1]), float(of_tie[index - 1])
+        mean = (before + part * own) / mass
+        spread = max(0.0, (before + part**2 * own) / mass - mean**2)
+        variance += (weight * mass / size) ** 2 * spread / (effective - 1.0)
+    figure = PrecisionAt(count=size)
+    value = min(figure.top(masses), caught / size)
+    precision = interval_of(figure, masses, value, variance, level)
+    prevalence = positive / (positive + negative)
+    scale = size / positive
+    return Gain(
+        share=min(1.0, size / total),
+        size=size,
+        threshold=float(curve.thresholds[index]),
+        tied=tied,
+        taken=taken,
+        positives=caught,
+        precision=precision,
+        recall=Interval(*(min(1.0, each * scale) for each in precision)),
+        lift=Interval(*(each / prevalence for each in precision)),
+    )
+
+
+class GainsCurve(NamedTuple):
+    """The recall by the share of the list that is worked off: the cumulative gains, or Lorenz curve from the top."""
+
+    shares: FloatArray
+    recalls: FloatArray
+    """From (0, 0) to (1, 1), joined by straight lines (a tie is taken at random). Shape (n_points,), float64."""
+
+
+def gains_curve(curve: RocCurve, prevalence: float) -> GainsCurve:
+    """Return the gains curve of a ROC curve at a prevalence. O(n_points).
+
+    Twice the area between it and the diagonal, divided by 1 − prevalence, is the accuracy ratio 2 AUC − 1.
+
+    InvalidParameter: the prevalence is not in (0, 1).
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve
+    >>> gains_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5)
+    GainsCurve(shares=array([0.  , 0.25, 0.75, 1.  ]), recalls=array([0. , 0.5, 1. , 1. ]))
+    """
+    share = check_prevalence(prevalence)
+    return GainsCurve(share * curve.tpr + (1.0 - share) * curve.fpr, curve.tpr)
+
+
+class PrecisionRecallCurve(NamedTuple):
+    """The precision and the recall of every threshold, from the greatest score on.
+
+    Between two points the curve is no straight line: read it at its points, or interpolate the ROC curve.
+    """
+
+    recalls: FloatArray
+    precisions: FloatArray
+    thresholds: FloatArray
+    """Scores of at least the threshold are flagged. Shape (n_points,), float64 each."""
+
+
+def precision_recall_curve(curve: RocCurve, prevalence: float) -> PrecisionRecallCurve:
+    """Return the points of the precision–recall curve of a ROC curve at a prevalence. O(n_points).
+
+    InvalidParameter: the prevalence is not in (0, 1).
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve
+    >>> precision_recall_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5).precisions
+    array([1.        , 0.66666667, 0.5       ])
+    """
+    share = check_prevalence(prevalence)
+    caught, wrong = share * curve.tpr[1:], (1.0 - share) * curve.fpr[1:]
+    return PrecisionRecallCurve(curve.tpr[1:], caught / (caught + wrong), curve.thresholds[1:])
+
+
+class CostCurve(NamedTuple):
+    """The least expected cost of a ranking, by how costs and prevalence are."""
+
+    weights: FloatArray
+    """π c₊ / (π c₊ + (1 − π) c₋): 0 if only flagged negatives cost, 1 if only missed positives do."""
+    costs: FloatArray
+    """Cost of the best threshold, as a fraction of that of the worst; a constant decision costs min(w, 1 − w)."""
+
+
+def cost_curve(curve: RocCurve, weights: ArrayLike | None = None) -> CostCurve:
+    """Return the lower envelope of the costs of all thresholds. O(n_points + n_weights · n_hull).
+
+    InvalidParameter: a weight is not in [0, 1].
+
+    Parameters
+    ----------
+    weights : array_like of float in [0, 1], shape (n_weights,)
+        0, .01, …, 1 by default.
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve
+    >>> cost_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), [0.25, 0.5]).costs
+    array([0.125, 0.25 ])
+    """
+    at = np.linspace(0.0, 1.0, 101) if weights is None else np.asarray(weights, dtype=np.float64)
+    if at.ndim != 1 or not np.all((at >= 0.0) & (at <= 1.0)):
+        raise InvalidParameter("weights must be a vector of numbers in [0, 1]")
+    hull = upper_hull(curve.fpr, curve.tpr)
+    missed, wrong = 1.0 - curve.tpr[hull], curve.fpr[hull]
+    costs = np.array([float((w * missed + (1.0 - w) * wrong).min()) for w in at.tolist()])
+    return CostCurve(at, costs)

@@ -1,0 +1,337 @@
+"""Figures of the top of a list against brute force, scikit-learn, derivatives by differences, and simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import groupby, permutations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+from sklearn.metrics import average_precision_score, ndcg_score
+from sklearn.metrics import precision_recall_curve as sklearn_curve
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import (
+    AveragePrecision,
+    Ndcg,
+    PrecisionAt,
+    TwoWayArea,
+    WindowArea,
+    auc,
+    auc_interval,
+    compare_auc,
+    compare_figures,
+    cost_curve,
+    gains_curve,
+    gains_on_curve,
+    gains_table,
+    measure,
+    measure_on_curve,
+    partial_auc_interval,
+    precision_recall_curve,
+    roc_curve,
+    summarise,
+)
+from core.metrics.figures import Masses
+from tests.core.metrics.naive import rankings, repeat_rows
+
+Ranking = tuple[np.ndarray, np.ndarray, Any]
+FIGURES = [
+    AveragePrecision(),
+    PrecisionAt(share=0.1),
+    PrecisionAt(count=12),
+    Ndcg(),
+    Ndcg(10),
+    TwoWayArea(0.3, 0.4),
+    WindowArea(0.0, 0.2),
+]
+
+
+def orders(y: np.ndarray, scores: np.ndarray) -> Iterator[list[int]]:
+    """The labels from the top of the list down, for every order of the ties."""
+    ranked = sorted(zip(scores.tolist(), y.tolist(), strict=True), reverse=True)
+    ties = [[label for _, label in tie] for _, tie in groupby(ranked, key=lambda row: row[0])]
+    for parts in product(*(permutations(tie) for tie in ties)):
+        yield [label for part in parts for label in part]
+
+
+def value(figure: Any, y: Any, scores: Any, weights: Any = None) -> float:
+    return measure(y, scores, [figure], sample_weight=weights)[0].interval.value
+
+
+@given(rankings(max_rows=6), st.integers(1, 6))
+def test_ties_count_their_mean_over_all_orders(ranking: Ranking, size: int) -> None:
+    y, scores, _ = ranking
+    size = min(size, len(y))
+    lists = list(orders(y, scores))
+    assert value(PrecisionAt(count=size), y, scores) == pytest.approx(
+        np.mean([sum(labels[:size]) / size for labels in lists])
+    )
+    gains = [1.0 / math.log2(rank + 2) for rank in range(len(y))]
+    best = sum(gains[: min(size, int(y.sum()))])
+    dcg = [sum(g * label for g, label in zip(gains[:size], each, strict=False)) for each in lists]
+    assert value(Ndcg(size), y, scores) == pytest.approx(np.mean(dcg) / best)
+
+
+@given(rankings(weighted=True))
+def test_average_precision_is_that_of_its_definition_and_of_scikit_learn(ranking: Ranking) -> None:
+    y, scores, weights = ranking
+    found = value(AveragePrecision(), y, scores, weights)
+    expected = average_precision_score(y, scores, sample_weight=weights)
+    assert found == pytest.approx(expected, rel=0, abs=1e-12)
+    assert found == pytest.approx(value(AveragePrecision(), *repeat_rows(y, scores, weights)))
+    total = area = 0.0
+    for cut in sorted(set(scores.tolist()), reverse=True):
+        flagged = weights * (scores >= cut)
+        new = (weights * (scores == cut) * (y == 1)).sum()
+        area += new * (flagged * (y == 1)).sum() / flagged.sum()
+        total += new
+    assert found == pytest.approx(area / total)
+
+
+@pytest.mark.parametrize("digits", [0, 1, 6])
+def test_ndcg_and_the_points_of_the_curve_are_scikit_learns(digits: int) -> None:
+    rng = np.random.default_rng(digits)
+    y = (rng.random(300) < 0.2).astype(int)
+    scores = np.round(rng.normal(size=300) + y, digits)
+    for size in (None, 1, 7, 60, 300):
+        expected = ndcg_score([y], [scores], k=size)
+        assert value(Ndcg(size), y, scores) == pytest.approx(expected, rel=0, abs=1e-12)
+    curve = precision_recall_curve(roc_curve(y, scores), float(y.mean()))
+    precision, recall, thresholds = sklearn_curve(y, scores)
+    np.testing.assert_allclose(curve.precisions, precision[-2::-1], atol=1e-12)
+    np.testing.assert_allclose(curve.recalls, recall[-2::-1], atol=1e-12)
+    np.testing.assert_array_equal(curve.thresholds, thresholds[::-1])
+
+
+@given(st.permutations(range(30)), st.integers(1, 10), st.integers(0, 9))
+def test_the_two_way_area_is_a_fraction_of_pairs(order: list[int], most: int, least: int) -> None:
+    y, scores = np.repeat([1, 0], [10, 20]), np.array(order, dtype=float)
+    positives, negatives = np.sort(scores[:10])[::-1], np.sort(scores[10:])[::-1]
+    pairs = positives[least:, None] > negatives[: 2 * most]
+    found = value(TwoWayArea(most / 10, least / 10), y, scores)
+    assert found == pytest.approx(pairs.mean(), abs=1e-9)
+
+
+@given(rankings())
+def test_the_whole_rectangle_and_the_whole_window_are_the_auc(ranking: Ranking) -> None:
+    y, scores, _ = ranking
+    whole = measure(y, scores, [TwoWayArea(1.0, 0.0), WindowArea()])
+    assert [each.interval.value for each in whole] == pytest.approx([auc(y, scores)] * 2)
+
+
+def test_the_intervals_of_areas_are_those_of_their_own_functions() -> None:
+    rng = np.random.default_rng(4)
+    y = np.repeat([1, 0], [60, 140])
+    scores, group = rng.normal(size=200).round(1) + y, np.arange(200) // 4
+    for options in ({}, {"group": group}, {"sample_weight": rng.random(200) + 0.1}):
+        found = measure(y, scores, [WindowArea(), WindowArea(0.0, 0.2)], **options)
+        np.testing.assert_allclose(found[0].interval, auc_interval(y, scores, **options))
+        np.testing.assert_allclose(
+            found[1].interval, partial_auc_interval(y, scores, 0.0, 0.2, **options)
+        )
+    other = rng.normal(size=200) + y
+    mine, theirs = (
+        compare_figures(y, [scores, other], [WindowArea()])[0],
+        compare_auc(y, [scores, other]).windows[0],
+    )
+    assert mine.differences[0].p_value == pytest.approx(theirs.differences[0].p_value)
+    assert mine.joint_p_value == pytest.approx(theirs.joint_p_value)
+
+
+@pytest.mark.parametrize(
+    "figure", [AveragePrecision(), WindowArea(0.05, 0.41), TwoWayArea(0.43, 0.37)]
+)
+def test_derivatives_are_those_by_differences(figure: Any) -> None:
+    rng = np.random.default_rng(1)
+    positive, negative = rng.random(40) + 0.1, rng.random(40) + 0.1
+    step = 1e-6
+
+    def moved(of_positives: bool, index: int, by: float) -> float:
+        masses = [positive.copy(), negative.copy()]
+        own = masses[0 if of_positives else 1]
+        total = own.sum()
+        own[index] += by * total
+        own *= total / own.sum()
+        return figure.of(Masses(masses[0], masses[1], (40.0, 40.0))).value
+
+    _, up, down = figure.of(Masses(positive, negative, (40.0, 40.0)))
+    for of_positives, found, mass in ((True, up, positive), (False, down, negative)):
+        expected = [
+            (moved(of_positives, i, step) - moved(of_positives, i, -step)) / (2 * step)
+            for i in range(40)
+        ]
+        centred = found - (mass * found).sum() / mass.sum()
+        np.testing.assert_allclose(centred, expected, atol=1e-5)
+
+
+def test_intervals_cover_and_tests_keep_their_level() -> None:
+    """Short form of `benchmarks.coverage --tables top`: 400 draws of two scorers that are equally good."""
+    rng, draws = np.random.default_rng(11), 400
+    y = np.repeat([1, 0], [150, 450])
+    many = np.repeat([1, 0], [45_000, 135_000])
+    truth = [value(figure, many, rng.normal(size=180_000) + 1.2 * many) for figure in FIGURES]
+    lists = np.zeros((draws, len(FIGURES)))
+    low, high, called = lists.copy(), lists.copy(), np.zeros(len(FIGURES))
+    for draw in range(draws):
+        shared = rng.normal(size=600)
+        scores = [math.sqrt(0.5) * (shared + rng.normal(size=600)) + 1.2 * y for _ in range(2)]
+        for j, found in enumerate(compare_figures(y, scores, FIGURES)):
+            lists[draw, j], low[draw, j], high[draw, j] = found.values[0]
+            called[j] += found.differences[0].p_value < 0.05
+    for j, figure in enumerate(FIGURES):
+        # a list of 600 rows is what these are about: the mean over lists is the figure of the population
+        if figure.name in ("ndcg", "ndcg@10", "precision@12"):
+            truth[j] = lists[:, j].mean()
+        covered = int(((low[:, j] <= truth[j]) & (truth[j] <= high[:, j])).sum())
+        assert covered >= binom.ppf(0.001, draws, 0.92), (figure.name, covered / draws)
+        assert called[j] <= binom.ppf(0.999, draws, 0.065), (figure.name, called[j] / draws)
+
+
+def test_scores_that_say_nothing_seldom_beat_chance() -> None:
+    rng, draws = np.random.default_rng(5), 600
+    y = np.repeat([1, 0], [100, 300])
+    beyond, any_adjusted = np.zeros(len(FIGURES)), 0
+    for _ in range(draws):
+        found = measure(y, rng.normal(size=400), FIGURES)
+        beyond += [each.p_value is not None and each.p_value < 0.05 for each in found]
+        any_adjusted += any(
+            each.adjusted_p_value is not None and each.adjusted_p_value < 0.05 for each in found
+        )
+    assert (beyond <= binom.ppf(0.999, draws, 0.075)).all(), dict(
+        zip([figure.name for figure in FIGURES], beyond / draws, strict=True)
+    )
+    assert any_adjusted <= binom.ppf(0.999, draws, 0.075)
+    good = measure(y, rng.normal(size=400) + 1.5 * y, FIGURES)
+    assert all(each.p_value is None or each.p_value < 0.001 for each in good)
+    assert good[FIGURES.index(TwoWayArea(0.3, 0.4))].chance is None
+
+
+@given(rankings(weighted=True), st.floats(0.05, 1.0))
+def test_a_row_of_the_gains_table_is_precision_at_its_size(ranking: Ranking, share: float) -> None:
+    y, scores, weights = ranking
+    (gain,) = gains_table(y, scores, shares=[share], sample_weight=weights)
+    curve = summarise(y, scores, weights)
+    (figure,) = measure_on_curve(curve.curve, curve.totals, [PrecisionAt(share=share)])
+    np.testing.assert_allclose(gain.precision, figure.interval, atol=1e-9)
+    prevalence = (weights * y).sum() / weights.sum()
+    np.testing.assert_allclose(gain.lift, np.array(gain.precision) / prevalence)
+    np.testing.assert_allclose(
+        gain.recall, np.array(gain.precision) * gain.size / (weights * y).sum(), atol=1e-12
+    )
+    above = weights * (scores > gain.threshold)
+    at = weights * (scores == gain.threshold)
+    assert gain.tied == pytest.approx(at.sum())
+    assert above.sum() + gain.taken == pytest.approx(gain.size)
+    caught = (above * y).sum() + (at * y).sum() * gain.taken / gain.tied
+    assert gain.positives == pytest.approx(caught)
+
+
+def test_a_gains_table_of_another_population() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], [100, 100])
+    scores = rng.normal(size=200) + y
+    # negatives nine times as many
+    weights = np.where(y == 1, 1.0, 9.0)
+    expected = gains_table(y, scores, shares=[0.05, 0.5], sample_weight=weights)
+    found = gains_table(y, scores, shares=[0.05, 0.5], prevalence=0.1)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.precision, other.precision)
+        np.testing.assert_allclose(one.recall, other.recall)
+    whole = gains_table(y, scores)
+    assert [gain.share for gain in whole][:4] == [0.01, 0.02, 0.05, 0.1]
+    assert (whole[-1].recall.value, whole[-1].lift.value, whole[-1].size) == (1.0, 1.0, 200.0)
+    with pytest.raises(InvalidParameter, match="counts are of these rows"):
+        gains_table(y, scores, counts=[5], prevalence=0.1)
+
+
+def test_curves_of_a_list() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], [40, 160])
+    scores = (rng.normal(size=200) + y).round(1)
+    curve = roc_curve(y, scores)
+    gains = gains_curve(curve, 0.2)
+    area = np.trapezoid(gains.recalls, gains.shares) - 0.5
+    assert 2 * area / 0.8 == pytest.approx(2 * auc(y, scores) - 1)
+    for gain in gains_on_curve(curve, summarise(y, scores).totals, shares=[0.1, 0.35]):
+        assert np.interp(gain.share, gains.shares, gains.recalls) == pytest.approx(
+            gain.recall.value
+        )
+    costs = cost_curve(curve)
+    for weight, cost in zip(costs.weights, costs.costs, strict=True):
+        every = weight * (1 - curve.tpr) + (1 - weight) * curve.fpr
+        assert cost == pytest.approx(every.min())
+    with pytest.raises(InvalidParameter, match="weights must be"):
+        cost_curve(curve, [1.5])
+
+
+def test_groups_widen_and_rows_of_no_weight_do_nothing() -> None:
+    rng = np.random.default_rng(8)
+    y = np.repeat([1, 0], [50, 100])
+    scores = rng.normal(size=150) + y
+    twice = np.tile(np.arange(150), 2)
+    alone = measure(y[twice], scores[twice], FIGURES)
+    together = measure(y[twice], scores[twice], FIGURES, group=twice)
+    for one, other in zip(alone, together, strict=True):
+        assert one.interval.value == pytest.approx(other.interval.value)
+        assert other.interval.high - other.interval.low > one.interval.high - one.interval.low
+    plain = measure(y, scores, FIGURES)
+    more = (np.append(y, [1, 0]), np.append(scores, [99.0, -99.0]))
+    padded = measure(*more, FIGURES, sample_weight=np.append(np.ones(150), [0.0, 0.0]))
+    for one, other in zip(plain, padded, strict=True):
+        np.testing.assert_allclose(one.interval, other.interval)
+
+
+def test_perfect_scores_have_wide_intervals_and_equal_scorers_no_difference() -> None:
+    y = np.repeat([1, 0], [20, 30])
+    for found in measure(y, y.astype(float), [AveragePrecision(), Ndcg(5), TwoWayArea(0.5, 0.5)]):
+        assert found.interval.value == found.interval.high == 1.0
+        assert 0.3 < found.interval.low < 0.9
+    scores = np.random.default_rng(0).normal(size=50)
+    for compared in compare_figures(y, [scores, 2 * scores], FIGURES):
+        (difference,) = compared.differences
+        assert (difference.value, difference.p_value) == (0.0, 1.0)
+        assert difference.low < 0 < difference.high
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (PrecisionAt, "exactly one of count and share"),
+        (lambda: PrecisionAt(count=1, share=0.1), "exactly one of count and share"),
+        (lambda: PrecisionAt(count=0), "count must be a number above 0"),
+        (lambda: PrecisionAt(count=math.nan), "count must be a number above 0"),
+        (lambda: PrecisionAt(count=math.inf), "count must be a number above 0"),
+        (lambda: PrecisionAt(share=1.1), r"share must lie in \(0, 1\]"),
+        (lambda: PrecisionAt(share=True), r"share must lie in \(0, 1\]"),
+        (lambda: Ndcg(0), "count must be a whole number from 1"),
+        (lambda: Ndcg(1.5), "count must be a whole number from 1"),
+        (lambda: TwoWayArea(0.0, 0.5), "fpr_max must be greater"),
+        (lambda: TwoWayArea(0.1, 1.0), "tpr_min must be less than 1"),
+        (lambda: WindowArea(0.5, 0.5), "fpr_max must be greater"),
+    ],
+)
+def test_a_figure_that_is_none_is_refused(make: Any, words: str) -> None:
+    with pytest.raises(InvalidParameter, match=words):
+        make()
+
+
+def test_bad_input_is_refused() -> None:
+    y, scores = np.array([1, 0, 1, 0]), np.arange(4.0)
+    with pytest.raises(InvalidParameter, match="at most the 4 rows, got 5"):
+        measure(y, scores, [PrecisionAt(count=5)])
+    with pytest.raises(InvalidParameter, match="at least one figure"):
+        measure(y, scores, [])
+    with pytest.raises(InvalidParameter, match="needs rows of equal weight"):
+        measure(y, scores, [Ndcg(2)], sample_weight=[0.5, 1, 1, 1])
+    with pytest.raises(InvalidData, match="two"):
+        measure(np.ones(4), scores, FIGURES)
+    with pytest.raises(InvalidParameter, match="at least two scorers"):
+        compare_figures(y, [scores], FIGURES)
+    with pytest.raises(InvalidParameter, match="level"):
+        gains_table(y, scores, level=1.0)
