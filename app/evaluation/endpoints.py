@@ -8,8 +8,23 @@ from starlette.responses import Response
 from app.access.authentication import GuardedRoute, needs
 from app.evaluation import evaluations
 from app.http.dependencies import CallerDep, ContextDep
-from app.models.endpoints import CurveFormDep, CutAskedDep, answer_curve
-from app.models.schemas import EvaluationOperatingPoint, EvaluationRoc, point_of, promise_of
+from app.models import service as models
+from app.models.endpoints import (
+    CurveFormDep,
+    CutAskedDep,
+    FiguresQuery,
+    GainsAskedDep,
+    answer_curve,
+)
+from app.models.schemas import (
+    EvaluationFigures,
+    EvaluationGains,
+    EvaluationOperatingPoint,
+    EvaluationRoc,
+    figures_of,
+    point_of,
+    promise_of,
+)
 
 router = APIRouter(prefix=evaluations.PATH, tags=["evaluations"], route_class=GuardedRoute)
 
@@ -56,3 +71,29 @@ def read_evaluation_operating_point(
         promise=promise_of(promise),
         **dict(point_of(point)),
     )
+
+
+@router.get("/{evaluation_id}/figures", summary="Compute figures of the ranking")
+@needs("read")
+def read_evaluation_figures(
+    *, evaluation_id: str, context: ContextDep, caller: CallerDep, names: FiguresQuery
+) -> EvaluationFigures:
+    """Average precision, precision at k, NDCG and areas on the rows of the evaluation, as for a model."""
+    row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
+    with context.computation():
+        found = models.measured_on(curve, totals, names, row.level)
+    return EvaluationFigures(
+        evaluation_id=row.id, model_id=row.model_id, **figures_of(found, row.level)
+    )
+
+
+@router.get("/{evaluation_id}/gains", summary="Read the gains table")
+@needs("read")
+def read_evaluation_gains(
+    *, evaluation_id: str, context: ContextDep, caller: CallerDep, asked: GainsAskedDep
+) -> EvaluationGains:
+    """Precision, recall and lift of the first rows of the list on the rows of the evaluation, as for a model."""
+    row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
+    with context.computation():
+        table = asked.table(curve, totals, row.level)
+    return EvaluationGains(evaluation_id=row.id, model_id=row.model_id, **table)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Depends, Header, Query
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
@@ -28,6 +28,8 @@ from app.models.schemas import (
     AnyMetrics,
     BandKind,
     Model,
+    ModelFigures,
+    ModelGains,
     ModelPage,
     ModelParts,
     OperatingPoint,
@@ -38,7 +40,9 @@ from app.models.schemas import (
     alias_of,
     bounds_of,
     cuts_of,
+    figures_of,
     finite,
+    gains_of,
     listed_of,
     metrics_of,
     model_of,
@@ -616,6 +620,115 @@ def read_model(
         ],
     )
     return answer
+
+
+FiguresQuery = Annotated[
+    list[str],
+    Query(
+        alias="figure",
+        min_length=1,
+        max_length=models.MAX_FIGURES,
+        description="What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of "
+        "the first rows of the list; `ndcg` and `ndcg@10`; `auc`; `pauc:0,0.05`, over a window of FPR; "
+        "`two_way:0.1,0.8`, the area with an FPR of at most 0.1 and a TPR of at least 0.8.",
+    ),
+]
+
+
+@router.get("/{ref}/figures", summary="Compute figures of the ranking")
+@needs("read")
+def read_figures(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    names: FiguresQuery,
+    on: CurvePart = "validation",
+) -> ModelFigures:
+    """Average precision, precision at k, NDCG and areas, each with its interval and a test against chance, from the
+    model's curve on one part.
+    """
+    of = context.db.reading(models.roc, caller.owner, ref, on)
+    with context.computation():
+        found = models.measured_on(of.curve, of.totals, names, of.level)
+    return ModelFigures(
+        model_id=of.model.id,
+        on=on,
+        approximate=models.is_approximate(of.model, on),
+        **figures_of(found, of.level),
+    )
+
+
+@dataclass(frozen=True)
+class GainsAsked:
+    """The sizes of a gains table, and the fraction of positives that it assumes."""
+
+    shares: Sequence[float]
+    counts: Sequence[int]
+    prevalence: float | None
+
+    def table(self, curve: RocCurve, totals: ClassTotals, level: float) -> dict[str, Any]:
+        """Return the table of a curve: the fields of `Gains`."""
+        rows = models.gains_on(
+            curve,
+            totals,
+            level,
+            shares=self.shares,
+            counts=self.counts,
+            prevalence=self.prevalence,
+        )
+        share = totals.prevalence if self.prevalence is None else self.prevalence
+        return gains_of(rows, share, level)
+
+
+def _gains_asked(
+    share: Annotated[
+        list[Annotated[float, Field(gt=0, le=1)]] | None,
+        Query(
+            max_length=models.MAX_SIZES,
+            description="Size of the list as a fraction of all rows; repeat it for more. Default, without `count`: "
+            "0.01, 0.02, 0.05, 0.1, 0.2, …, 1.",
+        ),
+    ] = None,
+    count: Annotated[
+        list[Annotated[int, Field(ge=1, le=2**53)]] | None,
+        Query(
+            max_length=models.MAX_SIZES,
+            description="Size of the list as a number of rows, at most all; repeat it for more.",
+        ),
+    ] = None,
+    prevalence: Annotated[
+        float | None,
+        Query(
+            gt=0,
+            lt=1,
+            description="Fraction of positives among future rows. Default: that of the data. Not with `count`.",
+        ),
+    ] = None,
+) -> GainsAsked:
+    return GainsAsked(share or (), count or (), prevalence)
+
+
+GainsAskedDep = Annotated[GainsAsked, Depends(_gains_asked)]
+
+
+@router.get("/{ref}/gains", summary="Read the gains table")
+@needs("read")
+def read_gains(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    asked: GainsAskedDep,
+    on: CurvePart = "validation",
+) -> ModelGains:
+    """Precision, recall and lift of the first rows of the list, down to several sizes, with intervals."""
+    of = context.db.reading(models.roc, caller.owner, ref, on)
+    with context.computation():
+        table = asked.table(of.curve, of.totals, of.level)
+    return ModelGains(
+        model_id=of.model.id, on=on, approximate=models.is_approximate(of.model, on), **table
+    )
 
 
 def _costs(false_positive: float | None, false_negative: float | None) -> Costs | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -243,6 +243,126 @@ def _shown(interval: metrics.Interval) -> Interval:
 def finite(value: float) -> float | None:
     """JSON knows neither NaN nor infinity."""
     return value if math.isfinite(value) else None
+
+
+class MeasuredFigure(Interval):
+    """A figure of the ranking, with its interval and a test against chance."""
+
+    figure: str = Field(description="The name of the figure, as it was asked for.")
+    chance: float | None = Field(
+        description="The figure of scores that say nothing. Null if that is 0."
+    )
+    p_value: float | None = Field(
+        description="One-sided p-value of the hypothesis that the figure is no better than chance. Null without "
+        "`chance`."
+    )
+    adjusted_p_value: float | None = Field(
+        description="p-value adjusted by Holm over all figures of the request."
+    )
+
+
+class Figures(Resource):
+    """Figures of a ranking on some rows."""
+
+    level: float = Field(description="Confidence level of each interval by itself.")
+    figures: list[MeasuredFigure]
+
+
+class ModelFigures(Figures):
+    """Figures of a model on one part of its data."""
+
+    model_id: str
+    on: Part
+    approximate: bool = Field(description=APPROXIMATE)
+
+
+class EvaluationFigures(Figures):
+    """Figures of a model on the rows of an evaluation."""
+
+    evaluation_id: str
+    model_id: str
+
+
+class Gain(Resource):
+    """The first rows of the list, down to one size."""
+
+    share: float = Field(description="Fraction of all rows.")
+    count: float = Field(description="Number of rows; their weight, if rows are weighted.")
+    threshold: float = Field(description="Lowest score among them.")
+    tied: float = Field(description="Number of all rows with that score.")
+    taken: float = Field(
+        description="Number of those that are within the size; they are taken at random."
+    )
+    positives: float = Field(
+        description="Number of positives among the first rows; the mean, if a tie lies across the cut."
+    )
+    precision: Interval
+    recall: Interval
+    lift: Interval
+
+
+class Gains(Resource):
+    """What a list catches, worked off from its top down to several sizes."""
+
+    level: float = Field(description="Confidence level of each interval by itself.")
+    prevalence: float = Field(
+        description="Fraction of positives that the table assumes. Default: that of the data."
+    )
+    rows: list[Gain]
+
+
+class ModelGains(Gains):
+    """The gains table of a model on one part of its data."""
+
+    model_id: str
+    on: Part
+    approximate: bool = Field(description=APPROXIMATE)
+
+
+class EvaluationGains(Gains):
+    """The gains table of a model on the rows of an evaluation."""
+
+    evaluation_id: str
+    model_id: str
+
+
+def figures_of(found: Sequence[metrics.Measured], level: float) -> dict[str, Any]:
+    """Show figures: the fields of `Figures`."""
+    return {
+        "level": level,
+        "figures": [
+            MeasuredFigure(
+                figure=each.figure.name,
+                chance=each.chance,
+                p_value=each.p_value,
+                adjusted_p_value=each.adjusted_p_value,
+                **each.interval._asdict(),
+            )
+            for each in found
+        ],
+    }
+
+
+def gains_of(found: Sequence[metrics.Gain], prevalence: float, level: float) -> dict[str, Any]:
+    """Show a gains table: the fields of `Gains`."""
+    return {
+        "level": level,
+        "prevalence": prevalence,
+        "rows": [
+            Gain(
+                share=gain.share,
+                count=gain.size,
+                threshold=gain.threshold,
+                tied=gain.tied,
+                taken=gain.taken,
+                positives=gain.positives,
+                precision=_shown(gain.precision),
+                recall=_shown(gain.recall),
+                lift=_shown(gain.lift),
+            )
+            for gain in found
+        ],
+    }
 
 
 class SearchTrial(Resource):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
@@ -31,6 +31,10 @@ from app.platform.tables import (
     ModelMetrics,
 )
 from core import metrics as core_metrics
+from core.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from core.metrics.figures import Figure
 
 VALIDATION = "validation"
 PARTS = (VALIDATION, "train")
@@ -537,6 +541,64 @@ def promised_on(
         ) from error
     except core_metrics.NoPromise as error:
         raise no_promise("confidence", str(error)) from error
+
+
+MAX_FIGURES = 20
+"""Most figures that one question may name."""
+MAX_SIZES = 100
+"""Most sizes of a list in one gains table."""
+
+
+def figures_named(names: Sequence[str]) -> list[Figure]:
+    """Return the figures of these names; raises Invalid that names the one that is none, or twice there."""
+    found = []
+    for name in names:
+        try:
+            found.append(core_metrics.figure_named(name))
+        except InvalidParameter as error:
+            raise _invalid_query("figure", str(error)) from error
+    for number, figure in enumerate(found):
+        if figure in found[:number]:
+            raise _invalid_query("figure", f"figures must differ, {figure.name} occurs twice")
+    return found
+
+
+def measured_on(
+    curve: core_metrics.RocCurve,
+    totals: core_metrics.ClassTotals,
+    names: Sequence[str],
+    level: float,
+) -> tuple[core_metrics.Measured, ...]:
+    """Return the figures of these names, from a stored curve; raises Invalid."""
+    figures = figures_named(names)
+    try:
+        return core_metrics.measure_on_curve(curve, totals, figures, level=level)
+    except InvalidParameter as error:
+        raise _invalid_query("figure", str(error)) from error
+
+
+def gains_on(
+    curve: core_metrics.RocCurve,
+    totals: core_metrics.ClassTotals,
+    level: float,
+    *,
+    shares: Sequence[float],
+    counts: Sequence[int],
+    prevalence: float | None,
+) -> tuple[core_metrics.Gain, ...]:
+    """Return the gains table of a stored curve; raises Invalid."""
+    try:
+        return core_metrics.gains_on_curve(
+            curve, totals, shares=shares, counts=counts, level=level, prevalence=prevalence
+        )
+    except InvalidParameter as error:
+        raise _invalid_query("count", str(error)) from error
+
+
+def _invalid_query(parameter: str, detail: str) -> Invalid:
+    return Invalid(
+        detail, code="invalid_parameter", errors=[{"parameter": parameter, "detail": detail}]
+    )
 
 
 def no_promise(parameter: str, detail: str, code: str = "no_promise", **more: int) -> Invalid:

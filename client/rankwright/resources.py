@@ -861,6 +861,36 @@ class _ModelOperations(ApiObject):
         )
 
     @operation
+    def figures(
+        self, figure: str | Sequence[str], *, on: str | None = None
+    ) -> Steps[types.ModelFigures]:
+        """Return figures of the ranking, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`."""
+        return (
+            yield from self._record(types.ModelFigures, self._path("figures"), figure=figure, on=on)
+        )
+
+    @operation
+    def gains(
+        self,
+        *,
+        share: Sequence[float] | None = None,
+        count: Sequence[int] | None = None,
+        prevalence: float | None = None,
+        on: str | None = None,
+    ) -> Steps[types.ModelGains]:
+        """Return precision, recall and lift of the first rows of the list, down to several sizes."""
+        return (
+            yield from self._record(
+                types.ModelGains,
+                self._path("gains"),
+                share=share,
+                count=count,
+                prevalence=prevalence,
+                on=on,
+            )
+        )
+
+    @operation
     def importance(self, *, label: str | None = None) -> Steps[types.Importance]:
         """Return how much each feature matters: by permutation, and by what the model itself is made of."""
         return (yield from self._record(types.Importance, self._path("importance"), label=label))
@@ -1175,6 +1205,28 @@ class _EvaluationOperations(_EndedOperations):
                 cost_false_positive=cost_false_positive,
                 cost_false_negative=cost_false_negative,
                 prevalence=prevalence,
+            )
+        )
+
+    @operation
+    def figures(self, figure: str | Sequence[str]) -> Steps[types.EvaluationFigures]:
+        """Return figures of the ranking, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`."""
+        path = f"/v1/evaluations/{_id(self)}/figures"
+        return (yield from self._record(types.EvaluationFigures, path, figure=figure))
+
+    @operation
+    def gains(
+        self,
+        *,
+        share: Sequence[float] | None = None,
+        count: Sequence[int] | None = None,
+        prevalence: float | None = None,
+    ) -> Steps[types.EvaluationGains]:
+        """Return precision, recall and lift of the first rows of the list, down to several sizes."""
+        path = f"/v1/evaluations/{_id(self)}/gains"
+        return (
+            yield from self._record(
+                types.EvaluationGains, path, share=share, count=count, prevalence=prevalence
             )
         )
 

@@ -638,6 +638,26 @@ class Evaluation(Record):
     """The problem, if the job failed."""
     created_at: str
 
+class EvaluationFigures(Record):
+    """Figures of a model on the rows of an evaluation."""
+
+    level: float
+    """Confidence level of each interval by itself."""
+    figures: list[MeasuredFigure]
+    evaluation_id: str
+    model_id: str
+
+class EvaluationGains(Record):
+    """The gains table of a model on the rows of an evaluation."""
+
+    level: float
+    """Confidence level of each interval by itself."""
+    prevalence: float
+    """Fraction of positives that the table assumes. Default: that of the data."""
+    rows: list[Gain]
+    evaluation_id: str
+    model_id: str
+
 class EvaluationOperatingPoint(Record):
     """One threshold and its consequences on the rows of an evaluation."""
 
@@ -743,6 +763,25 @@ class FoldChosen(Record):
     repeat: int
     fold: int
     chosen: dict[str, Any]
+
+class Gain(Record):
+    """The first rows of the list, down to one size."""
+
+    share: float
+    """Fraction of all rows."""
+    count: float
+    """Number of rows; their weight, if rows are weighted."""
+    threshold: float
+    """Lowest score among them."""
+    tied: float
+    """Number of all rows with that score."""
+    taken: float
+    """Number of those that are within the size; they are taken at random."""
+    positives: float
+    """Number of positives among the first rows; the mean, if a tie lies across the cut."""
+    precision: Interval
+    recall: Interval
+    lift: Interval
 
 class Health(Record):
     """State of the service and of its parts."""
@@ -1070,6 +1109,21 @@ class MeanArea(Record):
     fpr_max: float
     value: float | None
 
+class MeasuredFigure(Record):
+    """A figure of the ranking, with its interval and a test against chance."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    figure: str
+    """The name of the figure, as it was asked for."""
+    chance: float | None
+    """The figure of scores that say nothing. Null if that is 0."""
+    p_value: float | None
+    """One-sided p-value of the hypothesis that the figure is no better than chance. Null without `chance`."""
+    adjusted_p_value: float | None
+    """p-value adjusted by Holm over all figures of the request."""
+
 class Member(Record):
     """One ranker of the model's ensemble."""
 
@@ -1188,6 +1242,34 @@ class ModelParts(Record):
     operating_point: OperatingPoint | None = None
     """As …/operating-point answers."""
     absent: list[AbsentPart]
+
+class ModelFigures(Record):
+    """Figures of a model on one part of its data."""
+
+    level: float
+    """Confidence level of each interval by itself."""
+    figures: list[MeasuredFigure]
+    model_id: str
+    on: Literal['validation', 'train']
+    approximate: bool
+    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
+    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
+    """
+
+class ModelGains(Record):
+    """The gains table of a model on one part of its data."""
+
+    level: float
+    """Confidence level of each interval by itself."""
+    prevalence: float
+    """Fraction of positives that the table assumes. Default: that of the data."""
+    rows: list[Gain]
+    model_id: str
+    on: Literal['validation', 'train']
+    approximate: bool
+    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
+    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
+    """
 
 class MultilabelMetrics(Record):
     """Quality of a model with several labels on one part: for each label, and as mean."""

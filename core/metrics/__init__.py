@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from .fairness import GroupComparison, compare_groups
     from .figures import (
         AveragePrecision,
-        Figure,
         FigureComparison,
         Measured,
         Ndcg,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
         TwoWayArea,
         WindowArea,
         compare_figures,
+        figure_named,
         measure,
         measure_on_curve,
     )

@@ -39,6 +39,7 @@ Yang, Lu, Lyu & Hu, "Two-way partial AUC and its properties", Statistical Method
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,6 +81,9 @@ from core.metrics.intervals import (
     proportion_interval,
 )
 from core.metrics.window import check_level, check_rate, check_window
+
+_NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,12})?"
+_NAME = re.compile(rf"([a-z_]{{1,20}})(?:([:@])({_NUMBER}(?:,{_NUMBER})?%?))?")
 
 # Standard errors of the number of rows above a cut within which its local fraction of positives is taken.
 NEAR_THE_CUT = 2.0
@@ -176,7 +180,13 @@ class Figure(Protocol):
 
 @dataclass(frozen=True)
 class AveragePrecision:
-    """The mean precision at the thresholds of the positives."""
+    """The mean precision at the thresholds of the positives.
+
+    Examples
+    --------
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [AveragePrecision()])[0].interval.value
+    0.8333333333333333
+    """
 
     name = "average_precision"
 
@@ -219,6 +229,13 @@ class PrecisionAt:
         Number of first rows; their weight if rows are weighted. At most all rows.
     share : float in (0, 1], optional
         Their fraction of all rows.
+
+    Examples
+    --------
+    >>> PrecisionAt(count=100).name, PrecisionAt(share=0.01).name
+    ('precision@100', 'precision@1%')
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [PrecisionAt(count=2)])[0].interval.value
+    0.75
     """
 
     count: float | None = None
@@ -267,6 +284,11 @@ class Ndcg:
     ----------
     count : int > 0, optional
         Number of first rows; all rows by default.
+
+    Examples
+    --------
+    >>> round(measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [Ndcg(2)])[0].interval.value, 4)
+    0.8066
     """
 
     count: int | None = None
@@ -334,6 +356,11 @@ class WindowArea:
     """The area of the ROC curve over a window of false positive rates, divided by the width; [0, 1] is the AUC.
 
     InvalidParameter: the window is empty or leaves [0, 1].
+
+    Examples
+    --------
+    >>> WindowArea(0.0, 0.05).name, measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [WindowArea()])[0].interval.value
+    ('pauc:0,0.05', 0.875)
     """
 
     fpr_min: float = 0.0
@@ -379,6 +406,11 @@ class TwoWayArea:
     It is the fraction of pairs in order, of the negatives that score highest with the positives that score lowest.
 
     InvalidParameter: `fpr_max` is not in (0, 1], or `tpr_min` not in [0, 1).
+
+    Examples
+    --------
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [TwoWayArea(0.5, 0.5)])[0].interval.value
+    0.5
     """
 
     fpr_max: float
@@ -424,6 +456,53 @@ class TwoWayArea:
         """Return the effective rows of either class within the rectangle, the fewer of the two."""
         positive, negative = masses.effective
         return min(positive * (1.0 - self.tpr_min), negative * self.fpr_max)
+
+
+_FAMILIES = "auc, pauc:FPR_MIN,FPR_MAX, two_way:FPR_MAX,TPR_MIN, average_precision, precision@K, precision@P% or ndcg@K"
+
+
+def figure_named(name: str) -> Figure:
+    """Return the figure of a name: auc, pauc:0,0.05, two_way:0.1,0.8, average_precision, precision@100, precision@1%,
+    ndcg or ndcg@10.
+
+    InvalidParameter: no figure has this name, or a number in it is out of range.
+
+    Examples
+    --------
+    >>> figure_named("two_way:0.1,0.8")
+    TwoWayArea(fpr_max=0.1, tpr_min=0.8)
+    """
+    shown = name if len(name) <= 60 else f"{name[:59]}…"
+    found = _NAME.fullmatch(name)
+    family, mark, rest = found.groups() if found else ("", None, None)
+    numbers = [float(number) for number in (rest or "").rstrip("%").split(",") if number]
+    try:
+        match (family, mark, len(numbers), (rest or "").endswith("%")):
+            case "auc", None, 0, False:
+                return WindowArea()
+            case "pauc", ":", 2, False:
+                return WindowArea(*numbers)
+            case "two_way", ":", 2, False:
+                return TwoWayArea(*numbers)
+            case "average_precision", None, 0, False:
+                return AveragePrecision()
+            case "precision", "@", 1, False:
+                return PrecisionAt(count=_whole(numbers[0]))
+            case "precision", "@", 1, True:
+                return PrecisionAt(share=numbers[0] / 100.0)
+            case "ndcg", None, 0, False:
+                return Ndcg()
+            case "ndcg", "@", 1, False:
+                return Ndcg(_whole(numbers[0]))
+    except InvalidParameter as error:
+        raise InvalidParameter(f"figure {shown!r}: {error}") from error
+    raise InvalidParameter(f"a figure must be {_FAMILIES}, got {shown!r}")
+
+
+def _whole(number: float) -> int:
+    if number != int(number):
+        raise InvalidParameter(f"a number of rows must be whole, got {number:g}")
+    return int(number)
 
 
 def check_size(count: float | None, share: float | None) -> None:
@@ -586,6 +665,13 @@ def measure_on_curve(
     """Return `measure` from a stored full curve and the totals of its data. O(n_points · n_figures).
 
     With weights or groups the intervals use effective numbers, as if weights were spread evenly within each class.
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve
+    >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
+    >>> measure_on_curve(curve, ClassTotals.of_counts(2, 2), [figure_named("precision@50%")])[0].interval.value
+    0.75
     """
     masses = masses_on_curve(curve, totals)
     return measure_masses(masses, check_figures(figures), check_level(level))

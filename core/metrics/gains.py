@@ -131,6 +131,13 @@ def gains_on_curve(
     """Return `gains_table` from a stored full curve and the totals of its data.
 
     O(n_points + n_sizes · log n_points).
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve
+    >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
+    >>> [gain.recall.value for gain in gains_on_curve(curve, ClassTotals.of_counts(2, 2), shares=[0.25, 0.5])]
+    [0.5, 0.75]
     """
     level = check_level(level)
     masses = masses_on_curve(curve, totals)

@@ -64,6 +64,8 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         models.report,
         models.plot,
         models.cut,
+        models.gains,
+        models.figures,
         models.profile,
         lists.cancel,
         lists.alias,

@@ -180,7 +180,9 @@ def _area(area: types.WindowArea | types.MeanArea) -> str:
     return f"{area.value:.4f} on {shown_window(area.fpr_min, area.fpr_max)}"
 
 
-def shown_interval(value: types.Interval | types.WindowArea | types.ComparedValue) -> str:
+def shown_interval(
+    value: types.Interval | types.WindowArea | types.ComparedValue | types.MeasuredFigure,
+) -> str:
     """Return a value with its interval, if it has one."""
     low, high = value.low, value.high
     bounds = f" [{low:.4f}, {high:.4f}]" if low is not None and high is not None else ""

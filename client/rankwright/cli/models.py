@@ -266,6 +266,76 @@ def cut(
     out.print("\n".join(f"{name:<{width}}  {text}" for name, text in rows.items()), markup=False)
 
 
+def gains(
+    model: Model,
+    *,
+    share: Annotated[
+        list[float] | None,
+        typer.Option(help="Size of the list as a fraction of all rows. Repeat it for more."),
+    ] = None,
+    count: Annotated[
+        list[int] | None,
+        typer.Option(help="Size of the list as a number of rows. Repeat it for more."),
+    ] = None,
+    prevalence: Annotated[
+        float | None, typer.Option(help="Fraction of positives among future rows.")
+    ] = None,
+    on: Annotated[str, typer.Option(help="validation or train.")] = "validation",
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the first rows of a list catch: precision, recall and lift down to several sizes."""
+    with service(url, key) as client:
+        found = client.models[model].gains(share=share, count=count, prevalence=prevalence, on=on)
+    if as_json:
+        out.print_json(data=found.to_json())
+        return
+    lines: list[Sequence[str]] = [("share", "rows", "positives", "precision", "recall", "lift")]
+    for row in found.rows:
+        figures = (shown_interval(each) for each in (row.precision, row.recall, row.lift))
+        sizes = f"{row.share:.4g}", f"{row.count:.6g}", f"{row.positives:.6g}"
+        lines.append((*sizes, *figures))
+    out.print(_columns(lines), markup=False)
+
+
+def figures(
+    model: Model,
+    figure: Annotated[
+        list[str],
+        typer.Argument(
+            help="average_precision, precision@100, precision@1%, ndcg@10, auc, pauc:0,0.05, two_way:0.1,0.8 …"
+        ),
+    ],
+    *,
+    on: Annotated[str, typer.Option(help="validation or train.")] = "validation",
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute figures of a model's ranking, with intervals and tests against chance."""
+    with service(url, key) as client:
+        found = client.models[model].figures(figure, on=on)
+    if as_json:
+        out.print_json(data=found.to_json())
+        return
+    lines = [("figure", "value", "chance", "p above chance, adjusted")]
+    for each in found.figures:
+        chance = "0" if each.chance is None else f"{each.chance:.4f}"
+        p_value = "" if each.adjusted_p_value is None else f"{each.adjusted_p_value:.4g}"
+        lines.append((each.figure, shown_interval(each), chance, p_value))
+    out.print(_columns(lines), markup=False)
+
+
+def _columns(lines: Sequence[Sequence[str]]) -> str:
+    """Return lines of aligned words; unlike a table they are never broken."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(f"{word:<{width}}" for word, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
 def profile(
     dataset: Annotated[str, typer.Argument(help="Id of a dataset.")],
     *,

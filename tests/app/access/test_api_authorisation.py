@@ -67,6 +67,8 @@ def requests_of(
     return {
         ("GET", "/v1/models/{ref}/score"): {"params": ROW},
         ("GET", "/v1/models/{ref}/operating-point"): {"params": {"fpr": 0.1}},
+        ("GET", "/v1/evaluations/{evaluation_id}/figures"): {"params": {"figure": "auc"}},
+        ("GET", "/v1/models/{ref}/figures"): {"params": {"figure": "auc"}},
         ("GET", "/v1/evaluations/{evaluation_id}/operating-point"): {"params": {"fpr": 0.1}},
         ("GET", "/v1/models/{ref}/partial-dependence"): {"params": {"feature": "age"}},
         ("GET", "/v1/models/{ref}/variable-dependence"): {"params": {"feature": "age"}},

@@ -103,3 +103,15 @@ def test_a_cut(trained: Run) -> None:
     assert "no row is flagged" in trained("cut", "sum", "--threshold", 1e9).stdout
     refusal = trained("cut", "sum", "--fpr", 0.001, "--confidence", 0.9, code=1).output
     assert "2,302 negatives" in refusal
+
+
+def test_the_top_of_a_list(trained: Run) -> None:
+    lines = trained("gains", "sum", "--share", 0.1, "--count", 20).stdout.splitlines()
+    assert lines[0].split() == ["share", "rows", "positives", "precision", "recall", "lift"]
+    assert lines[1].startswith("0.1 ")
+    assert lines[2].split()[1] == "20"
+    table = json.loads(trained("gains", "sum", "--json").stdout)
+    assert len(table["rows"]) == 13
+    asked = trained("figures", "sum", "average_precision", "two_way:0.3,0.4").stdout.splitlines()
+    assert [line.split()[0] for line in asked[1:]] == ["average_precision", "two_way:0.3,0.4"]
+    assert "got 'area'" in trained("figures", "sum", "area", code=1).output

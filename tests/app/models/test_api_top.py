@@ -1,4 +1,4 @@
-"""What is done with the top of a list, over HTTP: promised cuts."""
+"""What is done with the top of a list, over HTTP: promised cuts, figures by name, gains tables."""
 
 from __future__ import annotations
 
@@ -122,3 +122,72 @@ def test_bad_questions_of_promises(world: World, query: str, code: str, words: s
 def test_cross_validated_scores_promise_nothing(world: World) -> None:
     answer = world.client.get(f"/v1/models/{world.folded}/operating-point?fpr=0.1&confidence=0.9")
     refused(answer, 422, "no_promise", "cross-validated", "ask the evaluation")
+
+
+NAMES = ["average_precision", "precision@20", "precision@10%", "ndcg@20", "two_way:0.3,0.4", "auc"]
+
+
+def test_figures_by_name(world: World) -> None:
+    path = f"models/{world.model}"
+    found = world.read(f"{path}/figures", figure=NAMES)
+    assert [each["figure"] for each in found["figures"]] == NAMES
+    by_name = {each["figure"]: each for each in found["figures"]}
+    metrics = world.read(f"{path}/metrics")
+    for end in ("value", "low", "high"):
+        assert by_name["auc"][end] == pytest.approx(metrics["auc"][end])
+    prevalence = metrics["positives"] / (metrics["positives"] + metrics["negatives"])
+    assert by_name["average_precision"]["chance"] == pytest.approx(prevalence)
+    assert by_name["two_way:0.3,0.4"]["chance"] is by_name["two_way:0.3,0.4"]["p_value"] is None
+    assert by_name["auc"]["p_value"] <= by_name["auc"]["adjusted_p_value"] < 0.001
+    for each in found["figures"]:
+        assert 0 <= each["low"] <= each["value"] <= each["high"] <= 1
+    there = world.read(f"evaluations/{world.evaluation}/figures", figure=["auc", "ndcg"])
+    assert (there["model_id"], there["level"]) == (world.folded, 0.95)
+    assert world.read(f"models/{world.folded}/figures", figure="auc")["approximate"]
+
+
+def test_the_gains_table(world: World) -> None:
+    for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
+        whole = world.read(f"{path}/gains")
+        assert [row["share"] for row in whole["rows"][:4]] == [0.01, 0.02, 0.05, 0.1]
+        assert whole["rows"][-1]["recall"]["value"] == pytest.approx(1.0)
+        found = world.read(f"{path}/gains", share=[0.1, 0.5], count=20)
+        tenth, half, twenty = found["rows"]
+        assert tenth["lift"]["value"] > half["lift"]["value"] > 1.0
+        assert twenty["count"] == 20
+        named = world.read(f"{path}/figures", figure=["precision@20", "precision@10%"])
+        for row, figure in zip((twenty, tenth), named["figures"], strict=True):
+            for end in ("value", "low", "high"):
+                assert row["precision"][end] == pytest.approx(figure[end])
+        rare = world.read(f"{path}/gains", share=0.1, prevalence=0.01)
+        assert rare["prevalence"] == 0.01
+        assert rare["rows"][0]["precision"]["value"] < tenth["precision"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "words"),
+    [
+        ("figures", "invalid", "figure is required"),
+        ("figures?figure=", "invalid_parameter", "a figure must be auc, pauc:FPR_MIN"),
+        ("figures?figure=area", "invalid_parameter", "got 'area'"),
+        ("figures?figure=precision@1e9", "invalid_parameter", "got 'precision@1e9'"),
+        ("figures?figure=precision@100000", "invalid_parameter", "count must be at most the"),
+        ("figures?figure=two_way:0,0.5", "invalid_parameter", "fpr_max must be greater"),
+        ("figures?figure=auc&figure=auc", "invalid_parameter", "auc occurs twice"),
+        ("figures?" + "&".join(f"figure=ndcg@{k}" for k in range(1, 22)), "invalid", "figure"),
+        ("figures?figure=auc&on=moon", "invalid", "on"),
+        ("gains?share=0", "invalid", "must be greater than 0"),
+        ("gains?share=1.1", "invalid", "must be less than or equal to 1"),
+        ("gains?share=nan", "invalid", "share"),
+        ("gains?count=0", "invalid", "must be greater than or equal to 1"),
+        ("gains?count=1.5", "invalid", "count"),
+        ("gains?count=100000", "invalid_parameter", "count must be at most the"),
+        ("gains?count=5&prevalence=0.1", "invalid_parameter", "counts are of these rows"),
+        ("gains?prevalence=1", "invalid", "prevalence must be less than 1"),
+    ],
+)
+def test_bad_questions_of_lists(world: World, query: str, code: str, words: str) -> None:
+    for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
+        if "on=" in query and path.startswith("evaluations"):
+            continue
+        refused(world.client.get(f"/v1/{path}/{query}"), 422, code, words)

@@ -27,6 +27,7 @@ from core.metrics import (
     compare_auc,
     compare_figures,
     cost_curve,
+    figure_named,
     gains_curve,
     gains_on_curve,
     gains_table,
@@ -319,6 +320,25 @@ def test_perfect_scores_have_wide_intervals_and_equal_scorers_no_difference() ->
 def test_a_figure_that_is_none_is_refused(make: Any, words: str) -> None:
     with pytest.raises(InvalidParameter, match=words):
         make()
+
+
+@pytest.mark.parametrize(
+    "figure", [*FIGURES, WindowArea(), PrecisionAt(share=0.001), TwoWayArea(0.07, 0.0)]
+)
+def test_a_name_makes_its_figure(figure: Any) -> None:
+    assert figure_named(figure.name) == figure
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "AUC", "pauc", "pauc:0", "pauc:0.2,0.1", "two_way:0,0.5", "precision@0", "precision@1.5",
+     "precision@101%", "precision@1,2", "ndcg@0", "ndcg@5%", "ndcg@1e3", "auc:1,2", "x" * 1000,
+     "precision@٣"],
+)  # fmt: skip
+def test_another_name_is_refused(name: str) -> None:
+    with pytest.raises(InvalidParameter, match="figure") as refusal:
+        figure_named(name)
+    assert len(str(refusal.value)) < 300
 
 
 def test_bad_input_is_refused() -> None:
