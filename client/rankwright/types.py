@@ -1230,19 +1230,6 @@ class Model(Record):
     included: ModelParts | None = None
     """The parts that `include` names. Only with `include`."""
 
-class ModelParts(Record):
-    """Parts of a model, each as its own address answers it. A part that the model lacks is in `absent`."""
-
-    metrics: Metrics | PairMetrics | MultilabelMetrics | None = None
-    """As …/metrics answers."""
-    roc: Roc | None = None
-    """As …/roc answers."""
-    operating_points: OperatingPoints | None = None
-    """As …/operating-points answers."""
-    operating_point: OperatingPoint | None = None
-    """As …/operating-point answers."""
-    absent: list[AbsentPart]
-
 class ModelFigures(Record):
     """Figures of a model on one part of its data."""
 
@@ -1270,6 +1257,19 @@ class ModelGains(Record):
     """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
     to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
+
+class ModelParts(Record):
+    """Parts of a model, each as its own address answers it. A part that the model lacks is in `absent`."""
+
+    metrics: Metrics | PairMetrics | MultilabelMetrics | None = None
+    """As …/metrics answers."""
+    roc: Roc | None = None
+    """As …/roc answers."""
+    operating_points: OperatingPoints | None = None
+    """As …/operating-points answers."""
+    operating_point: OperatingPoint | None = None
+    """As …/operating-point answers."""
+    absent: list[AbsentPart]
 
 class MultilabelMetrics(Record):
     """Quality of a model with several labels on one part: for each label, and as mean."""
