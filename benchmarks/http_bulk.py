@@ -159,10 +159,10 @@ def over_http(
                 asked |= {"Content-Type": kind, "Accept": answer}
                 for _ in range(2):
                     client.post(address, content=body, headers=asked).raise_for_status()
-                begun, before, requests, spent = time.perf_counter(), cpu_seconds(server), 0, 0.0
+                begun, before, requests, spent = time.perf_counter(), cpu_seconds([server]), 0, 0.0
                 while spent < seconds:  # of many ticks of the clock
                     client.post(address, content=body, headers=asked).raise_for_status()
-                    requests, spent = requests + 1, cpu_seconds(server) - before
+                    requests, spent = requests + 1, cpu_seconds([server]) - before
                 cpu, wall = spent / requests, (time.perf_counter() - begun) / requests
                 if name not in best or cpu < best[name][0]:
                     best[name] = cpu, wall, len(body)

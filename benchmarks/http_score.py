@@ -1,6 +1,7 @@
 """GET score against an endpoint that does nothing, in the same app and in none: requests a second, and their ratio.
 
-    python -m benchmarks.http_score [--pairs 60] [--seconds 0.25] [--rows 20000] [--rounds 500] [--doors]
+    python -m benchmarks.http_score [--pairs 60] [--seconds 0.25] [--rows 20000] [--rounds 500]
+        [--doors | --processes 2]
 
 One uvicorn process with default settings serves a warm model of 500 stumps on 30 features. The null endpoint is a
 route of the same kind in the same router, behind the same middleware and the same authentication; it is asked with
@@ -11,6 +12,10 @@ the median over the turns.
 
 With `--doors` the turns are POSTs of one row instead: our own, as JSON, and infer of the Open Inference Protocol with
 the bytes that tritonclient sends, as one binary tensor per feature and as one of all features.
+
+With `--processes N`, `rankwright api` with one process and with N are asked in turns for scores instead. The load takes
+CPU, too, and is shown: where it shares the cores with the service, requests a second cannot show how the service
+scales, but its CPU a request can: what N processes need more for a request than one does is lost.
 """
 
 from __future__ import annotations
@@ -213,12 +218,12 @@ class Client(asyncio.Protocol):
 class Load:
     """All connections, sending one kind of request at a time."""
 
-    def __init__(self, clients: list[Client], server: int) -> None:
+    def __init__(self, clients: list[Client], server: Sequence[int]) -> None:
         self._clients = clients
         self._server = server
 
     @classmethod
-    async def open(cls, port: int, requests: Sequence[bytes], server: int) -> Load:
+    async def open(cls, port: int, requests: Sequence[bytes], *server: int) -> Load:
         """Connect."""
         loop = asyncio.get_running_loop()
         step = len(requests) // CONNECTIONS
@@ -250,12 +255,14 @@ class Load:
 
     async def warm(self, requests: Sequence[bytes], seconds: float) -> None:
         """Send these for a while, which is longer where the first answer is slow to come."""
-        answered = self._answered()
+        answered = [client.answered for client in self._clients]
         for client in self._clients:
             client.send(requests)
         for _ in range(100):
             await asyncio.sleep(seconds)
-            if self._answered() > answered + len(self._clients):  # some were of the other kind
+            # The first answer of each may be of the other kind.
+            pairs = zip(self._clients, answered, strict=True)
+            if all(client.answered > before + 1 for client, before in pairs):
                 return
 
     def rest(self) -> None:
@@ -272,10 +279,13 @@ class Load:
         return sum(client.answered for client in self._clients)
 
 
-def cpu_seconds(pid: int) -> float:
-    """CPU time of a process so far, by Linux's clock ticks."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def cpu_seconds(pids: Sequence[int]) -> float:
+    """CPU time of processes so far, by Linux's clock ticks."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 async def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
@@ -418,6 +428,69 @@ async def measure_doors(
         print(f"| {name} | {answered / seconds:,.0f} | {cpu[name] * 1e6:.0f} µs | {ratio:.2f} |")
 
 
+async def scale(
+    folder: Path, model_id: str, secret: str, rows: list[dict[str, str]], args: argparse.Namespace
+) -> None:
+    """Ask services of one process and of several in turns for scores, and print."""
+    end = f"HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {secret}\r\nAccept: */*\r\n\r\n"
+    path = f"/v1/models/{model_id}/score"
+    requests = [f"GET {path}?{urlencode(row)} {end}".encode() for row in rows]
+    counts = (1, args.processes)
+    services, addresses, loads = [], [], []
+    try:
+        for count in counts:
+            port = free_port()
+            words = ["api", "--port", str(port), "--processes", str(count)]
+            with (folder / f"{count}.log").open("wb") as log:
+                process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "app.cli", *words],
+                    env=os.environ
+                    | {"RANKWRIGHT_STATE_DIR": str(folder), "PYTHONPATH": str(Path.cwd())},
+                    stdout=log,
+                    stderr=log,
+                )
+            services.append(process)
+            await wait_for(port, process)
+            first = await Load.open(port, requests)
+            await first.warm(requests, 1.0)
+            first.close()
+            own = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            addresses.append((port, [process.pid, *map(int, own.read_text().split())]))
+        for port, pids in addresses:  # at once: the service closes connections that rest
+            loads.append(await Load.open(port, requests, *pids))
+        totals = np.zeros((2, 4))
+        rates = []
+        for _ in range(args.pairs):
+            found = []
+            for load in loads:
+                begun = time.process_time()
+                found.append([*await load.run(requests, args.seconds), time.process_time() - begun])
+                load.rest()
+            totals += np.array(found)
+            rates.append([answered / seconds for answered, seconds, *_ in found])
+    finally:
+        for process in services:
+            process.terminate()
+        for process in services:
+            process.wait()
+    print("| processes | requests/s | service CPU a request | CPU of the load a request |")
+    print("|---|---|---|---|")
+    for count, (answered, seconds, cpu, load_cpu) in zip(counts, totals, strict=True):
+        print(
+            f"| {count} | {answered / seconds:,.0f} | {cpu / answered * 1e6:.1f} µs |"
+            f" {load_cpu / answered * 1e6:.1f} µs |"
+        )
+    by_turn = np.array(rates)
+    low, median, high = np.quantile(by_turn[:, 1] / by_turn[:, 0], [0.25, 0.5, 0.75])
+    single, several = totals[:, 2] / totals[:, 0]
+    print(
+        f"requests/s, median (quartiles) of {args.pairs} turns: {median:.2f} ({low:.2f} to {high:.2f}) times"
+    )
+    print(
+        f"by CPU a request, with a core for each process: {args.processes * single / several:.2f} times"
+    )
+
+
 def main() -> None:
     """Train, serve, measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -426,6 +499,7 @@ def main() -> None:
     parser.add_argument("--rows", type=at_least_one, default=20_000, help="that are trained on")
     parser.add_argument("--rounds", type=at_least_one, default=ROUNDS)
     parser.add_argument("--doors", action="store_true", help="POSTs of one row, by two doors")
+    parser.add_argument("--processes", type=at_least_one, metavar="N", help="compare 1 and N")
     parser.add_argument("--bare", type=int, metavar="PORT", help=argparse.SUPPRESS)
     parser.add_argument("--serve", nargs=2, metavar=("STATE_DIR", "PORT"), help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -439,6 +513,10 @@ def main() -> None:
         settings = Settings(state_dir=Path(folder))
         migrate.upgrade(settings.sqlalchemy_url)
         model_id, secret, rows = train(settings, args.rows, args.rounds)
+        if args.processes is not None:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(scale(Path(folder), model_id, secret, rows, args))
+            return
         ports = free_port(), free_port()
         log = (Path(folder) / "server.log").open("wb")  # every request is logged, as by default
         command = [sys.executable, "-m", "benchmarks.http_score"]
