@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, TaggedFilterDep
 from app.http.responses import StoredFile, etag_matches
-from app.models import margins
+from app.models import calibrations, margins
 from app.models import service as models
 from app.models.schemas import (
     AbsentPart,
@@ -27,6 +27,7 @@ from app.models.schemas import (
     AliasTarget,
     AnyMetrics,
     BandKind,
+    Calibration,
     Model,
     ModelFigures,
     ModelGains,
@@ -39,6 +40,7 @@ from app.models.schemas import (
     WindowBounds,
     alias_of,
     bounds_of,
+    calibration_of,
     cuts_of,
     figures_of,
     finite,
@@ -741,6 +743,15 @@ def _costs(false_positive: float | None, false_negative: float | None) -> Costs 
         detail = f"{absent} must be given with the other cost, it is missing"
         raise Invalid(detail, errors=[{"parameter": absent, "detail": detail}])
     return Costs(false_positive, false_negative)
+
+
+@router.get("/{ref}/calibration", summary="Read the calibration")
+@needs("read")
+def read_calibration(ref: str, context: ContextDep, caller: CallerDep) -> Calibration:
+    """How scores become probabilities: the method, what it was learnt on, how good the probabilities are, and earlier
+    versions. 404 with the reason if the model has none.
+    """
+    return calibration_of(*context.db.reading(calibrations.read, caller.owner, ref))
 
 
 @router.get("/{ref}/bounds", summary="Read bounds on the future partial AUC")

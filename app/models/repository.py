@@ -21,6 +21,7 @@ from app.platform.tables import (
     Model,
     ModelAlias,
     ModelAliasHistory,
+    ModelCalibration,
     ModelCurve,
     ModelImportance,
     ModelLabelMetrics,
@@ -128,6 +129,22 @@ def find_label_metrics(session: Session, model_id: str, part: str) -> Sequence[M
 def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:
     """Return the ROC curve of one part. The caller has seen that the model is the owner's."""
     return session.get(ModelCurve, (model_id, part))
+
+
+def find_calibration(session: Session, model_id: str, version: int) -> ModelCalibration | None:
+    """Return a version of a model's calibration. The caller has seen that the model is the owner's."""
+    return session.get(ModelCalibration, (model_id, version))
+
+
+def list_calibrations(session: Session, model_id: str, limit: int) -> Sequence[ModelCalibration]:
+    """Return the versions of a model's calibration, the latest first."""
+    statement = (
+        select(ModelCalibration)
+        .where(ModelCalibration.model_id == model_id)
+        .order_by(ModelCalibration.version.desc())
+        .limit(limit)
+    )
+    return session.scalars(statement).all()
 
 
 def find_margins(session: Session, model_id: str) -> ModelMargins | None:

@@ -20,8 +20,10 @@ from app.http.schemas import (
     one_of,
 )
 from app.models import margins
+from app.models.calibrations import LEARNT_ON
 from app.models.service import AliasState, CutsAlong, Listed, ModelPart, is_approximate
 from app.platform.tables import Model as ModelRow
+from app.platform.tables import ModelCalibration
 
 if TYPE_CHECKING:
     from core import metrics
@@ -31,6 +33,7 @@ APPROXIMATE = (
     "True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted to "
     "the scale of the served ranker. The thresholds of the served ranker itself were not tested."
 )
+CALIBRATION_METHODS = ("platt", "beta", "isotonic")
 CANDIDATE_STATES = ("chosen", "left", "failed", "untried")
 BandKind = Literal["pointwise", "simultaneous"]
 
@@ -363,6 +366,111 @@ def gains_of(found: Sequence[metrics.Gain], prevalence: float, level: float) -> 
             for gain in found
         ],
     }
+
+
+class ScoreParts(Resource):
+    """A mean score, lower is better: score = miscalibration − discrimination + uncertainty."""
+
+    score: float | None = Field(description="Null if it is infinite.")
+    miscalibration: float | None = Field(
+        description="What an isotonic regression of the labels on the probabilities would gain. 0: calibrated."
+    )
+    discrimination: float = Field(
+        description="What that regression gains over one probability for all rows."
+    )
+    uncertainty: float = Field(description="The score of the prevalence, the same for every row.")
+
+
+class ReliabilityPoint(Resource):
+    """A probability, and the fraction of positives that was observed there."""
+
+    probability: float
+    observed: float = Field(description="The isotonic regression of the labels.")
+    low: float = Field(description="Lower confidence limit of the fraction in the population.")
+    high: float = Field(description="Upper confidence limit.")
+    consistent_low: float = Field(
+        description="The observed fraction would lie from here …, if the probabilities were right."
+    )
+    consistent_high: float = Field(description="… to here.")
+
+
+class Reliability(Resource):
+    """How good probabilities are on rows that their calibration was not learnt on."""
+
+    level: float = Field(description="Confidence level of each interval by itself.")
+    n: int = Field(description="Number of rows.")
+    n_positives: int
+    predicted: float = Field(description="Mean probability.")
+    observed: float = Field(description="Fraction of positives.")
+    brier: ScoreParts = Field(description="Brier score: the mean of (probability − label)².")
+    log: ScoreParts = Field(description="Log loss, with natural logarithms.")
+    in_the_large: Interval | None = Field(
+        description="Log odds to add to every probability so that as many positives are predicted as there are."
+    )
+    slope: Interval | None = Field(
+        description="Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."
+    )
+    histogram: list[float] = Field(
+        description="Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."
+    )
+    points: list[ReliabilityPoint]
+
+
+class CalibrationSummary(Resource):
+    """One version of a calibration."""
+
+    version: int
+    method: Annotated[str, one_of(CALIBRATION_METHODS)] = Field(
+        description="`platt`, `beta` or `isotonic`: the one with the least log loss on held-out folds."
+    )
+    learnt_on: Annotated[str, one_of(LEARNT_ON)] = Field(
+        description="`validation`: the validation rows. `out_of_fold`: the out-of-fold scores of a cross-validated "
+        "model, on the scale of the served ranker. `dataset`: a later dataset."
+    )
+    dataset: DatasetVersion | None = Field(description="The dataset of the rows.")
+    rows: int
+    positives: int
+    prevalence: float = Field(
+        description="Fraction of positives, by weight, in the rows: the population that probabilities are for, unless "
+        "a request states another."
+    )
+    job_id: str
+    created_at: Timestamp
+
+
+class Calibration(CalibrationSummary):
+    """What makes probabilities of a model's scores: a map that never decreases."""
+
+    model_id: str
+    log_losses: dict[str, float] = Field(
+        description="Mean log loss of each compared method on held-out folds. Empty if there were too few rows of a "
+        "class to compare: then the method is `platt`."
+    )
+    reliability: Reliability | None = Field(
+        description="How good the probabilities are, on held-out folds of these rows. Null if there were too few."
+    )
+    history: list[CalibrationSummary] = Field(
+        description="All versions, the latest first. The first of them is served."
+    )
+
+
+def calibration_of(
+    model: ModelRow, row: ModelCalibration, history: Sequence[ModelCalibration]
+) -> Calibration:
+    """Show a calibration."""
+    return Calibration(
+        **_calibration_summary(row),
+        model_id=model.id,
+        log_losses=row.log_losses,
+        reliability=None
+        if row.reliability is None
+        else Reliability.model_validate(row.reliability),
+        history=[CalibrationSummary(**_calibration_summary(each)) for each in history],
+    )
+
+
+def _calibration_summary(row: ModelCalibration) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in CalibrationSummary.model_fields}
 
 
 class SearchTrial(Resource):

@@ -235,3 +235,39 @@ class MarginsRecord(TypedDict):
     weak_rankers: int
     depends_on_data: str | None
     best: BestMargin | None
+
+
+class ScoreParts(TypedDict):
+    """A mean score and its parts; None where it is infinite."""
+
+    score: float | None
+    miscalibration: float | None
+    discrimination: float
+    uncertainty: float
+
+
+class ReliabilityPoint(TypedDict):
+    """A point of a reliability diagram, with the limits of its two intervals."""
+
+    probability: float
+    observed: float
+    low: float
+    high: float
+    consistent_low: float
+    consistent_high: float
+
+
+class Reliability(TypedDict):
+    """How good probabilities are on some rows; intervals with an end that is not finite are None."""
+
+    level: float
+    n: int
+    n_positives: int
+    predicted: float
+    observed: float
+    brier: ScoreParts
+    log: ScoreParts
+    in_the_large: Interval | None
+    slope: Interval | None
+    histogram: list[float]
+    points: list[ReliabilityPoint]

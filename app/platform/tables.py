@@ -42,6 +42,7 @@ from app.platform.documents import (
     Objective,
     Parameters,
     PartialAuc,
+    Reliability,
     SearchRecord,
     TableDialect,
     Validation,
@@ -479,6 +480,7 @@ class Model(Base):
     fit_seconds: Mapped[float]
     artifact_sha256: Mapped[str]
     artifact_bytes: Mapped[int]
+    calibration_version: Mapped[int | None]
     created_at: Mapped[float]
 
 
@@ -616,6 +618,33 @@ class ModelCurve(Base):
     fpr: Mapped[bytes]
     tpr: Mapped[bytes]
     thresholds: Mapped[bytes]
+
+
+class ModelCalibration(Base):
+    """A map of a model's scores to probabilities, and the pair of Venn and Abers, learnt on rows that it did not see.
+
+    The model's `calibration_version` is the one that is served. `parameters` are those of `core.probability`'s
+    `Calibration`; `low` and `high` have the scores and then the values of the two step functions; all little-endian
+    float64. `learnt_on` is `validation`, `out_of_fold` or `dataset`.
+    """
+
+    __tablename__ = "model_calibrations"
+
+    model_id: Mapped[OfModel]
+    version: Mapped[int] = mapped_column(primary_key=True)
+    method: Mapped[str]
+    parameters: Mapped[bytes]
+    low: Mapped[bytes]
+    high: Mapped[bytes]
+    prevalence: Mapped[float]
+    learnt_on: Mapped[str]
+    dataset: Mapped[Document[DatasetLineage] | None]
+    rows: Mapped[int]
+    positives: Mapped[int]
+    log_losses: Mapped[Document[dict[str, float]]]
+    reliability: Mapped[Document[Reliability] | None]
+    job_id: Mapped[str]
+    created_at: Mapped[float]
 
 
 class ModelOutOfFold(Base):

@@ -18,6 +18,7 @@ from app.platform.errors import Conflict, Invalid, TooLarge, Unavailable
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Dataset, Model
+from app.scoring.probabilities import DEFAULT, ProbabilityOptions
 from app.scoring.service import ModelCache
 from app.scoring.table_rows import Bounds, TableOptions, check_options, read_body
 
@@ -27,6 +28,8 @@ BATCH_SCORE = "batch_score"
 BATCH_SCORES = Output(BatchScore, "bat", "batch score")
 
 SCORE_COLUMNS = ("score", "fpr", "tpr")
+PROBABILITY_OPTIONS = "probability"
+"""Where the `ProbabilityOptions` stand among the options that a batch score keeps."""
 _DROPPED = "dropped"
 
 
@@ -57,6 +60,7 @@ def check_dataset(
     ref: str,
     dataset_id: str,
     keep: Sequence[str],
+    options: ProbabilityOptions,
     *,
     lock: bool = False,
 ) -> tuple[Model, Dataset]:
@@ -75,7 +79,7 @@ def check_dataset(
         if name not in kept:
             detail = f"dataset {dataset.id} keeps no column {show(name)}"
             raise _invalid("pointer", f"/keep/{place}", detail, "unknown_column")
-    _check_keep(model, keep, "pointer", "/keep")
+    _check_keep(model, keep, options, "pointer", "/keep")
     return model, dataset
 
 
@@ -86,10 +90,12 @@ def submit(
     ref: str,
     dataset_id: str,
     keep: Sequence[str],
+    options: ProbabilityOptions = DEFAULT,
 ) -> BatchScore:
     """Have the rows of a dataset scored: written with its job into the caller's transaction."""
-    model, dataset = check_dataset(session, owner, ref, dataset_id, keep, lock=True)
-    return _insert(session, settings, model, TableOptions(keep=tuple(keep)), dataset=dataset)
+    model, dataset = check_dataset(session, owner, ref, dataset_id, keep, options, lock=True)
+    read_options = TableOptions(keep=tuple(keep))
+    return _insert(session, settings, model, read_options, options, dataset=dataset)
 
 
 def accept(
@@ -102,8 +108,9 @@ def accept(
     """The same for an upload whose bytes will be durable when the transaction ends."""
     model = find_to_use(session, owner, request.model, {"parameter": "model"})
     options = check_options(TableOptions.from_json(request.terms), upload.format)
-    _check_keep(model, options.keep, "parameter", "keep")
-    return _insert(session, settings, model, options, upload=upload)
+    probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
+    _check_keep(model, options.keep, probability, "parameter", "keep")
+    return _insert(session, settings, model, options, probability, upload=upload)
 
 
 def find_model(session: Session, owner: str, ref: str) -> Model:
@@ -111,10 +118,13 @@ def find_model(session: Session, owner: str, ref: str) -> Model:
     return find_named(session, owner, ref, {"parameter": "model"})
 
 
-def _check_keep(model: Model, keep: Sequence[str], key: str, place: str) -> None:
+def _check_keep(
+    model: Model, keep: Sequence[str], options: ProbabilityOptions, key: str, place: str
+) -> None:
     labels = None if model.labels is None else [label["name"] for label in model.labels]
+    taken = {*score_names(labels), *(options.names if options.asked and labels is None else ())}
     for name in keep:
-        if name in score_names(labels):
+        if name in taken:
             detail = f"a column with the name of a score column cannot be kept, got {show(name)}"
             raise _invalid(key, place, detail, "column_in_two_roles")
 
@@ -128,6 +138,7 @@ def _insert(
     settings: Settings,
     model: Model,
     options: TableOptions,
+    probability: ProbabilityOptions,
     *,
     dataset: Dataset | None = None,
     upload: datasets.Upload | None = None,
@@ -154,7 +165,7 @@ def _insert(
         content_encoding=None if upload is None else upload.format.content_encoding,
         upload_key=None if upload is None else upload.key,
         upload_bytes=None if upload is None else upload.size,
-        read_options=options.as_json(),
+        read_options=options.as_json() | {PROBABILITY_OPTIONS: probability.as_json()},
     )
 
 

@@ -39,9 +39,10 @@ from app.platform.errors import MAX_ERRORS, Forbidden, Invalid, Malformed, TooLa
 from app.platform.sql import Session
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
-from app.scoring import table_rows
+from app.scoring import probabilities, table_rows
 from app.scoring.batch import BATCH_SCORES, UploadRequest
 from app.scoring.endpoints import ModelsDep, is_json, is_lenient
+from app.scoring.probabilities import PROBABILITY_DOCS, options_of
 from app.scoring.schemas import BatchScore, NewBatchScore, ScoreTableCheck, batch_score_of
 
 PATH = "/v1/batch-scores"
@@ -57,6 +58,7 @@ _FIELDS = {
     "encoding": "For a CSV: as for an upload.",
     "delimiter": "For a CSV: as for an upload.",
     "decimal": "For a CSV: `point` or `comma`. Default: as in the training dataset.",
+    **PROBABILITY_DOCS,
 }
 _TABLE_DOCS = body_docs(
     "customer_id,age,income,contract\nc1,41,52000,two year\nc2,23,?,month-to-month\n",
@@ -161,7 +163,9 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
         detail = "model must name the model that is to score the rows, as in model=churn@champion"
         raise Invalid(detail, errors=[{"parameter": _MODEL, "detail": detail}])
     options = table_rows.describe(given, lenient=lenient)
-    return UploadRequest(given[_MODEL], options.as_json())
+    probability = options_of({name: given[name] for name in probabilities.NAMES if name in given})
+    terms = options.as_json() | {batch_scores.PROBABILITY_OPTIONS: probability.as_json()}
+    return UploadRequest(given[_MODEL], terms)
 
 
 async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
@@ -172,7 +176,8 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
     if asked.keep:
         _check_reads(caller)
 
-    given = (sending.owner, asked.model, asked.dataset_id, asked.keep)
+    options = asked.probability_options()
+    given = (sending.owner, asked.model, asked.dataset_id, asked.keep, options)
 
     def work(session: Session) -> dict[str, Any]:
         return _shown(batch_scores.submit(session, context.settings, *given))
@@ -259,9 +264,9 @@ def read_result(
         Query(description="`parquet`: the file. `csv`: the same rows as text."),
     ] = "parquet",
 ) -> Response:
-    """The kept columns, then `score`, `fpr` and `tpr`, in the order of the rows. With several labels there is one score
-    per label. 409 until the batch score is ready. The Parquet file has an ETag, and Range requests can read parts of
-    it. Kept columns of a dataset also need the scope `read`.
+    """The kept columns, then `score`, `fpr`, `tpr` and `probability`, in the order of the rows. With several labels
+    there is one score per label. 409 until the batch score is ready. The Parquet file has an ETag, and Range requests
+    can read parts of it. Kept columns of a dataset also need the scope `read`.
     """
     batch, path = context.db.reading(
         batch_scores.result, context.blobs, caller.owner, batch_score_id

@@ -30,8 +30,9 @@ from app.http.schemas import one_of
 from app.ingest.formats import ARROW, CHOICES, CSV, NDJSON, PARQUET
 from app.platform.errors import Invalid, Malformed
 from app.platform.settings import Settings
+from app.scoring import probabilities, table_rows
 from app.scoring import service as scoring
-from app.scoring import table_rows
+from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, ProbabilityOptions
 from app.scoring.schemas import (
     ROWS,
     ROWS_BODY,
@@ -163,6 +164,27 @@ def _fields(
 
 
 FieldsDep = Annotated[Fields, Depends(_fields)]
+
+
+def _probability_options(
+    probability: Annotated[
+        str | None, Query(description=PROBABILITY_DOCS[probabilities.PROBABILITY])
+    ] = None,
+    interval: Annotated[
+        str | None, Query(description=PROBABILITY_DOCS[probabilities.INTERVAL])
+    ] = None,
+    prevalence: Annotated[
+        str | None,
+        Query(description=PROBABILITY_DOCS[probabilities.PREVALENCE], examples=["0.02"]),
+    ] = None,
+) -> ProbabilityOptions:
+    given = {"probability": probability, "interval": interval, "prevalence": prevalence}
+    return probabilities.options_of(
+        {name: value for name, value in given.items() if value is not None}
+    )
+
+
+ProbabilityDep = Annotated[ProbabilityOptions, Depends(_probability_options)]
 
 
 def models_of(request: Request) -> ModelCache:
@@ -327,10 +349,14 @@ class ScoreRow:
         if served is None:
             served = await run_in_threadpool(self._models.find, caller.owner, ref)
         lenient = prefer is not None and is_lenient(Request(scope))
-        row = served.features.row_of_query(scope["query_string"], lenient=lenient)
+        query, options, asked = scope["query_string"], DEFAULT, b""
+        if probabilities.is_asked(query):
+            query, options = probabilities.split_query(query, served.features.names)
+            asked = b"" if options == DEFAULT else repr(options).encode()
+        row = served.features.row_of_query(query, lenient=lenient)
         status, body = 200, b""
         if ref == served.model_id:
-            tag = served.entity_tag(row)
+            tag = served.entity_tag(row, asked)
             out = [(b"cache-control", b"private"), (b"etag", tag.encode())]
             if if_none_match is not None and etag_matches(if_none_match.decode("latin-1"), tag):
                 status = 304
@@ -339,25 +365,47 @@ class ScoreRow:
         if lenient:
             out.append((b"preference-applied", b"handling=lenient"))
         if status == 200:
-            body = _one_score(served, row) if served.labels is None else _label_scores(served, row)
+            answer = _one_score if served.labels is None else _label_scores
+            body = answer(served, row, options)
             out.append((b"content-type", b"application/json"))
             out.append((b"content-length", b"%d" % len(body)))
         await send({"type": "http.response.start", "status": status, "headers": out})
         await send({"type": "http.response.body", "body": body})
 
 
-def _one_score(served: Served, row: npt.NDArray[np.float64]) -> bytes:
+def _one_score(served: Served, row: npt.NDArray[np.float64], options: ProbabilityOptions) -> bytes:
     score, fpr, tpr = served.score_one(row)
     # repr of a finite float is its JSON
     places = '"fpr":null,"tpr":null' if fpr is None else f'"fpr":{fpr!r},"tpr":{tpr!r}'
     approximate = ',"approximate":true' if served.approximate else ""
-    return f'{{"model_id":"{served.model_id}","score":{score!r},{places}{approximate}}}'.encode()
+    if options is not DEFAULT:
+        probability = _probabilities(served, score, options)
+    elif served.calibration is None:
+        probability = ',"probability":null'
+    else:
+        probability = f',"probability":{served.calibration.calibration.probability_of(score)!r}'
+    start = f'{{"model_id":"{served.model_id}","score":{score!r},{places}'
+    return f"{start}{probability}{approximate}}}".encode()
 
 
-def _label_scores(served: Served, row: npt.NDArray[np.float64]) -> bytes:
+def _probabilities(served: Served, score: float, options: ProbabilityOptions) -> str:
+    """Return the members of one row's answer that the caller has asked for, each after a comma."""
+    columns = options.columns(served, np.array([score]))
+    members: dict[str, Any] = {
+        name: None if column is None else column.item() for name, column in columns.items()
+    }
+    members |= options.reason(served)
+    return "".join(
+        f",{orjson.dumps({name: value})[1:-1].decode()}" for name, value in members.items()
+    )
+
+
+def _label_scores(
+    served: Served, row: npt.NDArray[np.float64], options: ProbabilityOptions
+) -> bytes:
     scores = served.score(row)[0][0].tolist()
     named = dict(zip(served.labels or (), scores, strict=True))
-    return orjson.dumps({"model_id": served.model_id, "scores": named})
+    return orjson.dumps({"model_id": served.model_id, "scores": named, **options.reason(served)})
 
 
 def score_route(authenticator: Authenticator, models: ModelCache) -> Route:
@@ -391,6 +439,16 @@ SCORE_ROW_DOCS: dict[str, Any] = {
             "schema": {"type": "object", "additionalProperties": {"type": "string"}},
             "example": {"age": "41", "income": "52000", "contract": "two year"},
         },
+        *(
+            {
+                "name": name,
+                "in": "query",
+                "required": False,
+                "description": f"{text} A feature of this name goes first.",
+                "schema": {"type": "string"},
+            }
+            for name, text in PROBABILITY_DOCS.items()
+        ),
         {
             "name": "Prefer",
             "in": "header",
@@ -442,8 +500,10 @@ async def score_rows(
     models: ModelsDep,
     caller: CallerDep,
     fields: FieldsDep,
+    options: ProbabilityDep,
 ) -> Response:
-    """The scores in the order of the rows, each with its FPR and TPR on the validation curve.
+    """The scores in the order of the rows, each with its FPR and TPR on the validation curve, and the probability that
+    the row is positive.
 
     The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow; plain, gzip or zstd. A table must have the
     features as columns, in any order. Other columns are an error, unless `ignore` names them or the request has
@@ -452,7 +512,7 @@ async def score_rows(
 
     def make(served: Served, found: Rows) -> Answer:
         if served.labels is not None:
-            named = {"labels": served.labels, "scores": found.scores}
+            named = {"labels": served.labels, "scores": found.scores, **options.reason(served)}
             of_labels = dict(zip(served.labels, found.scores.T, strict=True))
             return Answer({"model_id": served.model_id, **named}, of_labels)
         columns: dict[str, Column] = {
@@ -462,7 +522,10 @@ async def score_rows(
         }
         approximate = {"approximate": True} if served.approximate else {}
         body = {f"{name}s": column for name, column in columns.items()}
-        return Answer({"model_id": served.model_id, **body, **approximate}, columns)
+        added = options.columns(served, found.scores)
+        body |= {probabilities.PLURALS[name]: column for name, column in added.items()}
+        rest = approximate | options.reason(served)
+        return Answer({"model_id": served.model_id, **body, **rest}, columns | added)
 
     return await answer_rows(request, context, models, caller, ref, fields, make)
 

@@ -32,6 +32,7 @@ from app.platform.errors import (
     shown,
 )
 from app.scoring import service as scoring
+from app.scoring.probabilities import DEFAULT, PROBABILITY
 from app.scoring.service import Scores, Served
 from app.scoring.table_rows import ALL, Bounds, RowReader, TableOptions
 
@@ -59,7 +60,7 @@ DTYPES: Mapping[str, str] = {
 }
 """numpy's name of each datatype of the protocol but BYTES, little-endian as the binary extension has them."""
 BYTES = "BYTES"
-OUTPUTS = ("score", "fpr", "tpr", "reasons")
+OUTPUTS = ("score", "fpr", "tpr", "probability", "reasons")
 """`score` stands for the scores of all labels of a model that has several, in the shape [N, labels]."""
 MAX_INPUTS = 100_000
 """Tensors of one request: more than any table may have columns."""
@@ -510,6 +511,8 @@ def infer(
             kept.append(X.copy())
     scores = scoring.join_scores(served, blocks)
     found: dict[str, Any] = {"score": scores.scores, "fpr": scores.fprs, "tpr": scores.tprs}
+    if any(output.name == PROBABILITY for output in wanted):
+        found |= DEFAULT.columns(served, scores.scores)
     if reasoned:
         X = np.concatenate(kept) if kept else np.empty((0, len(names)))
         found["reasons"] = [orjson.dumps(each) for each in scoring.explain(served, X)]
@@ -571,6 +574,8 @@ def _check_outputs(served: Served, wanted: Sequence[RequestedOutput], rows: int)
     for output in wanted:
         if output.name in ("fpr", "tpr") and served.curve is None:
             raise Invalid(f"the model has no {output.name}: it has no ROC curve of held-out rows")
+        if output.name == PROBABILITY and served.calibration is None:
+            raise Invalid(f"the model has no {output.name}: {served.why_no_calibration}")
         if output.name == "reasons":
             scoring.check_explained(served, rows)
 

@@ -13,10 +13,12 @@ from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, spell_date
 from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.schemas import Part
+from app.platform.errors import invalid
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
-from app.scoring import table_rows
+from app.scoring import probabilities, table_rows
 from app.scoring.dependence import Dependence, DependenceOnVariables
+from app.scoring.probabilities import ProbabilityOptions
 from app.scoring.table_rows import MAX_NAMES
 from app.training.interpretation import METHODS, Importances
 
@@ -89,12 +91,13 @@ TABLE_ANSWER: dict[int | str, dict[str, Any]] = {
         "content": {
             "text/csv": {
                 "schema": {"type": "string"},
-                "example": "score,fpr,tpr\n1.3721,0.0123,0.41\n-0.2,0.45,0.93\n",
+                "example": "score,fpr,tpr,probability\n1.3721,0.0123,0.41,0.173\n-0.2,0.45,0.93,0.012\n",
             },
             **bytes_of(ARROW),
             "application/x-ndjson": {
                 "schema": {"type": "string", "description": "One JSON object per line."},
-                "example": '{"score":1.3721,"fpr":0.0123,"tpr":0.41}\n{"score":-0.2,"fpr":0.45,"tpr":0.93}\n',
+                "example": '{"score":1.3721,"fpr":0.0123,"tpr":0.41,"probability":0.173}\n'
+                '{"score":-0.2,"fpr":0.45,"tpr":0.93,"probability":0.012}\n',
             },
             **bytes_of(PARQUET),
         }
@@ -102,8 +105,11 @@ TABLE_ANSWER: dict[int | str, dict[str, Any]] = {
 }
 
 
+_NO_PROBABILITY = "Why there is no probability, if one was asked for and the model has no calibration. Absent otherwise."
+
+
 class Score(Resource):
-    """The score of one row, and its position on the model's validation curve."""
+    """The score of one row, its position on the model's validation curve, and the probability that it is positive."""
 
     model_id: str = Field(examples=[_MODEL_ID])
     score: float = Field(examples=[1.3721])
@@ -115,6 +121,23 @@ class Score(Resource):
         description="Fraction of the positives with at least this score, from 0 to 1. Null without a validation curve.",
         examples=[0.41],
     )
+    probability: float | None = Field(
+        default=None,
+        description="Probability that the row is positive, by the model's calibration. Null without one. Absent with "
+        "`probability=false`.",
+        examples=[0.173],
+    )
+    probability_low: float | None = Field(
+        default=None,
+        description="With `interval=true`: the probability if the row itself counts as a negative.",
+        examples=[0.168],
+    )
+    probability_high: float | None = Field(
+        default=None,
+        description="With `interval=true`: the probability if the row itself counts as a positive.",
+        examples=[0.181],
+    )
+    no_probability: str | None = Field(default=None, description=_NO_PROBABILITY)
     approximate: bool = Field(
         default=False,
         description="True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent "
@@ -129,6 +152,23 @@ class Scores(Resource):
     scores: list[float] = Field(examples=[[1.3721, -0.2]])
     fprs: list[float] | None = Field(examples=[[0.0123, 0.45]])
     tprs: list[float] | None = Field(examples=[[0.41, 0.93]])
+    probabilities: list[float] | None = Field(
+        default=None,
+        description="Probability that each row is positive, by the model's calibration. Null without one. Absent with "
+        "`probability=false`.",
+        examples=[[0.173, 0.012]],
+    )
+    probabilities_low: list[float] | None = Field(
+        default=None,
+        description="With `interval=true`: the probabilities if the row itself counts as a negative.",
+        examples=[[0.168, 0.011]],
+    )
+    probabilities_high: list[float] | None = Field(
+        default=None,
+        description="With `interval=true`: the probabilities if the row itself counts as a positive.",
+        examples=[[0.181, 0.015]],
+    )
+    no_probability: str | None = Field(default=None, description=_NO_PROBABILITY)
     approximate: bool = Field(
         default=False,
         description="True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent "
@@ -141,6 +181,7 @@ class LabelScore(Resource):
 
     model_id: str = Field(examples=[_MODEL_ID])
     scores: dict[str, float] = Field(examples=[{"sports": 1.3, "politics": -0.2}])
+    no_probability: str | None = Field(default=None, description=_NO_PROBABILITY)
 
 
 class LabelScores(Resource):
@@ -149,6 +190,7 @@ class LabelScores(Resource):
     model_id: str = Field(examples=[_MODEL_ID])
     labels: list[str] = Field(examples=[["sports", "politics"]])
     scores: list[list[float]] = Field(examples=[[[1.3, -0.2], [0.4, 0.9]]])
+    no_probability: str | None = Field(default=None, description=_NO_PROBABILITY)
 
 
 class Ranking(Resource):
@@ -187,6 +229,30 @@ class NewBatchScore(Body):
         default_factory=list,
         description="Columns of the dataset to copy to the result. Needs the scope `read` as well. Default: none.",
     )
+    probability: bool = Field(default=True, description="False leaves the probability out.")
+    interval: bool = Field(
+        default=False, description="True adds the pair of Venn and Abers to each probability."
+    )
+    prevalence: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        default=None,
+        description="Fraction of positives in the population of the rows: probabilities are converted to it. Default: "
+        "that of the rows the calibration was learnt on.",
+    )
+
+    def probability_options(self) -> ProbabilityOptions:
+        """Return what the caller wants beside the scores."""
+        named = self.model_fields_set & {*probabilities.NAMES}
+        if not self.probability and (self.interval or self.prevalence is not None):
+            detail = (
+                "interval and prevalence are for probabilities, which probability=false leaves out"
+            )
+            raise invalid("/probability", detail)
+        return ProbabilityOptions(
+            self.probability,
+            self.interval,
+            self.prevalence,
+            asked=self.probability and bool(named),
+        )
 
 
 class ResultColumn(Resource):

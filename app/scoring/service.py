@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -18,8 +18,9 @@ import numpy.typing as npt
 from app.datasets.description import Format
 from app.ingest.rows import Source
 from app.ingest.values import DATETIME, spell_date
-from app.models import repository
+from app.models import calibrations, repository
 from app.models import service as models
+from app.models.calibrations import ServedCalibration
 from app.models.service import artifact_key
 from app.platform.background import TtlCache
 from app.platform.blobs import BlobStore
@@ -27,7 +28,7 @@ from app.platform.documents import TableDialect
 from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.preload import preload
 from app.platform.sql import Reading, Session
-from app.platform.tables import Model, ModelCurve
+from app.platform.tables import Model, ModelCalibration, ModelCurve
 from app.scoring.features import FeatureIndex
 from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body, read_plain_lines
 
@@ -66,6 +67,10 @@ class Served:
     """How the model's own table spells missing values and decimals; None: as usual."""
     n_bytes: int = 0
     """Estimate of its memory, see `count_bytes`."""
+    calibration: ServedCalibration | None = None
+    """What makes probabilities of scores."""
+    why_no_calibration: str = ""
+    """The reason why there is none."""
 
     def label(self, name: str | None) -> int:
         """Return the position of a label; None is the name for a model with one label. Raises Invalid."""
@@ -85,16 +90,34 @@ class Served:
             return Scores(scores, None, None)
         return Scores(scores, *self.curve.locate(scores))
 
-    def entity_tag(self, row: Floats) -> str:
-        """Return the ETag of the answer for this row: a hash of the artifact and of the row as it was read."""
+    def entity_tag(self, row: Floats, asked: bytes = b"") -> str:
+        """Return the ETag of the answer for this row: a hash of the artifact, of the calibration, of the row as it was
+        read, and of what else was asked.
+        """
         tag = self._tag.copy()
         tag.update(row.data)
+        tag.update(asked)
         return f'"{tag.hexdigest()}"'
 
     @cached_property
     def _tag(self) -> hashlib.blake2b:
         # The id besides the artifact: two models may share an artifact and differ in their curves.
-        return hashlib.blake2b(f"{self.artifact_sha256} {self.model_id}".encode(), digest_size=16)
+        version = 0 if self.calibration is None else self.calibration.version
+        of = f"{self.artifact_sha256} {self.model_id} {version}"
+        return hashlib.blake2b(of.encode(), digest_size=16)
+
+
+class _ModelRead(NamedTuple):
+    """A model as it is in the database, its loaded form, and if there is none, what to load it with."""
+
+    model: Model
+    served: Served | None
+    curve: ModelCurve | None
+    calibration: ModelCalibration | None
+
+
+def _calibration_of(found: _ModelRead) -> ServedCalibration | None:
+    return None if found.calibration is None else calibrations.served_of(found.calibration)
 
 
 class ModelCache:
@@ -135,9 +158,10 @@ class ModelCache:
     def find(self, owner: str, ref: str) -> Served:
         """Return the model by any reference, as it is in the database now; load it if necessary. Raises NotFound."""
         read_at = time.monotonic()
-        model, served, curve = self._reading(self._read_row, owner, ref)
+        found = self._reading(self._read_row, owner, ref)
+        model, served = found.model, found.served
         if served is None:
-            served = self._load(model, curve)
+            served = self._load(found)
         if ref == model.id:
             self.recent.put((owner, ref), served, read_at)
         return served
@@ -158,29 +182,38 @@ class ModelCache:
         except NotFound:  # deleted by another process
             self.forget(owner, model_id)
 
-    def _read_row(
-        self, session: Session, owner: str, ref: str
-    ) -> tuple[Model, Served | None, ModelCurve | None]:
-        """Return the model and its loaded form; if it is not loaded, the curve to load it with."""
+    def _read_row(self, session: Session, owner: str, ref: str) -> _ModelRead:
+        """Return the model and its loaded form; if it is not loaded, what to load it with."""
         model = models.find(session, owner, ref)
         served = self._get(model)
-        curve = None if served else repository.find_curve(session, model.id, models.VALIDATION)
-        return model, served, curve
+        if served is not None:
+            return _ModelRead(model, served, None, None)
+        curve = repository.find_curve(session, model.id, models.VALIDATION)
+        return _ModelRead(model, None, curve, calibrations.find_served(session, model))
 
     def _get(self, model: Model) -> Served | None:
         key = (model.owner, model.id)
         with self._lock:
             served = self._served.get(key)
             if served is not None:
+                loaded = served.calibration and served.calibration.version
+                if loaded != model.calibration_version:  # it was recalibrated
+                    return None
                 self._served.move_to_end(key)
             return served
 
-    def _load(self, model: Model, curve: ModelCurve | None) -> Served:
+    def _load(self, found: _ModelRead) -> Served:
+        model = found.model
         with self._loading:  # one at a time: those who wait find it loaded
             served = self._get(model)
             if served is not None:
                 return served
-            served = self._load_blob(model, curve)
+            with self._lock:
+                before = self._served.get((model.owner, model.id))
+            if before is not None:
+                served = replace(before, calibration=_calibration_of(found))
+            else:
+                served = self._load_blob(found)
             with self._lock:
                 self._served[model.owner, model.id] = served
                 self._make_room()
@@ -195,10 +228,11 @@ class ModelCache:
             n_bytes -= gone.n_bytes
             self.recent.drop(key)  # it would keep it alive for longer
 
-    def _load_blob(self, model: Model, curve: ModelCurve | None) -> Served:
+    def _load_blob(self, found: _ModelRead) -> Served:
         preload()  # the background thread may be importing it already: a second import beside it would fail
         from core import artifact
 
+        model = found.model
         try:
             data = self._blobs.path(artifact_key(model)).read_bytes()
         except FileNotFoundError as error:
@@ -207,6 +241,8 @@ class ModelCache:
                 code="artifact_missing",
             ) from error
         ranker = artifact.load(data)
+        curve, calibration = found.curve, _calibration_of(found)
+        n_bytes = count_bytes(len(data), ranker.categories_)
         served = Served(
             model.id,
             ranker,
@@ -216,7 +252,9 @@ class ModelCache:
             None if model.labels is None else [label["name"] for label in model.labels],
             models.is_approximate(model, models.VALIDATION),
             model.table_dialect,
-            count_bytes(len(data), ranker.categories_),
+            n_bytes + (0 if calibration is None else calibration.n_bytes),
+            calibration,
+            calibrations.why_none(model),
         )
         # Kernels are loaded, or even compiled, here and not in the event loop, where one row is scored.
         served.score(np.full((1, len(model.features)), np.nan))

@@ -15,16 +15,19 @@ from app.ingest.formats import PARQUET
 from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, Docs, JobKind, Made, Routes, Work
 from app.jobs.progress import Callback
+from app.models import calibrations
 from app.models import repository as model_repository
 from app.models import service as models
+from app.models.calibrations import CalibrationFile
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
 from app.platform.documents import ModelFeature
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Model
-from app.scoring.batch import BATCH_SCORE, BATCH_SCORES, score_names
+from app.scoring.batch import BATCH_SCORE, BATCH_SCORES, PROBABILITY_OPTIONS, score_names
 from app.scoring.features import FeatureIndex
+from app.scoring.probabilities import ProbabilityOptions
 from app.scoring.service import Served
 from app.scoring.table_rows import ALL, RowReader, TableOptions
 
@@ -49,6 +52,7 @@ class ScoringModel(TypedDict):
     features: list[ModelFeature]
     labels: list[str] | None
     curve: str | None
+    calibration: CalibrationFile | None
 
 
 class ScoredTable(Bytes):
@@ -58,6 +62,7 @@ class ScoredTable(Bytes):
     missing: Sequence[str] | None
     typed: bool
     read_options: Json
+    probability: Json | None
 
 
 class ScoringPayload(Work, ScoredTable):
@@ -99,6 +104,7 @@ def _model(session: Session, model: Model, blobs: BlobStore, workdir: Path) -> S
     curve = model_repository.find_curve(session, model.id, models.VALIDATION)
     if curve is not None:
         models.write_curve(workdir / _CURVE_FILE, models.curve_of(curve))
+    found = calibrations.find_served(session, model)
     return {
         "id": model.id,
         "sha256": model.artifact_sha256,
@@ -106,6 +112,7 @@ def _model(session: Session, model: Model, blobs: BlobStore, workdir: Path) -> S
         "features": model.features,
         "labels": None if model.labels is None else [label["name"] for label in model.labels],
         "curve": None if curve is None else _CURVE_FILE,
+        "calibration": None if found is None else calibrations.write_file(found, workdir),
     }
 
 
@@ -126,6 +133,7 @@ def _table(
             "missing": options.missing_of(model.table_dialect),
             "typed": False,
             "read_options": batch.read_options,
+            "probability": batch.read_options.get(PROBABILITY_OPTIONS),
         }
         return read, dict.fromkeys(options.keep)
     dataset = find_to_read(session, batch.owner, batch.dataset_id)
@@ -136,6 +144,7 @@ def _table(
         "missing": [],
         "typed": True,
         "read_options": TableOptions(ignore=(ALL,), keep=options.keep).as_json(),
+        "probability": batch.read_options.get(PROBABILITY_OPTIONS),
     }
     return read, {name: form_of(dataset, name) for name in options.keep}
 
@@ -159,7 +168,10 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     with ExitStack() as stack:
         source = open_source(payload, stack, missing)
         fields = kept_fields(source, payload["keep"])
-        fields += [pa.field(name, pa.float64()) for name in score_names(served.labels)]
+        probability = ProbabilityOptions.from_json(payload["probability"])
+        added = () if served.labels is not None else probability.beside(options.keep)
+        names = (*score_names(served.labels), *added)
+        fields += [pa.field(name, pa.float64()) for name in names]
         count = 0
         writer = stack.enter_context(TableWriter(path, fields))
         for batch in reader.batches(source):
@@ -167,7 +179,7 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
                 write_as(column, form)
                 for column, form in zip(batch.kept, payload["keep"].values(), strict=True)
             ]
-            scores = _score(served, batch.blocks(len(served.features.names)))
+            scores = _score(served, batch.blocks(len(served.features.names)), probability, added)
             writer.write([*kept, *scores])
             count += batch.size
             callback(*source.progress(), {"rows": count})
@@ -197,20 +209,38 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
     if model["curve"] is not None:
         curve = models.read_curve(workdir / model["curve"])
     index = FeatureIndex(features, ranker.categories_)
-    return Served(model["id"], ranker, index, curve, model["sha256"], model["labels"])
+    stored = model["calibration"]
+    return Served(
+        model["id"],
+        ranker,
+        index,
+        curve,
+        model["sha256"],
+        model["labels"],
+        calibration=None if stored is None else calibrations.read_file(stored, workdir),
+    )
 
 
-def _score(served: Served, blocks: Iterator[np.ndarray[Any, Any]]) -> list[pa.Array]:
-    """Return the columns of a batch: score, FPR and TPR (null without a curve), or one score per label."""
+def _score(
+    served: Served,
+    blocks: Iterator[np.ndarray[Any, Any]],
+    options: ProbabilityOptions,
+    added: Sequence[str],
+) -> list[pa.Array]:
+    """Return the columns of a batch: score, FPR, TPR and what is `added` (null without a curve or a calibration), or
+    one score per label.
+    """
     import pyarrow as pa
 
     scored = [served.score(X) for X in blocks]
     scores = np.concatenate([block.scores for block in scored])
     if served.labels is not None:
         return [pa.array(np.ascontiguousarray(column)) for column in scores.T]
+    columns = options.columns(served, scores)
     return [
         pa.array(scores),
         *(_rates([block[k] for block in scored], len(scores)) for k in (1, 2)),
+        *(_rates([columns[name]], len(scores)) for name in added),
     ]
 
 

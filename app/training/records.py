@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Generic, Literal, NotRequired, TypedDict, TypeGuard, TypeVar
 
+from app.models.calibrations import CalibrationRecord
 from app.platform.documents import (
     Control,
     ControlWindow,
@@ -446,6 +447,7 @@ class TrainResult(TypedDict):
     features: list[ModelFeature]
     parts: dict[str, PartMetrics]
     out_of_fold: OutOfFoldRecord | None
+    calibration: CalibrationRecord | None
     controls: ControlsRecord | None
     label: str | None
     pair: list[str | None]

@@ -31,6 +31,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from app.models import calibrations
+from app.models.calibrations import CalibrationRecord
 from app.models.objectives import WHOLE
 from app.models.service import VALIDATION, write_curve
 from app.platform.documents import (
@@ -105,12 +107,19 @@ def put_together(
         if not name.endswith(".npy"):  # scores are read in place
             shutil.copyfile(path, workdir / name)
     parts, out_of_fold, scores = dict(served["parts"]), None, None
+    calibration: CalibrationRecord | None = None
     if plan.folds:
         gathered = gather(_bipartite(data), plan.folds, finished)
         parts[VALIDATION] = evaluate_out_of_fold(gathered, spec["objective"], workdir)
         out_of_fold, scores = write_out_of_fold(gathered, workdir), gathered.score
+        calibration = _calibrate_out_of_fold(gathered, spec["seed"], workdir)
     elif (file := served["files"].get(scores_file(VALIDATION))) is not None:
         scores = np.load(file)
+        rows = _bipartite(data).held_out_rows(())
+        learnt_on = calibrations.LEARNT_ON_VALIDATION
+        calibration = calibrations.learn(
+            workdir, learnt_on, rows.y, scores, rows.weight, rows.group, spec["seed"]
+        )
     compared = None if scores is None else _compare(spec, plan, data, finished, scores)
     chosen = plan.chosen(SERVED, finished)
     selection = ranked = None
@@ -128,6 +137,7 @@ def put_together(
         "features": served["features"],
         "parts": parts,
         "out_of_fold": out_of_fold,
+        "calibration": calibration,
         "controls": compared,
         "label": payload["table"]["label"],
         "pair": payload["pair"],
@@ -386,6 +396,21 @@ def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Pat
             for (fpr_min, fpr_max), area in zip(windows, partial, strict=True)
         ],
     }
+
+
+def _calibrate_out_of_fold(gathered: OutOfFold, seed: int, workdir: Path) -> CalibrationRecord:
+    """Learn a calibration from the out-of-fold scores, on the scale of the ranker that is served."""
+    held_out = gathered.held_out
+    return calibrations.learn(
+        workdir,
+        calibrations.LEARNT_OUT_OF_FOLD,
+        held_out.y,
+        gathered.aligned,
+        held_out.weight,
+        gathered.folds.row if held_out.group is None else held_out.group,
+        seed,
+        n_rows=int(np.count_nonzero(gathered.folds.repeat == 1)),
+    )
 
 
 def _taken(weight: Floats | None, which: npt.NDArray[np.bool_]) -> Floats | None:

@@ -25,7 +25,7 @@ from app.jobs import repository as job_repository
 from app.jobs.kinds import Claim, FanOutResult, JobKind
 from app.jobs.progress import Callback
 from app.jobs.service import TRAIN
-from app.models import margins
+from app.models import calibrations, margins
 from app.models import repository as model_repository
 from app.models.service import ARTIFACTS, VALIDATION, curve_columns
 from app.platform.blobs import BlobStore
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
 
 
 OUT_OF_FOLD = "out-of-fold"
+FIRST_CALIBRATION = 1
 
 
 def prepare(
@@ -276,6 +277,7 @@ def publish(blobs: BlobStore, claim: Claim, result: TrainResult) -> Published:
         rows += _rows_of_part(model_id, part, metrics, workdir)
     rows += _rows_to_interpret(claim, model_id, result)
     rows += _rows_of_validation(blobs, claim, model_id, result)
+    rows += _rows_of_calibration(claim, model_id, result)
     return Published(model_id, rows)
 
 
@@ -316,6 +318,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         fit_seconds=result["fit_seconds"],
         artifact_sha256=artifact["sha256"],
         artifact_bytes=artifact["bytes"],
+        calibration_version=None if result.get("calibration") is None else FIRST_CALIBRATION,
     )
     session.add_all(published.rows)
 
@@ -423,6 +426,24 @@ def _rows_of_validation(
         figures = {name: value for name, value in compared.items() if name != "beats"}
         rows.append(ModelControls(model_id=model_id, **figures))
     return rows
+
+
+def _rows_of_calibration(claim: Claim, model_id: str, result: TrainResult) -> list[Base]:
+    """Return the row of the model's first calibration."""
+    if (learnt := result.get("calibration")) is None:
+        return []
+    spec = spec_of(claim)
+    judge = spec.get("validation_dataset")
+    return [
+        calibrations.row_of(
+            model_id,
+            learnt,
+            Path(result["workdir"]),
+            version=FIRST_CALIBRATION,
+            job_id=claim.job_id,
+            dataset=judge or spec.get("dataset"),
+        )
+    ]
 
 
 def _optimised_for(spec: TrainSpec) -> Objective:

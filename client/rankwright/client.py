@@ -813,6 +813,9 @@ class _ClientOperations(ApiObject):
         delimiter: str | None = None,
         decimal: str | None = None,
         media_type: str | None = None,
+        probability: bool | None = None,
+        interval: bool | None = None,
+        prevalence: float | None = None,
         progress: Progress | bool | None = None,
         wait: bool = True,
     ) -> Steps[Either[BatchScore, AsyncBatchScore]]:
@@ -825,11 +828,16 @@ class _ClientOperations(ApiObject):
             A dataset is scored as it is there.
         keep : str or list of str, optional
             Columns that stand beside the scores.
+        probability, interval : bool, optional
+            False leaves the probability out; True adds `probability_low` and `probability_high`.
+        prevalence : float, optional
+            Fraction of positives in the population of the rows.
         """
         query = {"model": _ref(model), "keep": _joined(keep), "ignore": _joined(ignore)}
+        wanted = {"probability": probability, "interval": interval, "prevalence": prevalence}
         if isinstance(table, (Dataset, AsyncDataset)):
             kept = keep.split(",") if isinstance(keep, str) else keep
-            body = {"model": _ref(model), "dataset_id": table.id, "keep": kept}
+            body = {"model": _ref(model), "dataset_id": table.id, "keep": kept, **wanted}
             data = yield from self._post("/v1/batch-scores", body)
         else:
             sent = body_of(table, media_type)
@@ -842,6 +850,7 @@ class _ClientOperations(ApiObject):
                 encoding=encoding,
                 delimiter=delimiter,
                 decimal=decimal,
+                **wanted,
             )
         return (yield from self._ended(self._make(BatchScore, AsyncBatchScore, data), wait))
 

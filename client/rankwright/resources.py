@@ -663,11 +663,16 @@ class _ModelOperations(ApiObject):
         delimiter: str | None = None,
         decimal: str | None = None,
         media_type: str | None = None,
+        probability: bool | None = None,
+        interval: bool | None = None,
+        prevalence: float | None = None,
     ) -> Steps[Any]:
         """Score the rows of a table.
 
         Returns a table of the caller's kind (pandas, polars, pyarrow), else a list of dict: columns `score`, `fpr` and
-        `tpr` (what cutting there would give on the validation rows), a row for each row of the table, in order.
+        `tpr` (what cutting there would give on the validation rows) and `probability`, a row for each row of the table,
+        in order. `probability=False` leaves the last out, `interval=True` adds `probability_low` and
+        `probability_high`, and `prevalence` is the fraction of positives in the population of the rows.
 
         A large frame travels in several requests, all to the version that answered the first. A file travels in one:
         TooLarge, if the service does not accept so many bytes; then upload it and use `client.score_batch`.
@@ -686,6 +691,9 @@ class _ModelOperations(ApiObject):
                 encoding=encoding,
                 delimiter=delimiter,
                 decimal=decimal,
+                probability=probability,
+                interval=interval,
+                prevalence=prevalence,
             )
             answers.append((response.content, response.headers.get("content-type", "")))
             ref = response.headers.get("x-model-id", ref)
@@ -703,6 +711,9 @@ class _ModelOperations(ApiObject):
         delimiter: str | None = None,
         decimal: str | None = None,
         media_type: str | None = None,
+        probability: bool | None = None,
+        interval: bool | None = None,
+        prevalence: float | None = None,
     ) -> Steps[bytes]:
         """Score the rows of a table in one request; return the scores as a file: `csv`, `parquet` or `arrow`.
 
@@ -720,6 +731,9 @@ class _ModelOperations(ApiObject):
             encoding=encoding,
             delimiter=delimiter,
             decimal=decimal,
+            probability=probability,
+            interval=interval,
+            prevalence=prevalence,
         )
         return response.content
 
@@ -749,11 +763,25 @@ class _ModelOperations(ApiObject):
 
     @operation
     def score_rows(
-        self, rows: Sequence[Mapping[str, Any]]
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        probability: bool | None = None,
+        interval: bool | None = None,
+        prevalence: float | None = None,
     ) -> Steps[types.Scores | types.LabelScores]:
-        """Return the scores of rows that are sent as JSON objects, in their order."""
-        data = yield from self._post(self._path("score"), {"rows": list(rows)})
+        """Return the scores of rows that are sent as JSON objects, in their order; options as of `score`."""
+        data = yield from self._post(
+            self._path("score"),
+            {"rows": list(rows)},
+            query={"probability": probability, "interval": interval, "prevalence": prevalence},
+        )
         return cast("types.Scores | types.LabelScores", read_one_of(_ROWS_SCORES, data))
+
+    @operation
+    def read_calibration(self) -> Steps[types.Calibration]:
+        """Return how the model's scores become probabilities, and how good these are. NotFound: it has no calibration."""
+        return (yield from self._record(types.Calibration, self._path("calibration")))
 
     @operation
     def rank(

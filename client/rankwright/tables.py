@@ -361,5 +361,12 @@ def frame_of(answers: Sequence[tuple[bytes, str]], body: Body) -> Any:
 def _columns_of(data: Mapping[str, Any]) -> dict[str, list[Any]]:
     if "labels" in data:  # a list of scores per row, a score per label
         return {label: [row[i] for row in data["scores"]] for i, label in enumerate(data["labels"])}
-    names = (("score", "scores"), ("fpr", "fprs"), ("tpr", "tprs"))
+    names = (
+        ("score", "scores"),
+        ("fpr", "fprs"),
+        ("tpr", "tprs"),
+        ("probability", "probabilities"),
+        ("probability_low", "probabilities_low"),
+        ("probability_high", "probabilities_high"),
+    )
     return {name: data[many] for name, many in names if data.get(many) is not None}

@@ -204,6 +204,57 @@ class BestPossibleMargin(Record):
     short_by: float
     """rho minus the margin of the model."""
 
+class Calibration(Record):
+    """What makes probabilities of a model's scores: a map that never decreases."""
+
+    version: int
+    method: Literal['platt', 'beta', 'isotonic']
+    """`platt`, `beta` or `isotonic`: the one with the least log loss on held-out folds."""
+    learnt_on: Literal['validation', 'out_of_fold', 'dataset']
+    """`validation`: the validation rows. `out_of_fold`: the out-of-fold scores of a cross-validated model,
+    on the scale of the served ranker. `dataset`: a later dataset.
+    """
+    dataset: DatasetVersion | None
+    """The dataset of the rows."""
+    rows: int
+    positives: int
+    prevalence: float
+    """Fraction of positives, by weight, in the rows: the population that probabilities are for, unless a
+    request states another.
+    """
+    job_id: str
+    created_at: str
+    model_id: str
+    log_losses: dict[str, float]
+    """Mean log loss of each compared method on held-out folds. Empty if there were too few rows of a class
+    to compare: then the method is `platt`.
+    """
+    reliability: Reliability | None
+    """How good the probabilities are, on held-out folds of these rows. Null if there were too few."""
+    history: list[CalibrationSummary]
+    """All versions, the latest first. The first of them is served."""
+
+class CalibrationSummary(Record):
+    """One version of a calibration."""
+
+    version: int
+    method: Literal['platt', 'beta', 'isotonic']
+    """`platt`, `beta` or `isotonic`: the one with the least log loss on held-out folds."""
+    learnt_on: Literal['validation', 'out_of_fold', 'dataset']
+    """`validation`: the validation rows. `out_of_fold`: the out-of-fold scores of a cross-validated model,
+    on the scale of the served ranker. `dataset`: a later dataset.
+    """
+    dataset: DatasetVersion | None
+    """The dataset of the rows."""
+    rows: int
+    positives: int
+    prevalence: float
+    """Fraction of positives, by weight, in the rows: the population that probabilities are for, unless a
+    request states another.
+    """
+    job_id: str
+    created_at: str
+
 class Column(Record):
     """The profile of one column."""
 
@@ -966,6 +1017,10 @@ class LabelScore(Record):
 
     model_id: str
     scores: dict[str, float]
+    no_probability: str | None = None
+    """Why there is no probability, if one was asked for and the model has no calibration. Absent
+    otherwise.
+    """
 
 class LabelScores(Record):
     """For each row a list of scores, one per label, by a model with several labels."""
@@ -973,6 +1028,10 @@ class LabelScores(Record):
     model_id: str
     labels: list[str]
     scores: list[list[float]]
+    no_probability: str | None = None
+    """Why there is no probability, if one was asked for and the model has no calibration. Absent
+    otherwise.
+    """
 
 class LabelValues(Record):
     """One of several labels, and its two values."""
@@ -1536,6 +1595,45 @@ class Ranking(Record):
     indices: list[int]
     scores: list[float]
 
+class Reliability(Record):
+    """How good probabilities are on rows that their calibration was not learnt on."""
+
+    level: float
+    """Confidence level of each interval by itself."""
+    n: int
+    """Number of rows."""
+    n_positives: int
+    predicted: float
+    """Mean probability."""
+    observed: float
+    """Fraction of positives."""
+    brier: ScoreParts
+    """Brier score: the mean of (probability − label)²."""
+    log: ScoreParts
+    """Log loss, with natural logarithms."""
+    in_the_large: Interval | None
+    """Log odds to add to every probability so that as many positives are predicted as there are."""
+    slope: Interval | None
+    """Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."""
+    histogram: list[float]
+    """Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."""
+    points: list[ReliabilityPoint]
+
+class ReliabilityPoint(Record):
+    """A probability, and the fraction of positives that was observed there."""
+
+    probability: float
+    observed: float
+    """The isotonic regression of the labels."""
+    low: float
+    """Lower confidence limit of the fraction in the population."""
+    high: float
+    """Upper confidence limit."""
+    consistent_low: float
+    """The observed fraction would lie from here …, if the probabilities were right."""
+    consistent_high: float
+    """… to here."""
+
 class Report(Record):
     """The report: all that is known about a model."""
 
@@ -1640,7 +1738,9 @@ class RoundLosses(Record):
     data: list[RoundLoss]
 
 class Score(Record):
-    """The score of one row, and its position on the model's validation curve."""
+    """The score of one row, its position on the model's validation curve, and the probability that it is
+    positive.
+    """
 
     model_id: str
     score: float
@@ -1648,6 +1748,18 @@ class Score(Record):
     """Fraction of the negatives with at least this score, from 0 to 1. Null without a validation curve."""
     tpr: float | None
     """Fraction of the positives with at least this score, from 0 to 1. Null without a validation curve."""
+    probability: float | None = None
+    """Probability that the row is positive, by the model's calibration. Null without one. Absent with
+    `probability=false`.
+    """
+    probability_low: float | None = None
+    """With `interval=true`: the probability if the row itself counts as a negative."""
+    probability_high: float | None = None
+    """With `interval=true`: the probability if the row itself counts as a positive."""
+    no_probability: str | None = None
+    """Why there is no probability, if one was asked for and the model has no calibration. Absent
+    otherwise.
+    """
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
@@ -1669,6 +1781,18 @@ class ScoreDrift(Record):
     changed: bool
     words: str
 
+class ScoreParts(Record):
+    """A mean score, lower is better: score = miscalibration − discrimination + uncertainty."""
+
+    score: float | None
+    """Null if it is infinite."""
+    miscalibration: float | None
+    """What an isotonic regression of the labels on the probabilities would gain. 0: calibrated."""
+    discrimination: float
+    """What that regression gains over one probability for all rows."""
+    uncertainty: float
+    """The score of the prevalence, the same for every row."""
+
 class ScoreTableCheck(Record):
     """Answer to `?validate=true`: the rows can be scored. Nothing was created."""
 
@@ -1683,6 +1807,18 @@ class Scores(Record):
     scores: list[float]
     fprs: list[float] | None
     tprs: list[float] | None
+    probabilities: list[float] | None = None
+    """Probability that each row is positive, by the model's calibration. Null without one. Absent with
+    `probability=false`.
+    """
+    probabilities_low: list[float] | None = None
+    """With `interval=true`: the probabilities if the row itself counts as a negative."""
+    probabilities_high: list[float] | None = None
+    """With `interval=true`: the probabilities if the row itself counts as a positive."""
+    no_probability: str | None = None
+    """Why there is no probability, if one was asked for and the model has no calibration. Absent
+    otherwise.
+    """
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.

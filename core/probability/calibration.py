@@ -246,6 +246,15 @@ def fit_calibration(
     return _fit(masses_of(rows), method, effective_units(rows))
 
 
+class HeldOutProbabilities(NamedTuple):
+    """Rows of the folds, and the probability of each by the chosen method, learnt on the other folds."""
+
+    y: NDArray[np.bool_]
+    probability: FloatArray
+    weight: FloatArray | None
+    group: NDArray[np.intp] | None
+
+
 class ChosenCalibration(NamedTuple):
     """A calibration, and the log losses that chose it."""
 
@@ -254,6 +263,8 @@ class ChosenCalibration(NamedTuple):
     """Mean log loss of each compared method on held-out folds; empty if there were too few rows to compare any."""
     masses: Masses
     """The rows that it was learnt on, by score."""
+    held_out: HeldOutProbabilities | None
+    """To judge the calibration by; None if there were too few rows."""
 
 
 def choose_calibration(
@@ -281,35 +292,41 @@ def choose_calibration(
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
     effective = effective_units(rows)
     masses = masses_of(rows)
-    losses: dict[str, float] = {}
-    if min(effective) >= MIN_ROWS_OF_CHOICE:
-        methods = [method for method in METHODS if min(effective) >= MIN_ROWS[method]]
-        losses = _losses(rows, methods, seed)
-    best = min(losses, key=losses.__getitem__) if losses else METHODS[0]
-    return ChosenCalibration(_fit(masses, best, effective), losses, masses)  # type: ignore[arg-type]
-
-
-def _losses(rows: Rows, methods: Sequence[Method], seed: int) -> dict[str, float]:
-    """Return the mean log loss of each method over held-out folds; empty if a fold lacks a class to learn from."""
+    if min(effective) < MIN_ROWS_OF_CHOICE:
+        return ChosenCalibration(_fit(masses, METHODS[0], effective), {}, masses, None)
+    methods = [method for method in METHODS if min(effective) >= MIN_ROWS[method]]
     generator = np.random.default_rng(seed)
-    rows = _sample(rows, generator)
+    sample = _sample(rows, generator)
+    found = _out_of_fold(sample, methods, generator)
+    if found is None:
+        return ChosenCalibration(_fit(masses, METHODS[0], effective), {}, masses, None)
+    weight = np.ones(sample.positive.size) if sample.weight is None else sample.weight
+    losses: dict[str, float] = {}
+    for method, p in found.items():
+        of_row = -np.log(np.where(sample.positive, p, 1.0 - p))
+        losses[method] = float(np.einsum("i,i->", weight, of_row) / weight.sum())
+    best = min(methods, key=losses.__getitem__)
+    held_out = HeldOutProbabilities(sample.positive, found[best], sample.weight, sample.unit)
+    return ChosenCalibration(_fit(masses, best, effective), losses, masses, held_out)
+
+
+def _out_of_fold(
+    rows: Rows, methods: Sequence[Method], generator: np.random.Generator
+) -> dict[Method, FloatArray] | None:
+    """Return each row's probability by the fits on the other folds; None if these lack a class."""
     fold = _folds(rows, generator)
     (scores,) = rows.scores
-    weight = np.ones(scores.size) if rows.weight is None else rows.weight
-    sums = dict.fromkeys(methods, 0.0)
+    found = {method: np.empty(scores.size) for method in methods}
     for number in range(N_FOLDS):
         out = fold == number
         learning = _taken(rows, ~out)
         n_learning = np.count_nonzero(learning.positive)
-        if not out.any() or n_learning in (0, learning.positive.size):
-            return {}
+        if n_learning in (0, learning.positive.size):
+            return None
         masses, effective = masses_of(learning), effective_units(learning)
-        sign = np.where(rows.positive[out], 1.0, -1.0)
         for method in methods:
-            p = _fit(masses, method, effective).probability(scores[out])
-            losses = -np.log(np.where(sign > 0, p, 1.0 - p))
-            sums[method] += float(np.einsum("i,i->", weight[out], losses))
-    return {method: total / float(weight.sum()) for method, total in sums.items()}
+            found[method][out] = _fit(masses, method, effective).probability(scores[out])
+    return found
 
 
 def _taken(rows: Rows, which: NDArray[np.bool_] | NDArray[np.intp]) -> Rows:

@@ -305,7 +305,7 @@ def test_the_client_alone(
     (tmp_path / "rows.csv").write_bytes(csv_table(200))
     dataset = run("upload", "rows.csv", "--label", "y").split()[0]
     assert "ROC of alone:1" in run("train", dataset, "--name", "alone", "--set", "n_rounds=5")
-    assert run("score", "alone", "rows.csv").splitlines()[0] == "score,fpr,tpr"
+    assert run("score", "alone", "rows.csv").splitlines()[0] == "score,fpr,tpr,probability"
     program = (
         "import rankwright, sys\n"
         "with rankwright.Client() as client:\n"

@@ -100,7 +100,7 @@ def test_scores_of_a_file_are_those_of_the_artifact(
     run = rankwright("score", "cancer", "--file", str(folder / "table.csv"))
     assert run.returncode == 0, run.stderr
     header, *lines = run.stdout.splitlines()
-    assert header == "score,fpr,tpr"
+    assert header == "score,fpr,tpr,probability"
     scores = np.array([float(line.split(",")[0]) for line in lines])
 
     artifact = httpx.get(

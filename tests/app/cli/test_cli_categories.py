@@ -58,7 +58,7 @@ def test_a_raw_table(run: Run, tmp_path: Path, service: Service) -> None:
     kept = tmp_path / "kept.parquet"
     run("score", "rich", table, "--keep", "name", "--out", kept)
     found = pq.read_table(kept)
-    assert found.column_names == ["name", "score", "fpr", "tpr"]
+    assert found.column_names == ["name", "score", "fpr", "tpr", "probability"]
     assert found.column("score").to_pylist() == list(map(float, scores))
     assert found.column("name").to_pylist() == tidied.column("name").to_pylist()
     table.write_text(raw_table(200).replace("39, ", "old, "))

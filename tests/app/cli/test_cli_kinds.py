@@ -72,7 +72,7 @@ def test_a_table_with_a_label(run: Run, people: Path, tmp_path: Path) -> None:
     assert f"{found['metrics']['auc']['value']:.4f}" in shown
     scored = list(csv.DictReader(io.StringIO(run("score", "churn", "--file", people).stdout)))
     assert len(scored) == 160
-    assert scored[0].keys() == {"score", "fpr", "tpr"}
+    assert scored[0].keys() == {"score", "fpr", "tpr", "probability"}
     assert all(0 <= float(row["fpr"]) <= 1 for row in scored)
 
 

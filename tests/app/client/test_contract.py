@@ -83,6 +83,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read_model": ("model.read", ()),
     "read_artifact": ("model.download", ("artifact",)),
     "read_bounds": ("model.bounds", ()),
+    "read_calibration": ("model.read_calibration", ()),
     "read_controls": ("model.controls", ()),
     "explain_rows": ("model.explain", ([{"a": 1}],)),
     "read_figures": ("model.figures", ("auc",)),

@@ -78,7 +78,7 @@ def test_from_a_file_to_a_scored_frame(
     assert model.auc.low < model.auc.value < model.auc.high
     frame = pd.read_csv(csv).drop(columns="left").set_index(np.arange(120) * 2)
     scores = model.score(frame)
-    assert list(scores.columns) == ["score", "fpr", "tpr"]
+    assert list(scores.columns) == ["score", "fpr", "tpr", "probability"]
     assert list(scores.index) == list(frame.index)
     by_rows = model.score(frame.to_dict("records"))
     assert [row["score"] for row in by_rows] == list(scores["score"])
@@ -94,7 +94,7 @@ def test_from_a_file_to_a_scored_frame(
         by_file = model.score(file, ignore="left")
     assert [row["score"] for row in by_file] == list(scores["score"])
     in_csv = model.score_to_bytes(csv, ignore="left").decode().splitlines()
-    assert in_csv[0] == "score,fpr,tpr"
+    assert in_csv[0] == "score,fpr,tpr,probability"
     assert [float(line.split(",")[0]) for line in in_csv[1:]] == list(scores["score"])
     in_parquet = pd.read_parquet(io.BytesIO(model.score_to_bytes(csv, "parquet", ignore="left")))
     assert list(in_parquet["score"]) == list(scores["score"])

@@ -342,7 +342,7 @@ def test_batch_scores_from_the_form_to_the_download(world: World) -> None:
     world.service.work()
     assert "Download CSV" in browser.read(place)
     csv = browser.client.get(f"{place}/result.csv")
-    assert csv.text.splitlines()[0].replace('"', "") == "age,score,fpr,tpr"
+    assert csv.text.splitlines()[0].replace('"', "") == "age,score,fpr,tpr,probability"
     assert browser.client.get(f"{place}/result.parquet").content[:4] == b"PAR1"
     bad = browser.post(
         "/console/batch-scores", model=world.models[0], dataset_id=world.dataset_id, keep="nope"

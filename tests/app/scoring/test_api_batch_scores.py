@@ -110,7 +110,7 @@ def test_rows_of_their_own_get_the_figures_of_post_score(
     assert (batch["model_id"], batch["dataset_id"]) == (model_id, None)
     table = result(client, batch)
     assert [column["name"] for column in batch["columns"]] == table.column_names
-    assert table.column_names == ["id", "plan", "score", "fpr", "tpr"]
+    assert table.column_names == ["id", "plan", "score", "fpr", "tpr", "probability"]
     assert {name: table.column(name).to_pylist() for name in expected} == expected
     assert table.column("id").to_pylist() == [row["id"] for row in ROWS]
     assert table.column("plan").to_pylist() == [row["plan"] for row in ROWS]

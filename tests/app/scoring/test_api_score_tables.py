@@ -129,7 +129,7 @@ def test_every_answer_holds_the_same(
             table = pa.Table.from_pylist([json.loads(line) for line in answer.iter_lines()])
         case _:
             table = pa.ipc.open_stream(source).read_all()
-    assert table.column_names == ["score", "fpr", "tpr"]
+    assert table.column_names == ["score", "fpr", "tpr", "probability"]
     for name in table.column_names:
         assert table.column(name).to_pylist() == expected[f"{name}s"]
     ranked = scorer.post(f"{address}/rank?top=3", content=as_csv(ROWS), headers=said)

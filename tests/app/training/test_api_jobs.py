@@ -412,7 +412,7 @@ def rows_have_no_places(service: Service, client: httpx.Client, scores: dict[str
         "headers": CSV | {"Accept": "text/csv"},
     }
     text = client.post("/v1/models/films/score", **table).text.splitlines()
-    assert text == ["score,fpr,tpr", f"{text[1].split(',')[0]},,"]
+    assert text == ["score,fpr,tpr,probability", f"{text[1].split(',')[0]},,,"]
     table["headers"] = CSV
     batch = client.post("/v1/batch-scores?model=films", **table).json()["id"]
     service.work()

@@ -1,0 +1,273 @@
+"""Calibrations of models: learnt on rows that the ranker did not see, stored beside the model, and found to be served.
+
+A model keeps every calibration that it had; the latest is served.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from app.models import repository
+from app.models import service as models
+from app.platform import documents
+from app.platform.documents import DatasetLineage, Reliability, ReliabilityPoint, ScoreParts
+from app.platform.errors import NotFound
+from app.platform.sql import Session, db_now
+from app.platform.tables import DatasetKind, Model, ModelCalibration
+
+if TYPE_CHECKING:
+    from core import probability
+    from core.metrics import Interval
+
+Floats = npt.NDArray[np.float64]
+
+CALIBRATION_FILE = "calibration.npz"
+LEARNT_ON_VALIDATION, LEARNT_OUT_OF_FOLD, LEARNT_ON_DATASET = "validation", "out_of_fold", "dataset"
+LEARNT_ON = (LEARNT_ON_VALIDATION, LEARNT_OUT_OF_FOLD, LEARNT_ON_DATASET)
+
+
+class CalibrationRecord(TypedDict):
+    """A calibration that a job has learnt: small JSON, and its arrays as a file in the work folder."""
+
+    file: str
+    method: str
+    prevalence: float
+    learnt_on: str
+    rows: int
+    positives: int
+    log_losses: dict[str, float]
+    reliability: Reliability | None
+
+
+def learn(
+    workdir: Path,
+    learnt_on: str,
+    y: npt.NDArray[np.int8],
+    scores: Floats,
+    weight: Floats | None,
+    group: npt.NDArray[np.generic] | None,
+    seed: int,
+    n_rows: int | None = None,
+) -> CalibrationRecord:
+    """Learn a calibration, judge it on held-out folds, and write its arrays; O(n log n).
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,), int8
+        1 for a positive; both classes occur.
+    scores, weight : ndarray of shape (n,), float64
+    group : ndarray of shape (n,)
+        Rows with equal values count as one.
+    n_rows : int, optional
+        The number of rows, where one was scored several times.
+    """
+    from core.probability import choose_calibration, reliability
+    from core.probability.isotonic import venn_abers_of
+
+    seed = seed % 2**32
+    chosen = choose_calibration(y, scores, sample_weight=weight, group=group, random_state=seed)
+    judged = None
+    if (held_out := chosen.held_out) is not None:
+        judged = reliability(
+            held_out.y,
+            held_out.probability,
+            sample_weight=held_out.weight,
+            group=held_out.group,
+            random_state=seed,
+        )
+    pair = venn_abers_of(chosen.masses)
+    np.savez(
+        workdir / CALIBRATION_FILE,
+        parameters=chosen.calibration.parameters,
+        low=np.stack((pair.low_scores, pair.low_values)),
+        high=np.stack((pair.high_scores, pair.high_values)),
+    )
+    share = 1.0 if n_rows is None else n_rows / len(y)
+    return {
+        "file": CALIBRATION_FILE,
+        "method": chosen.calibration.method,
+        "prevalence": chosen.calibration.prevalence,
+        "learnt_on": learnt_on,
+        "rows": round(share * len(y)),
+        "positives": round(share * int(np.count_nonzero(y))),
+        "log_losses": chosen.log_loss,
+        "reliability": None if judged is None else reliability_record(judged),
+    }
+
+
+def reliability_record(found: probability.Reliability) -> Reliability:
+    """Return a reliability as it is stored."""
+    points: list[ReliabilityPoint] = [
+        {
+            "probability": point.probability,
+            "observed": point.observed.value,
+            "low": point.observed.low,
+            "high": point.observed.high,
+            "consistent_low": point.consistent[0],
+            "consistent_high": point.consistent[1],
+        }
+        for point in found.points
+    ]
+    return {
+        "level": found.level,
+        "n": found.n,
+        "n_positives": found.n_positives,
+        "predicted": found.predicted,
+        "observed": found.observed,
+        "brier": _parts(found.brier),
+        "log": _parts(found.log),
+        "in_the_large": _interval(found.in_the_large),
+        "slope": _interval(found.slope),
+        "histogram": found.histogram,
+        "points": points,
+    }
+
+
+def _parts(found: probability.Decomposition) -> ScoreParts:
+    finite = math.isfinite(found.score)
+    return {
+        "score": found.score if finite else None,
+        "miscalibration": found.miscalibration if finite else None,
+        "discrimination": found.discrimination,
+        "uncertainty": found.uncertainty,
+    }
+
+
+def _interval(found: Interval) -> documents.Interval | None:
+    if not all(math.isfinite(value) for value in found):
+        return None
+    return {"value": found.value, "low": found.low, "high": found.high}
+
+
+def row_of(
+    model_id: str,
+    record: CalibrationRecord,
+    workdir: Path,
+    *,
+    version: int,
+    job_id: str,
+    dataset: DatasetLineage | None,
+) -> ModelCalibration:
+    """Return the row of a calibration that a job has learnt."""
+    with np.load(workdir / record["file"], allow_pickle=False) as arrays:
+        columns = {name: arrays[name].astype("<f8").tobytes() for name in arrays.files}
+    figures = {name: value for name, value in record.items() if name != "file"}
+    return ModelCalibration(
+        model_id=model_id,
+        version=version,
+        job_id=job_id,
+        created_at=db_now(),
+        dataset=dataset,
+        **columns,
+        **figures,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ServedCalibration:
+    """A calibration, ready to answer; immutable."""
+
+    version: int
+    calibration: probability.Calibration
+    pair: probability.VennAbers
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of its arrays, those that one row is looked up in included."""
+        pair = (self.pair.low_scores, self.pair.high_scores)
+        return 3 * self.calibration.parameters.nbytes + 3 * sum(each.nbytes for each in pair)
+
+
+class CalibrationFile(TypedDict):
+    """A stored calibration for the process of a job: `file` has its arrays."""
+
+    version: int
+    method: str
+    prevalence: float
+    file: str
+
+
+def served_of(row: ModelCalibration) -> ServedCalibration:
+    """Return a stored calibration as it answers."""
+    return _served(row.version, row.method, row.prevalence, _columns_of(row))
+
+
+def write_file(row: ModelCalibration, workdir: Path) -> CalibrationFile:
+    """Write a stored calibration for `read_file`."""
+    columns = _columns_of(row)
+    np.savez(
+        workdir / CALIBRATION_FILE,
+        parameters=columns["parameters"],
+        low=columns["low"],
+        high=columns["high"],
+    )
+    return {
+        "version": row.version,
+        "method": row.method,
+        "prevalence": row.prevalence,
+        "file": CALIBRATION_FILE,
+    }
+
+
+def read_file(written: CalibrationFile, workdir: Path) -> ServedCalibration:
+    """Return the calibration that `write_file` has written."""
+    with np.load(workdir / written["file"], allow_pickle=False) as arrays:
+        columns = {name: arrays[name] for name in arrays.files}
+    return _served(written["version"], written["method"], written["prevalence"], columns)
+
+
+def _columns_of(row: ModelCalibration) -> dict[str, Floats]:
+    stored = {"parameters": row.parameters, "low": row.low, "high": row.high}
+    return {name: np.frombuffer(column, dtype="<f8") for name, column in stored.items()}
+
+
+def _served(
+    version: int, method: str, prevalence: float, columns: dict[str, Floats]
+) -> ServedCalibration:
+    from core.probability import Calibration, VennAbers
+
+    return ServedCalibration(
+        version,
+        Calibration(method, columns["parameters"], prevalence),  # type: ignore[arg-type]
+        VennAbers(*columns["low"].reshape(2, -1), *columns["high"].reshape(2, -1)),
+    )
+
+
+def find_served(session: Session, model: Model) -> ModelCalibration | None:
+    """Return the calibration that the model is served with."""
+    if model.calibration_version is None:
+        return None
+    return repository.find_calibration(session, model.id, model.calibration_version)
+
+
+def why_none(model: Model) -> str:
+    """Return the reason why a model has no calibration."""
+    if model.kind == DatasetKind.PREFERENCES:
+        return "the model was trained on pairs: no row of theirs is positive or negative"
+    if model.kind == DatasetKind.MULTILABEL:
+        return "the model has several labels, and probabilities are for models with one"
+    if model.validation.get("method") == "none":
+        return "the model was trained without validation: there are no rows that it did not see"
+    return "the model was trained by a version that learnt no calibration"
+
+
+def read(
+    session: Session, owner: str, ref: str
+) -> tuple[Model, ModelCalibration, Sequence[ModelCalibration]]:
+    """Return a model, its calibration, and all that it had, the latest first; raises NotFound with the reason why there
+    is none.
+    """
+    model = models.find(session, owner, ref)
+    row = find_served(session, model)
+    if row is None:
+        raise NotFound(
+            f"model {model.id} has no calibration: {why_none(model)}", code="no_calibration"
+        )
+    return model, row, repository.list_calibrations(session, model.id, models.HISTORY_SHOWN)

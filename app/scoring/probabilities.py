@@ -1,0 +1,158 @@
+"""Probabilities beside scores: what a caller may ask, and the columns of an answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus
+
+import numpy as np
+import numpy.typing as npt
+
+from app.platform.errors import Invalid, refuse_all, shown
+from app.platform.sql import Json
+
+if TYPE_CHECKING:
+    from app.scoring.service import Served
+
+Floats = npt.NDArray[np.float64]
+
+PROBABILITY, INTERVAL, PREVALENCE = "probability", "interval", "prevalence"
+NAMES = (PROBABILITY, INTERVAL, PREVALENCE)
+"""The parameters of a query. A model's feature of the same name goes first."""
+PROBABILITY_DOCS = {
+    PROBABILITY: "`false` leaves the probability out.",
+    INTERVAL: "`true` adds the pair of Venn and Abers: the probabilities if the row itself counts as a "
+    "negative and as a positive.",
+    PREVALENCE: "Fraction of positives in the population of the rows, strictly between 0 and 1: the "
+    "probability is converted to it by Bayes' rule. Default: that of the rows the calibration was learnt on.",
+}
+LOW, HIGH = "probability_low", "probability_high"
+PLURALS = {PROBABILITY: "probabilities", LOW: "probabilities_low", HIGH: "probabilities_high"}
+"""The names of columns in an answer of many rows in JSON."""
+
+_MARKS = tuple(name.encode() for name in NAMES)
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+
+@dataclass(frozen=True)
+class ProbabilityOptions:
+    """What a caller wants beside the scores.
+
+    `asked` says that a probability was asked for in words: if the model has none, the answer says why.
+    """
+
+    wanted: bool = True
+    interval: bool = False
+    prevalence: float | None = None
+    asked: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are added."""
+        if not self.wanted:
+            return ()
+        return (PROBABILITY, LOW, HIGH) if self.interval else (PROBABILITY,)
+
+    def as_json(self) -> Json:
+        """Return the options as a job's row stores them."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any] | None) -> ProbabilityOptions:
+        """Return the options of `as_json`; None: a probability, as jobs of earlier versions have it."""
+        return cls() if kept is None else cls(**kept)
+
+    def beside(self, kept: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns that are added beside columns that are kept; a kept one of the same name goes first."""
+        return tuple(name for name in self.names if name not in kept)
+
+    def columns(self, served: Served, scores: Floats) -> dict[str, Floats | None]:
+        """Return the columns, each of the shape of the scores; None where the model has no calibration."""
+        found = served.calibration
+        if found is None:
+            return dict.fromkeys(self.names)
+        columns: dict[str, Floats | None] = {}
+        if self.wanted:
+            columns[PROBABILITY] = self._moved(served, found.calibration.probability(scores))
+            if self.interval:
+                low, high = found.pair(scores)
+                columns |= {LOW: self._moved(served, low), HIGH: self._moved(served, high)}
+        return columns
+
+    def _moved(self, served: Served, probability: Floats) -> Floats:
+        """Return probabilities for the prevalence that was asked for."""
+        if self.prevalence is None or served.calibration is None:
+            return probability
+        from core.probability import at_prevalence
+
+        return at_prevalence(
+            probability, served.calibration.calibration.prevalence, self.prevalence
+        )
+
+    def reason(self, served: Served) -> dict[str, str]:
+        """Return the member of an answer that says why there is no probability, if one was asked for."""
+        if self.wanted and self.asked and served.calibration is None:
+            return {"no_probability": served.why_no_calibration}
+        return {}
+
+
+DEFAULT = ProbabilityOptions()
+
+
+def options_of(given: Mapping[str, str]) -> ProbabilityOptions:
+    """Return the options that parameters state; raises Invalid with all errors."""
+    errors: list[Json] = []
+
+    def flag(name: str, default: bool) -> bool:
+        text = given.get(name)
+        if text is None:
+            return default
+        if text.lower() not in _FLAGS:
+            detail = f"{name} must be true or false, got {shown(text)}"
+            errors.append({"parameter": name, "detail": detail})
+        return _FLAGS.get(text.lower(), default)
+
+    wanted, interval = flag(PROBABILITY, True), flag(INTERVAL, False)
+    prevalence = None
+    if (text := given.get(PREVALENCE)) is not None:
+        prevalence = _number(text)
+        if not 0.0 < prevalence < 1.0:
+            detail = f"prevalence must lie strictly between 0 and 1, got {shown(text)}"
+            errors.append({"parameter": PREVALENCE, "detail": detail})
+    if not wanted and (interval or prevalence is not None):
+        detail = "interval and prevalence are for probabilities, which probability=false leaves out"
+        errors.append({"parameter": PROBABILITY, "detail": detail})
+    refuse_all(errors)
+    return ProbabilityOptions(wanted, interval, prevalence, asked=wanted and bool(given))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def is_asked(query: bytes) -> bool:
+    """Return True if a query may have a parameter of `NAMES`; quick, for most have none."""
+    return any(mark in query for mark in _MARKS)
+
+
+def split_query(query: bytes, features: Collection[str]) -> tuple[bytes, ProbabilityOptions]:
+    """Return a query without the parameters of `NAMES`, and what they say; raises Invalid."""
+    left: list[bytes] = []
+    given: dict[str, str] = {}
+    for pair in query.split(b"&"):
+        raw_name, _, raw = pair.partition(b"=")
+        name = raw_name.decode("latin-1")
+        if name not in NAMES or name in features:
+            left.append(pair)
+            continue
+        if name in given:
+            detail = f"{name} must be given once"
+            raise Invalid(detail, errors=[{"parameter": name, "detail": detail}])
+        given[name] = unquote_plus(raw.decode("latin-1"))
+    return b"&".join(left), options_of(given)

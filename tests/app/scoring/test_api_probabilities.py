@@ -1,0 +1,336 @@
+"""Probabilities over HTTP: beside every score, the same by every route, from a calibration learnt on held-out rows."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.platform.tables import Model, ModelCalibration
+from core.probability import at_prevalence, choose_calibration, fit_venn_abers
+from tests.app.live_service import NAMES, Service, table
+from tests.app.refusals import refused
+
+CSV, ARROW, NDJSON = "text/csv", "application/vnd.apache.arrow.stream", "application/x-ndjson"
+ROWS = [{"age": age, "income": age / 2, "score 1": 0.5} for age in np.linspace(-2, 2, 9).tolist()]
+BODY = {"rows": ROWS}
+IN_CSV = ",".join(NAMES) + "\n" + "".join(f"{r['age']},{r['income']},0.5\n" for r in ROWS)
+
+
+@pytest.fixture(scope="module")
+def client(shared: Service) -> httpx.Client:
+    return shared.client(shared.key())
+
+
+@pytest.fixture(scope="module")
+def model_id(shared: Service, client: httpx.Client) -> str:
+    found: str = shared.train(client, shared.upload(client, table(600)))["model_id"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def expected(client: httpx.Client, model_id: str) -> dict[str, list[float]]:
+    """The answer of POST score for the rows, with the pair."""
+    answer = client.post(f"/v1/models/{model_id}/score?interval=true", json=BODY)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, list[float]] = answer.json()
+    return found
+
+
+def post(client: httpx.Client, model_id: str, query: str, accept: str, kind: str) -> httpx.Response:
+    bodies: dict[str, Any] = {
+        "rows": {"json": BODY},
+        "columns": {
+            "json": {"columns": NAMES, "data": [[row[name] for name in NAMES] for row in ROWS]}
+        },
+        "csv": {"content": IN_CSV, "headers": {"Content-Type": CSV}},
+    }
+    sent = bodies[kind]
+    headers = {"Accept": accept, **sent.pop("headers", {})}
+    return client.post(f"/v1/models/{model_id}/score{query}", headers=headers, **sent)
+
+
+def test_probabilities_rise_with_scores_and_lie_in_their_pair(
+    expected: dict[str, list[float]],
+) -> None:
+    order = np.argsort(expected["scores"], kind="stable")
+    p, low, high = (
+        np.array(expected[name])[order]
+        for name in ("probabilities", "probabilities_low", "probabilities_high")
+    )
+    assert np.all(np.diff(p) >= 0)
+    assert p[0] < 0.2 < 0.8 < p[-1]
+    assert np.all((low <= high) & (low >= 0) & (high <= 1))
+
+
+@pytest.mark.parametrize("kind", ["rows", "columns", "csv"])
+def test_every_format_has_the_same_probability(
+    client: httpx.Client, model_id: str, expected: dict[str, list[float]], kind: str
+) -> None:
+    query = "?interval=true"
+    names = {
+        "probability": expected["probabilities"],
+        "probability_low": expected["probabilities_low"],
+        "probability_high": expected["probabilities_high"],
+    }
+    answer = post(client, model_id, query, "application/json", kind).json()
+    assert answer["probabilities"] == expected["probabilities"]
+    with pa.ipc.open_stream(post(client, model_id, query, ARROW, kind).content) as stream:
+        arrow = stream.read_all()
+    assert arrow.column_names == ["score", "fpr", "tpr", *names]
+    assert {name: arrow[name].to_pylist() for name in names} == names
+    lines = post(client, model_id, query, CSV, kind).text.splitlines()
+    assert lines[0] == "score,fpr,tpr,probability,probability_low,probability_high"
+    cells = np.array([line.split(",") for line in lines[1:]], dtype=float)
+    assert cells[:, 3].tolist() == expected["probabilities"]
+    first = post(client, model_id, query, NDJSON, kind).text.splitlines()[0]
+    assert f'"probability":{expected["probabilities"][0]!r}' in first
+    without = post(client, model_id, "?probability=false", CSV, kind).text
+    assert without.splitlines()[0] == "score,fpr,tpr"
+
+
+def test_one_row_has_the_same_probability_as_many(
+    client: httpx.Client, model_id: str, expected: dict[str, list[float]]
+) -> None:
+    path = f"/v1/models/{model_id}/score"
+    for i, row in enumerate(ROWS):
+        values = {name: repr(value) for name, value in row.items()}
+        plain = client.get(path, params=values).json()
+        assert plain["probability"] == expected["probabilities"][i]
+        assert "probability_low" not in plain
+        full = client.get(path, params=values | {"interval": "true"}).json()
+        assert full["probability"] == expected["probabilities"][i]
+        assert full["probability_low"] == expected["probabilities_low"][i]
+        assert full["probability_high"] == expected["probabilities_high"][i]
+        without = client.get(path, params={"probability": "false"} | values).json()
+        assert without.keys() == {"model_id", "score", "fpr", "tpr"}
+
+
+def test_another_prevalence_moves_the_odds(
+    client: httpx.Client, model_id: str, expected: dict[str, list[float]]
+) -> None:
+    learnt = client.get(f"/v1/models/{model_id}/calibration").json()["prevalence"]
+    moved = at_prevalence(expected["probabilities"], learnt, 0.02)
+    answer = client.post(f"/v1/models/{model_id}/score?prevalence=0.02", json=BODY).json()
+    assert answer["probabilities"] == pytest.approx(moved.tolist(), abs=1e-12)
+    values = {name: repr(value) for name, value in ROWS[4].items()}
+    one = client.get(f"/v1/models/{model_id}/score", params=values | {"prevalence": "0.02"}).json()
+    assert one["probability"] == answer["probabilities"][4]
+    assert one["score"] == expected["scores"][4]
+
+
+def test_the_etag_says_what_was_asked(client: httpx.Client, model_id: str) -> None:
+    path = f"/v1/models/{model_id}/score"
+    values = dict.fromkeys(NAMES, "0.5")
+    asked: list[dict[str, str]] = [
+        {},
+        {"interval": "1"},
+        {"prevalence": ".1"},
+        {"prevalence": ".2"},
+    ]
+    answers = [client.get(path, params=values | more) for more in asked]
+    tags = [answer.headers["ETag"] for answer in answers]
+    assert len(set(tags)) == len(asked)
+    same = client.get(path, params=values | asked[1], headers={"If-None-Match": tags[1]})
+    assert same.status_code == 304
+    assert client.get(path, params=values, headers={"If-None-Match": tags[1]}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("prevalence=0", ("prevalence must lie strictly between 0 and 1", "'0'")),
+        ("prevalence=1.5", ("prevalence must lie strictly between 0 and 1", "'1.5'")),
+        ("prevalence=nan", ("prevalence must lie strictly between 0 and 1", "'nan'")),
+        ("prevalence=few", ("prevalence must lie strictly between 0 and 1", "'few'")),
+        ("probability=maybe", ("probability must be true or false", "'maybe'")),
+        ("interval=2", ("interval must be true or false", "'2'")),
+        ("probability=false&interval=true", ("which probability=false leaves out",)),
+    ],
+)
+def test_bad_options_are_refused(
+    shared: Service, client: httpx.Client, model_id: str, query: str, words: tuple[str, ...]
+) -> None:
+    row = "&".join(f"{name.replace(' ', '+')}=0.5" for name in NAMES)
+    path = f"/v1/models/{model_id}/score"
+    refused(client.get(f"{path}?{row}&{query}"), 422, "invalid", *words)
+    refused(client.post(f"{path}?{query}", json=BODY), 422, "invalid", *words)
+    batch = client.post(
+        f"/v1/batch-scores?model={model_id}&{query}", content=IN_CSV, headers={"Content-Type": CSV}
+    )
+    refused(batch, 422, "invalid", *words)
+
+
+def test_an_option_is_given_once(client: httpx.Client, model_id: str) -> None:
+    row = "&".join(f"{name.replace(' ', '+')}=0.5" for name in NAMES)
+    twice = client.get(f"/v1/models/{model_id}/score?{row}&interval=1&interval=0")
+    refused(twice, 422, "invalid", "interval must be given once")
+
+
+def test_a_calibration_is_learnt_on_the_validation_rows(
+    shared: Service, client: httpx.Client, model_id: str, expected: dict[str, list[float]]
+) -> None:
+    found = client.get(f"/v1/models/{model_id}/calibration").json()
+    metrics = client.get(f"/v1/models/{model_id}/metrics").json()
+    assert (found["model_id"], found["version"], found["learnt_on"]) == (model_id, 1, "validation")
+    assert found["rows"] == metrics["positives"] + metrics["negatives"]
+    assert found["positives"] == metrics["positives"]
+    assert found["method"] == min(found["log_losses"], key=found["log_losses"].__getitem__)
+    judged = found["reliability"]
+    for score in (judged["brier"], judged["log"]):
+        parts = score["miscalibration"] - score["discrimination"] + score["uncertainty"]
+        assert parts == pytest.approx(score["score"], abs=1e-12)
+    assert judged["log"]["score"] == pytest.approx(found["log_losses"][found["method"]])
+    for point in judged["points"]:
+        assert point["low"] <= point["observed"] <= point["high"]
+    assert [each["version"] for each in found["history"]] == [1]
+
+
+def test_a_cross_validated_model_learns_it_from_out_of_fold_scores(
+    shared: Service, client: httpx.Client
+) -> None:
+    validation = {"method": "cross_validation", "folds": 3, "repeats": 2}
+    dataset = shared.upload(client, table(200))
+    model_id = shared.train(client, dataset, validation=validation, name="folds")["model_id"]
+    found = client.get(f"/v1/models/{model_id}/calibration").json()
+    assert (found["learnt_on"], found["rows"]) == ("out_of_fold", 200)
+    assert found["dataset"]["id"] == dataset
+    file = client.get(f"/v1/models/{model_id}/out-of-fold?format=parquet", follow_redirects=True)
+    rows = pq.read_table(io.BytesIO(file.content))
+    y, aligned, row = (rows[name].to_numpy() for name in ("y", "aligned_score", "row"))
+    chosen = choose_calibration(y, aligned, group=row, random_state=0)
+    assert found["log_losses"].keys() == chosen.log_loss.keys()
+    answer = client.post(f"/v1/models/{model_id}/score?interval=1", json=BODY).json()
+    assert answer["approximate"] is True
+    with shared.context.db.read() as session:
+        stored = session.get_one(ModelCalibration, (model_id, 1))
+        assert found["method"] == stored.method
+    pair = fit_venn_abers(y, aligned)  # counted once, not twice, the rows say less: a wider pair
+    low, high = pair(answer["scores"])
+    assert np.all(np.array(answer["probabilities_low"]) <= low + 1e-9)
+    assert np.all(np.array(answer["probabilities_high"]) >= high - 1e-9)
+
+
+def test_without_a_calibration_the_probability_is_null_and_the_reason_is_told(
+    shared: Service, client: httpx.Client
+) -> None:
+    dataset = shared.upload(client, table(60))
+    model_id = shared.train(client, dataset, validation={"method": "none"}, name="bare")["model_id"]
+    path = f"/v1/models/{model_id}/score"
+    values = dict.fromkeys(NAMES, "0.5")
+    assert client.get(path, params=values).json()["probability"] is None
+    asked = client.get(path, params=values | {"prevalence": "0.1"}).json()
+    assert asked["probability"] is None
+    assert "without validation" in asked["no_probability"]
+    many = client.post(path, json=BODY).json()
+    assert many["probabilities"] is None
+    assert "no_probability" not in many
+    asked = client.post(f"{path}?probability=true", json=BODY).json()
+    assert "without validation" in asked["no_probability"]
+    in_csv = post(client, model_id, "", CSV, "csv").text.splitlines()
+    assert in_csv[0] == "score,fpr,tpr,probability"
+    assert in_csv[1].endswith(",,,")
+    refused(
+        client.get(f"/v1/models/{model_id}/calibration"),
+        404,
+        "no_calibration",
+        "without validation",
+    )
+
+
+def test_a_model_of_an_earlier_version_has_none(shared: Service, client: httpx.Client) -> None:
+    model_id = shared.train(client, shared.upload(client, table(80)), name="old")["model_id"]
+
+    def forget(session: Any) -> None:
+        session.get_one(Model, model_id).calibration_version = None
+        session.delete(session.get_one(ModelCalibration, (model_id, 1)))
+
+    shared.context.db.writing(forget)
+    answer = client.post(f"/v1/models/{model_id}/score?interval=true", json=BODY).json()
+    assert answer["probabilities"] is None
+    assert "a version that learnt no calibration" in answer["no_probability"]
+
+
+def test_a_feature_of_an_options_name_goes_first(shared: Service, client: httpx.Client) -> None:
+    text = table(80).replace("age,income", "prevalence,income", 1)
+    model_id = shared.train(client, shared.upload(client, text), name="named")["model_id"]
+    path = f"/v1/models/{model_id}/score"
+    values = {"prevalence": "2", "income": "1", "score 1": "0.5"}
+    one = client.get(path, params=values)
+    assert one.status_code == 200, one.text
+    row = {name: float(value) for name, value in values.items()}
+    many = client.post(path, json={"rows": [row]}).json()
+    assert one.json()["score"] == many["scores"][0]
+    assert one.json()["probability"] == many["probabilities"][0]
+
+
+def test_a_batch_has_probabilities(
+    shared: Service, client: httpx.Client, model_id: str, expected: dict[str, list[float]]
+) -> None:
+    def batch(query: str, text: str = IN_CSV) -> pa.Table:
+        answer = client.post(
+            f"/v1/batch-scores?model={model_id}{query}",
+            content=text,
+            headers={"Content-Type": CSV},
+        )
+        assert answer.status_code == 202, answer.text
+        shared.work()
+        result = client.get(f"/v1/batch-scores/{answer.json()['id']}/result")
+        assert result.status_code == 200, result.text
+        return pq.read_table(io.BytesIO(result.content))
+
+    found = batch("&interval=true")
+    assert found.column_names == [
+        *("score", "fpr", "tpr", "probability", "probability_low", "probability_high")
+    ]
+    assert found["probability"].to_pylist() == expected["probabilities"]
+    assert found["probability_low"].to_pylist() == expected["probabilities_low"]
+    assert batch("&probability=false").column_names == ["score", "fpr", "tpr"]
+    lines = IN_CSV.splitlines()
+    kept = "\n".join([f"{lines[0]},probability", *(f"{line},x" for line in lines[1:])])
+    own = batch("&keep=probability", kept)
+    assert own.column_names == ["probability", "score", "fpr", "tpr"]
+    assert own["probability"].to_pylist() == ["x"] * len(ROWS)
+
+
+def test_a_batch_of_a_dataset_takes_the_options_in_its_body(
+    shared: Service, client: httpx.Client, model_id: str
+) -> None:
+    dataset = shared.upload(client, table(50))
+    body = {"model": model_id, "dataset_id": dataset, "prevalence": 0.02, "interval": True}
+    answer = client.post("/v1/batch-scores", json=body)
+    assert answer.status_code == 202, answer.text
+    shared.work()
+    columns = client.get(f"/v1/batch-scores/{answer.json()['id']}").json()["columns"]
+    assert [column["name"] for column in columns][3:] == [
+        *("probability", "probability_low", "probability_high")
+    ]
+    bad = client.post("/v1/batch-scores", json=body | {"prevalence": 1})
+    refused(bad, 422, "invalid", "prevalence")
+    both = client.post("/v1/batch-scores", json=body | {"probability": False})
+    refused(both, 422, "invalid", "which probability=false leaves out")
+
+
+def test_the_inference_protocol_answers_probabilities_if_it_is_asked(
+    client: httpx.Client, model_id: str, expected: dict[str, list[float]]
+) -> None:
+    inputs = [
+        {
+            "name": name,
+            "datatype": "FP64",
+            "shape": [len(ROWS)],
+            "data": [row[name] for row in ROWS],
+        }
+        for name in NAMES
+    ]
+    path = f"/oip/v2/models/{model_id}/infer"
+    plain = client.post(path, json={"inputs": inputs}).json()["outputs"]
+    assert [each["name"] for each in plain] == ["score", "fpr", "tpr"]
+    asked = {"inputs": inputs, "outputs": [{"name": "probability"}]}
+    (found,) = client.post(path, json=asked).json()["outputs"]
+    assert found["data"] == expected["probabilities"]
