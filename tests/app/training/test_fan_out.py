@@ -63,7 +63,8 @@ def parts_of(bench: Workbench, job: Job) -> list[tuple[int, str, int]]:
 
 
 def learnt(bench: Workbench, job: Job) -> dict[str, Any]:
-    """Return all results of a job, table by table, except times."""
+    """Return all results of a job, table by table, except times and the job's id."""
+    own = {"model_id": None, "job_id": None, "created_at": None}
     model = bench.model(job)
     found: dict[str, Any] = {
         "artifact": model.artifact_sha256,
@@ -75,7 +76,7 @@ def learnt(bench: Workbench, job: Job) -> dict[str, Any]:
             if "model_id" in table.c and table.name != "jobs":
                 rows = session.execute(select(table).where(table.c.model_id == model.id))
                 found[table.name] = sorted(
-                    repr(_timeless(dict(row._mapping) | {"model_id": None})) for row in rows
+                    repr(_timeless(dict(row._mapping) | own)) for row in rows
                 )
     return found
 
