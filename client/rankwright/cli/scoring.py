@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
@@ -60,6 +60,13 @@ def score(
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy to the result, separated by commas.")
     ] = None,
+    interval: Annotated[
+        bool, typer.Option("--interval", help="Add the lower and the upper probability.")
+    ] = False,
+    prevalence: Annotated[
+        float | None,
+        typer.Option(help="Fraction of positives in the population of the rows, such as 0.02."),
+    ] = None,
     missing: Missing = None,
     encoding: Encoding = None,
     delimiter: Delimiter = None,
@@ -69,9 +76,9 @@ def score(
 ) -> None:
     """Score one row given as name=value, or every row of a file.
 
-    Of a file come score, fpr and tpr; of a model with several labels a score for each of them, by its name. Columns
-    that are no feature are passed over, missing values and decimals are read as in the table that the model learnt
-    from. A large file is scored by a job.
+    Of a file come score, fpr, tpr and probability; of a model with several labels a score for each of them, by its
+    name. Columns that are no feature are passed over, missing values and decimals are read as in the table that the
+    model learnt from. A large file is scored by a job.
     """
     path = file if file is not None else _as_file(rows or [])
     if (file is not None and rows) or (path is None and not rows):
@@ -79,14 +86,15 @@ def score(
     asked = given(
         keep=keep, missing=missing, encoding=encoding, delimiter=delimiter, decimal=decimal
     )
+    wanted = given(interval=interval or None, prevalence=prevalence)
     with service(url, key) as client:
         if path is not None:
-            _score_file(client, model, path, output, asked)
+            _score_file(client, model, path, output, asked | wanted)
             return
         if asked or output != _STDOUT:
             raise typer.BadParameter("these options need a file; one row is only printed")
         row = dict(split_assignment(text) for text in rows or [])
-        out.print_json(data=client.models[model].score_row(row).to_json())
+        out.print_json(data=client.models[model].score_row(row, **wanted).to_json())
 
 
 def _as_file(words: list[str]) -> Path | None:
@@ -97,7 +105,7 @@ def _as_file(words: list[str]) -> Path | None:
     return path if path.is_file() else None
 
 
-def _score_file(client: Client, model: str, path: Path, output: str, asked: dict[str, str]) -> None:
+def _score_file(client: Client, model: str, path: Path, output: str, asked: dict[str, Any]) -> None:
     """Score a small file in one request; a large one, or one with kept columns, by a job."""
     format = _format_of(output)
     by_workers_alone = body_of(path).media_type == MEDIA_TYPES[".parquet"]
