@@ -780,7 +780,7 @@ class _ModelOperations(ApiObject):
 
     @operation
     def read_calibration(self) -> Steps[types.Calibration]:
-        """Return how the model's scores become probabilities, and how good these are. NotFound: it has no calibration."""
+        """Return how scores become probabilities, and how good these are. NotFound: the model has no calibration."""
         return (yield from self._record(types.Calibration, self._path("calibration")))
 
     @operation
