@@ -105,7 +105,9 @@ TABLE_ANSWER: dict[int | str, dict[str, Any]] = {
 }
 
 
-_NO_PROBABILITY = "Why there is no probability, if one was asked for and the model has no calibration. Absent otherwise."
+_NO_PROBABILITY = (
+    "Why there is no probability, if one was asked for and the model has no calibration."
+)
 
 
 class Score(Resource):

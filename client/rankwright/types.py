@@ -1018,9 +1018,7 @@ class LabelScore(Record):
     model_id: str
     scores: dict[str, float]
     no_probability: str | None = None
-    """Why there is no probability, if one was asked for and the model has no calibration. Absent
-    otherwise.
-    """
+    """Why there is no probability, if one was asked for and the model has no calibration."""
 
 class LabelScores(Record):
     """For each row a list of scores, one per label, by a model with several labels."""
@@ -1029,9 +1027,7 @@ class LabelScores(Record):
     labels: list[str]
     scores: list[list[float]]
     no_probability: str | None = None
-    """Why there is no probability, if one was asked for and the model has no calibration. Absent
-    otherwise.
-    """
+    """Why there is no probability, if one was asked for and the model has no calibration."""
 
 class LabelValues(Record):
     """One of several labels, and its two values."""
@@ -1757,9 +1753,7 @@ class Score(Record):
     probability_high: float | None = None
     """With `interval=true`: the probability if the row itself counts as a positive."""
     no_probability: str | None = None
-    """Why there is no probability, if one was asked for and the model has no calibration. Absent
-    otherwise.
-    """
+    """Why there is no probability, if one was asked for and the model has no calibration."""
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
@@ -1816,9 +1810,7 @@ class Scores(Record):
     probabilities_high: list[float] | None = None
     """With `interval=true`: the probabilities if the row itself counts as a positive."""
     no_probability: str | None = None
-    """Why there is no probability, if one was asked for and the model has no calibration. Absent
-    otherwise.
-    """
+    """Why there is no probability, if one was asked for and the model has no calibration."""
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
