@@ -236,6 +236,11 @@ def read_value(text: str, schema: Schema) -> object:
     types = {kind.get("type") for kind in _kinds(schema)}
     if text.lower() in ("none", "null") and "null" in types:
         return None
+    if "object" in types and text.startswith("{"):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
     if text.lower() in ("true", "false") and "boolean" in types:
         return text.lower() == "true"
     if _INTEGER.fullmatch(text) and types & {"integer", "number"}:

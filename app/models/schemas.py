@@ -550,6 +550,23 @@ class LabelValues(Resource):
     negative: str
 
 
+class MonotoneProof(Resource):
+    """Whether the fitted model keeps its monotone constraints: found by walking all its steps or leaves."""
+
+    verdict: Literal["proven", "violated", "not_proven"] = Field(
+        description="proven: the constraints hold for every row. violated: `violation` is an example. not_proven: "
+        "neither was found."
+    )
+    columns: dict[str, Literal["increasing", "decreasing"]]
+    compared: int = Field(
+        description="Comparisons of the proof: of neighbouring steps, of coefficients with 0, or of pairs of leaves."
+    )
+    missing: str = Field(description="The rule for missing values.")
+    violation: dict[str, Any] | None = Field(
+        description="Two rows that differ in one constrained column alone, whose scores are in the wrong order."
+    )
+
+
 class Artifact(Resource):
     """The file of the model."""
 
@@ -624,6 +641,9 @@ class Model(ModelSummary):
         "objectives and without validation."
     )
     warnings: list[str]
+    monotone: MonotoneProof | None = Field(
+        description="The proof of its monotone constraints. Null if it was trained without."
+    )
     fit_seconds: float
     artifact: Artifact
     included: ModelParts | None = Field(
@@ -655,6 +675,7 @@ def model_of(row: ModelRow, aliases: list[str], point: metrics.OperatingPoint | 
         search=None if row.search is None else Search.model_validate(row.search),
         operating_point=None if point is None else point_of(point),
         warnings=row.warnings,
+        monotone=None if row.monotone is None else MonotoneProof.model_validate(row.monotone),
         fit_seconds=row.fit_seconds,
         artifact=Artifact(sha256=row.artifact_sha256, bytes=row.artifact_bytes),
     )

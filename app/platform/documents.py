@@ -167,6 +167,16 @@ class LeaderboardEntry(TypedDict):
     reason: str
 
 
+class MonotoneRecord(TypedDict):
+    """The proof that a model keeps its monotone constraints; see `core.base.monotone.MonotoneCheck`."""
+
+    verdict: str
+    columns: dict[str, str]
+    compared: int
+    missing: str
+    violation: dict[str, Any] | None
+
+
 class FoldAuc(TypedDict):
     """The AUC of one fold; repeat and fold count from 1."""
 

@@ -39,6 +39,7 @@ from app.platform.documents import (
     LeaderboardEntry,
     MemberRecord,
     ModelFeature,
+    MonotoneRecord,
     Objective,
     Parameters,
     PartialAuc,
@@ -477,6 +478,7 @@ class Model(Base):
     seed: Mapped[int]
     tags: Mapped[Json]
     warnings: Mapped[list[str]]
+    monotone: Mapped[Document[MonotoneRecord] | None]
     fit_seconds: Mapped[float]
     artifact_sha256: Mapped[str]
     artifact_bytes: Mapped[int]

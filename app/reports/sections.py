@@ -152,6 +152,16 @@ def training(facts: Facts) -> list[Block]:
         ["seed", str(model.seed)],
         ["time of the fit", f"{model.fit_seconds:.3g} s"],
     ]
+    if (proof := model.monotone) is not None:
+        kept = "; ".join(f"{name}: {direction}" for name, direction in proof["columns"].items())
+        verdict = proof["verdict"].replace("_", " ")
+        facts_of_it.append(
+            [
+                "monotone constraints",
+                f"{kept}. On the fitted model: {verdict}, by {proof['compared']:,} comparisons of its parts; "
+                f"{proof['missing']}",
+            ]
+        )
     blocks: list[Block] = [Table((), facts_of_it)]
     if parameters := list(_parameters(facts)):
         blocks.append(Table(("parameter", "value", "meaning"), parameters))

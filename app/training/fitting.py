@@ -13,13 +13,13 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from app.jobs.progress import Callback
-from app.platform.documents import MemberRecord
+from app.platform.documents import MemberRecord, MonotoneRecord
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation
@@ -64,6 +64,7 @@ from app.training.result import CALIBRATION_FILE, quantiles_of
 from app.training.splits import InnerSplits, SplitData
 from core import artifact
 from core.base.checkpoint import SharedRanker
+from core.base.monotone import check_monotone
 from core.base.ranker import Floats, Ranker
 from core.ensemble import count_at_once
 from core.errors import CoreError
@@ -355,9 +356,18 @@ class FitContext:
                     self._payload["table"]["features"], missing, ranker.categories_, strict=True
                 )
             ],
+            "monotone": _prove_monotone(ranker),
             "trial_notes": list(split_data.notes),
             "empty_features": empty,
         }
+
+
+def _prove_monotone(ranker: Ranker) -> MonotoneRecord | None:
+    """Return the proof that the ranker keeps its monotone constraints; None if it has none."""
+    if ranker.find_directions() is None:
+        return None
+    record: Any = check_monotone(ranker).as_json()
+    return cast(MonotoneRecord, record)
 
 
 def _bipartite(split_data: SplitData) -> BipartiteSplitData:

@@ -22,6 +22,7 @@ from app.platform.documents import (
     MarginsRecord,
     MemberRecord,
     ModelFeature,
+    MonotoneRecord,
     Objective,
     Parameters,
     PartialAuc,
@@ -281,6 +282,7 @@ class ServedOutcome(FitOutcome):
     samples: dict[str, SampleFile]
     importance: ImportanceRecord | None
     features: list[ModelFeature]
+    monotone: NotRequired[MonotoneRecord | None]
     trial_notes: list[str]
     empty_features: list[str]
 
@@ -455,5 +457,6 @@ class TrainResult(TypedDict):
     parameters: Parameters
     search: SearchRecord | None
     leaderboard: LeaderboardRecord | None
+    monotone: NotRequired[MonotoneRecord | None]
     fit_seconds: float
     warnings: list[str]

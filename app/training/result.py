@@ -39,6 +39,7 @@ from app.platform.documents import (
     Control,
     FoldAuc,
     FoldChoice,
+    MonotoneRecord,
     Objective,
     Parameters,
     SearchRecord,
@@ -145,6 +146,7 @@ def put_together(
         "parameters": _parameters(spec, ranked, chosen),
         "search": selection,
         "leaderboard": ranked,
+        "monotone": served.get("monotone"),
         "fit_seconds": served["seconds"],
         "warnings": [
             *notes,
@@ -152,6 +154,7 @@ def put_together(
             *chosen.notes,
             *served["trial_notes"],
             *served["notes"],
+            *_note_monotone(served.get("monotone")),
             *_note_empty(served["empty_features"]),
             *_note_repeated(data),
             *_note_baselines(compared),
@@ -233,6 +236,15 @@ def _describe_search(
         for repeat, fold in plan.folds
     ]
     return search.describe(spec, plan.chosen(SERVED, finished), seconds, folds_chosen)
+
+
+def _note_monotone(proof: MonotoneRecord | None) -> list[str]:
+    """Return a warning if the constraints could not be proven on the fitted model."""
+    if proof is None or proof["verdict"] == "proven":
+        return []
+    return [
+        f"the monotone constraints are {proof['verdict'].replace('_', ' ')} on the fitted model"
+    ]
 
 
 def _search_notes(selection: SearchRecord | None, finished: Sequence[Finished]) -> list[str]:

@@ -24,6 +24,7 @@ from app.platform.documents import (
 )
 from app.platform.errors import escape, invalid, shown
 from app.training.records import LeaderboardRecord, TrainSpec
+from core.base.parameters import check_values
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
 
@@ -77,12 +78,17 @@ def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> P
 def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Parameters:
     """Return the parameters of `auto`; raises Invalid."""
     for parameter in given:
-        if parameter != "budget_seconds":
+        if parameter not in ("budget_seconds", "monotone"):
             raise invalid(
                 f"/algorithm/{escape(parameter)}",
-                f"{AUTO} has no parameter {shown(parameter)}; it has budget_seconds",
+                f"{AUTO} has no parameter {shown(parameter)}; it has budget_seconds, monotone",
                 code="invalid_parameter",
             )
+    constraints = {name: value for name, value in given.items() if name == "monotone" and value}
+    try:
+        check_values(ALGORITHMS["rankboost"], constraints)
+    except InvalidParameter as error:
+        raise invalid("/algorithm/monotone", str(error), code="invalid_parameter") from error
     budget = given.get("budget_seconds", DEFAULT_BUDGET_SECONDS)
     most = MAX_BUDGET_SECONDS if timeout_seconds is None else timeout_seconds
     is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
@@ -92,7 +98,7 @@ def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Param
             f"budget_seconds must be a number above 0 and at most {most:g}, got {shown(budget)}",
             code="invalid_parameter",
         )
-    return {"budget_seconds": float(budget)}
+    return {"budget_seconds": float(budget), **constraints}
 
 
 def searches(spec: TrainSpec) -> bool:
@@ -129,6 +135,7 @@ def planner_of(
             can_split=can_split,
             window=window_of(objective),
             objective=lambda held, scores: value_of(held.y, scores, held.weight, objective),
+            monotone=spec["algorithm"]["parameters"].get("monotone"),
             random_state=spec["seed"],
         )
     return None if spec.get("search") is None else _planner_of(spec)

@@ -145,6 +145,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> TrainSpec:
         check_curve(objective, dataset)
     if algorithm["name"] != AUTO:
         check_categories(algorithm, dataset)
+    check_constraints(algorithm, dataset)
     check_pairs_ready(dataset, "/dataset_id")
     validation = request.validation.copy()
     check_validation(validation, dataset)
@@ -293,6 +294,12 @@ def _resolve_algorithm(request: TrainRequest, objective: Objective) -> Algorithm
 def _check_searched(searched: SearchSpec, given: Mapping[str, Any]) -> None:
     """Check that a parameter that is searched is not set elsewhere."""
     for parameter in searched["space"]:
+        if parameter == "monotone":
+            raise invalid(
+                "/search/space/monotone",
+                "monotone constraints are not searched: write them in the algorithm",
+                code="invalid_parameter",
+            )
         if parameter in JOB_LEVEL_PARAMETERS:
             raise invalid(
                 f"/search/space/{parameter}",
@@ -312,6 +319,9 @@ def _parameter_error(
 ) -> str | None:
     if parameter in JOB_LEVEL_PARAMETERS:
         return f"{parameter} comes from the job's {JOB_LEVEL_PARAMETERS[parameter]!r}; leave it out of the algorithm"
+    if parameter == "monotone" and parameter not in own:
+        able = [other for other, it in ALGORITHMS.items() if parameter in own_parameters(it)]
+        return f"{name} cannot keep monotone constraints; algorithms that can are {', '.join(able)}, {AUTO}"
     if parameter not in own:
         return f"{name} has no parameter {shown(parameter)}; it has {', '.join(own)}"
     try:
@@ -372,6 +382,23 @@ def check_categories(algorithm: AlgorithmSpec, dataset: Dataset) -> None:
             f"algorithms that take these by default are {able or 'none yet'}",
             code="categorical_features",
         )
+
+
+def check_constraints(algorithm: AlgorithmSpec, dataset: Dataset) -> None:
+    """Check that monotone constraints name numeric features of the dataset."""
+    if not algorithm["parameters"].get("monotone"):
+        return
+    from core.base.monotone import find_directions
+
+    features = [column for column in dataset.columns if column["role"] == "feature"]
+    try:
+        find_directions(
+            algorithm["parameters"].get("monotone"),
+            [column["name"] for column in features],
+            [int(column["type"] == "categorical") for column in features],
+        )
+    except InvalidParameter as error:
+        raise invalid("/algorithm/monotone", str(error), code="invalid_parameter") from error
 
 
 def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Objective:
@@ -528,14 +555,19 @@ def parameter_schema(name: str, estimator: type[Ranker]) -> JsonSchema:
 
 
 def _auto_schema() -> JsonSchema:
-    """Return the same for `auto`, whose one parameter `search.check_auto` checks."""
+    """Return the same for `auto`, whose parameters `search.check_auto` checks."""
     budget = Field(
         default=DEFAULT_BUDGET_SECONDS,
         gt=0,
         le=MAX_BUDGET_SECONDS,
         description="Time budget in seconds, including the final fits on all rows.",
     )
-    return _schema(AUTO, {"budget_seconds": (float, budget)})
+    constraints = next(
+        it for it in list_parameters(ALGORITHMS["rankboost"]) if it.name == "monotone"
+    )
+    keeps = Field(default=None, description=constraints.doc)
+    fields = {"budget_seconds": (float, budget), "monotone": (constraints.json_annotation, keeps)}
+    return _schema(AUTO, fields)
 
 
 def _schema(name: str, fields: dict[str, Any]) -> JsonSchema:

@@ -315,6 +315,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         seed=spec["seed"],
         tags=job.tags if job else {},
         warnings=warnings,
+        monotone=result.get("monotone"),
         fit_seconds=result["fit_seconds"],
         artifact_sha256=artifact["sha256"],
         artifact_bytes=artifact["bytes"],

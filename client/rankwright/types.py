@@ -1280,6 +1280,8 @@ class Model(Record):
     objectives and without validation.
     """
     warnings: list[str]
+    monotone: MonotoneProof | None
+    """The proof of its monotone constraints. Null if it was trained without."""
     fit_seconds: float
     artifact: Artifact
     included: ModelParts | None = None
@@ -1325,6 +1327,21 @@ class ModelParts(Record):
     operating_point: OperatingPoint | None = None
     """As …/operating-point answers."""
     absent: list[AbsentPart]
+
+class MonotoneProof(Record):
+    """Whether the fitted model keeps its monotone constraints: found by walking all its steps or leaves."""
+
+    verdict: Literal['proven', 'violated', 'not_proven']
+    """proven: the constraints hold for every row. violated: `violation` is an example. not_proven: neither
+    was found.
+    """
+    columns: dict[str, Literal['increasing', 'decreasing']]
+    compared: int
+    """Comparisons of the proof: of neighbouring steps, of coefficients with 0, or of pairs of leaves."""
+    missing: str
+    """The rule for missing values."""
+    violation: dict[str, Any] | None
+    """Two rows that differ in one constrained column alone, whose scores are in the wrong order."""
 
 class MultilabelMetrics(Record):
     """Quality of a model with several labels on one part: for each label, and as mean."""

@@ -156,7 +156,7 @@ def test_a_budget_too_short_for_anything_still_ends_in_a_model(tmp_path: Path) -
         ({"budget_seconds": True}, "must be a number"),
         ({"budget_seconds": float("nan")}, "must be a number"),
         ({"budget_seconds": 10**400}, "must be a number"),
-        ({"n_rounds": 5}, "auto has no parameter 'n_rounds'; it has budget_seconds"),
+        ({"n_rounds": 5}, "auto has no parameter 'n_rounds'; it has budget_seconds, monotone"),
     ],
 )
 def test_bad_parameters_of_auto(given: dict[str, Any], words: str) -> None:
