@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import metrics, repository
+from app.evaluation.groups import BY_GROUP, Grouping, grouping_of
 from app.evaluation.metrics import MEASURES, BipartiteMeasure, JudgedModel, Overlap, Remembered
 from app.evaluation.service import EvaluationRequest, check_evaluation, seen_before
 from app.jobs import service as jobs
@@ -27,12 +28,13 @@ from app.jobs.kinds import (
 from app.jobs.progress import Callback
 from app.models import service as models
 from app.models.objectives import Window
+from app.models.service import VALIDATION
 from app.platform.blobs import BlobStore
 from app.platform.documents import DatasetLineage, TableFile
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Evaluation, EvaluationCurve
+from app.platform.tables import Evaluation, EvaluationCurve, Model
 
 if TYPE_CHECKING:
     from core.metrics import ClassTotals, OperatingPoint, Promise, RocCurve
@@ -50,6 +52,8 @@ class EvaluationSpec(TypedDict):
     evaluation_id: str
     independent: bool
     dataset: DatasetLineage
+    at: NotRequired[dict[str, float]]
+    grouping: NotRequired[Grouping]
 
 
 class EvaluationPayload(Work):
@@ -61,6 +65,7 @@ class EvaluationPayload(Work):
     windows: list[Window]
     level: float
     threshold: float | None
+    grouping: Grouping | None
     validation: Remembered | None
     warnings: list[str]
 
@@ -86,6 +91,10 @@ def submit(
         "independent": seen is None,
         "dataset": lineage_of(dataset),
     }
+    if request.groups.at is not None:
+        spec["at"] = dict(request.groups.at)
+    if (grouping := grouping_of(dataset, request.groups)) is not None:
+        spec["grouping"] = grouping
     job = jobs.enqueue(
         session,
         settings,
@@ -125,7 +134,7 @@ def prepare(
     notes: list[str] = []
     if spec["independent"]:
         remembered, notes = metrics.remember_validation(session, model, workdir)
-    point = models.point_of_objective(session, model)
+    threshold, said = _threshold(session, model, spec)
     return {
         "workdir": str(workdir),
         "dataset_kind": dataset.kind,
@@ -133,10 +142,30 @@ def prepare(
         "model": described,
         "windows": [(window["fpr_min"], window["fpr_max"]) for window in evaluation.windows],
         "level": evaluation.level,
-        "threshold": None if point is None else point.threshold,
+        "threshold": threshold,
+        "grouping": spec.get("grouping"),
         "validation": remembered,
-        "warnings": [*evaluation.warnings, *notes],
+        "warnings": [*evaluation.warnings, *notes, *said],
     }
+
+
+def _threshold(
+    session: Session, model: Model, spec: EvaluationSpec
+) -> tuple[float | None, list[str]]:
+    """Return the cut that the rows are judged at, None if there is none, and what is to be said of it."""
+    at = spec.get("at")
+    if at is None:
+        point = models.point_of_objective(session, model)
+        return (None if point is None else point.threshold), []
+    if "threshold" in at:
+        return at["threshold"], []
+    said = []
+    if model.validation.get("method") == "cross_validation":
+        said = [
+            "the cut was chosen on scores of the rankers of the folds, and not of this one: its rates here may be "
+            "others"
+        ]
+    return models.point_on(models.curve_on(session, model, VALIDATION), **at).threshold, said
 
 
 def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
@@ -150,6 +179,11 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
     found = measure.metrics(windows, payload["level"], payload["threshold"])
     curve = None
     if isinstance(measure, BipartiteMeasure):
+        if (grouping := payload["grouping"]) is not None:
+            table = payload["table"]["path"]
+            found[BY_GROUP] = measure.by_group(
+                table, grouping, windows, payload["level"], payload["threshold"]
+            )
         curve = _CURVE_FILE
         models.write_curve(workdir / curve, measure.curve)
     drifted = None
@@ -253,6 +287,8 @@ def _routes() -> Routes:
                 "Evaluate a model on a dataset",
                 "Score a dataset that has a label, and measure the model on it: areas with intervals, counts, the ROC "
                 "curve, and the drift since the model's validation. A job of kind `evaluate` does the work."
+                "\n\nWith `group_by` the figures come for each value of a column, too: areas, rates at one cut, pairs "
+                "across groups, and joint tests."
                 "\n\nThe dataset must have the kind, the features and the label values of the dataset that the "
                 "model was trained on.",
             ),

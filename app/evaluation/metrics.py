@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Columns, Table, check_classes, read_table
+from app.evaluation.groups import Grouping, measure_groups
 from app.ingest.rows import Hashes
 from app.models import repository as model_rows
 from app.models.objectives import WHOLE, Window
@@ -130,6 +131,27 @@ class BipartiteMeasure:
             "groups": self._n_groups,
             "ties": self._summary.ties,
         }
+
+    def by_group(
+        self,
+        path: str,
+        grouping: Grouping,
+        windows: Sequence[Window],
+        level: float,
+        threshold: float | None,
+    ) -> Json:
+        """The same for each value of a column."""
+        return measure_groups(
+            self._y,
+            self._scores,
+            self._weight,
+            self._group,
+            path,
+            grouping,
+            windows,
+            level,
+            threshold,
+        )
 
 
 class PreferenceMeasure:

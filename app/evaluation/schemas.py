@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from app.evaluation.groups import BY_GROUP, Groups
 from app.evaluation.service import (
     DEFAULT_LEVEL,
     LEVELS,
@@ -21,6 +22,7 @@ from app.models.schemas import Height, MeanArea, WindowArea
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
+from core.metrics.window import CUTS, MAX_GROUPS
 
 LEVEL = Field(
     default=DEFAULT_LEVEL,
@@ -50,6 +52,29 @@ def same_fields(shape: type[Resource]) -> set[str]:
     return shape.model_fields.keys() - {"status", "metrics", "error"}
 
 
+class NewCut(Body):
+    """The cut that an evaluation is judged at. Pass one of the three."""
+
+    fpr: Rate | None = Field(
+        default=None,
+        description="The model's cut with at most this FPR, chosen on its validation rows.",
+    )
+    tpr: Rate | None = Field(
+        default=None,
+        description="The model's cut with at least this TPR, chosen on its validation rows.",
+    )
+    threshold: float | None = Field(
+        default=None, description="Flag every row whose score is at least this."
+    )
+
+    def given(self) -> dict[str, float]:
+        """What is not null, by its name."""
+        return {name: float(value) for name, value in self if value is not None}
+
+
+Cuts = Literal["equal_fpr", "equal_tpr"]
+
+
 class NewEvaluation(Body):
     """A model, and the dataset to evaluate it on."""
 
@@ -60,15 +85,31 @@ class NewEvaluation(Body):
         description="Windows of partial AUCs. Null: [0, 0.05] and the window of the model's objective. Not for pairs.",
     )
     level: float = LEVEL
+    group_by: Text | None = Field(
+        default=None,
+        description="A column of the dataset whose values are compared as groups: categories, booleans or few numbers. "
+        f"At most {MAX_GROUPS} groups. The model need not use it. Rows without a value are a group of their own.",
+    )
+    at: NewCut | None = Field(
+        default=None,
+        description="The cut whose rates are measured. Default: the cut of a model of the objective `tpr`.",
+    )
+    cuts: Cuts | None = Field(
+        default=None,
+        description="Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR "
+        "(`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.",
+    )
 
     def to_request(self) -> EvaluationRequest:
         """What the service takes."""
         windows = None if self.windows is None else pairs_of(self.windows)
-        return EvaluationRequest(self.model, self.dataset_id, windows, float(self.level))
+        at = None if self.at is None else self.at.given()
+        groups = Groups(self.group_by, at, self.cuts)
+        return EvaluationRequest(self.model, self.dataset_id, windows, float(self.level), groups)
 
 
 class EvaluatedCut(Resource):
-    """The rates on these rows at the model's threshold, which was chosen on its validation rows."""
+    """The rates on these rows at the threshold that `at` names, or that a model of the objective `tpr` has."""
 
     threshold: float | None
     fpr: Interval
@@ -96,7 +137,7 @@ class EvaluatedCurve(Resource):
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
     operating_point: EvaluatedCut | None = Field(
-        description="For a model of the objective `tpr`; otherwise null."
+        description="At the cut of `at`, or of a model of the objective `tpr`; otherwise null."
     )
     positives: int
     negatives: int
@@ -108,6 +149,116 @@ class EvaluatedCurve(Resource):
     ties: float = Field(
         description="Fraction of the pairs of a positive and a negative that have equal scores."
     )
+
+
+class GroupFigure(Interval):
+    """A figure of one group, or the reason why it has none."""
+
+    reason: str | None = Field(
+        description="Null if there is a figure. Else what the group lacks, such as rows of a class."
+    )
+
+
+class GroupArea(GroupFigure):
+    """Partial AUC within one group, over a window of FPR within the group."""
+
+    fpr_min: float
+    fpr_max: float
+
+
+class GroupCut(Resource):
+    """A group's own cut, chosen on these same rows: see `note`. The intervals do not include its choice."""
+
+    threshold: float | None = Field(description="Null: no row is flagged.")
+    threshold_low: float | None = Field(
+        description="The cut of the population lies between this and `threshold_high`. Null: the rows set no limit."
+    )
+    threshold_high: float | None
+    fpr: Interval
+    tpr: Interval
+
+
+class EvaluatedGroup(Resource):
+    """The counts and figures of one group."""
+
+    value: str | None = Field(
+        description="Value of the column as text. Null: the rows without a value."
+    )
+    rows: int = Field(description="Number of rows of weight above 0.")
+    positives: int
+    negatives: int
+    auc: GroupFigure
+    pauc: list[GroupArea]
+    tpr: GroupFigure | None = Field(
+        description="Fraction of the group's positives at or above `threshold`. Null without a cut."
+    )
+    fpr: GroupFigure | None = Field(
+        description="Fraction of the group's negatives at or above `threshold`. Null without a cut."
+    )
+    cut: GroupCut | None = Field(description="Null unless `cuts` was asked for.")
+    cut_reason: str | None = Field(description="Why the group has no cut of its own.")
+
+
+class CrossGroupAuc(GroupFigure):
+    """xAUC: the probability that a positive of one group scores above a negative of another; a tie counts half
+    (Kallus & Zhou 2019).
+    """
+
+    positives_of: str | None = Field(description="The group of the positives.")
+    negatives_of: str | None = Field(description="The group of the negatives.")
+
+
+GroupMeasure = Annotated[str, one_of(("auc", "pauc", "tpr", "fpr"))]
+
+
+class GroupTest(Resource):
+    """A joint test that a figure is the same in all groups that have it."""
+
+    of: GroupMeasure
+    fpr_min: float | None = Field(description="Of a partial AUC; otherwise null.")
+    fpr_max: float | None
+    groups: int = Field(description="Number of groups that have the figure.")
+    p_value: float | None = Field(description="Null if fewer than two groups have the figure.")
+    adjusted_p_value: float | None = Field(
+        description="p-value adjusted by Holm over all tests shown here."
+    )
+    differs: bool | None = Field(
+        description="True if the adjusted p-value is below 1 - level. Null without a test."
+    )
+    words: str
+
+
+class WorstGroup(Interval):
+    """The lowest area or TPR, or the greatest FPR, among the groups that have the figure. The value is that of the
+    group observed to be worst; the interval is for the worst group of the population, whichever it is.
+    """
+
+    of: GroupMeasure
+    fpr_min: float | None
+    fpr_max: float | None
+    value_of: str | None = Field(description="The group observed to be worst.")
+
+
+class EvaluatedGroups(Resource):
+    """Quality of the ranking by groups of rows."""
+
+    column: str
+    threshold: float | None = Field(description="The cut that all groups are judged at, if any.")
+    cuts: Annotated[str, one_of(CUTS)] | None = Field(
+        description="How the groups' own cuts were chosen. Null: there are none."
+    )
+    rate: float | None = Field(
+        description="The FPR or TPR within each group that its own cut aims at."
+    )
+    note: str | None = Field(description="What must be known of the groups' own cuts.")
+    groups: list[EvaluatedGroup] = Field(
+        description="Ascending by value; the rows without one are last."
+    )
+    xauc: list[CrossGroupAuc] = Field(
+        description="Every group's positives against every group's negatives; with its own negatives it is the AUC."
+    )
+    tests: list[GroupTest]
+    worst: list[WorstGroup] = Field(description="Empty if fewer than two groups have a figure.")
 
 
 class EvaluatedPairs(Resource):
@@ -216,9 +367,18 @@ class Evaluation(Resource):
     dataset_sha256: str | None = Field(description="SHA-256 of the content of that version.")
     windows: list[NewWindow]
     level: float
+    group_by: str | None = Field(default=None, description="The column that names the groups.")
+    at: NewCut | None = Field(default=None, description="The cut that was asked for.")
+    cuts: Annotated[str, one_of(CUTS)] | None = Field(
+        default=None, description="The groups' own cuts that were asked for."
+    )
     warnings: list[str]
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | None = Field(
         description="The metrics; their form depends on `kind`. Null until the evaluation is ready."
+    )
+    groups: EvaluatedGroups | None = Field(
+        default=None,
+        description="The metrics by group. Null without `group_by`, and until the evaluation is ready.",
     )
     drift: Drift | None = Field(
         description="Null if the model has no validation, or if it is not independent of these rows; a warning says "
@@ -237,10 +397,19 @@ _METRICS: dict[str, type[EvaluatedCurve | EvaluatedPairs | EvaluatedLabels]] = {
 
 def evaluation_of(row: EvaluationRow) -> Evaluation:
     """Show a row with the state of its job."""
-    shown = {name: getattr(row, name) for name in same_fields(Evaluation)}
+    kept = same_fields(Evaluation) - {"group_by", "at", "cuts", "groups"}
+    shown = {name: getattr(row, name) for name in kept}
     metrics = None if row.metrics is None else _METRICS[row.kind].model_validate(row.metrics)
+    spec = row.job.spec
+    grouping = spec.get("grouping") or {}
+    asked = {
+        "group_by": grouping.get("column"),
+        "at": spec.get("at"),
+        "cuts": grouping.get("cuts"),
+        "groups": (row.metrics or {}).get(BY_GROUP),
+    }
     return Evaluation.model_validate(
-        shown | {"status": status_of(row), "metrics": metrics, "error": row.job.error}
+        shown | asked | {"status": status_of(row), "metrics": metrics, "error": row.job.error}
     )
 
 

@@ -15,6 +15,7 @@ from app.datasets.service import (
     shares_rows,
     show_labels,
 )
+from app.evaluation.groups import NO_GROUPS, Groups, check_groups
 from app.models.objectives import WHOLE, Window
 from app.models.service import find_named, find_to_use
 from app.platform.errors import invalid
@@ -139,6 +140,7 @@ class EvaluationRequest:
     dataset_id: str
     windows: Sequence[Window] | None = None
     level: float = DEFAULT_LEVEL
+    groups: Groups = NO_GROUPS
 
 
 def check_evaluation(
@@ -148,6 +150,7 @@ def check_evaluation(
     check_level(request.level)
     given = None if request.windows is None else check_windows(request.windows)
     inputs = find_inputs(session, owner, [request.model], ["/model"], request.dataset_id, lock=lock)
+    check_groups(session, inputs.models[0], inputs.dataset, request.groups)
     if given is not None:
         refuse_windows(inputs.dataset)
         return inputs, given

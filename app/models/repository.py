@@ -147,6 +147,12 @@ def list_calibrations(session: Session, model_id: str, limit: int) -> Sequence[M
     return session.scalars(statement).all()
 
 
+def has_curve(session: Session, model_id: str, part: str) -> bool:
+    """Return whether a part has a ROC curve, without reading it."""
+    key = (ModelCurve.model_id == model_id) & (ModelCurve.part == part)
+    return session.scalar(select(ModelCurve.model_id).where(key)) is not None
+
+
 def find_margins(session: Session, model_id: str) -> ModelMargins | None:
     """Return the margins of the training pairs. The caller has seen that the model is the owner's."""
     return session.get(ModelMargins, model_id)

@@ -768,14 +768,38 @@ class _ClientOperations(ApiObject):
         *,
         level: float | None = None,
         windows: Sequence[Mapping[str, Any]] | None = None,
+        group_by: str | None = None,
+        at: Mapping[str, float] | None = None,
+        cuts: str | None = None,
         wait: bool = True,
     ) -> Steps[Either[Evaluation, AsyncEvaluation]]:
-        """Judge a model by a dataset, and wait for the result; return the evaluation."""
+        """Judge a model by a dataset, and wait for the result; return the evaluation.
+
+        Parameters
+        ----------
+        model : Model or str
+        dataset : Dataset or str
+        level : float, optional
+            Confidence level of the intervals.
+        windows : list of mappings, optional
+            Windows of false positive rates, as `{"fpr_min": 0, "fpr_max": 0.05}`.
+        group_by : str, optional
+            A column of the dataset whose values are compared as groups.
+        at : mapping, optional
+            The cut whose rates are measured: `{"fpr": 0.01}`, `{"tpr": 0.9}` or `{"threshold": 1.5}`.
+        cuts : {"equal_fpr", "equal_tpr"}, optional
+            Also choose a cut for each group.
+        wait : bool
+            Wait for the result.
+        """
         body = {
             "model": _ref(model),
             "dataset_id": _named(dataset),
             "level": level,
             "windows": windows,
+            "group_by": group_by,
+            "at": at,
+            "cuts": cuts,
         }
         data = yield from self._post("/v1/evaluations", body)
         return (yield from self._ended(self._make(Evaluation, AsyncEvaluation, data), wait))

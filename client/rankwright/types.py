@@ -436,6 +436,21 @@ class Cost(Record):
     false_positive: float
     false_negative: float
 
+class CrossGroupAuc(Record):
+    """xAUC: the probability that a positive of one group scores above a negative of another; a tie counts
+    half (Kallus & Zhou 2019).
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    reason: str | None
+    """Null if there is a figure. Else what the group lacks, such as rows of a class."""
+    positives_of: str | None
+    """The group of the positives."""
+    negatives_of: str | None
+    """The group of the negatives."""
+
 class Cut(Record):
     """A threshold and its consequences: every score of at least `threshold` is flagged. Null: nothing is
     flagged.
@@ -609,7 +624,7 @@ class EvaluatedCurve(Record):
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
     operating_point: EvaluatedCut | None
-    """For a model of the objective `tpr`; otherwise null."""
+    """At the cut of `at`, or of a model of the objective `tpr`; otherwise null."""
     positives: int
     negatives: int
     totals: Totals
@@ -621,13 +636,55 @@ class EvaluatedCurve(Record):
     """Fraction of the pairs of a positive and a negative that have equal scores."""
 
 class EvaluatedCut(Record):
-    """The rates on these rows at the model's threshold, which was chosen on its validation rows."""
+    """The rates on these rows at the threshold that `at` names, or that a model of the objective `tpr`
+    has.
+    """
 
     threshold: float | None
     fpr: Interval
     tpr: Interval
     precision: Interval
     lift: Interval
+
+class EvaluatedGroup(Record):
+    """The counts and figures of one group."""
+
+    value: str | None
+    """Value of the column as text. Null: the rows without a value."""
+    rows: int
+    """Number of rows of weight above 0."""
+    positives: int
+    negatives: int
+    auc: GroupFigure
+    pauc: list[GroupArea]
+    tpr: GroupFigure | None
+    """Fraction of the group's positives at or above `threshold`. Null without a cut."""
+    fpr: GroupFigure | None
+    """Fraction of the group's negatives at or above `threshold`. Null without a cut."""
+    cut: GroupCut | None
+    """Null unless `cuts` was asked for."""
+    cut_reason: str | None
+    """Why the group has no cut of its own."""
+
+class EvaluatedGroups(Record):
+    """Quality of the ranking by groups of rows."""
+
+    column: str
+    threshold: float | None
+    """The cut that all groups are judged at, if any."""
+    cuts: Literal['equal_fpr', 'equal_tpr'] | None
+    """How the groups' own cuts were chosen. Null: there are none."""
+    rate: float | None
+    """The FPR or TPR within each group that its own cut aims at."""
+    note: str | None
+    """What must be known of the groups' own cuts."""
+    groups: list[EvaluatedGroup]
+    """Ascending by value; the rows without one are last."""
+    xauc: list[CrossGroupAuc]
+    """Every group's positives against every group's negatives; with its own negatives it is the AUC."""
+    tests: list[GroupTest]
+    worst: list[WorstGroup]
+    """Empty if fewer than two groups have a figure."""
 
 class EvaluatedLabel(Record):
     """Quality of the ranking by one label's scores."""
@@ -678,9 +735,17 @@ class Evaluation(Record):
     """SHA-256 of the content of that version."""
     windows: list[NewWindow]
     level: float
+    group_by: str | None = None
+    """The column that names the groups."""
+    at: NewCut | None = None
+    """The cut that was asked for."""
+    cuts: Literal['equal_fpr', 'equal_tpr'] | None = None
+    """The groups' own cuts that were asked for."""
     warnings: list[str]
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | None
     """The metrics; their form depends on `kind`. Null until the evaluation is ready."""
+    groups: EvaluatedGroups | None = None
+    """The metrics by group. Null without `group_by`, and until the evaluation is ready."""
     drift: Drift | None
     """Null if the model has no validation, or if it is not independent of these rows; a warning says
     which.
@@ -833,6 +898,54 @@ class Gain(Record):
     precision: Interval
     recall: Interval
     lift: Interval
+
+class GroupArea(Record):
+    """Partial AUC within one group, over a window of FPR within the group."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    reason: str | None
+    """Null if there is a figure. Else what the group lacks, such as rows of a class."""
+    fpr_min: float
+    fpr_max: float
+
+class GroupCut(Record):
+    """A group's own cut, chosen on these same rows: see `note`. The intervals do not include its choice."""
+
+    threshold: float | None
+    """Null: no row is flagged."""
+    threshold_low: float | None
+    """The cut of the population lies between this and `threshold_high`. Null: the rows set no limit."""
+    threshold_high: float | None
+    fpr: Interval
+    tpr: Interval
+
+class GroupFigure(Record):
+    """A figure of one group, or the reason why it has none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    reason: str | None
+    """Null if there is a figure. Else what the group lacks, such as rows of a class."""
+
+class GroupTest(Record):
+    """A joint test that a figure is the same in all groups that have it."""
+
+    of: Literal['auc', 'pauc', 'tpr', 'fpr']
+    fpr_min: float | None
+    """Of a partial AUC; otherwise null."""
+    fpr_max: float | None
+    groups: int
+    """Number of groups that have the figure."""
+    p_value: float | None
+    """Null if fewer than two groups have the figure."""
+    adjusted_p_value: float | None
+    """p-value adjusted by Holm over all tests shown here."""
+    differs: bool | None
+    """True if the adjusted p-value is below 1 - level. Null without a test."""
+    words: str
 
 class Health(Record):
     """State of the service and of its parts."""
@@ -1355,6 +1468,16 @@ class MultilabelMetrics(Record):
     """Number of labels that have an AUC. The means are over these."""
     mean_auc: float | None
     mean_pauc: list[MeanArea]
+
+class NewCut(Record):
+    """The cut that an evaluation is judged at. Pass one of the three."""
+
+    fpr: float | None = None
+    """The model's cut with at most this FPR, chosen on its validation rows."""
+    tpr: float | None = None
+    """The model's cut with at least this TPR, chosen on its validation rows."""
+    threshold: float | None = None
+    """Flag every row whose score is at least this."""
 
 class NewWindow(Record):
     """A window of false positive rates."""
@@ -1997,3 +2120,18 @@ class WindowBounds(Record):
     fpr_max: float
     delta: float
     bounds: list[WindowBound]
+
+class WorstGroup(Record):
+    """The lowest area or TPR, or the greatest FPR, among the groups that have the figure. The value is
+    that of the group observed to be worst; the interval is for the worst group of the population,
+    whichever it is.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    of: Literal['auc', 'pauc', 'tpr', 'fpr']
+    fpr_min: float | None
+    fpr_max: float | None
+    value_of: str | None
+    """The group observed to be worst."""

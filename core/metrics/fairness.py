@@ -78,13 +78,16 @@ from core.metrics.intervals import (
     worst_case_trials,
 )
 from core.metrics.operating import check_threshold, operating_point_on_curve
-from core.metrics.window import Window, check_level, check_rate, check_window
+from core.metrics.window import (
+    CUTS,
+    MAX_GROUPS,
+    Cuts,
+    Window,
+    check_level,
+    check_rate,
+    check_window,
+)
 
-Cuts = Literal["equal_fpr", "equal_tpr"]
-CUTS = ("equal_fpr", "equal_tpr")
-
-MAX_GROUPS = 32
-"""Groups of one comparison: the matrix across groups has their square."""
 MIN_CLASS_ROWS = 10
 """Effective rows of a class in a group, for the figures that use the class: intervals of fewer say next to nothing."""
 MIN_WINDOW_NEGATIVES = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from numbers import Real
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
@@ -26,6 +26,13 @@ MIN_RISE = 1e-9
 
 # Least width of a window of false positive rates: no sample resolves less, and the square of the width stays above 0.
 MIN_WIDTH = 1e-9
+
+# Groups of one comparison of groups: the matrix across groups has their square.
+MAX_GROUPS = 32
+
+# Cuts of the groups' own: at one FPR within each group, or at one TPR.
+Cuts = Literal["equal_fpr", "equal_tpr"]
+CUTS = ("equal_fpr", "equal_tpr")
 
 
 def check_rate(name: str, value: float) -> float:

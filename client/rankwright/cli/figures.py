@@ -181,7 +181,13 @@ def _area(area: types.WindowArea | types.MeanArea) -> str:
 
 
 def shown_interval(
-    value: types.Interval | types.WindowArea | types.ComparedValue | types.MeasuredFigure,
+    value: types.Interval
+    | types.WindowArea
+    | types.ComparedValue
+    | types.MeasuredFigure
+    | types.GroupFigure
+    | types.GroupArea
+    | types.WorstGroup,
 ) -> str:
     """Return a value with its interval, if it has one."""
     low, high = value.low, value.high

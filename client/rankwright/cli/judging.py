@@ -58,6 +58,20 @@ def evaluate(
     *,
     windows: Windows = None,
     level: Level = 0.95,
+    group_by: Annotated[
+        str | None, typer.Option(help="A column whose values are compared as groups.")
+    ] = None,
+    fpr: Annotated[
+        float | None, typer.Option(help="Judge at the model's cut with at most this FPR.")
+    ] = None,
+    tpr: Annotated[
+        float | None, typer.Option(help="Judge at the model's cut with at least this TPR.")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="Judge at this threshold.")] = None,
+    cuts: Annotated[
+        str | None,
+        typer.Option(help="A cut for each group, too: equal_fpr or equal_tpr within each group."),
+    ] = None,
     label: Label = None,
     positive: Positive = None,
     weight: Weight = None,
@@ -84,7 +98,16 @@ def evaluate(
             dataset_id = send_table(client, path, pairs, fields).id
         elif pairs is not None or any(roles.values()):
             raise typer.BadParameter(f"the options for columns need a file; {data!r} is not a file")
-        found = client.evaluate(described.id, dataset_id, level=level, windows=asked, wait=False)
+        found = client.evaluate(
+            described.id,
+            dataset_id,
+            level=level,
+            windows=asked,
+            group_by=group_by,
+            at=given(fpr=fpr, tpr=tpr, threshold=threshold) or None,
+            cuts=cuts,
+            wait=False,
+        )
         _follow(client, found)
         if as_json:
             out.print_json(data=found.data.to_json())
@@ -174,12 +197,62 @@ def _evaluation(evaluation: Evaluation) -> str:
             shown = "\n".join([title, *_labels(metrics)])
         case None:
             shown = title
+    if found.groups is not None:
+        shown = "\n".join([shown, "", *_groups(found.groups)])
     drift = found.drift
     if drift is None:
         return shown
     tests: list[types.AreaDrift | types.ScoreDrift] = [*drift.areas, *drift.scores]
     lines = [f"  {'!' if test.changed else ' '} {test.words}" for test in tests]
     return "\n".join([shown, "", drift.summary, *lines])
+
+
+def _groups(found: types.EvaluatedGroups) -> list[str]:
+    """Return the lines of the groups: figures of each, the worst, and the tests."""
+    at = "" if found.threshold is None else f" at the threshold {found.threshold:.6g}"
+    lines = [f"By {found.column}{at}:"]
+    names = [_group_name(group.value) for group in found.groups]
+    width = max(map(len, names))
+    for name, group in zip(names, found.groups, strict=True):
+        figures: list[tuple[str, types.GroupFigure | types.GroupArea]] = [("AUC", group.auc)]
+        figures += [("pAUC", area) for area in group.pauc]
+        rates = (("TPR", group.tpr), ("FPR", group.fpr))
+        figures += [(what, rate) for what, rate in rates if rate is not None]
+        said = "  ".join(
+            f"{what} {shown_interval(one)}" for what, one in figures if one.value is not None
+        )
+        lacking: dict[str, list[str]] = {}
+        for what, one in figures:
+            if one.reason is not None:
+                lacking.setdefault(one.reason, []).append(what)
+        counts = f"({group.positives:,} positive, {group.negatives:,} negative)"
+        lines.append("  ".join([f"  {name:<{width}}", counts, *filter(None, [said])]))
+        lines += [
+            f"  {'':<{width}}  no {', '.join(dict.fromkeys(whats))}: {reason}"
+            for reason, whats in lacking.items()
+        ]
+        if group.cut is not None:
+            cut = "none" if group.cut.threshold is None else f"{group.cut.threshold:.6g}"
+            lines.append(
+                f"  {'':<{width}}  its own cut ({found.cuts}) {cut}: "
+                f"TPR {shown_interval(group.cut.tpr)} at FPR {shown_interval(group.cut.fpr)}"
+            )
+    lines += [
+        f"  worst {_measure(worst)}: {_group_name(worst.value_of)}, {shown_interval(worst)}"
+        for worst in found.worst
+    ]
+    lines += [f"  {'!' if test.differs else ' '} {test.words}" for test in found.tests]
+    return [*lines, found.note] if found.note is not None else lines
+
+
+def _group_name(value: str | None) -> str:
+    return "(no value)" if value is None else value
+
+
+def _measure(worst: types.WorstGroup) -> str:
+    if worst.fpr_min is None or worst.fpr_max is None:
+        return worst.of.upper()
+    return f"pAUC on {shown_window(worst.fpr_min, worst.fpr_max)}"
 
 
 def _roc(evaluation: Evaluation, metrics: types.EvaluatedCurve, title: str) -> RocPlot:

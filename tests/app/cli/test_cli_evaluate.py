@@ -57,6 +57,21 @@ def test_evaluate(trained: Run, tmp_path: Path) -> None:
     assert again.stdout.splitlines()[0] == lines[0]
     assert "note" not in again.stderr
 
+    shown = trained(
+        "evaluate", "sum", worse, "--group-by", "town", "--fpr", 0.2, "--cuts", "equal_fpr"
+    ).stdout
+    lines = shown.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("By town at the threshold"))
+    towns = [line for line in lines[start:] if " negative)" in line]
+    assert [line.split()[0] for line in towns] == ["0", "1", "2"]
+    assert all("AUC 0." in line and "FPR 0." in line for line in towns)
+    assert sum("its own cut (equal_fpr)" in line for line in lines) == 3
+    assert any(line.startswith("  worst AUC: ") for line in lines)
+    assert any("FPR differs between the 3 groups" in line for line in lines)
+    assert any(line.startswith("These cuts were chosen on these same rows") for line in lines)
+    refusal = trained("evaluate", "sum", worse, "--group-by", "planet", code=1).stderr
+    assert "group_by must be a column" in refusal
+
     for window in ("0-1", "0,", "0,0.1,1", "nan,0.1", "0,inf"):
         said = trained("evaluate", "sum", worse, "--window", window, code=2).stderr
         words = " ".join(said.replace("│", " ").split())

@@ -286,6 +286,7 @@ def test_the_examples_hold(shared: Service, document: dict[str, Any]) -> None:
     ):
         for example in schemas[f"New{name.title()}"]["examples"]:
             asked = example | model_of | {"dataset_id": dataset_id}
+            asked.pop("group_by", None)  # these people have no regions
             assert client.post(f"/v1/{name}s?validate=true", json=asked).status_code == 200
     assert client.post("/v1/keys", json=schemas["NewKey"]["examples"][0]).status_code == 201
 

@@ -19,9 +19,10 @@ from core.metrics import (
     partial_auc_interval,
     wilson_interval,
 )
-from core.metrics.fairness import MAX_GROUPS, _welch_p_value, cross_moments, number_groups
+from core.metrics.fairness import _welch_p_value, cross_moments, number_groups
 from core.metrics.groups import check_rows, effective_units
 from core.metrics.intervals import proportion_interval
+from core.metrics.window import MAX_GROUPS
 from tests.core.metrics.naive import pair_auc, rankings
 
 

@@ -1,0 +1,297 @@
+"""An evaluation by groups: what may be asked for, the column that names the groups, and the result as it is stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from app.models import repository as model_rows
+from app.models.objectives import Window, target_fpr
+from app.models.service import VALIDATION
+from app.platform.errors import invalid, shown
+from app.platform.sql import Json, Session
+from app.platform.tables import Dataset, DatasetKind, Model
+from core.metrics.window import CUTS, MAX_GROUPS
+
+if TYPE_CHECKING:
+    from core.base.ranker import Floats
+    from core.metrics.fairness import (
+        GroupComparison,
+        GroupCut,
+        GroupFigure,
+        GroupQuality,
+        GroupTest,
+        WorstGroup,
+    )
+
+Column = npt.NDArray[np.float64]
+RATES = ("fpr", "tpr")
+BY_GROUP = "by_group"
+"""Key of the quality by groups in an evaluation's stored metrics."""
+
+
+class Grouping(TypedDict):
+    """What a job measures by groups: the column with its type, and the groups' own cuts, at a rate if one is given."""
+
+    column: str
+    type: str
+    cuts: str | None
+    rate: float | None
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The column that names the groups, the cut that all rows are judged at, and the groups' own cuts."""
+
+    column: str | None = None
+    at: Mapping[str, float] | None = None
+    cuts: str | None = None
+
+
+NO_GROUPS = Groups()
+
+
+def check_groups(session: Session, model: Model, dataset: Dataset, asked: Groups) -> None:
+    """Raise Invalid for a column that makes no groups, and for cuts that nothing chooses."""
+    if asked == NO_GROUPS:
+        return
+    if dataset.kind != DatasetKind.BIPARTITE:
+        detail = f"groups and cuts are of rows with one label, dataset {dataset.id} is of kind {dataset.kind}"
+        pointer = "/group_by" if asked.column is not None else "/at" if asked.at else "/cuts"
+        raise invalid(pointer, detail, code="wrong_kind")
+    if asked.at is not None:
+        _check_at(session, model, asked.at)
+    if asked.column is not None:
+        _check_column(dataset, asked.column)
+    if asked.cuts is None:
+        return
+    if asked.cuts not in CUTS:
+        detail = f"cuts must be one of {', '.join(CUTS)}, got {shown(asked.cuts)}"
+        raise invalid("/cuts", detail)
+    if asked.column is None:
+        raise invalid("/cuts", "cuts are chosen by group: name the column in group_by")
+    if asked.at is None and (target_fpr(model.objective) is None or not _has_curve(session, model)):
+        rate = asked.cuts.removeprefix("equal_")
+        detail = f'cuts {asked.cuts} need a rate, and the model has no cut of its own: pass at, as {{"{rate}": 0.1}}'
+        raise invalid("/cuts", detail)
+
+
+def _check_at(session: Session, model: Model, at: Mapping[str, float]) -> None:
+    if len(at) != 1:
+        got = ", ".join(at) or "none"
+        raise invalid("/at", f"at must have exactly one of fpr, tpr and threshold, got {got}")
+    (name,) = at
+    if name in RATES and not _has_curve(session, model):
+        detail = (
+            f"at.{name} chooses the model's cut on its validation rows, {model.name}:{model.version} has no "
+            "validation curve: pass at.threshold"
+        )
+        raise invalid(f"/at/{name}", detail, code="no_curve")
+
+
+def _has_curve(session: Session, model: Model) -> bool:
+    return model_rows.has_curve(session, model.id, VALIDATION)
+
+
+def _check_column(dataset: Dataset, name: str) -> None:
+    column = find_column(dataset, name)
+    if column is None:
+        known = [each["name"] for each in dataset.columns]
+        listed = ", ".join(map(repr, known[:20])) + (", …" if len(known) > 20 else "")
+        detail = (
+            f"group_by must be a column of dataset {dataset.id}, got {shown(name)}; it has {listed}"
+        )
+        raise invalid("/group_by", detail, code="unknown_column")
+    what = f"group_by must be a column of categories, booleans or few numbers, {shown(name)}"
+    if column["role"] == "label":
+        raise invalid("/group_by", f"{what} is the label")
+    if column["role"] == "dropped":
+        raise invalid("/group_by", f"{what} was dropped in the upload")
+    if column["type"] == "datetime":
+        raise invalid("/group_by", f"{what} is of type datetime")
+    if not column["distinct"]:
+        raise invalid("/group_by", f"{what} is empty")
+    groups = column["distinct"] + (1 if column["missing"] else 0)
+    if groups > MAX_GROUPS:
+        raise invalid(
+            "/group_by",
+            f"group_by must have at most {MAX_GROUPS} groups, {shown(name)} has {groups}",
+        )
+
+
+def find_column(dataset: Dataset, name: str) -> Mapping[str, Any] | None:
+    """Return the profile of a column; None if there is none."""
+    return next((column for column in dataset.columns if column["name"] == name), None)
+
+
+def grouping_of(dataset: Dataset, asked: Groups) -> Grouping | None:
+    """Return what the job measures; None without groups. `check_groups` has accepted it."""
+    if asked.column is None:
+        return None
+    column = find_column(dataset, asked.column)
+    assert column is not None
+    rate = None
+    if asked.cuts is not None and asked.at is not None:
+        rate = asked.at.get(asked.cuts.removeprefix("equal_"))
+    return {"column": asked.column, "type": column["type"], "cuts": asked.cuts, "rate": rate}
+
+
+def read_groups(path: str, grouping: Grouping) -> tuple[Column, list[str] | None]:
+    """Return the groups of the rows of a typed table as numbers, NaN for a missing value, and the text of each number.
+
+    There is no text where the numbers are the values themselves.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    column = pq.read_table(path, columns=[grouping["column"]]).column(0)
+    if not (pa.types.is_dictionary(column.type) or pa.types.is_string(column.type)):
+        values = column.to_numpy().astype(np.float64)
+        return values, ["false", "true"] if grouping["type"] == "boolean" else None
+    coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    texts = coded.dictionary.to_pylist()
+    ranked = sorted(range(len(texts)), key=texts.__getitem__)
+    place = np.empty(len(texts) + 1)
+    place[ranked] = np.arange(len(texts))
+    place[-1] = np.nan
+    codes = coded.indices.fill_null(len(texts)).to_numpy()
+    return place[codes], [texts[index] for index in ranked]
+
+
+def measure_groups(
+    y: npt.NDArray[np.int8],
+    scores: Floats,
+    weight: Floats | None,
+    units: npt.NDArray[np.uint64] | None,
+    path: str,
+    grouping: Grouping,
+    windows: Sequence[Window],
+    level: float,
+    threshold: float | None,
+) -> Json:
+    """Return the quality by groups as it is stored."""
+    from core.metrics import compare_groups
+
+    by, texts = read_groups(path, grouping)
+    found = compare_groups(
+        y,
+        scores,
+        by,
+        windows=windows,
+        threshold=threshold,
+        cuts=grouping["cuts"],  # type: ignore[arg-type]  # one of them, says the check
+        rate=grouping["rate"],
+        level=level,
+        sample_weight=weight,
+        group=units,
+    )
+    values = [_value(one, texts) for one in found.groups]
+    return _as_json(found, grouping["column"], values)
+
+
+def _value(one: GroupQuality, texts: Sequence[str] | None) -> str | None:
+    return one.value if texts is None or one.value is None else texts[int(one.value)]
+
+
+def _as_json(found: GroupComparison, column: str, values: Sequence[str | None]) -> Json:
+    from core.metrics.fairness import IN_SAMPLE
+
+    return {
+        "column": column,
+        "threshold": _finite(found.threshold),
+        "cuts": found.cuts,
+        "rate": found.rate,
+        "note": None if found.cuts is None else IN_SAMPLE,
+        "groups": [
+            _group(one, value, found.windows)
+            for one, value in zip(found.groups, values, strict=True)
+        ],
+        "xauc": [
+            {
+                "positives_of": values[cross.positives_of],
+                "negatives_of": values[cross.negatives_of],
+                **_figure(cross.figure),
+            }
+            for cross in found.cross_areas
+        ],
+        "tests": [_test(test, found.level) for test in found.tests],
+        "worst": [
+            {**_what(worst), "value_of": values[worst.group], **worst.interval._asdict()}
+            for worst in found.worst
+        ],
+    }
+
+
+def _group(one: GroupQuality, value: str | None, windows: Sequence[Window]) -> Json:
+    return {
+        "value": value,
+        "rows": one.rows,
+        "positives": one.positives,
+        "negatives": one.negatives,
+        "auc": _figure(one.auc),
+        "pauc": [
+            {"fpr_min": window[0], "fpr_max": window[1], **_figure(area)}
+            for window, area in zip(windows, one.partial_aucs, strict=True)
+        ],
+        "tpr": None if one.tpr is None else _figure(one.tpr),
+        "fpr": None if one.fpr is None else _figure(one.fpr),
+        "cut": None if one.cut is None else _cut(one.cut),
+        "cut_reason": one.cut_reason,
+    }
+
+
+def _figure(figure: GroupFigure) -> Json:
+    ends = {"value": None, "low": None, "high": None}
+    return (figure.interval._asdict() if figure.interval else ends) | {"reason": figure.reason}
+
+
+def _cut(cut: GroupCut) -> Json:
+    return {
+        "threshold": _finite(cut.threshold),
+        "threshold_low": _finite(cut.threshold_low),
+        "threshold_high": _finite(cut.threshold_high),
+        "fpr": cut.fpr._asdict(),
+        "tpr": cut.tpr._asdict(),
+    }
+
+
+def _what(one: GroupTest | WorstGroup) -> Json:
+    low, high = one.window or (None, None)
+    return {"of": one.of, "fpr_min": low, "fpr_max": high}
+
+
+def _test(test: GroupTest, level: float) -> Json:
+    names = {"auc": "AUC", "tpr": "TPR", "fpr": "FPR"}
+    name = names.get(test.of) or "pAUC on FPR [{:g}, {:g}]".format(*(test.window or ()))
+    adjusted = test.adjusted_p_value
+    if adjusted is None:
+        number = f"{test.groups} groups have it" if test.groups else "no group has it"
+        differs, words = (
+            None,
+            f"{name} is not tested: {'1 group has it' if test.groups == 1 else number}",
+        )
+    else:
+        differs = adjusted < 1.0 - level
+        p_value = "< 0.0001" if adjusted < 0.0001 else f"{adjusted:.4f}"
+        words = (
+            f"{name} differs between the {test.groups} groups "
+            f"{'more' if differs else 'not more'} than chance (adjusted p {p_value})"
+        )
+    return {
+        **_what(test),
+        "groups": test.groups,
+        "p_value": test.p_value,
+        "adjusted_p_value": adjusted,
+        "differs": differs,
+        "words": words,
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON knows no infinity."""
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,246 @@
+"""Evaluations by groups: the stored figures are those of the column, the artifact's scores and the model's own cut."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.evaluation.groups import Groups
+from app.evaluation.schemas import evaluation_of
+from app.models import service as models
+from app.platform.errors import Invalid
+from core import metrics
+from tests.app.judged_people import People, evaluate, interval, train
+from tests.app.judged_people import ask as ask_for
+from tests.app.live_service import Service
+from tests.app.preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
+from tests.app.refusals import refused
+from tests.app.workbench import OWNER, Workbench
+
+REGIONS = ("north", "south", "")
+
+
+class PeopleOfRegions(People):
+    """People with a region, unknown for some, which says nothing of the label, a flag, and a number of four values."""
+
+    def csv(self) -> str:
+        """The table as it is uploaded."""
+        head, *lines = super().csv().splitlines()
+        rows = [
+            f"{line},{REGIONS[i % 3]},{'true' if i % 2 else 'false'},{i % 4 / 2}"
+            for i, line in enumerate(lines)
+        ]
+        return "\n".join([f"{head},region,flag,size", *rows, ""])
+
+
+def test_figures_by_group(bench: Workbench) -> None:
+    model = train(bench, People(300, 0).upload(bench), "churn")
+    people = PeopleOfRegions(420, 1)
+    new = people.upload(bench, weight="w", group="g")
+    window = (0.0, 0.3)
+    found = evaluate(
+        bench,
+        "churn",
+        new,
+        windows=[window],
+        level=0.9,
+        groups=Groups("region", {"fpr": 0.2}, "equal_fpr"),
+    )
+    shown = json.loads(evaluation_of(found).model_dump_json())
+    assert (shown["group_by"], shown["cuts"]) == ("region", "equal_fpr")
+    assert shown["at"] == {"fpr": 0.2, "tpr": None, "threshold": None}
+    groups = shown["groups"]
+    point = bench.db.reading(models.operating_point, OWNER, model.id, "validation", fpr=0.2)[1]
+    assert (
+        groups["threshold"] == shown["metrics"]["operating_point"]["threshold"] == point.threshold
+    )
+    assert (groups["cuts"], groups["rate"]) == ("equal_fpr", 0.2)
+    assert "chosen on these same rows" in groups["note"]
+    scores = people.scores(bench, model)
+    by = np.arange(len(scores)) % 3
+    expected = metrics.compare_groups(
+        people.y,
+        scores,
+        by,
+        windows=[window],
+        threshold=point.threshold,
+        cuts="equal_fpr",
+        rate=0.2,
+        level=0.9,
+        sample_weight=people.weight,
+        group=people.group,
+    )
+    assert [one["value"] for one in groups["groups"]] == ["north", "south", None]
+    for one, same in zip(groups["groups"], expected.groups, strict=True):
+        assert (one["rows"], one["positives"]) == (same.rows, same.positives)
+        assert (one["rows"], one["negatives"]) == (same.rows, same.rows - same.positives)
+        (area,) = one["pauc"]
+        assert (area["fpr_min"], area["fpr_max"]) == window
+        for figure, core in (
+            (one["auc"], same.auc),
+            (area, same.partial_aucs[0]),
+            (one["tpr"], same.tpr),
+            (one["fpr"], same.fpr),
+        ):
+            assert core is not None
+            assert core.interval is not None
+            assert interval(figure) == pytest.approx(core.interval)
+            assert figure["reason"] is None
+        assert same.cut is not None
+        assert one["cut"]["threshold"] == same.cut.threshold
+        assert interval(one["cut"]["tpr"]) == pytest.approx(same.cut.tpr)
+    across = [(one["positives_of"], one["negatives_of"]) for one in groups["xauc"]]
+    assert across[:4] == [
+        ("north", "north"),
+        ("north", "south"),
+        ("north", None),
+        ("south", "north"),
+    ]
+    for one, cross in zip(groups["xauc"], expected.cross_areas, strict=True):
+        assert cross.figure.interval is not None
+        assert interval(one) == pytest.approx(cross.figure.interval)
+    assert [test["of"] for test in groups["tests"]] == ["auc", "pauc", "tpr", "fpr"]
+    for test, same_test in zip(groups["tests"], expected.tests, strict=True):
+        assert test["adjusted_p_value"] == pytest.approx(same_test.adjusted_p_value)
+        assert "differs between the 3 groups" in test["words"]
+    assert [worst["of"] for worst in groups["worst"]] == ["auc", "pauc", "tpr", "fpr"]
+
+
+def test_columns_of_every_type_and_cuts_of_every_kind(bench: Workbench) -> None:
+    train(bench, People(300, 0).upload(bench), "tprs", objective={"metric": "tpr", "fpr": 0.1})
+    new = PeopleOfRegions(400, 1).upload(bench, weight="size", group="g")
+    for column, values in (
+        ("flag", ["false", "true"]),
+        ("size", ["0.5", "1", "1.5"]),  # the weights; rows of weight 0 are in no figure, but named
+        ("region", ["north", "south", None]),
+    ):
+        found = evaluate(bench, "tprs", new, groups=Groups(column))
+        assert found.metrics is not None
+        groups = found.metrics["by_group"]
+        named = [one["value"] for one in groups["groups"]]
+        assert named == (["0", *values] if column == "size" else values)
+        if column == "size":
+            assert groups["groups"][0]["rows"] == 0
+            assert groups["groups"][0]["auc"]["reason"].startswith("0 positives")
+        # The objective has a cut, which is the one that all are judged at.
+        assert groups["threshold"] == found.metrics["operating_point"]["threshold"]
+        assert groups["note"] is None
+    found = evaluate(bench, "tprs", new, groups=Groups(at={"threshold": 0.25}))
+    assert found.metrics is not None
+    assert found.metrics["operating_point"]["threshold"] == 0.25
+    assert "by_group" not in found.metrics
+    found = evaluate(bench, "tprs", new, groups=Groups("flag", {"fpr": 0.3}, "equal_tpr"))
+    assert found.metrics is not None
+    everyone = found.metrics["operating_point"]["tpr"]["value"]
+    assert found.metrics["by_group"]["rate"] == pytest.approx(everyone)
+
+
+def test_what_is_said_of_cuts_and_of_small_groups(bench: Workbench) -> None:
+    people = People(300, 0).upload(bench)
+    train(bench, people, "folds", validation={"method": "cross_validation", "folds": 2})
+    lines = PeopleOfRegions(90, 1).csv().splitlines()
+    rare = "\n".join([*lines, lines[1].replace("north", "islands"), ""])
+    new = bench.ready(rare, label="left", positive="yes", drop="w,g").id
+    found = evaluate(bench, "folds", new, groups=Groups("region", {"fpr": 0.1}))
+    assert any("chosen on scores of the rankers of the folds" in each for each in found.warnings)
+    assert found.metrics is not None
+    groups = found.metrics["by_group"]
+    islands = groups["groups"][0]
+    assert (islands["value"], islands["rows"], islands["auc"]["value"]) == ("islands", 1, None)
+    assert "at least 10 are needed" in islands["auc"]["reason"]
+    one_value = evaluate(
+        bench,
+        "folds",
+        bench.ready(
+            "\n".join(
+                [
+                    lines[0],
+                    *(
+                        line.replace(",south,", ",north,").replace(",,", ",north,")
+                        for line in lines[1:]
+                    ),
+                    "",
+                ]
+            ),
+            label="left",
+            positive="yes",
+            drop="w,g",
+        ).id,
+        groups=Groups("region"),
+    )
+    assert one_value.metrics is not None
+    groups = one_value.metrics["by_group"]
+    assert [one["value"] for one in groups["groups"]] == ["north"]
+    test = groups["tests"][0]
+    assert (test["p_value"], test["words"]) == (None, "AUC is not tested: 1 group has it")
+    assert groups["groups"][0]["tpr"] is None  # nobody asked for a cut
+
+
+@pytest.fixture(scope="module")
+def ask(start: Callable[..., Service]) -> Callable[[dict[str, Any]], Any]:
+    """POST an evaluation of a model on people of regions, with these members."""
+    service = start()
+    client = service.client(service.key())
+    old = service.upload(client, People(120, 0).csv(), label="left", drop="w,g")
+    service.train(client, old, name="churn")
+    service.train(client, old, name="unjudged", validation={"method": "none"})
+    lines = PeopleOfRegions(120, 1).csv().splitlines()
+    more = ",day,code,empty,same"
+    rows = [f"{line},2026-01-{1 + i % 9:02d},c{i % 40},,1" for i, line in enumerate(lines[1:])]
+    new = service.upload(client, "\n".join([lines[0] + more, *rows, ""]), label="left", drop="w")
+
+    def post(body: dict[str, Any]) -> Any:
+        return client.post("/v1/evaluations", json={"model": "churn", "dataset_id": new} | body)
+
+    return post
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "pointer", "words"),
+    [
+        ({"group_by": "planet"}, "unknown_column", "/group_by", "got 'planet'; it has 'a', 'b'"),
+        ({"group_by": "left"}, "invalid", "/group_by", "'left' is the label"),
+        ({"group_by": "w"}, "invalid", "/group_by", "'w' was dropped in the upload"),
+        ({"group_by": "day"}, "invalid", "/group_by", "'day' is of type datetime"),
+        ({"group_by": "empty"}, "invalid", "/group_by", "'empty' is empty"),
+        ({"group_by": "code"}, "invalid", "/group_by", "at most 32 groups, 'code' has 40"),
+        ({"group_by": "a"}, "invalid", "/group_by", "at most 32 groups, 'a' has"),
+        ({"group_by": ""}, "invalid", "/group_by", "1"),
+        ({"group_by": "x" * 300}, "invalid", "/group_by", "255"),
+        ({"group_by": "\x00"}, "invalid", "/group_by", ""),
+        ({"group_by": ["region"]}, "invalid", "/group_by", "string"),
+        ({"at": {}}, "invalid", "/at", "exactly one of fpr, tpr and threshold, got none"),
+        ({"at": {"fpr": 0.1, "tpr": 0.2}}, "invalid", "/at", "got fpr, tpr"),
+        ({"at": {"fpr": 1.5}}, "invalid", "/at/fpr", "1"),
+        ({"at": {"threshold": "high"}}, "invalid", "/at/threshold", "number"),
+        ({"at": {"cut": 1}}, "invalid", "/at/cut", "not"),
+        ({"at": {"fpr": 0.1}, "model": "unjudged"}, "no_curve", "/at/fpr", "pass at.threshold"),
+        ({"cuts": "equal"}, "invalid", "/cuts", "equal_fpr"),
+        ({"cuts": "equal_fpr", "at": {"fpr": 0.1}}, "invalid", "/cuts", "name the column"),
+        ({"cuts": "equal_fpr", "group_by": "region"}, "invalid", "/cuts", '{"fpr": 0.1}'),
+    ],
+)
+def test_bad_groups_and_cuts(
+    ask: Callable[[dict[str, Any]], Any],
+    body: dict[str, Any],
+    code: str,
+    pointer: str,
+    words: str,
+) -> None:
+    problem = refused(ask(body), 422, code, words)
+    assert problem["errors"][0]["pointer"] == pointer
+
+
+def test_pairs_have_no_groups(bench: Workbench) -> None:
+    dataset, _, worth = upload_items(bench, 60)
+    bench.compare(dataset, pairs_csv(draw_pairs(worth, 600)))
+    bench.model(bench.work_on(dataset, name="films"))
+    X, worth = worths(40, seed=5)
+    fresh = bench.ready(items_csv(X), kind="preferences", item="item")
+    bench.compare(fresh, pairs_csv(draw_pairs(worth, 200, seed=5)))
+    with pytest.raises(Invalid, match="groups and cuts are of rows with one label"):
+        ask_for(bench, "films", fresh.id, groups=Groups("a"))
