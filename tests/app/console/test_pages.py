@@ -93,10 +93,36 @@ def test_an_evaluation_and_its_place_over_time(world: World) -> None:
     page = browser.read(place)
     made = world.client.get(place.replace("/console", "/v1")).json()
     assert f"{made['metrics']['auc']['value']:.3f}" in page
+    assert "<h2>By " not in page
     over_time = browser.read(f"/console/evaluations?model_id={world.models[0]}")
     assert "Area over time" in over_time
     bad = browser.post("/console/evaluations", model="nothing", dataset_id=other)
     assert (bad.status_code, "nothing" in bad.text) == (404, True)
+
+
+def test_an_evaluation_by_groups(world: World) -> None:
+    browser = world.browser()
+    lines = table(120, 5).splitlines()
+    rows = [
+        f"{line},{'' if i < 4 else ('<b>n</b>', 's')[i % 2]}" for i, line in enumerate(lines[1:])
+    ]
+    other = world.service.upload(world.client, "\n".join([f"{lines[0]},region", *rows, ""]))
+    asked = {"group_by": "region", "at": {"fpr": 0.2}, "cuts": "equal_tpr"}
+    body = {"model": world.models[0], "dataset_id": other} | asked
+    made = world.client.post("/v1/evaluations", json=body).json()
+    world.service.work()
+    page = browser.read(f"/console/evaluations/{made['id']}")
+    groups = world.client.get(f"/v1/evaluations/{made['id']}").json()["groups"]
+    assert "<h2>By region</h2>" in page
+    assert "&lt;b&gt;n&lt;/b&gt;" in page
+    assert "<em>no value</em>" in page
+    assert "at least 10 are needed" in page
+    assert "Own cut, equal tpr" in page
+    for test in groups["tests"]:
+        assert test["words"] in page
+    for one in groups["groups"][:2]:
+        assert f"{one['auc']['value']:.3f}" in page
+    assert "Worst AUC: " in page
 
 
 def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> None:
