@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from fastapi import APIRouter
 from markupsafe import Markup
@@ -266,12 +266,14 @@ def _areas(newest_first: list[Evaluation]) -> list[Estimate]:
 async def create_evaluation(page: PageDep) -> Response:
     """Submit an evaluation."""
     form = await page.form()
-    window = _window(form)
+    window, at_fpr = _window(form), number_or_text(form.get("at_fpr", ""))
     try:
         made = await page.client.evaluate(
             form.get("model", ""),
             form.get("dataset_id", ""),
             windows=None if window is None else [window],
+            group_by=form.get("group_by") or None,
+            at=None if at_fpr is None else {"fpr": cast(float, at_fpr)},
             wait=False,
         )
     except ProblemError as error:

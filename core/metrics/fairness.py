@@ -8,7 +8,7 @@ areas, Wilson's interval for the fraction of a class with score ≥ the cut. Wit
 that would have the variance between units (Korn & Graubard 1998), which Student's t makes smaller for few units.
 
 **Across groups.** xAUC(a, b) is the probability that a positive of group a scores above a negative of group b, ties
-counted half (Kallus & Zhou 2019, definition 3). Positives and negatives enter it as in an AUC, so its variance is
+counted half (Kallus & Zhou 2019). Positives and negatives enter it as in an AUC, so its variance is
 DeLong's: that of the positives' placement among the negatives of b, plus that of the negatives' placement among the
 positives of a. On the diagonal it is the group's AUC. One sort and one pass with the running weight of every group
 yield all placements: O(n log n + n · n_groups) time, O(n · n_groups) memory.

@@ -123,6 +123,14 @@ def test_an_evaluation_by_groups(world: World) -> None:
     for one in groups["groups"][:2]:
         assert f"{one['auc']['value']:.3f}" in page
     assert "Worst AUC: " in page
+    form = {"model": world.models[0], "dataset_id": other, "group_by": "region", "at_fpr": "0.2"}
+    place = browser.post("/console/evaluations", **form).headers["location"]
+    asked_for = world.client.get(place.replace("/console", "/v1")).json()
+    assert (asked_for["group_by"], asked_for["at"]["fpr"]) == ("region", 0.2)
+    world.service.work()
+    for wrong, words in (({"group_by": "planet"}, "planet"), ({"at_fpr": "half"}, "half")):
+        bad = browser.post("/console/evaluations", **(form | wrong))
+        assert (bad.status_code, words in bad.text) == (422, True)
 
 
 def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> None:
