@@ -30,6 +30,8 @@ BATCH_SCORES = Output(BatchScore, "bat", "batch score")
 SCORE_COLUMNS = ("score", "fpr", "tpr")
 PROBABILITY_OPTIONS = "probability"
 """Where the `ProbabilityOptions` stand among the options that a batch score keeps."""
+ROW_COLUMN = "row"
+"""Where only the best rows are kept: their numbers, from 0."""
 _DROPPED = "dropped"
 
 
@@ -61,6 +63,7 @@ def check_dataset(
     dataset_id: str,
     keep: Sequence[str],
     options: ProbabilityOptions,
+    top: int | None = None,
     *,
     lock: bool = False,
 ) -> tuple[Model, Dataset]:
@@ -79,7 +82,7 @@ def check_dataset(
         if name not in kept:
             detail = f"dataset {dataset.id} keeps no column {show(name)}"
             raise _invalid("pointer", f"/keep/{place}", detail, "unknown_column")
-    _check_keep(model, keep, options, "pointer", "/keep")
+    _check_results(model, keep, options, top, "pointer", "/")
     return model, dataset
 
 
@@ -91,10 +94,11 @@ def submit(
     dataset_id: str,
     keep: Sequence[str],
     options: ProbabilityOptions = DEFAULT,
+    top: int | None = None,
 ) -> BatchScore:
     """Have the rows of a dataset scored: written with its job into the caller's transaction."""
-    model, dataset = check_dataset(session, owner, ref, dataset_id, keep, options, lock=True)
-    read_options = TableOptions(keep=tuple(keep))
+    model, dataset = check_dataset(session, owner, ref, dataset_id, keep, options, top, lock=True)
+    read_options = TableOptions(keep=tuple(keep), top=top)
     return _insert(session, settings, model, read_options, options, dataset=dataset)
 
 
@@ -109,7 +113,7 @@ def accept(
     model = find_to_use(session, owner, request.model, {"parameter": "model"})
     options = check_options(TableOptions.from_json(request.terms), upload.format)
     probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
-    _check_keep(model, options.keep, probability, "parameter", "keep")
+    _check_results(model, options.keep, probability, options.top, "parameter", "")
     return _insert(session, settings, model, options, probability, upload=upload)
 
 
@@ -118,15 +122,26 @@ def find_model(session: Session, owner: str, ref: str) -> Model:
     return find_named(session, owner, ref, {"parameter": "model"})
 
 
-def _check_keep(
-    model: Model, keep: Sequence[str], options: ProbabilityOptions, key: str, place: str
+def _check_results(
+    model: Model,
+    keep: Sequence[str],
+    options: ProbabilityOptions,
+    top: int | None,
+    key: str,
+    place: str,
 ) -> None:
+    """Raise Invalid if the result cannot have these columns; `place` comes before the name of a field."""
     labels = None if model.labels is None else [label["name"] for label in model.labels]
+    if top is not None and labels is not None:
+        detail = f"top needs a model with one score per row, {model.name}:{model.version} has {len(labels)}"
+        raise _invalid(key, f"{place}top", detail, "invalid_parameter")
     taken = {*score_names(labels), *(options.names if options.asked and labels is None else ())}
+    if top is not None:
+        taken.add(ROW_COLUMN)
     for name in keep:
         if name in taken:
             detail = f"a column with the name of a score column cannot be kept, got {show(name)}"
-            raise _invalid(key, place, detail, "column_in_two_roles")
+            raise _invalid(key, f"{place}keep", detail, "column_in_two_roles")
 
 
 def _invalid(key: str, place: str, detail: str, code: str) -> Invalid:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -35,7 +36,7 @@ from app.http.idempotency import IdempotentRequest
 from app.http.responses import StoredFile, etag_matches, parquet_as_csv
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import create, dry_run
-from app.platform.errors import MAX_ERRORS, Forbidden, Invalid, Malformed, TooLarge, nearest
+from app.platform.errors import MAX_ERRORS, Forbidden, Invalid, Malformed, TooLarge, nearest, shown
 from app.platform.sql import Session
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
@@ -52,6 +53,7 @@ _MODEL = "model"
 _FIELDS = {
     _MODEL: "For rows that you send: the model, as id, name, name:version or name@alias.",
     "keep": "Columns to copy to the result, separated by commas.",
+    "top": "Keep only so many rows, those with the highest scores, best first. The result has their numbers in `row`.",
     "ignore": "Columns to ignore that are not features, separated by commas; `*`: all of them.",
     "missing": "Texts that mean a missing value, separated by commas. An empty cell is always missing. Default: as in "
     "the training dataset.",
@@ -162,10 +164,22 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
     if not given.get(_MODEL):
         detail = "model must name the model that is to score the rows, as in model=churn@champion"
         raise Invalid(detail, errors=[{"parameter": _MODEL, "detail": detail}])
-    options = table_rows.describe(given, lenient=lenient)
+    options = replace(table_rows.describe(given, lenient=lenient), top=_top_of(given))
     probability = options_of({name: given[name] for name in probabilities.NAMES if name in given})
     terms = options.as_json() | {batch_scores.PROBABILITY_OPTIONS: probability.as_json()}
     return UploadRequest(given[_MODEL], terms)
+
+
+def _top_of(given: Mapping[str, str]) -> int | None:
+    """Return how many of the best rows are asked for; None: all rows."""
+    text = given.get(table_rows.TOP)
+    if text is None:
+        return None
+    top = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    if not 1 <= top <= table_rows.MAX_TOP:
+        detail = f"top must be a whole number from 1 to {table_rows.MAX_TOP}, got {shown(text)}"
+        raise Invalid(detail, errors=[{"parameter": table_rows.TOP, "detail": detail}])
+    return top
 
 
 async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
@@ -177,7 +191,7 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
         _check_reads(caller)
 
     options = asked.probability_options()
-    given = (sending.owner, asked.model, asked.dataset_id, asked.keep, options)
+    given = (sending.owner, asked.model, asked.dataset_id, asked.keep, options, asked.top)
 
     def work(session: Session) -> dict[str, Any]:
         return _shown(batch_scores.submit(session, context.settings, *given))
@@ -265,8 +279,9 @@ def read_result(
     ] = "parquet",
 ) -> Response:
     """The kept columns, then `score`, `fpr`, `tpr` and `probability`, in the order of the rows. With several labels
-    there is one score per label. 409 until the batch score is ready. The Parquet file has an ETag, and Range requests
-    can read parts of it. Kept columns of a dataset also need the scope `read`.
+    there is one score per label. With `top` it is the best rows alone, best first, and `row` has their numbers, from 0.
+    409 until the batch score is ready. The Parquet file has an ETag, and Range requests can read parts of it. Kept
+    columns of a dataset also need the scope `read`.
     """
     batch, path = context.db.reading(
         batch_scores.result, context.blobs, caller.owner, batch_score_id

@@ -19,7 +19,7 @@ from app.scoring import batch as batch_scores
 from app.scoring import probabilities, table_rows
 from app.scoring.dependence import Dependence, DependenceOnVariables
 from app.scoring.probabilities import ProbabilityOptions
-from app.scoring.table_rows import MAX_NAMES
+from app.scoring.table_rows import MAX_NAMES, MAX_TOP
 from app.training.interpretation import METHODS, Importances
 
 _ROW = {"age": 41, "income": 52000, "contract": "two year"}
@@ -231,6 +231,12 @@ class NewBatchScore(Body):
         default_factory=list,
         description="Columns of the dataset to copy to the result. Needs the scope `read` as well. Default: none.",
     )
+    top: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_TOP,
+        description="Keep only so many rows, those with the highest scores, best first. Default: all, in their order.",
+    )
     probability: bool = Field(default=True, description="False leaves the probability out.")
     interval: bool = Field(
         default=False, description="True adds the pair of Venn and Abers to each probability."
@@ -282,7 +288,12 @@ class BatchScore(Resource):
     keep: list[str] = Field(
         description="Columns that are copied to the result.", examples=[["customer_id"]]
     )
-    rows: int | None
+    top: int | None = Field(
+        default=None,
+        description="The result has at most this many rows: those with the highest scores, best first; equal scores in "
+        "their order. Null: all rows.",
+    )
+    rows: int | None = Field(description="Number of rows that were scored, if `ready`.")
     columns: list[ResultColumn] | None = Field(description="Columns of the result, if `ready`.")
     bytes: int | None = Field(description="Size of the result in bytes, if `ready`.")
     sha256: str | None = Field(
@@ -314,6 +325,7 @@ def batch_score_of(row: BatchScoreRow) -> BatchScore:
         dataset_id=row.dataset_id,
         dataset_name=row.dataset_name,
         keep=row.read_options[table_rows.KEEP],
+        top=row.read_options.get(table_rows.TOP),
         rows=row.rows,
         columns=columns,
         bytes=row.result_bytes,

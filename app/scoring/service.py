@@ -269,9 +269,16 @@ def count_bytes(artifact_bytes: int, categories: Sequence[Sequence[str] | None] 
 
 
 def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
-    """Return the indices of the first `top` rows, best first; equal scores keep their order."""
-    order = np.argsort(-scores, kind="stable")
-    return order if top is None else order[:top]
+    """Return the indices of the first `top` rows, best first; equal scores keep their order.
+
+    O(n + top · log top) for n rows.
+    """
+    if top is None or top >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    worst = np.partition(scores, len(scores) - top)[len(scores) - top]
+    above = np.flatnonzero(scores > worst)
+    tied = np.flatnonzero(scores == worst)[: top - len(above)]
+    return np.concatenate([above[np.argsort(-scores[above], kind="stable")], tied])
 
 
 def check_explained(served: Served, rows: int) -> None:

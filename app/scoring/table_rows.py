@@ -35,7 +35,10 @@ LISTS = (IGNORE, KEEP, MISSING)
 ALL = "*"
 """Ignored, it stands for every column that is no feature."""
 
+TOP = "top"
 MAX_NAMES = 1_000
+MAX_TOP = 1_000_000
+"""Most rows that a batch can keep as its best: they are held in memory."""
 _SHOWN = 100
 Floats = npt.NDArray[np.float64]
 READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
@@ -58,10 +61,15 @@ class TableOptions:
     missing: tuple[str, ...] | None = None
     dialect: Mapping[str, str] = field(default_factory=dict)
     lenient: bool = False
+    top: int | None = None
+    """Of a batch: how many of the best rows are kept."""
 
     def as_json(self) -> Json:
         """Return the options as a job's row stores them."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
+        kept = {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
+        if self.top is None:  # so that a request of an older version has the same hash
+            del kept[TOP]
+        return kept
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> TableOptions:
@@ -73,6 +81,7 @@ class TableOptions:
             missing=None if missing is None else tuple(missing),
             dialect=kept["dialect"],
             lenient=kept["lenient"],
+            top=kept.get(TOP),
         )
 
     def missing_of(self, table_dialect: TableDialect | None) -> Sequence[str] | None:
@@ -117,7 +126,13 @@ def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
             refuse(name, f"{name} must be one of {shown}")
     if errors:
         raise Invalid(errors[0]["detail"], errors=errors)
-    return TableOptions(dialect=dialect, lenient=lenient, **lists)
+    return TableOptions(
+        ignore=lists.get(IGNORE, ()),
+        keep=lists.get(KEEP, ()),
+        missing=lists.get(MISSING),
+        dialect=dialect,
+        lenient=lenient,
+    )
 
 
 def check_options(options: TableOptions, table: Format) -> TableOptions:

@@ -25,10 +25,17 @@ from app.platform.documents import ModelFeature
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Model
-from app.scoring.batch import BATCH_SCORE, BATCH_SCORES, PROBABILITY_OPTIONS, score_names
+from app.scoring.batch import (
+    BATCH_SCORE,
+    BATCH_SCORES,
+    PROBABILITY_OPTIONS,
+    ROW_COLUMN,
+    SCORE_COLUMNS,
+    score_names,
+)
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import ProbabilityOptions
-from app.scoring.service import Served
+from app.scoring.service import Served, rank
 from app.scoring.table_rows import ALL, RowReader, TableOptions
 
 if TYPE_CHECKING:
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
 
 
 SCORES = "scores"
+SCORE = SCORE_COLUMNS[0]
 RESULT_FILE = "scores.parquet"
 _CURVE_FILE = "model.curve"
 _READ_AS_NUMBERS = ("boolean", "datetime")  # in a dataset's own table, which is typed
@@ -143,7 +151,7 @@ def _table(
         "content_encoding": None,
         "missing": [],
         "typed": True,
-        "read_options": TableOptions(ignore=(ALL,), keep=options.keep).as_json(),
+        "read_options": TableOptions(ignore=(ALL,), keep=options.keep, top=options.top).as_json(),
         "probability": batch.read_options.get(PROBABILITY_OPTIONS),
     }
     return read, {name: form_of(dataset, name) for name in options.keep}
@@ -155,7 +163,7 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
 
     from app.ingest.readers import open_source
     from app.ingest.value_columns import MissingTokens
-    from app.ingest.writer import TableWriter
+    from app.ingest.writer import ROW_GROUP, TableWriter
     from app.scoring.kept_columns import kept_fields, write_as
 
     workdir, model = Path(payload["workdir"]), payload["model"]
@@ -168,21 +176,31 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     with ExitStack() as stack:
         source = open_source(payload, stack, missing)
         fields = kept_fields(source, payload["keep"])
+        if options.top is not None:
+            fields.append(pa.field(ROW_COLUMN, pa.int64()))
         probability = ProbabilityOptions.from_json(payload["probability"])
         added = () if served.labels is not None else probability.beside(options.keep)
         names = (*score_names(served.labels), *added)
         fields += [pa.field(name, pa.float64()) for name in names]
         count = 0
         writer = stack.enter_context(TableWriter(path, fields))
+        best = None if options.top is None else BestRows(options.top, pa.schema(fields))
         for batch in reader.batches(source):
             kept = [
                 write_as(column, form)
                 for column, form in zip(batch.kept, payload["keep"].values(), strict=True)
             ]
             scores = _score(served, batch.blocks(len(served.features.names)), probability, added)
-            writer.write([*kept, *scores])
+            if best is None:
+                writer.write([*kept, *scores])
+            else:
+                numbers = pa.array(np.arange(count, count + batch.size))
+                best.add([*kept, numbers, *scores])
             count += batch.size
             callback(*source.progress(), {"rows": count})
+        if best is not None:
+            for part in best.table().to_batches(max_chunksize=ROW_GROUP):
+                writer.write(part.columns)
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return {
@@ -193,6 +211,48 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "rows": count,
         "columns": [{"name": field.name, "type": str(field.type)} for field in fields],
     }
+
+
+class BestRows:
+    """The rows with the highest scores of all that were added, best first; of equal scores the earlier rows.
+
+    It holds at most three times as many rows as are kept. Adding n rows takes O(n), and O(k log k) after every k rows
+    that may be among the best.
+    """
+
+    def __init__(self, top: int, schema: pa.Schema) -> None:
+        self._top, self._schema = top, schema
+        self._waiting: list[pa.RecordBatch] = []
+        self.rows_held = 0
+        self._worst = -np.inf
+
+    def add(self, arrays: list[pa.Array]) -> None:
+        """Add a batch, whose columns are those of the schema; `score` is one of them."""
+        import pyarrow as pa
+
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        scores = batch.column(SCORE).to_numpy()
+        # A later row never comes before an equal one.
+        found = np.flatnonzero(scores > self._worst)
+        if len(found) > self._top:
+            found = np.sort(found[rank(scores[found], self._top)])
+        self._waiting.append(batch.take(pa.array(found)))
+        self.rows_held += len(found)
+        if self.rows_held > 2 * self._top:
+            self.table()
+
+    def table(self) -> pa.Table:
+        """Return the best rows so far."""
+        import pyarrow as pa
+
+        held = pa.Table.from_batches(self._waiting, self._schema).unify_dictionaries()
+        scores = held.column(SCORE).to_numpy()
+        order = rank(scores, self._top)
+        best = held.take(pa.array(order)).combine_chunks()
+        self._waiting, self.rows_held = best.to_batches(), best.num_rows
+        if self.rows_held == self._top:
+            self._worst = float(scores[order[-1]])
+        return best
 
 
 def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:

@@ -831,6 +831,7 @@ class _ClientOperations(ApiObject):
         table: Table,
         *,
         keep: Names = None,
+        top: int | None = None,
         ignore: Names = None,
         missing: Names = None,
         encoding: str | None = None,
@@ -856,12 +857,20 @@ class _ClientOperations(ApiObject):
             False leaves the probability out; True adds `probability_low` and `probability_high`.
         prevalence : float, optional
             Fraction of positives in the population of the rows.
+        top : int, optional
+            Keep only so many rows, those with the highest scores, best first.
         """
         query = {"model": _ref(model), "keep": _joined(keep), "ignore": _joined(ignore)}
         wanted = {"probability": probability, "interval": interval, "prevalence": prevalence}
         if isinstance(table, (Dataset, AsyncDataset)):
             kept = keep.split(",") if isinstance(keep, str) else keep
-            body = {"model": _ref(model), "dataset_id": table.id, "keep": kept, **wanted}
+            body = {
+                "model": _ref(model),
+                "dataset_id": table.id,
+                "keep": kept,
+                "top": top,
+                **wanted,
+            }
             data = yield from self._post("/v1/batch-scores", body)
         else:
             sent = body_of(table, media_type)
@@ -870,6 +879,7 @@ class _ClientOperations(ApiObject):
                 sent,
                 _progress(progress, sent.kind == "file"),
                 **query,
+                top=top,
                 missing=_joined(missing),
                 encoding=encoding,
                 delimiter=delimiter,

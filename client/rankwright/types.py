@@ -165,7 +165,12 @@ class BatchScore(Record):
     dataset_name: str | None
     keep: list[str]
     """Columns that are copied to the result."""
+    top: int | None = None
+    """The result has at most this many rows: those with the highest scores, best first; equal scores in
+    their order. Null: all rows.
+    """
     rows: int | None
+    """Number of rows that were scored, if `ready`."""
     columns: list[ResultColumn] | None
     """Columns of the result, if `ready`."""
     bytes: int | None

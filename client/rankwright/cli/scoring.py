@@ -60,6 +60,12 @@ def score(
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy to the result, separated by commas.")
     ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            help="Keep only so many rows of a file: those that score highest, best first."
+        ),
+    ] = None,
     interval: Annotated[
         bool, typer.Option("--interval", help="Add the lower and the upper probability.")
     ] = False,
@@ -84,7 +90,7 @@ def score(
     if (file is not None and rows) or (path is None and not rows):
         raise typer.BadParameter("give features as name=value or a file, not both")
     asked = given(
-        keep=keep, missing=missing, encoding=encoding, delimiter=delimiter, decimal=decimal
+        keep=keep, top=top, missing=missing, encoding=encoding, delimiter=delimiter, decimal=decimal
     )
     wanted = given(interval=interval or None, prevalence=prevalence)
     with service(url, key) as client:
@@ -106,10 +112,14 @@ def _as_file(words: list[str]) -> Path | None:
 
 
 def _score_file(client: Client, model: str, path: Path, output: str, asked: dict[str, Any]) -> None:
-    """Score a small file in one request; a large one, or one with kept columns, by a job."""
+    """Score a small file in one request; a large one, one with kept columns, or the best rows of one, by a job."""
     format = _format_of(output)
     by_workers_alone = body_of(path).media_type == MEDIA_TYPES[".parquet"]
-    if "keep" not in asked and not by_workers_alone and path.stat().st_size <= IN_ONE_REQUEST:
+    if (
+        not {"keep", "top"} & set(asked)
+        and not by_workers_alone
+        and path.stat().st_size <= IN_ONE_REQUEST
+    ):
         scores = client.models[model].score_to_bytes(path, format, ignore="*", **asked)
         with _opened(output) as sink:
             sink.write(scores)

@@ -56,6 +56,9 @@ def test_a_raw_table(run: Run, tmp_path: Path, service: Service) -> None:
     assert scores_of(run("score", "rich", "--file", parquet)) == scores
 
     kept = tmp_path / "kept.parquet"
+    run("score", "rich", table, "--top", 3, "--out", kept)
+    best = sorted(map(float, scores), reverse=True)[:3]
+    assert pq.read_table(kept).column("score").to_pylist() == best
     run("score", "rich", table, "--keep", "name", "--out", kept)
     found = pq.read_table(kept)
     assert found.column_names == ["name", "score", "fpr", "tpr", "probability"]

@@ -9,13 +9,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 import httpx
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.operations import repository as blob_rows
 from app.platform.tables import BatchScore
+from app.scoring.service import rank
+from app.scoring.tasks import BestRows
 from tests.app.live_service import STRANGER, Service
 from tests.app.refusals import refused
 from tests.app.score_formats import (
@@ -279,10 +284,79 @@ def test_a_caller_may_wait(shared: Service, client: httpx.Client, model_id: str)
     assert answer.headers["Preference-Applied"] == "wait=30"
 
 
+def test_the_best_rows_alone(
+    shared: Service, client: httpx.Client, model_id: str, expected: dict[str, list[float]]
+) -> None:
+    best = sorted(range(len(ROWS)), key=lambda row: -expected["score"][row])
+    for top in (1, 20, 1000):
+        body = as_parquet(as_table(ROWS, WITH_ID))
+        batch = scored(
+            shared, client, ask(client, body, PARQUET, model="churn", keep="id,plan", top=top)
+        )
+        assert (batch["top"], batch["rows"]) == (top, len(ROWS))
+        table = result(client, batch)
+        assert table.column_names[:6] == ["id", "plan", "row", "score", "fpr", "tpr"]
+        assert table.column("row").to_pylist() == best[:top]
+        for name, values in expected.items():
+            assert table.column(name).to_pylist() == [values[row] for row in best[:top]]
+        for name in ("id", "plan"):
+            assert table.column(name).to_pylist() == [ROWS[row][name] for row in best[:top]]
+    ranked = client.post(
+        f"/v1/models/{model_id}/rank?top=20",
+        json={"rows": [{name: row[name] for name in FEATURES} for row in ROWS]},
+    )
+    assert ranked.json()["indices"] == best[:20]
+    owner = shared.client(shared.key())
+    text = as_csv(ROWS, ("id", *FEATURES, LABEL)).decode()
+    dataset_id = shared.upload(owner, text, label=LABEL, categorical="plan", **DIALECT)
+    asked: dict[str, Any] = {"model": "churn", "dataset_id": dataset_id, "top": 7}
+    found = scored(shared, owner, owner.post(PATH, json=asked))
+    assert result(owner, found).column("row").to_pylist() == best[:7]
+    for bad in (0, "x", 2_000_000, 1.5):
+        refused(owner.post(PATH, json=asked | {"top": bad}), 422, "invalid", "/top")
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 5), max_size=12), max_size=8),
+    st.integers(1, 12),
+)
+def test_batch_by_batch_the_best_rows_are_those_of_a_stable_sort(
+    batches: list[list[int]], top: int
+) -> None:
+    schema = pa.schema([("word", pa.dictionary(pa.int32(), pa.string())), ("row", pa.int64())])
+    schema = schema.append(pa.field("score", pa.float64()))
+    best, seen = BestRows(top, schema), 0
+    scores = [score for batch in batches for score in batch]
+    for batch in batches:
+        words = pa.array([f"w{score}" for score in batch], pa.string()).dictionary_encode()
+        rows = pa.array(range(seen, seen + len(batch)), pa.int64())
+        best.add([words, rows, pa.array(batch, pa.float64())])
+        seen += len(batch)
+        assert best.rows_held <= 3 * top
+    expected = sorted(range(seen), key=lambda row: -scores[row])[:top]
+    found = best.table()
+    assert found.column("row").to_pylist() == expected
+    assert found.column("word").to_pylist() == [f"w{scores[row]}" for row in expected]
+    ranks = rank(np.array(scores, dtype=float), top).tolist()
+    assert ranks == expected
+
+
 @pytest.mark.parametrize(
     ("params", "body", "kind", "status", "code"),
     [
         ({}, as_csv(ROWS), CSV, 422, "invalid"),
+        ({"model": "churn", "top": "0"}, as_csv(ROWS), CSV, 422, "invalid"),
+        ({"model": "churn", "top": "1000001"}, as_csv(ROWS), CSV, 422, "invalid"),
+        ({"model": "churn", "top": "1e3"}, as_csv(ROWS), CSV, 422, "invalid"),
+        ({"model": "churn", "top": "٣"}, as_csv(ROWS), CSV, 422, "invalid"),
+        ({"model": "churn", "top": ""}, as_csv(ROWS), CSV, 422, "invalid"),
+        (
+            {"model": "churn", "top": "1", "keep": "row"},
+            as_csv(ROWS),
+            CSV,
+            422,
+            "column_in_two_roles",
+        ),
         ({"model": "nobody"}, as_csv(ROWS), CSV, 404, "not_found"),
         ({"model": "churn", "keep": "score"}, as_csv(ROWS), CSV, 422, "column_in_two_roles"),
         ({"model": "churn", "keep": ","}, as_csv(ROWS), CSV, 422, "invalid"),

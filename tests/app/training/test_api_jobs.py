@@ -325,6 +325,8 @@ def test_from_a_table_to_a_score_for_each_label(service_on_both: Service) -> Non
     batch = client.post("/v1/batch-scores?model=both", **sent).json()["id"]
     service.work()
     assert client.get(f"/v1/batch-scores/{batch}/result?format=csv").text.splitlines() == text
+    refused = client.post("/v1/batch-scores?model=both&top=1", **sent)
+    assert (refused.status_code, refused.json()["errors"][0]["parameter"]) == (422, "top")
     ranked = client.post("/v1/models/both/rank?label=hot", json=rows).json()
     assert ranked["indices"] == [1, 0]
     assert ranked["scores"][0] == one["scores"]["hot"]
