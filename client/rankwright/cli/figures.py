@@ -63,6 +63,9 @@ def report(model: types.Model, metrics: Metrics, plot: RocPlot | None) -> str:
     more += [_search(model.search, model.selected_by or {})] if model.search else []
     if model.algorithm["name"] == "auto":
         more.append(_members(model))
+    if (proof := getattr(model, "monotone", None)) is not None:  # older services have none
+        kept = ", ".join(f"{name} {direction}" for name, direction in proof.columns.items())
+        more.append(f"monotone ({proof.verdict.replace('_', ' ')}): {kept}")
     if model.beats_controls is not None:
         more.append(
             f"{'better' if model.beats_controls else 'not better'} than logistic regression and an SVM for the AUC, "

@@ -84,7 +84,9 @@ def test_a_search_says_what_it_tried(run: Run, people: Path) -> None:
     tried = [line.split() for line in lines[start + 1 : start + 4]]
     assert [name for name, *_ in tried] == ["n_rounds=3", "n_rounds=10", "n_rounds=30"]
     assert sum(words[2:] == ["chosen"] for words in tried) == 1
-    aimed = run("train", dataset, "--set", "n_rounds=3", "--fpr", "0.2").stdout
+    monotone = ["--set", 'monotone={"age": "increasing"}']
+    aimed = run("train", dataset, "--set", "n_rounds=3", "--fpr", "0.2", *monotone).stdout
+    assert "monotone (proven): age increasing" in aimed
     assert re.search(r"TPR  [\d.]+ \[.*\] at FPR 0?\.?[\d.]+: threshold -?[\d.]+", aimed)
     assert "by tpr at FPR 0.2" in run(*searched, "--fpr", "0.2").stdout
     assert "not both" in run("train", dataset, "--fpr", "0.2", "--fpr-max", "0.2", code=2).stderr
