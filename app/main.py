@@ -127,6 +127,7 @@ def create_app(settings: Settings) -> Service:
         interpretation.router,
         training.validation_router,
         evaluation.router,
+        evaluation.calibration_router,
         *output_routers(),
         reports.router,
         reports.datasets_router,

@@ -25,6 +25,7 @@ KINDS: Mapping[str, str] = {
     "ingest_pairs": "reading pairs",
     "evaluate": "evaluation",
     "compare": "comparison",
+    "calibrate": "calibration",
     "batch_score": "batch score",
 }
 STATES = ("queued", "running", "cancelling", "succeeded", "failed", "cancelled", "timed_out")

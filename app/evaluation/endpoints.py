@@ -6,8 +6,13 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
-from app.evaluation import evaluations
+from app.evaluation import evaluations, recalibration
 from app.http.dependencies import CallerDep, ContextDep
+from app.http.idempotency import IdempotentDep
+from app.http.schemas import Valid
+from app.jobs.acceptance import PreferWaitDep, create, dry_run
+from app.jobs.endpoints import PATH, refetch_job, show
+from app.jobs.schemas import Job
 from app.models import service as models
 from app.models.endpoints import (
     CurveFormDep,
@@ -21,10 +26,54 @@ from app.models.schemas import (
     EvaluationGains,
     EvaluationOperatingPoint,
     EvaluationRoc,
+    NewCalibration,
     figures_of,
     point_of,
     promise_of,
 )
+from app.platform.sql import Session
+
+calibration_router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+
+
+@calibration_router.put(
+    "/{ref}/calibration",
+    status_code=202,
+    response_model=Job,
+    summary="Recalibrate on a newer dataset",
+    responses={
+        200: {
+            "model": Job | Valid,
+            "description": "The request was only checked (`?validate=true`), or the job ended within the wait.",
+        }
+    },
+)
+@needs("train")
+async def put_calibration(
+    *,
+    ref: str,
+    body: NewCalibration,
+    context: ContextDep,
+    caller: CallerDep,
+    wait: PreferWaitDep,
+    idempotent: IdempotentDep,
+) -> Response:
+    """Learn how scores become probabilities from another dataset. A job of kind `calibrate` does the work; then the new
+    version is served, and earlier ones stay in `history`. Scores and their order stay as they are.
+
+    409 `rows_seen` if the model was trained on rows of the dataset.
+    """
+    asked = (caller.owner, ref, body.dataset_id)
+
+    def work(session: Session) -> dict[str, object]:
+        return show(recalibration.submit(session, context.settings, *asked))
+
+    check = dry_run(
+        context.settings, caller.owner, lambda session: recalibration.check(session, *asked)
+    )
+    refetch = refetch_job(caller.owner)
+    return await create(context, idempotent, wait, PATH, work, refetch, check=check, done=200)
+
 
 router = APIRouter(prefix=evaluations.PATH, tags=["evaluations"], route_class=GuardedRoute)
 

@@ -26,7 +26,9 @@ from app.jobs.kinds import (
     status_of,
 )
 from app.jobs.progress import Callback
+from app.models import calibrations
 from app.models import service as models
+from app.models.calibrations import CalibrationFile
 from app.models.objectives import Window
 from app.models.service import VALIDATION
 from app.platform.blobs import BlobStore
@@ -67,6 +69,7 @@ class EvaluationPayload(Work):
     threshold: float | None
     grouping: Grouping | None
     validation: Remembered | None
+    calibration: CalibrationFile | None
     warnings: list[str]
 
 
@@ -135,6 +138,7 @@ def prepare(
     if spec["independent"]:
         remembered, notes = metrics.remember_validation(session, model, workdir)
     threshold, said = _threshold(session, model, spec)
+    calibration = calibrations.find_served(session, model)
     return {
         "workdir": str(workdir),
         "dataset_kind": dataset.kind,
@@ -145,6 +149,9 @@ def prepare(
         "threshold": threshold,
         "grouping": spec.get("grouping"),
         "validation": remembered,
+        "calibration": None
+        if calibration is None
+        else calibrations.write_file(calibration, workdir),
         "warnings": [*evaluation.warnings, *notes, *said],
     }
 
@@ -184,6 +191,10 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             found[BY_GROUP] = measure.by_group(
                 table, grouping, windows, payload["level"], payload["threshold"]
             )
+        if (stored := payload["calibration"]) is not None:
+            served = calibrations.read_file(stored, workdir)
+            judged = measure.reliability(served, payload["level"])
+            found["calibration"] = {"version": served.version, **judged}
         curve = _CURVE_FILE
         models.write_curve(workdir / curve, measure.curve)
     drifted = None

@@ -16,7 +16,9 @@ from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.evaluation.groups import Grouping, measure_groups
 from app.ingest.rows import Hashes
+from app.models import calibrations
 from app.models import repository as model_rows
+from app.models.calibrations import CalibrationRecord, ServedCalibration
 from app.models.objectives import WHOLE, Window
 from app.models.service import (
     VALIDATION,
@@ -27,7 +29,7 @@ from app.models.service import (
     write_curve,
 )
 from app.platform.blobs import BlobStore
-from app.platform.documents import TableFile
+from app.platform.documents import Reliability, TableFile
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
 from app.training.interpretation import score
@@ -100,6 +102,31 @@ class BipartiteMeasure:
         """Effective number of rows of either class, positives first, as if each were drawn alone."""
         totals = self._summary.totals
         return totals.positive_effective, totals.negative_effective
+
+    def calibrate(self, workdir: Path, seed: int) -> CalibrationRecord:
+        """Learn a calibration from these rows."""
+        return calibrations.learn(
+            workdir,
+            calibrations.LEARNT_ON_DATASET,
+            self._y,
+            self._scores,
+            self._weight,
+            self._group,
+            seed,
+        )
+
+    def reliability(self, calibration: ServedCalibration, level: float) -> Reliability:
+        """How good a calibration's probabilities are on these rows."""
+        from core.probability import reliability
+
+        found = reliability(
+            self._y,
+            calibration.calibration.probability(self._scores),
+            sample_weight=self._weight,
+            group=self._group,
+            level=level,
+        )
+        return calibrations.reliability_record(found)
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
         """The AUC, and the partial AUC of each window."""

@@ -18,7 +18,7 @@ from app.evaluation.service import (
 )
 from app.http.schemas import Body, Interval, Kind, Rate, Resource, Text, Timestamp, one_of
 from app.jobs.kinds import STATUS, STATUSES, status_of
-from app.models.schemas import Height, MeanArea, WindowArea
+from app.models.schemas import Height, MeanArea, Reliability, WindowArea
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
@@ -130,6 +130,12 @@ class Totals(Resource):
     negative_effective: float
 
 
+class CalibrationDrift(Reliability):
+    """How good the probabilities of a model's calibration are on later rows."""
+
+    version: int = Field(description="The version of the calibration that was served.")
+
+
 class EvaluatedCurve(Resource):
     """Quality of the ranking on rows with one label."""
 
@@ -148,6 +154,10 @@ class EvaluatedCurve(Resource):
     )
     ties: float = Field(
         description="Fraction of the pairs of a positive and a negative that have equal scores."
+    )
+    calibration: CalibrationDrift | None = Field(
+        default=None,
+        description="How good the model's probabilities are on these rows. Null if it had no calibration.",
     )
 
 

@@ -117,11 +117,16 @@ def refuse_windows(dataset: Dataset) -> None:
         raise invalid("/windows", "pairs have no false positive rate: leave out the windows")
 
 
+def was_trained_on(model: Model, dataset: Dataset) -> bool:
+    """Return True if the model was trained on rows of the dataset: equal content, or rows that versions share."""
+    # By id, too: during an upgrade, a worker of a version without lineage knows only the id.
+    return model.dataset_id == dataset.id or shares_rows(model.dataset, lineage_of(dataset))
+
+
 def seen_before(model: Model, dataset: Dataset) -> str | None:
     """Say what the model has to do with the dataset already: equal content, or rows that versions have in common."""
     name, lineage = f"{model.name}:{model.version}", lineage_of(dataset)
-    # By id, too: during an upgrade, a worker of a version without lineage knows only the id.
-    if model.dataset_id == dataset.id or shares_rows(model.dataset, lineage):
+    if was_trained_on(model, dataset):
         return (
             f"{name} was trained on rows of this dataset: its figures here are too optimistic, and say nothing "
             "about future rows"

@@ -26,6 +26,7 @@ KINDS: Mapping[str, str] = {
     "ingest_pairs": "app.datasets.pairs_tasks",
     "evaluate": "app.evaluation.evaluations",
     "compare": "app.evaluation.comparisons",
+    "calibrate": "app.evaluation.recalibration",
     "batch_score": "app.scoring.tasks",
     "train": "app.training.tasks",
     "train_part": "app.training.child_tasks",

@@ -5,6 +5,7 @@ A model keeps every calibration that it had; the latest is served.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from app.models import repository
 from app.models import service as models
 from app.platform import documents
 from app.platform.documents import DatasetLineage, Reliability, ReliabilityPoint, ScoreParts
-from app.platform.errors import NotFound
+from app.platform.errors import Conflict, NotFound
 from app.platform.sql import Session, db_now
 from app.platform.tables import DatasetKind, Model, ModelCalibration
 
@@ -29,21 +30,22 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 
 CALIBRATION_FILE = "calibration.npz"
+RELIABILITY_FILE = "reliability.json"
 LEARNT_ON_VALIDATION, LEARNT_OUT_OF_FOLD, LEARNT_ON_DATASET = "validation", "out_of_fold", "dataset"
 LEARNT_ON = (LEARNT_ON_VALIDATION, LEARNT_OUT_OF_FOLD, LEARNT_ON_DATASET)
 
 
 class CalibrationRecord(TypedDict):
-    """A calibration that a job has learnt: small JSON, and its arrays as a file in the work folder."""
+    """A calibration that a job has learnt: small JSON, and files in the work folder: its arrays, and its reliability."""
 
     file: str
+    reliability_file: str | None
     method: str
     prevalence: float
     learnt_on: str
     rows: int
     positives: int
     log_losses: dict[str, float]
-    reliability: Reliability | None
 
 
 def learn(
@@ -73,8 +75,9 @@ def learn(
 
     seed = seed % 2**32
     chosen = choose_calibration(y, scores, sample_weight=weight, group=group, random_state=seed)
-    judged = None
+    file = None
     if (held_out := chosen.held_out) is not None:
+        file = RELIABILITY_FILE
         judged = reliability(
             held_out.y,
             held_out.probability,
@@ -82,6 +85,7 @@ def learn(
             group=held_out.group,
             random_state=seed,
         )
+        (workdir / file).write_text(json.dumps(reliability_record(judged)))
     pair = venn_abers_of(chosen.masses)
     np.savez(
         workdir / CALIBRATION_FILE,
@@ -92,13 +96,13 @@ def learn(
     share = 1.0 if n_rows is None else n_rows / len(y)
     return {
         "file": CALIBRATION_FILE,
+        "reliability_file": file,
         "method": chosen.calibration.method,
         "prevalence": chosen.calibration.prevalence,
         "learnt_on": learnt_on,
         "rows": round(share * len(y)),
         "positives": round(share * int(np.count_nonzero(y))),
         "log_losses": chosen.log_loss,
-        "reliability": None if judged is None else reliability_record(judged),
     }
 
 
@@ -158,15 +162,21 @@ def row_of(
     """Return the row of a calibration that a job has learnt."""
     with np.load(workdir / record["file"], allow_pickle=False) as arrays:
         columns = {name: arrays[name].astype("<f8").tobytes() for name in arrays.files}
-    figures = {name: value for name, value in record.items() if name != "file"}
+    judged = record["reliability_file"]
     return ModelCalibration(
         model_id=model_id,
         version=version,
         job_id=job_id,
         created_at=db_now(),
         dataset=dataset,
+        method=record["method"],
+        prevalence=record["prevalence"],
+        learnt_on=record["learnt_on"],
+        rows=record["rows"],
+        positives=record["positives"],
+        log_losses=record["log_losses"],
+        reliability=None if judged is None else json.loads((workdir / judged).read_text()),
         **columns,
-        **figures,
     )
 
 
@@ -271,3 +281,18 @@ def read(
             f"model {model.id} has no calibration: {why_none(model)}", code="no_calibration"
         )
     return model, row, repository.list_calibrations(session, model.id, models.HISTORY_SHOWN)
+
+
+def add(session: Session, owner: str, row: ModelCalibration) -> None:
+    """Add a row as the next version of its model's calibration, which is then served; raises Conflict if the model was
+    deleted.
+    """
+    model = repository.find(session, owner, row.model_id, lock=True)
+    if model is None:
+        raise Conflict(
+            f"model {row.model_id} was deleted before the job ended", code="model_deleted"
+        )
+    latest = repository.list_calibrations(session, model.id, 1)
+    row.version = latest[0].version + 1 if latest else 1
+    model.calibration_version = row.version
+    session.add(row)

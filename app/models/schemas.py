@@ -416,6 +416,14 @@ class Reliability(Resource):
     points: list[ReliabilityPoint]
 
 
+class NewCalibration(Body):
+    """The rows to learn a calibration from."""
+
+    dataset_id: Text = Field(
+        description="A ready dataset with the model's features and label, whose rows the model was not trained on."
+    )
+
+
 class CalibrationSummary(Resource):
     """One version of a calibration."""
 

@@ -212,6 +212,7 @@ class ModelCache:
                 before = self._served.get((model.owner, model.id))
             if before is not None:
                 served = replace(before, calibration=_calibration_of(found))
+                self.recent.drop((model.owner, model.id))
             else:
                 served = self._load_blob(found)
             with self._lock:

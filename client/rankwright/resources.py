@@ -783,6 +783,16 @@ class _ModelOperations(ApiObject):
         """Return how scores become probabilities, and how good these are. NotFound: the model has no calibration."""
         return (yield from self._record(types.Calibration, self._path("calibration")))
 
+    @returning
+    def recalibrate(self, dataset: Any, *, wait: bool = True) -> Steps[Either[Job, AsyncJob]]:
+        """Have a job learn the calibration anew from a dataset that the model was not trained on; return the job."""
+        body = {"dataset_id": getattr(dataset, "id", dataset)}
+        response = yield from send(Request.of_json("PUT", self._path("calibration"), body))
+        new = self._make(Job, AsyncJob, response.json())
+        if wait:
+            yield from _steps_of(_JobOperations.wait)(new)
+        return new
+
     @operation
     def rank(
         self,

@@ -239,6 +239,32 @@ class Calibration(Record):
     history: list[CalibrationSummary]
     """All versions, the latest first. The first of them is served."""
 
+class CalibrationDrift(Record):
+    """How good the probabilities of a model's calibration are on later rows."""
+
+    level: float
+    """Confidence level of each interval by itself."""
+    n: int
+    """Number of rows."""
+    n_positives: int
+    predicted: float
+    """Mean probability."""
+    observed: float
+    """Fraction of positives."""
+    brier: ScoreParts
+    """Brier score: the mean of (probability − label)²."""
+    log: ScoreParts
+    """Log loss, with natural logarithms."""
+    in_the_large: Interval | None
+    """Log odds to add to every probability so that as many positives are predicted as there are."""
+    slope: Interval | None
+    """Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."""
+    histogram: list[float]
+    """Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."""
+    points: list[ReliabilityPoint]
+    version: int
+    """The version of the calibration that was served."""
+
 class CalibrationSummary(Record):
     """One version of a calibration."""
 
@@ -639,6 +665,8 @@ class EvaluatedCurve(Record):
     """
     ties: float
     """Fraction of the pairs of a positive and a negative that have equal scores."""
+    calibration: CalibrationDrift | None = None
+    """How good the model's probabilities are on these rows. Null if it had no calibration."""
 
 class EvaluatedCut(Record):
     """The rates on these rows at the threshold that `at` names, or that a model of the objective `tpr`
@@ -1003,8 +1031,8 @@ class Job(Record):
     """A job: long work that a worker does in the background."""
 
     id: str
-    kind: Literal['ingest', 'ingest_pairs', 'evaluate', 'compare', 'batch_score', 'train']
-    """`ingest`, `ingest_pairs`, `evaluate`, `compare`, `batch_score`, `train`."""
+    kind: Literal['ingest', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'train']
+    """`ingest`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`, `train`."""
     name: str
     state: Literal['queued', 'running', 'succeeded', 'failed', 'cancelled', 'timed_out', 'cancelling']
     """`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."""

@@ -296,12 +296,23 @@ def _cox(masses: Masses, level: float) -> tuple[Interval, Interval]:
         odds = np.clip(np.log(masses.scores) - np.log1p(-masses.scores), -_MAX_ODDS, _MAX_ODDS)
     z = normal_quantile(level)
     nothing = np.empty((0, odds.size))
-    _, theta, covariance = minimise_log_loss(nothing, masses.mass, masses.positive, odds)
-    large = _wald(theta[0], covariance[0, 0], z)
+    _, theta, inverse = minimise_log_loss(nothing, masses.mass, masses.positive, odds)
+    large = _wald(theta[0], _variance(masses, theta[0] + odds, nothing, inverse), z)
     if odds.size < 2:
         return large, Interval(math.nan, -math.inf, math.inf)
-    _, theta, covariance = minimise_log_loss(odds[np.newaxis], masses.mass, masses.positive)
-    return large, _wald(theta[0], covariance[0, 0], z)
+    features = odds[np.newaxis]
+    _, theta, inverse = minimise_log_loss(features, masses.mass, masses.positive)
+    fitted = theta[0] * odds + theta[1]
+    return large, _wald(theta[0], _variance(masses, fitted, features, inverse), z)
+
+
+def _variance(masses: Masses, odds: FloatArray, features: FloatArray, inverse: FloatArray) -> float:
+    """Return the variance of the first coefficient, also right where the logistic model is not (Huber's sandwich)."""
+    part = np.exp(-np.abs(odds))
+    p = np.where(odds >= 0.0, 1.0, part) / (1.0 + part)
+    squares = masses.positive * (1.0 - p) ** 2 + (masses.mass - masses.positive) * p**2
+    gradient = inverse[0, :-1] @ features + inverse[0, -1]
+    return inner(squares, gradient**2)
 
 
 def _wald(value: float, variance: float, z: float) -> Interval:

@@ -79,6 +79,9 @@ def requests_of(
         ("PUT", "/v1/models/{name}/aliases/{alias}"): {"json": {"model_id": ids["ref"]}},
         ("POST", "/v1/evaluations"): evaluation,
         ("POST", "/v1/comparisons"): comparison,
+        ("PUT", "/v1/models/{ref}/calibration"): {
+            "json": {"dataset_id": evaluation["json"]["dataset_id"]}
+        },
         ("POST", "/v1/batch-scores"): evaluation,
         ("POST", "/v1/models/{ref}/score"): ROWS,
         ("POST", "/v1/models/{ref}/rank"): ROWS,

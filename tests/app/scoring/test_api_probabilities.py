@@ -334,3 +334,66 @@ def test_the_inference_protocol_answers_probabilities_if_it_is_asked(
     asked = {"inputs": inputs, "outputs": [{"name": "probability"}]}
     (found,) = client.post(path, json=asked).json()["outputs"]
     assert found["data"] == expected["probabilities"]
+
+
+def test_a_newer_dataset_recalibrates_and_the_history_stays(
+    shared: Service, client: httpx.Client
+) -> None:
+    model_id = shared.train(client, shared.upload(client, table(300)), name="renewed")["model_id"]
+    path = f"/v1/models/{model_id}"
+    before = client.post(f"{path}/score", json=BODY).json()
+    values = dict.fromkeys(NAMES, "0.5")
+    tag = client.get(f"{path}/score", params=values).headers["ETag"]
+    # later, most of the positives have become negatives
+    header, *lines = table(400, seed=5).splitlines()
+    later = [line.replace(",yes", ",no") if i % 4 else line for i, line in enumerate(lines)]
+    newer = shared.upload(client, "\n".join([header, *later]), name="newer")
+
+    evaluated = client.post("/v1/evaluations", json={"model": model_id, "dataset_id": newer})
+    shared.work()
+    address = f"/v1/evaluations/{evaluated.json()['id']}"
+    drift = client.get(address).json()["metrics"]["calibration"]
+    assert drift["version"] == 1
+    assert drift["in_the_large"]["high"] < 0  # fewer positives than predicted
+    assert drift["predicted"] > drift["observed"]
+
+    checked = client.put(f"{path}/calibration?validate=true", json={"dataset_id": newer})
+    assert (checked.status_code, checked.json()["valid"]) == (200, True)
+    asked = client.put(f"{path}/calibration", json={"dataset_id": newer})
+    assert asked.status_code == 202, asked.text
+    assert client.get(f"{path}/calibration").json()["version"] == 1
+    shared.work()
+    job = client.get(asked.headers["Location"]).json()
+    assert (job["state"], job["kind"]) == ("succeeded", "calibrate"), job["error"]
+    assert job["output"] == {"kind": "model", "id": model_id}
+
+    found = client.get(f"{path}/calibration").json()
+    assert (found["version"], found["learnt_on"], found["rows"]) == (2, "dataset", 400)
+    assert found["dataset"]["id"] == newer
+    assert [(each["version"], each["learnt_on"]) for each in found["history"]] == [
+        (2, "dataset"),
+        (1, "validation"),
+    ]
+    by_name = client.post("/v1/models/renewed/score", json=BODY).json()
+    assert by_name["scores"] == before["scores"]
+    assert max(by_name["probabilities"]) < 0.6 < max(before["probabilities"])
+    assert client.get(f"{path}/score", params=values).headers["ETag"] != tag
+    again = client.post("/v1/evaluations", json={"model": model_id, "dataset_id": newer})
+    shared.work()
+    drift = client.get(f"/v1/evaluations/{again.json()['id']}").json()["metrics"]["calibration"]
+    assert drift["version"] == 2
+    assert drift["in_the_large"]["low"] < 0 < drift["in_the_large"]["high"]
+
+
+def test_a_recalibration_that_cannot_be_is_refused(
+    shared: Service, client: httpx.Client, model_id: str
+) -> None:
+    path = f"/v1/models/{model_id}/calibration"
+    own = client.get(path).json()["dataset"]["id"]
+    refused(client.put(path, json={"dataset_id": own}), 409, "rows_seen", "did not see")
+    refused(client.put(path, json={"dataset_id": "ds_none"}), 404, "not_found", "ds_none")
+    refused(client.put(path, json={}), 422, "invalid", "dataset_id")
+    other = shared.upload(client, "age,left\n1,yes\n2,no\n", name="narrow")
+    refused(client.put(path, json={"dataset_id": other}), 422, "unknown_column", "income")
+    none = client.put("/v1/models/nobody/calibration", json={"dataset_id": own})
+    refused(none, 404, "not_found", "nobody")

@@ -1,0 +1,142 @@
+"""The job that learns a model's calibration anew, from a later dataset: scores in, a further version out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypedDict, cast
+
+from app.datasets.service import lineage_of
+from app.datasets.tasks import find_to_read, lock_inputs, table_of
+from app.evaluation import metrics
+from app.evaluation.metrics import BipartiteMeasure, JudgedModel
+from app.evaluation.service import Inputs, find_inputs, was_trained_on
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.jobs.kinds import Claim, JobKind, Work
+from app.jobs.progress import Callback
+from app.models import calibrations
+from app.models import service as models
+from app.models.calibrations import CalibrationRecord
+from app.platform.blobs import BlobStore
+from app.platform.documents import DatasetLineage, TableFile
+from app.platform.errors import Conflict, invalid
+from app.platform.settings import Settings
+from app.platform.sql import Session
+from app.platform.tables import DatasetKind, Job, ModelCalibration
+
+CALIBRATE = "calibrate"
+"""The kind of job."""
+
+
+class CalibrationSpec(TypedDict):
+    """What the job is to do."""
+
+    calibrates: str
+    dataset: DatasetLineage
+    seed: int
+
+
+class CalibrationPayload(Work):
+    """What the fit process is given."""
+
+    table: TableFile
+    model: JudgedModel
+    seed: int
+
+
+class CalibrationResult(Work):
+    """What the fit process has learnt."""
+
+    calibration: CalibrationRecord
+
+
+def check(session: Session, owner: str, ref: str, dataset_id: str, *, lock: bool = False) -> Inputs:
+    """Check that a dataset can calibrate a model; raises NotFound, Conflict or Invalid. `lock` holds both until a job
+    on them is written.
+    """
+    inputs = find_inputs(session, owner, [ref], [""], dataset_id, lock=lock)
+    (model,), dataset = inputs.models, inputs.dataset
+    name = f"{model.name}:{model.version}"
+    if model.kind != DatasetKind.BIPARTITE:
+        raise invalid("/dataset_id", f"{name}: {calibrations.why_none(model)}", code="wrong_kind")
+    if was_trained_on(model, dataset):
+        detail = f"{name} was trained on rows of this dataset: a calibration is learnt on rows that it did not see"
+        errors = [{"pointer": "/dataset_id", "detail": detail}]
+        raise Conflict(detail, code="rows_seen", errors=errors)
+    return inputs
+
+
+def submit(session: Session, settings: Settings, owner: str, ref: str, dataset_id: str) -> Job:
+    """Check, and write the job into the caller's transaction."""
+    inputs = check(session, owner, ref, dataset_id, lock=True)
+    (model,), dataset = inputs.models, inputs.dataset
+    spec: CalibrationSpec = {
+        "calibrates": model.id,
+        "dataset": lineage_of(dataset),
+        "seed": model.seed,
+    }
+    return jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=CALIBRATE,
+        name=model.name,
+        spec=spec,
+        dataset_id=dataset.id,
+    )
+
+
+def prepare(
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
+) -> CalibrationPayload:
+    """Gather where artifact and table lie."""
+    spec = cast(CalibrationSpec, claim.spec)
+    model = models.find_to_read(session, claim.owner, spec["calibrates"])
+    dataset = find_to_read(session, claim.owner, claim.dataset_id)
+    return {
+        "workdir": str(workdir),
+        "table": table_of(dataset, blobs),
+        "model": metrics.model_of(session, model, dataset, blobs),
+        "seed": spec["seed"],
+    }
+
+
+def run(payload: CalibrationPayload, callback: Callback) -> CalibrationResult:
+    """Score and learn; pure computing on the files that the payload names."""
+    model = payload["model"]
+    measure = BipartiteMeasure(metrics.load_ranker(model), payload["table"], model["features"])
+    callback(1, 2, {})
+    learnt = measure.calibrate(Path(payload["workdir"]), payload["seed"])
+    callback(2, 2, {})
+    return {"workdir": payload["workdir"], "calibration": learnt}
+
+
+def publish(blobs: BlobStore, claim: Claim, result: CalibrationResult) -> ModelCalibration:
+    """Return the row, without its version."""
+    spec = cast(CalibrationSpec, claim.spec)
+    return calibrations.row_of(
+        spec["calibrates"],
+        result["calibration"],
+        Path(result["workdir"]),
+        version=0,
+        job_id=claim.job_id,
+        dataset=spec["dataset"],
+    )
+
+
+def complete(
+    session: Session, claim: Claim, result: CalibrationResult, row: ModelCalibration
+) -> None:
+    """Write the calibration as the model's next version, serve it, and end the job."""
+    queue.finish(session, claim, model_id=row.model_id)
+    calibrations.add(session, claim.owner, row)
+
+
+KIND = JobKind(
+    name=CALIBRATE,
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete,
+    before_retry=lock_inputs,
+)
