@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from app.models import service as models
 from app.platform import documents
 from app.platform.documents import DatasetLineage, Reliability, ReliabilityPoint, ScoreParts
 from app.platform.errors import Conflict, NotFound
-from app.platform.sql import Session, db_now
+from app.platform.sql import Base, Session, db_now
 from app.platform.tables import DatasetKind, Model, ModelCalibration
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ LEARNT_ON = (LEARNT_ON_VALIDATION, LEARNT_OUT_OF_FOLD, LEARNT_ON_DATASET)
 
 
 class CalibrationRecord(TypedDict):
-    """A calibration that a job has learnt: small JSON, and files in the work folder: its arrays, and its reliability."""
+    """A calibration that a job has learnt: small JSON, and files in the work folder (arrays, reliability)."""
 
     file: str
     reliability_file: str | None
@@ -159,7 +159,7 @@ def row_of(
     job_id: str,
     dataset: DatasetLineage | None,
 ) -> ModelCalibration:
-    """Return the row of a calibration that a job has learnt."""
+    """Return the row of a calibration that a job has learnt; its time is set as it is written."""
     with np.load(workdir / record["file"], allow_pickle=False) as arrays:
         columns = {name: arrays[name].astype("<f8").tobytes() for name in arrays.files}
     judged = record["reliability_file"]
@@ -167,7 +167,6 @@ def row_of(
         model_id=model_id,
         version=version,
         job_id=job_id,
-        created_at=db_now(),
         dataset=dataset,
         method=record["method"],
         prevalence=record["prevalence"],
@@ -283,6 +282,12 @@ def read(
     return model, row, repository.list_calibrations(session, model.id, models.HISTORY_SHOWN)
 
 
+def stamp(row: Base) -> None:
+    """Set the time of a calibration's row; anew for each try to write it, since a failed one has used the clock up."""
+    if isinstance(row, ModelCalibration):
+        row.created_at = cast(Any, db_now())
+
+
 def add(session: Session, owner: str, row: ModelCalibration) -> None:
     """Add a row as the next version of its model's calibration, which is then served; raises Conflict if the model was
     deleted.
@@ -294,5 +299,6 @@ def add(session: Session, owner: str, row: ModelCalibration) -> None:
         )
     latest = repository.list_calibrations(session, model.id, 1)
     row.version = latest[0].version + 1 if latest else 1
+    stamp(row)
     model.calibration_version = row.version
     session.add(row)

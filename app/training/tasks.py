@@ -321,6 +321,8 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         artifact_bytes=artifact["bytes"],
         calibration_version=None if result.get("calibration") is None else FIRST_CALIBRATION,
     )
+    for row in published.rows:
+        calibrations.stamp(row)
     session.add_all(published.rows)
 
 
