@@ -186,7 +186,7 @@ VEGA_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 def to_vega(plot: RocPlot) -> Json:
     """Return the plot as a Vega-Lite specification with its data: window, band, chance, curves and marks in layers."""
-    scales = {"x": (FPR, plot.x), "y": (TPR, plot.y)}
+    scales = {"x": (plot.labels[0], plot.x), "y": (plot.labels[1], plot.y)}
     axes = {
         channel: {
             "field": "tpr" if channel == "y" else "fpr",

@@ -107,7 +107,8 @@ def read_plot(
     kind: Annotated[
         plots.Kind,
         Query(
-            description="`roc`: the whole curve. `pauc`: the window of the partial AUC, enlarged."
+            description="`roc`: the whole curve. `pauc`: the window of the partial AUC, enlarged. `gains`: the recall "
+            "by the share of the list that is worked off, without a band."
         ),
     ] = "roc",
     band: Annotated[

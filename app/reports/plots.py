@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from core.metrics import Interval, RocCurve
     from core.metrics.bands import BandKind
 
-Kind = Literal["roc", "pauc"]
+Kind = Literal["roc", "pauc", "gains"]
 
 MARKED_FPRS = (0.01, 0.05, 0.1)
 MAX_POINTS = 600
@@ -37,6 +38,8 @@ def plot_of(
     """Describe the plot of a model's curve. `metrics` are those of the same part."""
     from core.metrics import Interval, roc_band_on_curve
 
+    if kind == "gains":
+        return gains_plot(curve_part, metrics)
     curve, model = curve_part.curve, curve_part.model
     measured = _window_shown(metrics["pauc"], model.objective)
     view = (0.0, 1.0)
@@ -72,6 +75,28 @@ def plot_of(
         band=limits,
         marks=marks,
         marks_name=f"best cut with FPR ≤ {_join([f'{rate:g}' for rate in rates_marked])}",
+    )
+
+
+def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
+    """Describe the gains chart: the recall by the share of the list that is worked off, from its top."""
+    from core.metrics import gains_curve
+
+    model, prevalence = curve_part.model, curve_part.totals.prevalence
+    found = gains_curve(curve_part.curve.thin(MAX_POINTS), prevalence)
+    rows = rows_of(model.validation, curve_part.part)
+    return RocPlot(
+        title=f"Gains of {model.name}:{model.version}",
+        notes=[
+            f"on {rows} rows: {metrics['positives']:,} positive, {metrics['negatives']:,} negative"
+        ],
+        lines=[
+            Line(
+                "positives found, by how much of the list is worked off",
+                list(zip(found.shares.tolist(), found.recalls.tolist(), strict=True)),
+            )
+        ],
+        labels=("Share of the list", "Recall"),
     )
 
 
@@ -198,7 +223,7 @@ def to_svg(plot: RocPlot) -> str:
         svg.start(_WIDTH, legend_top + _ROW * len(legend), f"{plot.title}, {note}"),
         svg.text(STYLE.left, 36, plot.title, size=21, weight=600),
         svg.text(STYLE.left, 62, note, size=15, colour=svg.SOFT),
-        *draw(plot, STYLE),
+        *draw(plot, replace(STYLE, labels=plot.labels)),
         *legend,
         "</svg>",
     ]

@@ -8,6 +8,7 @@ from typing import Any
 from app import __version__
 from app.datasets.service import is_constant
 from app.ingest.values import DATETIME, spell_date
+from app.models.service import PartCurve
 from app.platform.documents import Control, LeaderboardEntry, Window
 from app.platform.tables import (
     Dataset,
@@ -32,7 +33,7 @@ from app.reports.document import (
     Tile,
     Tiles,
 )
-from app.reports.plots import rows_of
+from app.reports.plots import gains_plot, rows_of
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
 from core.base.parameters import list_parameters
@@ -512,6 +513,8 @@ def document_of(facts: Facts) -> Document:
     sections.append(Section("How good it is", evaluation(facts)))
     if facts.cuts:
         sections.append(Section("Operating points", _cuts(facts)))
+    if facts.curve_part is not None:
+        sections.append(Section("Top of the list", _top(facts, facts.curve_part)))
     if facts.controls is not None:
         compared = controls(facts.controls, model.beats_controls)
         sections.append(Section("Against plain algorithms", compared))
@@ -593,6 +596,35 @@ def _cuts(facts: Facts) -> list[Table | Paragraph]:
         f"{share:.2%} of the rows are positive, as here; GET …/operating-point takes another prevalence, and costs."
     )
     return [Table(head, rows), Paragraph(note)]
+
+
+def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictures]:
+    """Return the gains table, average precision, and the gains chart."""
+    from core.metrics import AveragePrecision, measure_on_curve
+
+    head = ["first rows", "rows", "positives", "precision", "recall", "lift"]
+    rows = [
+        [
+            f"{gain.share:.0%}",
+            f"{gain.size:,.6g}",
+            f"{gain.positives:,.6g}",
+            document.interval(gain.precision, 3),
+            document.interval(gain.recall, 3),
+            document.interval(gain.lift, 2),
+        ]
+        for gain in facts.gains()
+    ]
+    (found,) = measure_on_curve(
+        curve_part.curve, curve_part.totals, [AveragePrecision()], level=curve_part.level
+    )
+    share = curve_part.totals.prevalence
+    note = (
+        f"Average precision: {document.interval(found.interval, 3)}; that of chance is {share:.3f}. All of this holds "
+        f"where {share:.2%} of the rows are positive, as here; GET …/gains takes another prevalence and other sizes. "
+        "Rows with equal scores at the end of a size are taken at random, and the figures are their mean."
+    )
+    plot = gains_plot(curve_part, facts.metrics[curve_part.part])
+    return [Table(head, rows), Paragraph(note), Pictures([plot])]
 
 
 def _reading(facts: Facts) -> Iterator[str]:

@@ -30,7 +30,7 @@ from app.reports.plots import plot_of
 from app.roc_plot import RocPlot
 
 if TYPE_CHECKING:
-    from core.metrics import OperatingPoint
+    from core.metrics import Gain, OperatingPoint
 
 
 FPRS = (0.01, 0.05, 0.1, 0.2)
@@ -78,6 +78,13 @@ class Facts:
         yield whole
         if whole.window is not None and whole.window.fpr_max - whole.window.fpr_min < 1.0:
             yield plot_of(self.curve_part, metrics, "pauc", "pointwise")
+
+    def gains(self) -> tuple[Gain, ...]:
+        """Return the gains table of the curve; none without a curve."""
+        from core.metrics import gains_on_curve
+
+        of = self.curve_part
+        return () if of is None else gains_on_curve(of.curve, of.totals, level=of.level)
 
 
 def read_curve(session: Session, owner: str, ref: str, part: str) -> tuple[PartCurve, Json]:

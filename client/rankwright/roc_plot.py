@@ -89,7 +89,7 @@ class RocPlot:
     """What is drawn: curves over the diagonal of chance, and what is known of the first one.
 
     `notes` are lines of text below the title, `marks_name` is the name of all marks together, and `cursor` is the
-    point that a reader can move.
+    point that a reader can move. `labels` name the axes: a plot of gains has others than a ROC curve.
     """
 
     title: str
@@ -102,6 +102,7 @@ class RocPlot:
     marks: Sequence[Mark] = ()
     marks_name: str = ""
     cursor: tuple[float, float] | None = None
+    labels: tuple[str, str] = (FPR, TPR)
 
     def legend(self) -> list[tuple[str, str]]:
         """Return the kind and the name of each thing that is drawn."""

@@ -196,7 +196,10 @@ def plot(
     *,
     kind: Annotated[
         str,
-        typer.Option(help="roc: the whole curve. pauc: the window of the partial AUC, enlarged."),
+        typer.Option(
+            help="roc: the whole curve. pauc: the window of the partial AUC, enlarged. gains: the recall by the share "
+            "of the list."
+        ),
     ] = "roc",
     on: Annotated[str, typer.Option(help="validation or train.")] = "validation",
     band: Annotated[

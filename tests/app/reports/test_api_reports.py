@@ -18,6 +18,7 @@ IMAGE = "![x](http://a.example/x.png)"
 LINK = '"><a href=javascript:alert(1)>*x*</a>'
 HEADINGS = [
     *("Summary", "Warnings", "Curves", "How good it is", "Operating points"),
+    "Top of the list",
     *("Against plain algorithms", "Data", "Training", "Importance of the features", "Lineage"),
     "How to read it",
 ]
@@ -135,10 +136,10 @@ def test_markdown_says_the_same_and_holds_its_pictures(writer: httpx.Client, add
     assert answer.headers["Content-Type"] == "text/markdown; charset=utf-8"
     text = answer.text
     pictures = re.findall(r"^\[picture-\d\]: data:image/png;base64,(\S+)$", text, re.MULTILINE)
-    assert len(pictures) == 2
+    assert len(pictures) == 3
     assert all(base64.b64decode(data, validate=True)[1:4] == b"PNG" for data in pictures)
     body = text[: text.index("[picture-1]: ")]
-    assert len(re.findall(r"!\[[^\]]*\]\[picture-\d\]", body)) == 2
+    assert len(re.findall(r"!\[[^\]]*\]\[picture-\d]", body)) == 3
     assert not re.search(r"(?<!\\)<", body)
     assert not re.search(r"(?<!\\)\]\(", body)
     # Every row of a table has as many cells as its head.

@@ -45,6 +45,21 @@ def judged(
     return curve, metrics
 
 
+def test_the_gains_chart_is_the_recall_by_the_share_of_the_list() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], [50, 150])
+    plot = plot_of(*judged(y, rng.normal(size=200) + y, (0.0, 0.1)), "gains", "pointwise")
+    shares, recalls = np.array(plot.lines[0].points).T
+    assert (shares[0], recalls[0], shares[-1], recalls[-1]) == (0.0, 0.0, 1.0, 1.0)
+    # twice the area above the diagonal is the accuracy ratio, over the fraction of negatives
+    fpr = (shares - 0.25 * recalls) / 0.75
+    area = np.trapezoid(recalls, fpr)
+    assert 2 * (np.trapezoid(recalls, shares) - 0.5) / 0.75 == pytest.approx(2 * area - 1)
+    drawn = to_svg(plot)
+    assert "Share of the list" in drawn
+    assert "False positive rate" not in drawn
+
+
 def rankings() -> Iterator[tuple[Any, Any]]:
     """Perfect, upside down, tied, all equal, two rows, many rows."""
     rng = np.random.default_rng(0)
