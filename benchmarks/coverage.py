@@ -27,6 +27,11 @@ A fifth table is of figures of the top of a list, for a quarter of the trials: h
 covered is the figure of a very large sample; for precision at a count and NDCG, which are about lists of this length,
 it is the mean over the lists.
 
+A sixth table is of `core.probability.reliability`, for a twentieth of the trials: how often, along the diagram, the
+confidence interval covers the population's fraction of positives and the consistency interval has the curve; and how
+often the intervals of Cox's line cover. Log odds are normal, with standard deviation 1.5; "too extreme" ones are twice
+as great as they should be.
+
 By chance alone a figure of n trials lies within ±2 √(p (1 − p) / n): .7 points of 95 % for 4,000 trials, 1.4 for 1,000.
 """
 
@@ -38,6 +43,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit, logit
 from scipy.stats import norm
 
 from benchmarks import at_least_one
@@ -58,12 +64,13 @@ from core.metrics import (
 )
 from core.metrics import measure as measure_list
 from core.metrics.figures import Figure
+from core.probability import reliability
 
 N_FOLDS = 5
 WINDOWS = ((0.0, 1.0), (0.0, 0.1), (0.1, 0.3))
 LEVEL = 0.95
 
-TABLES = ("areas", "fitted", "promises", "groups", "top")
+TABLES = ("areas", "fitted", "promises", "groups", "top", "probabilities")
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -466,6 +473,48 @@ def main() -> None:
             print(measure_promise(*promise), flush=True)
     if "groups" in options.tables:
         print_groups(options.trials)
+    if "probabilities" in options.tables:
+        print_probabilities(max(options.trials // 20, 1))
+
+
+FORECASTS = (
+    ("calibrated, 300", 300, 0.0, 1.0, None),
+    ("calibrated, 3,000", 3_000, 0.0, 1.0, None),
+    ("calibrated, one positive in 12, 3,000", 3_000, -3.0, 1.0, None),
+    ("too extreme, 300", 300, 0.0, 0.5, None),
+    ("too extreme, 3,000", 3_000, 0.0, 0.5, None),
+    ("too extreme, rounded to 0.05, 3,000", 3_000, 0.0, 0.5, 20),
+)
+"""Label, rows, mean log odds, the slope that is right, and the number of steps that probabilities are rounded to."""
+
+
+def print_probabilities(n_trials: int) -> None:
+    """Print the table of reliability diagrams."""
+    print("\n| sample | confidence, % | consistency, % | slope, % | in the large, % |")
+    print("|---|---:|---:|---:|---:|")
+    for label, n_rows, mean, slope, steps in FORECASTS:
+        rng = np.random.default_rng([n_rows, int(-mean), int(2 * slope), steps or 0])
+        covered = np.zeros(4)
+        for seed in range(n_trials):
+            p = expit(rng.normal(mean, 1.5, n_rows))
+            if steps is not None:
+                p = np.clip(np.round(p * steps) / steps, 0.01, 0.99)
+            y = rng.random(n_rows) < expit(slope * logit(p))
+            found = reliability(y, p, n_bootstrap=200, random_state=seed)
+            at = np.array([point.probability for point in found.points])
+            observed = np.array([point.observed for point in found.points])
+            low, high = np.array([point.consistent for point in found.points]).T
+            truth = expit(slope * logit(at))
+            curve = observed[:, 0]
+            covered += (
+                np.mean((observed[:, 1] <= truth) & (truth <= observed[:, 2])),
+                np.mean((low - 1e-12 <= curve) & (curve <= high + 1e-12)),
+                found.slope.low <= slope <= found.slope.high,
+                found.in_the_large.low <= 0.0 <= found.in_the_large.high,
+            )
+        shares = 100.0 * covered / n_trials
+        cells = [f"{share:.1f}" for share in shares]
+        print(f"| {label} | {' | '.join(cells)} |", flush=True)
 
 
 def print_areas(options: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ intervals, at each probability by itself:
   and the isotonic regression is fitted again. A curve outside shows miscalibration.
 * *confidence*: for the share of positives in the population. The labels are drawn from the curve itself, linear between
   the middles of its blocks: drawn from the steps, the intervals would be too narrow (Sen & Xu). The ends are
-  percentiles.
+  percentiles, or Wilson's limits for the block if they are further out: a block of 0 or 1 shows no variance.
 
 The draws are by the probabilities that there are, with as many rows each as their weights are worth; of more than 1,000
 distinct ones neighbours are drawn together. The same seed gives the same bits.
@@ -44,7 +44,7 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.parameters import check_seed
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.groups import FloatArray, Rows, check_rows, inner
-from core.metrics.intervals import Interval, normal_quantile
+from core.metrics.intervals import Interval, normal_quantile, wilson_interval
 from core.metrics.window import check_level
 from core.probability.calibration import minimise_log_loss
 from core.probability.isotonic import Masses, masses_of, recalibrated
@@ -255,7 +255,14 @@ def _points(
     consistent = _quantiles(p, mass, at, n_bootstrap, tails, generator)
     smooth = _between_blocks(p, mass, curve)
     drawn = _quantiles(smooth, mass, at, n_bootstrap, tails, generator)
-    low, high = np.minimum(drawn[0], curve[at]), np.maximum(drawn[1], curve[at])
+    block = np.cumsum(np.append(False, curve[1:] > curve[:-1]))
+    rows = np.bincount(block, mass)[block[at]]
+    of_block = [
+        wilson_interval(float(value), float(n), level)
+        for value, n in zip(curve[at], rows, strict=True)
+    ]
+    low = np.minimum(drawn[0], [interval.low for interval in of_block])
+    high = np.maximum(drawn[1], [interval.high for interval in of_block])
     return [
         ReliabilityPoint(
             float(p[i]), Interval(float(curve[i]), float(a), float(b)), (float(c), float(d))
