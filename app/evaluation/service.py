@@ -56,7 +56,7 @@ def find_inputs(
     """
     find_model = find_to_use if lock else find_named
     found = [
-        find_model(session, owner, ref, {"pointer": pointer})
+        find_model(session, owner, ref, {"pointer": pointer}).model
         for ref, pointer in zip(refs, pointers, strict=True)
     ]
     if lock:

@@ -198,13 +198,19 @@ def put_alias(
         str | None, Header(description="`*`: create the alias; fail if it exists.", examples=["*"])
     ] = None,
 ) -> Alias:
-    """Point the alias to a version of this name. To roll back, PUT an earlier `model_id` from the alias's history."""
+    """Point the alias to a version of this name. To roll back, PUT an earlier `model_id` from the alias's history.
+
+    With a `promise`, scores that are asked for under `name@alias` have a `flag`: the score is at least the threshold by
+    which the present version keeps the promise. The alias keeps its promise when it moves, until it gets another one or
+    null. 422 if the version cannot keep it: it has no validation curve, or too few validation rows for the confidence.
+    """
     state, created = context.db.writing(
         models.set_alias,
         caller.owner,
         name,
         alias,
         body.model_id,
+        promise=body.new_promise(),
         if_revision=_revision(if_match),
         must_be_new=_must_be_new(if_none_match),
     )

@@ -10,6 +10,7 @@ from sqlalchemy import func, select, union, update
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session
 
+from app.platform.documents import AliasCut, AliasPromise
 from app.platform.sql import ALL_ROWS, Page, RowFilter, db_now, fetch_page, next_number, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
@@ -72,13 +73,16 @@ def find_latest(session: Session, owner: str, name: str) -> Model | None:
     ).one_or_none()
 
 
-def find_by_alias(session: Session, owner: str, name: str, alias: str) -> Model | None:
-    """Return the model that the alias points to."""
-    return session.scalars(
-        select(Model)
+def find_by_alias(
+    session: Session, owner: str, name: str, alias: str
+) -> tuple[Model, AliasCut | None] | None:
+    """Return the model that the alias points to, and the cut by which it keeps the alias's promise if there is one."""
+    row = session.execute(
+        select(Model, ModelAlias.cut)
         .join(ModelAlias, ModelAlias.model_id == Model.id)
         .where(ModelAlias.owner == owner, ModelAlias.name == name, ModelAlias.alias == alias)
     ).one_or_none()
+    return None if row is None else (row[0], row[1])
 
 
 def list_page(
@@ -309,6 +313,14 @@ def move(session: Session, alias: ModelAlias, model_id: str) -> None:
     session.flush()
 
 
+def keep_promise(
+    session: Session, alias: ModelAlias, promise: AliasPromise | None, cut: AliasCut | None
+) -> None:
+    """Store the promise of a locked alias, and the cut by which its model keeps it."""
+    alias.promise, alias.cut = promise, cut
+    session.flush()
+
+
 def add_to_history(session: Session, alias: ModelAlias) -> None:
     """Add the alias, as it is now, to its history."""
     session.add(
@@ -318,6 +330,8 @@ def add_to_history(session: Session, alias: ModelAlias) -> None:
             alias=alias.alias,
             revision=alias.revision,
             model_id=alias.model_id,
+            promise=alias.promise,
+            cut=alias.cut,
             at=alias.updated_at,
         )
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from app.http.schemas import (
     Body,
@@ -22,6 +22,7 @@ from app.http.schemas import (
 from app.models import margins
 from app.models.calibrations import LEARNT_ON
 from app.models.service import AliasState, CutsAlong, Listed, ModelPart, is_approximate
+from app.platform import documents
 from app.platform.tables import Model as ModelRow
 from app.platform.tables import ModelCalibration
 
@@ -806,17 +807,79 @@ class Margins(Resource):
     losses: RoundLosses
 
 
+_Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class AliasPromise(Body):
+    """What every version behind an alias is to keep: exactly one of `fpr` and `tpr`."""
+
+    fpr: _Share | None = Field(
+        default=None, description="The FPR is at most this.", examples=[0.01]
+    )
+    tpr: _Share | None = Field(default=None, description="The TPR is at least this.")
+    confidence: _Share | None = Field(
+        default=None,
+        description="Promise the rate of future rows with this confidence, as `…/operating-point` does. Null: the rate "
+        "on the validation rows.",
+        examples=[0.95],
+    )
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Self:
+        if (self.fpr is None) == (self.tpr is None):
+            got = "none" if self.fpr is None else "both"
+            raise ValueError(f"a promise must have exactly one of fpr and tpr, got {got}")
+        return self
+
+
 class AliasTarget(Body):
     """The model that an alias should point to."""
 
     model_id: Text
+    promise: AliasPromise | None = Field(
+        default=None,
+        description="What every version behind the alias keeps, from now on. Null takes the promise away. Absent: the "
+        "alias keeps the promise that it has.",
+    )
+
+    def new_promise(self) -> documents.AliasPromise | Literal["keep"] | None:
+        """Return the promise to store; "keep" if the request has none."""
+        if "promise" not in self.model_fields_set:
+            return "keep"
+        if self.promise is None:
+            return None
+        given = self.promise
+        return {"fpr": given.fpr, "tpr": given.tpr, "confidence": given.confidence}
+
+
+class KeptPromise(Resource):
+    """What every version behind an alias keeps: an FPR of at most `fpr`, or a TPR of at least `tpr`. One is null."""
+
+    fpr: float | None
+    tpr: float | None
+    confidence: float | None = Field(
+        description="The confidence with which the rate of future rows is promised. Null: the rate is that on the "
+        "validation rows."
+    )
+
+
+class AliasCut(Resource):
+    """The threshold by which a version keeps the promise, and its rates on the validation rows."""
+
+    threshold: float | None = Field(
+        description="Scores of at least this are flagged. Null: nothing is flagged."
+    )
+    fpr: float
+    tpr: float
 
 
 class AliasStep(Resource):
-    """The model that an alias pointed to from this time."""
+    """The model that an alias pointed to from this time, with the promise and the cut of that time."""
 
     revision: int
     model_id: str
+    promise: KeptPromise | None
+    cut: AliasCut | None
     at: Timestamp
 
 
@@ -827,6 +890,10 @@ class AliasSummary(Resource):
     alias: str
     revision: int
     model_id: str
+    promise: KeptPromise | None = Field(
+        description="What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."
+    )
+    cut: AliasCut | None = Field(description="How the present version keeps the promise.")
     updated_at: Timestamp
 
 
@@ -842,15 +909,8 @@ class Alias(AliasSummary):
 
 def alias_of(state: AliasState) -> Alias:
     """Show an alias with its history."""
-    row = state.alias
-    return Alias(
-        name=row.name,
-        alias=row.alias,
-        revision=row.revision,
-        model_id=row.model_id,
-        updated_at=row.updated_at,
-        history=[AliasStep.model_validate(step) for step in state.history],
-    )
+    steps = [AliasStep.model_validate(step) for step in state.history]
+    return Alias(**dict(AliasSummary.model_validate(state.alias)), history=steps)
 
 
 class WindowArea(Interval):

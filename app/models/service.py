@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
 from app.models import repository
 from app.models.objectives import target_fpr
+from app.platform.documents import AliasCut, AliasPromise
 from app.platform.errors import (
     Conflict,
     Invalid,
@@ -49,22 +51,41 @@ _NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 _REF = re.compile(rf"({_NAME})(?:@({_NAME})|:([1-9][0-9]{{0,8}}))?")
 
 
+class ModelWithCut(NamedTuple):
+    """A model, and the cut of the alias that it was asked for by, if the alias keeps a promise."""
+
+    model: Model
+    cut: AliasCut | None
+
+
 def find(session: Session, owner: str, ref: str) -> Model:
     """Return the owner's model by id, `name` (the latest version), `name@alias` or `name:version`; raises NotFound."""
-    model = None
+    return find_with_cut(session, owner, ref).model
+
+
+def find_with_cut(session: Session, owner: str, ref: str) -> ModelWithCut:
+    """Return the same as `find`, with the cut of the alias; raises NotFound."""
+    model, cut = None, None
     if is_id(ref, "mdl"):
         model = repository.find(session, owner, ref)
     elif match := _REF.fullmatch(ref):
         name, alias, version = match.groups()
         if alias is not None:
-            model = repository.find_by_alias(session, owner, name, alias)
+            model, cut = repository.find_by_alias(session, owner, name, alias) or (None, None)
         elif version is not None:
             model = repository.find_version(session, owner, name, int(version))
         else:
             model = repository.find_latest(session, owner, name)
     if model is None:
         raise NotFound(f"there is no model {ref[:200]!r}")
-    return model
+    return ModelWithCut(model, cut)
+
+
+def flag_threshold(cut: AliasCut | None) -> float | None:
+    """Return the score from which a cut flags, inf if it flags none; None without a cut."""
+    if cut is None:
+        return None
+    return math.inf if cut["threshold"] is None else cut["threshold"]
 
 
 def get(
@@ -181,16 +202,18 @@ def set_alias(
     alias: str,
     model_id: str,
     *,
+    promise: AliasPromise | Literal["keep"] | None = "keep",
     if_revision: int | None,
     must_be_new: bool = False,
 ) -> tuple[AliasState, bool]:
     """Point the alias at a model of the same name; return it, and True if it is new.
 
     To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
+    `promise` replaces the promise of the alias, None takes it away; raises Invalid if the model cannot keep it.
     """
     if not re.fullmatch(_NAME, alias):
         raise Invalid(f"an alias must match {_NAME}, got {alias[:100]!r}")
-    _check_target(session, owner, name, model_id)
+    model = _check_target(session, owner, name, model_id)
     current = repository.find_alias(session, owner, name, alias, lock=True)
     created = False
     if current is None and if_revision is None:
@@ -201,6 +224,9 @@ def set_alias(
         assert current is not None
         repository.move(session, current, model_id)
     assert current is not None
+    kept = current.promise if promise == "keep" else promise
+    cut = None if kept is None else _cut_to_keep(session, model, kept, given=promise != "keep")
+    repository.keep_promise(session, current, kept, cut)
     repository.add_to_history(session, current)
     session.flush()
     return get_alias(session, owner, name, alias), created
@@ -221,7 +247,26 @@ def remove_alias(
     repository.remove(session, current)
 
 
-def _check_target(session: Session, owner: str, name: str, model_id: str) -> None:
+def _cut_to_keep(session: Session, model: Model, promise: AliasPromise, *, given: bool) -> AliasCut:
+    """Return the cut of the validation curve by which a model keeps a promise; raises Invalid.
+
+    `given` says that the promise is part of the request.
+    """
+    try:
+        point, _ = cut_on(curve_on(session, model, VALIDATION), threshold=None, **promise)
+    except (NotFound, Invalid) as error:
+        detail = f"{model.name}:{model.version} cannot keep the promise: {error.detail}"
+        first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
+        parameter = first.pop("parameter", None)
+        pointer = f"/promise/{parameter}" if given and parameter else "/model_id"
+        errors = [first | {"pointer": pointer, "detail": detail}]
+        code = "no_promise" if isinstance(error, NotFound) else error.code
+        raise Invalid(detail, code=code, errors=errors) from error
+    threshold = point.threshold if math.isfinite(point.threshold) else None
+    return {"threshold": threshold, "fpr": point.fpr.value, "tpr": point.tpr.value}
+
+
+def _check_target(session: Session, owner: str, name: str, model_id: str) -> Model:
     model = repository.find(session, owner, model_id, lock=True) if is_id(model_id, "mdl") else None
     if model is None:
         detail = f"there is no model {model_id[:100]!r}"
@@ -229,6 +274,7 @@ def _check_target(session: Session, owner: str, name: str, model_id: str) -> Non
     if model.name != name:
         detail = f"an alias of {name[:100]!r} must point at a model of that name, {model_id} is {model.name!r}"
         raise Invalid(detail, errors=[{"pointer": "/model_id", "detail": detail}])
+    return model
 
 
 def _check_revision(
@@ -541,6 +587,8 @@ def promised_on(
         ) from error
     except core_metrics.NoPromise as error:
         raise no_promise("confidence", str(error)) from error
+    except InvalidParameter as error:
+        raise _invalid_query("tpr" if fpr is None else "fpr", str(error)) from error
 
 
 MAX_FIGURES = 20
@@ -753,10 +801,12 @@ def _no_part(model: Model, part: str) -> NotFound:
     )
 
 
-def find_named(session: Session, owner: str, ref: str, position: dict[str, Any]) -> Model:
-    """Return the owner's model; raises NotFound with the position in the request, such as `{"pointer": "/model"}`."""
+def find_named(session: Session, owner: str, ref: str, position: dict[str, Any]) -> ModelWithCut:
+    """Return the owner's model, with the cut of the alias; raises NotFound with the position in the request, such as
+    `{"pointer": "/model"}`.
+    """
     try:
-        return find(session, owner, ref)
+        return find_with_cut(session, owner, ref)
     except NotFound as error:
         raise NotFound(error.detail, errors=[position | {"detail": error.detail}]) from error
 
@@ -769,10 +819,10 @@ def find_to_read(session: Session, owner: str, model_id: str) -> Model:
     return model
 
 
-def find_to_use(session: Session, owner: str, ref: str, position: dict[str, Any]) -> Model:
+def find_to_use(session: Session, owner: str, ref: str, position: dict[str, Any]) -> ModelWithCut:
     """Return the same for a job that is about to be written, and lock it: nobody deletes it until the commit."""
-    model = find_named(session, owner, ref, position)
-    if not repository.lock_shared(session, owner, model.id):
-        detail = f"model {model.id} was deleted just now"
+    found = find_named(session, owner, ref, position)
+    if not repository.lock_shared(session, owner, found.model.id):
+        detail = f"model {found.model.id} was deleted just now"
         raise NotFound(detail, errors=[position | {"detail": detail}])
-    return model
+    return found

@@ -281,3 +281,25 @@ class Reliability(TypedDict):
     slope: Interval | None
     histogram: list[float]
     points: list[ReliabilityPoint]
+
+
+class AliasPromise(TypedDict):
+    """What every version behind an alias keeps: the FPR is at most `fpr`, or the TPR at least `tpr`; one is None.
+
+    `confidence` None: on the validation rows. Otherwise in the population, with this confidence.
+    """
+
+    fpr: float | None
+    tpr: float | None
+    confidence: float | None
+
+
+class AliasCut(TypedDict):
+    """The cut by which a version keeps its alias's promise, with its rates on the validation rows.
+
+    Scores of at least `threshold` are flagged; None: no score.
+    """
+
+    threshold: float | None
+    fpr: float
+    tpr: float

@@ -28,6 +28,8 @@ from sqlalchemy.orm import (
 )
 
 from app.platform.documents import (
+    AliasCut,
+    AliasPromise,
     BestMargin,
     Control,
     ControlWindow,
@@ -506,6 +508,8 @@ class ModelAlias(Base):
     alias: Mapped[str] = mapped_column(primary_key=True)
     revision: Mapped[int]
     model_id: Mapped[str] = mapped_column(ForeignKey("models.id"))
+    promise: Mapped[Document[AliasPromise] | None]
+    cut: Mapped[Document[AliasCut] | None]
     updated_at: Mapped[float]
 
 
@@ -519,6 +523,8 @@ class ModelAliasHistory(Base):
     alias: Mapped[str] = mapped_column(primary_key=True)
     revision: Mapped[int] = mapped_column(primary_key=True)
     model_id: Mapped[str]
+    promise: Mapped[Document[AliasPromise] | None]
+    cut: Mapped[Document[AliasCut] | None]
     at: Mapped[float]
 
 

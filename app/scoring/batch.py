@@ -12,7 +12,7 @@ from app.datasets.service import lock_datasets, missing_features, ready_dataset
 from app.ingest.errors import show
 from app.jobs import service as jobs
 from app.jobs.kinds import Output, status_of
-from app.models.service import find_named, find_to_use
+from app.models.service import ModelWithCut, find_named, find_to_use
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, TooLarge, Unavailable
 from app.platform.settings import Settings
@@ -32,6 +32,8 @@ PROBABILITY_OPTIONS = "probability"
 """Where the `ProbabilityOptions` stand among the options that a batch score keeps."""
 ROW_COLUMN = "row"
 """Where only the best rows are kept: their numbers, from 0."""
+CUT = "cut"
+"""Where the cut of the alias stands among the options, if it keeps a promise."""
 _DROPPED = "dropped"
 
 
@@ -66,11 +68,12 @@ def check_dataset(
     top: int | None = None,
     *,
     lock: bool = False,
-) -> tuple[Model, Dataset]:
+) -> tuple[ModelWithCut, Dataset]:
     """Check that a model can score a dataset; raises NotFound, Conflict or Invalid. `lock` holds both until a job
     on them is written.
     """
-    model = (find_to_use if lock else find_named)(session, owner, ref, {"pointer": "/model"})
+    found = (find_to_use if lock else find_named)(session, owner, ref, {"pointer": "/model"})
+    model = found.model
     if lock:
         lock_datasets(session, owner, dataset_id)
     dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
@@ -83,7 +86,7 @@ def check_dataset(
             detail = f"dataset {dataset.id} keeps no column {show(name)}"
             raise _invalid("pointer", f"/keep/{place}", detail, "unknown_column")
     _check_results(model, keep, options, top, "pointer", "/")
-    return model, dataset
+    return found, dataset
 
 
 def submit(
@@ -97,9 +100,9 @@ def submit(
     top: int | None = None,
 ) -> BatchScore:
     """Have the rows of a dataset scored: written with its job into the caller's transaction."""
-    model, dataset = check_dataset(session, owner, ref, dataset_id, keep, options, top, lock=True)
+    found, dataset = check_dataset(session, owner, ref, dataset_id, keep, options, top, lock=True)
     read_options = TableOptions(keep=tuple(keep), top=top)
-    return _insert(session, settings, model, read_options, options, dataset=dataset)
+    return _insert(session, settings, found, read_options, options, dataset=dataset)
 
 
 def accept(
@@ -110,16 +113,16 @@ def accept(
     upload: datasets.Upload,
 ) -> BatchScore:
     """The same for an upload whose bytes will be durable when the transaction ends."""
-    model = find_to_use(session, owner, request.model, {"parameter": "model"})
+    found = find_to_use(session, owner, request.model, {"parameter": "model"})
     options = check_options(TableOptions.from_json(request.terms), upload.format)
     probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
-    _check_results(model, options.keep, probability, options.top, "parameter", "")
-    return _insert(session, settings, model, options, probability, upload=upload)
+    _check_results(found.model, options.keep, probability, options.top, "parameter", "")
+    return _insert(session, settings, found, options, probability, upload=upload)
 
 
 def find_model(session: Session, owner: str, ref: str) -> Model:
     """The model that an upload is to be scored by; raises NotFound."""
-    return find_named(session, owner, ref, {"parameter": "model"})
+    return find_named(session, owner, ref, {"parameter": "model"}).model
 
 
 def _check_results(
@@ -151,13 +154,15 @@ def _invalid(key: str, place: str, detail: str, code: str) -> Invalid:
 def _insert(
     session: Session,
     settings: Settings,
-    model: Model,
+    found: ModelWithCut,
     options: TableOptions,
     probability: ProbabilityOptions,
     *,
     dataset: Dataset | None = None,
     upload: datasets.Upload | None = None,
 ) -> BatchScore:
+    model = found.model
+    kept = {PROBABILITY_OPTIONS: probability.as_json(), CUT: found.cut}
     job = jobs.enqueue(
         session,
         settings,
@@ -180,7 +185,7 @@ def _insert(
         content_encoding=None if upload is None else upload.format.content_encoding,
         upload_key=None if upload is None else upload.key,
         upload_bytes=None if upload is None else upload.size,
-        read_options=options.as_json() | {PROBABILITY_OPTIONS: probability.as_json()},
+        read_options=options.as_json() | kept,
     )
 
 

@@ -278,10 +278,10 @@ def read_result(
         Query(description="`parquet`: the file. `csv`: the same rows as text."),
     ] = "parquet",
 ) -> Response:
-    """The kept columns, then `score`, `fpr`, `tpr` and `probability`, in the order of the rows. With several labels
-    there is one score per label. With `top` it is the best rows alone, best first, and `row` has their numbers, from 0.
-    409 until the batch score is ready. The Parquet file has an ETag, and Range requests can read parts of it. Kept
-    columns of a dataset also need the scope `read`.
+    """The kept columns, then `score`, `fpr`, `tpr` and `probability`, in the order of the rows, and `flag` if the model
+    was named by an alias that keeps a promise. With several labels there is one score per label. With `top` it is the
+    best rows alone, best first, and `row` has their numbers, from 0. 409 until the batch score is ready. The Parquet
+    file has an ETag, and Range requests can read parts of it. Kept columns of a dataset also need the scope `read`.
     """
     batch, path = context.db.reading(
         batch_scores.result, context.blobs, caller.owner, batch_score_id

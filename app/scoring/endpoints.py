@@ -384,8 +384,11 @@ def _one_score(served: Served, row: npt.NDArray[np.float64], options: Probabilit
         probability = ',"probability":null'
     else:
         probability = f',"probability":{served.calibration.calibration.probability_of(score)!r}'
+    flag = ""
+    if served.flag_threshold is not None:
+        flag = ',"flag":true' if score >= served.flag_threshold else ',"flag":false'
     start = f'{{"model_id":"{served.model_id}","score":{score!r},{places}'
-    return f"{start}{probability}{approximate}}}".encode()
+    return f"{start}{probability}{flag}{approximate}}}".encode()
 
 
 def _probabilities(served: Served, score: float, options: ProbabilityOptions) -> str:
@@ -419,6 +422,7 @@ SCORE_ROW_DOCS: dict[str, Any] = {
     "description": "Each feature is a query parameter. An empty value is missing, and so is a category that did not "
     "occur in training. A feature without a parameter is an error, unless it had missing values in training or the "
     "request has `Prefer: handling=lenient`. If `ref` is an id, the answer has an ETag; otherwise it is `no-cache`. "
+    "If `ref` is an alias that keeps a promise, the answer has a `flag`. "
     "The service never logs query strings, but proxies may. Use POST for personal data.",
     "operationId": "score_row",
     "parameters": [
@@ -503,7 +507,7 @@ async def score_rows(
     options: ProbabilityDep,
 ) -> Response:
     """The scores in the order of the rows, each with its FPR and TPR on the validation curve, and the probability that
-    the row is positive.
+    the row is positive. Under an alias that keeps a promise, also `flags`.
 
     The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow; plain, gzip or zstd. A table must have the
     features as columns, in any order. Other columns are an error, unless `ignore` names them or the request has
@@ -522,10 +526,12 @@ async def score_rows(
         }
         approximate = {"approximate": True} if served.approximate else {}
         body = {f"{name}s": column for name, column in columns.items()}
-        added = options.columns(served, found.scores)
+        added: dict[str, Column] = {**options.columns(served, found.scores)}
         body |= {probabilities.PLURALS[name]: column for name, column in added.items()}
+        flags = served.flags(found.scores)
+        body |= {f"{name}s": column for name, column in flags.items()}
         rest = approximate | options.reason(served)
-        return Answer({"model_id": served.model_id, **body, **rest}, columns | added)
+        return Answer({"model_id": served.model_id, **body, **rest}, columns | added | flags)
 
     return await answer_rows(request, context, models, caller, ref, fields, make)
 

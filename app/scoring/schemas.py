@@ -140,6 +140,12 @@ class Score(Resource):
         examples=[0.181],
     )
     no_probability: str | None = Field(default=None, description=_NO_PROBABILITY)
+    flag: bool | None = Field(
+        default=None,
+        description="Whether the score is at least the threshold by which the model keeps the promise of the alias. "
+        "Absent if `ref` is no alias that keeps a promise.",
+        examples=[True],
+    )
     approximate: bool = Field(
         default=False,
         description="True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent "
@@ -171,6 +177,12 @@ class Scores(Resource):
         examples=[[0.181, 0.015]],
     )
     no_probability: str | None = Field(default=None, description=_NO_PROBABILITY)
+    flags: list[bool] | None = Field(
+        default=None,
+        description="Whether each score is at least the threshold by which the model keeps the promise of the alias. "
+        "Absent if `ref` is no alias that keeps a promise.",
+        examples=[[True, False]],
+    )
     approximate: bool = Field(
         default=False,
         description="True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent "

@@ -24,7 +24,7 @@ from app.models.calibrations import ServedCalibration
 from app.models.service import artifact_key
 from app.platform.background import TtlCache
 from app.platform.blobs import BlobStore
-from app.platform.documents import TableDialect
+from app.platform.documents import AliasCut, TableDialect
 from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.preload import preload
 from app.platform.sql import Reading, Session
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from core.metrics import RocCurve
 
 Floats = npt.NDArray[np.float64]
+FLAG = "flag"
+"""The column that says whether a score reaches the cut of the alias that was asked."""
 MAX_EXPLAINED = 1_000
 _ARTIFACT_FACTOR = 4  # a loaded ranker takes two to five times the bytes of its artifact
 _BYTES_PER_CATEGORY = 330  # in all indices; its letters count as part of the artifact
@@ -71,6 +73,8 @@ class Served:
     """What makes probabilities of scores."""
     why_no_calibration: str = ""
     """The reason why there is none."""
+    flag_threshold: float | None = None
+    """Scores of at least this are flagged. None: it was not asked for by an alias that keeps a promise."""
 
     def label(self, name: str | None) -> int:
         """Return the position of a label; None is the name for a model with one label. Raises Invalid."""
@@ -89,6 +93,10 @@ class Served:
         if self.curve is None:
             return Scores(scores, None, None)
         return Scores(scores, *self.curve.locate(scores))
+
+    def flags(self, scores: Floats) -> dict[str, npt.NDArray[np.bool_]]:
+        """Return the column `flag`; no column where nothing is promised."""
+        return {} if self.flag_threshold is None else {FLAG: scores >= self.flag_threshold}
 
     def entity_tag(self, row: Floats, asked: bytes = b"") -> str:
         """Return the ETag of the answer for this row: a hash of the artifact, of the calibration, of the row as it was
@@ -114,6 +122,7 @@ class _ModelRead(NamedTuple):
     served: Served | None
     curve: ModelCurve | None
     calibration: ModelCalibration | None
+    cut: AliasCut | None
 
 
 def _calibration_of(found: _ModelRead) -> ServedCalibration | None:
@@ -164,6 +173,8 @@ class ModelCache:
             served = self._load(found)
         if ref == model.id:
             self.recent.put((owner, ref), served, read_at)
+        if found.cut is not None:
+            return replace(served, flag_threshold=models.flag_threshold(found.cut))
         return served
 
     def serve(self, model: Model) -> Served:
@@ -184,12 +195,12 @@ class ModelCache:
 
     def _read_row(self, session: Session, owner: str, ref: str) -> _ModelRead:
         """Return the model and its loaded form; if it is not loaded, what to load it with."""
-        model = models.find(session, owner, ref)
+        model, cut = models.find_with_cut(session, owner, ref)
         served = self._get(model)
         if served is not None:
-            return _ModelRead(model, served, None, None)
+            return _ModelRead(model, served, None, None, cut)
         curve = repository.find_curve(session, model.id, models.VALIDATION)
-        return _ModelRead(model, None, curve, calibrations.find_served(session, model))
+        return _ModelRead(model, None, curve, calibrations.find_served(session, model), cut)
 
     def _get(self, model: Model) -> Served | None:
         key = (model.owner, model.id)

@@ -21,13 +21,14 @@ from app.models import service as models
 from app.models.calibrations import CalibrationFile
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
-from app.platform.documents import ModelFeature
+from app.platform.documents import AliasCut, ModelFeature
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Model
 from app.scoring.batch import (
     BATCH_SCORE,
     BATCH_SCORES,
+    CUT,
     PROBABILITY_OPTIONS,
     ROW_COLUMN,
     SCORE_COLUMNS,
@@ -35,7 +36,7 @@ from app.scoring.batch import (
 )
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import ProbabilityOptions
-from app.scoring.service import Served, rank
+from app.scoring.service import FLAG, Served, rank
 from app.scoring.table_rows import ALL, RowReader, TableOptions
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class ScoringModel(TypedDict):
     labels: list[str] | None
     curve: str | None
     calibration: CalibrationFile | None
+    cut: AliasCut | None
 
 
 class ScoredTable(Bytes):
@@ -97,7 +99,7 @@ def prepare(
     """Gather where artifact, curve and rows lie, and how the rows are to be read."""
     batch = BATCH_SCORES.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, batch.model_id)
-    described = _model(session, model, blobs, workdir)
+    described = _model(session, model, batch.read_options.get(CUT), blobs, workdir)
     table, forms = _table(session, batch, model, blobs)
     return {
         "workdir": str(workdir),
@@ -108,7 +110,9 @@ def prepare(
     }
 
 
-def _model(session: Session, model: Model, blobs: BlobStore, workdir: Path) -> ScoringModel:
+def _model(
+    session: Session, model: Model, cut: AliasCut | None, blobs: BlobStore, workdir: Path
+) -> ScoringModel:
     curve = model_repository.find_curve(session, model.id, models.VALIDATION)
     if curve is not None:
         models.write_curve(workdir / _CURVE_FILE, models.curve_of(curve))
@@ -121,6 +125,7 @@ def _model(session: Session, model: Model, blobs: BlobStore, workdir: Path) -> S
         "labels": None if model.labels is None else [label["name"] for label in model.labels],
         "curve": None if curve is None else _CURVE_FILE,
         "calibration": None if found is None else calibrations.write_file(found, workdir),
+        "cut": cut,
     }
 
 
@@ -182,6 +187,8 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         added = () if served.labels is not None else probability.beside(options.keep)
         names = (*score_names(served.labels), *added)
         fields += [pa.field(name, pa.float64()) for name in names]
+        flagged = served.flag_threshold is not None and FLAG not in options.keep
+        fields += [pa.field(FLAG, pa.bool_())] if flagged else []
         count = 0
         writer = stack.enter_context(TableWriter(path, fields))
         best = None if options.top is None else BestRows(options.top, pa.schema(fields))
@@ -191,6 +198,8 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
                 for column, form in zip(batch.kept, payload["keep"].values(), strict=True)
             ]
             scores = _score(served, batch.blocks(len(served.features.names)), probability, added)
+            if flagged:
+                scores.append(pa.array(served.flags(scores[0].to_numpy())[FLAG]))
             if best is None:
                 writer.write([*kept, *scores])
             else:
@@ -278,6 +287,7 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
         model["sha256"],
         model["labels"],
         calibration=None if stored is None else calibrations.read_file(stored, workdir),
+        flag_threshold=models.flag_threshold(model["cut"]),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 from rankwright import types
@@ -381,15 +381,27 @@ class _ModelsOperations(_Collection):
 
     @operation
     def set_alias(
-        self, name: str, alias: str, model: Any, *, revision: int | str | None = None
+        self,
+        name: str,
+        alias: str,
+        model: Any,
+        *,
+        promise: Mapping[str, float] | Literal["keep"] | None = "keep",
+        revision: int | str | None = None,
     ) -> Steps[types.Alias]:
         """Point an alias at a model: make it, or move it if `revision` is what it has now.
 
-        Conflict: if somebody else moved it meanwhile.
+        `promise={"fpr": 0.01, "confidence": 0.95}`, or with `tpr`, makes answers under the alias have a `flag` by which
+        every version keeps the promise; None takes it away, "keep" leaves the alias the one that it has.
+
+        Conflict: if somebody else moved it meanwhile. Invalid: if the model cannot keep the promise.
         """
         condition = {"If-None-Match": "*"} if revision is None else {"If-Match": f'"{revision}"'}
         path, target = _alias_path(name, alias), _named(model)
-        request = Request.of_json("PUT", path, {"model_id": target}, headers=condition)
+        body: dict[str, Any] = {"model_id": target}
+        if not isinstance(promise, str):
+            body["promise"] = None if promise is None else dict(promise)
+        request = Request.of_json("PUT", path, body, headers=condition)
         try:
             response = yield from send(request)
         except Conflict as refusal:
@@ -400,7 +412,7 @@ class _ModelsOperations(_Collection):
             except NotFound:
                 raise refusal from None
             follows = revision is None or str(found.revision - 1) == str(revision)
-            if found.model_id != target or not follows:
+            if found.model_id != target or not follows or not _is_kept(found, promise):
                 raise
             return found  # as a try whose answer was lost has left it
         return types.Alias.from_json(response.json())
@@ -409,6 +421,16 @@ class _ModelsOperations(_Collection):
     def delete_alias(self, name: str, alias: str, *, revision: int | str) -> Steps[None]:
         """Delete an alias that has this revision now."""
         yield from self._delete(_alias_path(name, alias), {"If-Match": f'"{revision}"'})
+
+
+def _is_kept(found: types.Alias, promise: Mapping[str, float] | str | None) -> bool:
+    """Return True if an alias has the promise that it was to get."""
+    if isinstance(promise, str):
+        return True
+    kept = found.promise
+    if promise is None or kept is None:
+        return (promise is None) == (kept is None)
+    return all(getattr(kept, name) == promise.get(name) for name in ("fpr", "tpr", "confidence"))
 
 
 def _alias_path(name: str, alias: str) -> str:

@@ -44,14 +44,28 @@ class Alias(Record):
     alias: str
     revision: int
     model_id: str
+    promise: KeptPromise | None
+    """What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."""
+    cut: AliasCut | None
+    """How the present version keeps the promise."""
     updated_at: str
     history: list[AliasStep]
 
+class AliasCut(Record):
+    """The threshold by which a version keeps the promise, and its rates on the validation rows."""
+
+    threshold: float | None
+    """Scores of at least this are flagged. Null: nothing is flagged."""
+    fpr: float
+    tpr: float
+
 class AliasStep(Record):
-    """The model that an alias pointed to from this time."""
+    """The model that an alias pointed to from this time, with the promise and the cut of that time."""
 
     revision: int
     model_id: str
+    promise: KeptPromise | None
+    cut: AliasCut | None
     at: str
 
 class AliasSummary(Record):
@@ -61,6 +75,10 @@ class AliasSummary(Record):
     alias: str
     revision: int
     model_id: str
+    promise: KeptPromise | None
+    """What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."""
+    cut: AliasCut | None
+    """How the present version keeps the promise."""
     updated_at: str
 
 class AreaDrift(Record):
@@ -1104,6 +1122,18 @@ class JobOutput(Record):
     """
     id: str
 
+class KeptPromise(Record):
+    """What every version behind an alias keeps: an FPR of at most `fpr`, or a TPR of at least `tpr`. One
+    is null.
+    """
+
+    fpr: float | None
+    tpr: float | None
+    confidence: float | None
+    """The confidence with which the rate of future rows is promised. Null: the rate is that on the
+    validation rows.
+    """
+
 class Key(Record):
     """An API key, without its secret."""
 
@@ -1927,6 +1957,10 @@ class Score(Record):
     """With `interval=true`: the probability if the row itself counts as a positive."""
     no_probability: str | None = None
     """Why there is no probability, if one was asked for and the model has no calibration."""
+    flag: bool | None = None
+    """Whether the score is at least the threshold by which the model keeps the promise of the alias.
+    Absent if `ref` is no alias that keeps a promise.
+    """
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
@@ -1984,6 +2018,10 @@ class Scores(Record):
     """With `interval=true`: the probabilities if the row itself counts as a positive."""
     no_probability: str | None = None
     """Why there is no probability, if one was asked for and the model has no calibration."""
+    flags: list[bool] | None = None
+    """Whether each score is at least the threshold by which the model keeps the promise of the alias.
+    Absent if `ref` is no alias that keeps a promise.
+    """
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from rankwright.cli.common import AsJson, Key, Url, err, out, service
+from rankwright import types
+from rankwright.cli.common import AsJson, CommandFailed, Key, Url, err, given, out, service
 from rankwright.client import Client
 from rankwright.errors import NotFound
 
@@ -112,15 +113,54 @@ def alias(
     alias: Annotated[str, typer.Argument(help="The alias, such as champion.")],
     model: Annotated[str, typer.Argument(help="The model: id, name:version or name@alias.")],
     *,
+    fpr: Annotated[
+        float | None, typer.Option(help="Promise that every version keeps an FPR of at most this.")
+    ] = None,
+    tpr: Annotated[
+        float | None, typer.Option(help="Promise that every version keeps a TPR of at least this.")
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            help="Promise it of future rows with this confidence. Default: of the validation rows."
+        ),
+    ] = None,
+    no_promise: Annotated[
+        bool,
+        typer.Option("--no-promise", help="Take the promise away. Default: keep the one there is."),
+    ] = False,
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Point an alias to a version of a model. The versions before stay in the alias's history."""
+    """Point an alias to a version of a model. The versions before stay in the alias's history.
+
+    An alias may keep a promise: answers under its name then have a flag, by the cut of the version that it points to.
+    """
+    promise = given(fpr=fpr, tpr=tpr, confidence=confidence)
     with service(url, key) as client:
+        if promise and no_promise:
+            raise CommandFailed(f"--no-promise cannot be given with --{next(iter(promise))}")
         target = client.models[model].read()
         try:
             revision = client.models.read_alias(name, alias).revision
         except NotFound:
             revision = None
-        client.models.set_alias(name, alias, target.id, revision=revision)
-    out.print(f"{name}@{alias} is {target.name}:{target.version}", markup=False)
+        found = client.models.set_alias(
+            name,
+            alias,
+            target.id,
+            promise=promise or (None if no_promise else "keep"),
+            revision=revision,
+        )
+    out.print(f"{name}@{alias} is {target.name}:{target.version}{_promise(found)}", markup=False)
+
+
+def _promise(alias: types.Alias) -> str:
+    """Return what an alias promises, in words, with the cut of its version."""
+    if alias.promise is None or alias.cut is None:
+        return ""
+    kept = alias.promise
+    limit = f"FPR ≤ {kept.fpr:g}" if kept.fpr is not None else f"TPR ≥ {kept.tpr:g}"
+    sure = "" if kept.confidence is None else f" with confidence {kept.confidence:g}"
+    at = "nothing" if alias.cut.threshold is None else f"scores from {alias.cut.threshold:g}"
+    return f", flags {at} to keep {limit}{sure}"

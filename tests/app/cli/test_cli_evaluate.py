@@ -108,6 +108,17 @@ def test_what_is_there_is_listed_and_an_alias_moves(trained: Run, tmp_path: Path
     trained("compare", "sum", "line", "--dataset", dataset)
     assert trained("alias", "sum", "champion", "sum").stdout == "sum@champion is sum:1\n"
     assert trained("alias", "sum", "champion", "sum:1").stdout == "sum@champion is sum:1\n"
+    promised = trained("alias", "sum", "champion", "sum", "--fpr", "0.1").stdout
+    assert promised.startswith("sum@champion is sum:1, flags scores from ")
+    assert promised.endswith(" to keep FPR ≤ 0.1\n")
+    assert trained("alias", "sum", "champion", "sum").stdout == promised
+    careful = ("alias", "sum", "champion", "sum", "--fpr", "0.001", "--confidence", "0.95")
+    assert "needs 2,995 negatives or more" in trained(*careful, code=1).stderr
+    none = ("alias", "sum", "champion", "sum", "--no-promise")
+    assert trained(*none).stdout == "sum@champion is sum:1\n"
+    assert (
+        "--no-promise cannot be given with --tpr" in trained(*none, "--tpr", "0.5", code=1).stderr
+    )
     for collection, seen in (
         ("datasets", ["march, version 1", "people, version 1"]),
         ("jobs", ["line", "sum"]),

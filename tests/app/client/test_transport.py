@@ -152,11 +152,9 @@ def test_what_cannot_be_sent_twice_is_not() -> None:
     assert len(never_sent.requests) == 2
 
 
-def alias(model: str, revision: int) -> Response:
-    return ok(
-        b'{"name": "n", "alias": "a", "model_id": "%s", "revision": %d}'
-        % (model.encode(), revision)
-    )
+def alias(model: str, revision: int, promise: dict[str, float | None] | None = None) -> Response:
+    shown = {"name": "n", "alias": "a", "model_id": model, "revision": revision, "promise": promise}
+    return ok(json.dumps(shown).encode())
 
 
 def key(secret: str) -> Response:
@@ -195,6 +193,18 @@ DONE_OR_NOT: dict[
         problem(412),
         (alias("mdl_1", 1),),
         (alias("mdl_2", 1),),
+    ),
+    "set_alias, with a promise": (
+        lambda client: client.models.set_alias("n", "a", "mdl_1", promise={"fpr": 0.1}, revision=3),
+        problem(412),
+        (alias("mdl_1", 4, {"fpr": 0.1, "tpr": None, "confidence": None}),),
+        (alias("mdl_1", 4, {"fpr": 0.1, "tpr": None, "confidence": 0.9}),),
+    ),
+    "set_alias, without a promise": (
+        lambda client: client.models.set_alias("n", "a", "mdl_1", promise=None, revision=3),
+        problem(412),
+        (alias("mdl_1", 4),),
+        (alias("mdl_1", 4, {"fpr": 0.1, "tpr": None, "confidence": None}),),
     ),
     "set_alias, removed": (
         lambda client: client.models.set_alias("n", "a", "mdl_1", revision=3),

@@ -515,6 +515,10 @@ def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:
     assert "points to version 2 , this one" in shown
     assert shown.index("version 2 , 20") < shown.index("version 1 , 20")  # the history
     assert "churn@champion" in text_of(ours.get(second))
+    careful = "/v1/models/churn/aliases/careful"
+    world.api.put(careful, json={"model_id": world.second, "promise": {"fpr": 0.2}})
+    assert "to keep an FPR of at most 0.2." in text_of(ours.get(f"{second}/aliases"))
+    world.api.delete(careful, headers={"If-Match": '"1"'})
     remove = f"{second}/aliases/champion/remove"
     for revision in ("1", "", "x"):
         answer = ours.post(remove, revision=revision)

@@ -1,0 +1,266 @@
+"""An alias keeps a promise: every version behind it flags by its own cut, and the alias moves only to one that can."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.app.live_service import NAMES, Service, table
+from tests.app.refusals import refused
+
+CSV, NDJSON = "text/csv", "application/x-ndjson"
+ARROW, PARQUET = "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"
+ADDRESS = "/v1/models/churn/aliases/champion"
+UNDER = "/v1/models/churn@champion/score"
+ROWS = [dict(zip(NAMES, (a, a / 3, 0.5), strict=True)) for a in np.linspace(-2, 2, 41).tolist()]
+IN_LISTS = {"columns": NAMES, "data": [list(row.values()) for row in ROWS]}
+IN_CSV = ",".join(NAMES) + "\n" + "".join(",".join(map(repr, r.values())) + "\n" for r in ROWS)
+
+Put = Callable[..., httpx.Response]
+
+
+def train_two(service: Service, client: httpx.Client) -> list[str]:
+    """Return the ids of two versions of `churn`, with different cuts."""
+    dataset_id = service.upload(client, table(600))
+    return [service.train(client, dataset_id, seed=seed)["model_id"] for seed in (0, 1)]
+
+
+def putting(client: httpx.Client) -> Put:
+    """Return what moves the alias from the revision that it has."""
+
+    def put(model_id: str, **body: Any) -> httpx.Response:
+        now = client.get(ADDRESS)
+        headers = {"If-Match": now.headers["ETag"]} if now.is_success else {}
+        return client.put(ADDRESS, json={"model_id": model_id, **body}, headers=headers)
+
+    return put
+
+
+@pytest.fixture(scope="module")
+def client(shared: Service) -> httpx.Client:
+    return shared.client(shared.key())
+
+
+@pytest.fixture(scope="module")
+def versions(shared: Service, client: httpx.Client) -> list[str]:
+    return train_two(shared, client)
+
+
+@pytest.fixture
+def put(client: httpx.Client) -> Put:
+    """What moves the alias; it does not exist yet."""
+    now = client.get(ADDRESS)
+    if now.is_success:
+        client.delete(ADDRESS, headers={"If-Match": now.headers["ETag"]})
+    return putting(client)
+
+
+def cut_of(client: httpx.Client, model_id: str, **asked: float) -> dict[str, float]:
+    """Return the cut of a version, as its operating point has it."""
+    answer = client.get(f"/v1/models/{model_id}/operating-point", params=asked)
+    assert answer.status_code == 200, answer.text
+    point = answer.json()
+    rates = {rate: point[rate]["value"] for rate in ("fpr", "tpr")}
+    return {"threshold": point["threshold"], **rates}
+
+
+def test_the_flag_follows_the_alias(service_on_both: Service) -> None:
+    client = service_on_both.client(service_on_both.key())
+    first, second = train_two(service_on_both, client)
+    put = putting(client)
+    promise, kept = {"fpr": 0.1}, {"fpr": 0.1, "tpr": None, "confidence": None}
+    cuts = {model_id: cut_of(client, model_id, fpr=0.1) for model_id in (first, second)}
+    assert cuts[first]["threshold"] != cuts[second]["threshold"]
+
+    def check(model_id: str) -> None:
+        answer = client.post(UNDER, json={"rows": ROWS}).json()
+        assert answer["model_id"] == model_id
+        flags = [score >= cuts[model_id]["threshold"] for score in answer["scores"]]
+        assert set(flags) == {True, False}
+        assert answer["flags"] == flags
+        values = {name: repr(value) for name, value in ROWS[30].items()}
+        assert client.get(UNDER, params=values).json()["flag"] is flags[30]
+
+    made = put(first, promise=promise)
+    assert (made.status_code, made.headers["ETag"]) == (201, '"1"')
+    assert (made.json()["promise"], made.json()["cut"]) == (kept, cuts[first])
+    check(first)
+    stale = client.put(ADDRESS, json={"model_id": second}, headers={"If-Match": '"7"'})
+    assert stale.status_code == 412
+    moved = put(second)
+    assert (moved.status_code, moved.headers["ETag"]) == (200, '"2"')
+    assert (moved.json()["promise"], moved.json()["cut"]) == (kept, cuts[second])
+    check(second)
+    earlier = moved.json()["history"][1]
+    assert (earlier["promise"], earlier["cut"]) == (kept, cuts[first])
+    assert put(earlier["model_id"]).json()["cut"] == cuts[first]
+    check(first)
+    listed = client.get("/v1/models/churn/aliases").json()["data"][0]
+    assert (listed["promise"], listed["cut"]) == (kept, cuts[first])
+    ended = put(first, promise=None).json()
+    assert (ended["promise"], ended["cut"]) == (None, None)
+    assert "flags" not in client.post(UNDER, json={"rows": ROWS}).json()
+    history = [step["cut"] for step in client.get(ADDRESS).json()["history"]]
+    assert history == [None, cuts[first], cuts[second], cuts[first]]
+    # A new alias of the old name starts without a promise.
+    assert client.delete(ADDRESS, headers={"If-Match": '"4"'}).status_code == 204
+    assert put(second).json()["promise"] is None
+
+
+@pytest.mark.parametrize(
+    "promise", [{"tpr": 0.7}, {"fpr": 0.2, "confidence": 0.9}, {"tpr": 0.6, "confidence": 0.95}]
+)
+def test_the_cut_is_that_of_the_operating_point(
+    client: httpx.Client, versions: list[str], put: Put, promise: dict[str, float]
+) -> None:
+    answer = put(versions[0], promise=promise)
+    assert answer.json()["cut"] == cut_of(client, versions[0], **promise)
+
+
+def test_every_format_has_the_same_flags(
+    client: httpx.Client, versions: list[str], put: Put
+) -> None:
+    threshold = put(versions[0], promise={"fpr": 0.1}).json()["cut"]["threshold"]
+    by_id = client.post(f"/v1/models/{versions[0]}/score", json=IN_LISTS).json()
+    expected = [score >= threshold for score in by_id["scores"]]
+    names = ["score", "fpr", "tpr", "probability", "flag"]
+
+    def post(accept: str, **sent: Any) -> httpx.Response:
+        headers = {"Accept": accept, **({} if "json" in sent else {"Content-Type": CSV})}
+        answer = client.post(UNDER, headers=headers, **sent)
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    for sent in ({"json": {"rows": ROWS}}, {"json": IN_LISTS}, {"content": IN_CSV}):
+        assert post("application/json", **sent).json()["flags"] == expected
+        with pa.ipc.open_stream(post(ARROW, **sent).content) as stream:
+            arrow = stream.read_all()
+        parquet = pq.read_table(io.BytesIO(post(PARQUET, **sent).content))
+        for found in (arrow, parquet):
+            assert found.column_names == names
+            assert found["flag"].type == pa.bool_()
+            assert found["flag"].to_pylist() == expected
+        lines = post(NDJSON, **sent).text.splitlines()
+        assert [json.loads(line)["flag"] for line in lines] == expected
+        cells = [line.split(",")[-1] for line in post(CSV, **sent).text.splitlines()]
+        assert cells == ["flag", *(str(flag).lower() for flag in expected)]
+    for row, flag in zip(ROWS, expected, strict=True):
+        values = {name: repr(value) for name, value in row.items()}
+        one = client.get(UNDER, params=values)
+        assert one.json()["flag"] is flag
+        assert one.headers["Cache-Control"] == "no-cache"
+    without = client.get(UNDER, params=values | {"probability": "false"}).json()
+    assert without.keys() == {"model_id", "score", "fpr", "tpr", "flag"}
+
+
+def test_only_the_alias_flags(client: httpx.Client, versions: list[str], put: Put) -> None:
+    put(versions[1], promise={"fpr": 0.1})
+    client.put("/v1/models/churn/aliases/plain", json={"model_id": versions[1]})
+    values = {name: repr(value) for name, value in ROWS[0].items()}
+    for ref in (versions[1], "churn:2", "churn@plain"):
+        path = f"/v1/models/{ref}/score"
+        assert "flags" not in client.post(path, json={"rows": ROWS}).json()
+        assert "flag" not in client.get(path, params=values).json()
+
+
+def test_a_batch_has_the_flag(
+    shared: Service, client: httpx.Client, versions: list[str], put: Put
+) -> None:
+    threshold = put(versions[0], promise={"fpr": 0.1}).json()["cut"]["threshold"]
+
+    def batch(query: str, text: str = IN_CSV) -> pa.Table:
+        path, headers = f"/v1/batch-scores?{query}", {"Content-Type": CSV}
+        answer = client.post(path, content=text, headers=headers)
+        assert answer.status_code == 202, answer.text
+        put(versions[0], promise={"fpr": 0.3})  # what was asked for stays as it was then
+        shared.work()
+        put(versions[0], promise={"fpr": 0.1})
+        result = client.get(f"/v1/batch-scores/{answer.json()['id']}/result")
+        assert result.status_code == 200, result.text
+        return pq.read_table(io.BytesIO(result.content))
+
+    found = batch("model=churn@champion")
+    assert found.column_names == ["score", "fpr", "tpr", "probability", "flag"]
+    assert found["flag"].to_pylist() == [score >= threshold for score in found["score"].to_pylist()]
+    best = batch("model=churn@champion&top=5")
+    assert best["flag"].to_pylist() == [True] * 5
+    assert "flag" not in batch("model=churn:1").column_names
+    lines = IN_CSV.splitlines()
+    own = "\n".join([f"{lines[0]},flag", *(f"{line},x" for line in lines[1:])])
+    assert batch("model=churn@champion&keep=flag", own)["flag"].to_pylist() == ["x"] * len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("promise", "words"),
+    [
+        ({}, "exactly one of fpr and tpr, got none"),
+        ({"confidence": 0.9}, "exactly one of fpr and tpr, got none"),
+        ({"fpr": 0.1, "tpr": 0.9}, "exactly one of fpr and tpr, got both"),
+        ({"fpr": 0}, "fpr"),
+        ({"tpr": 1}, "tpr"),
+        ({"fpr": "0.1"}, "fpr"),
+        ({"fpr": 0.1, "confidence": 1}, "confidence"),
+        ({"fpr": 1e-12, "confidence": 0.9}, "to be promised, got 1e-12"),
+        ({"fpr": 0.1, "label": "x"}, "label"),
+        ("fpr", "promise"),
+    ],
+)
+def test_a_promise_that_is_none(
+    client: httpx.Client, versions: list[str], put: Put, promise: Any, words: str
+) -> None:
+    put(versions[0], promise={"tpr": 0.5})
+    before = client.get(ADDRESS).json()
+    answer = put(versions[1], promise=promise)
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["errors"][0]["pointer"].startswith("/promise")
+    assert words in answer.text
+    assert client.get(ADDRESS).json() == before
+
+
+def test_a_version_that_cannot_keep_the_promise_is_refused(
+    shared: Service, client: httpx.Client, versions: list[str], put: Put
+) -> None:
+    careful = {"fpr": 0.01, "confidence": 0.95}
+    # An alias that is refused is not made.
+    problem = refused(put(versions[0], promise=careful), 422, "too_few_rows", "churn:1", "299")
+    assert problem["errors"][0]["pointer"] == "/promise/fpr"
+    assert problem["errors"][0]["needed"] == 299
+    assert client.get(ADDRESS).status_code == 404
+
+    dataset_id = client.get(f"/v1/models/{versions[0]}").json()["dataset_id"]
+    train = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost", "n_rounds": 3}}
+    blind = shared.train(client, **train, validation={"method": "none"})["model_id"]
+    folds = {"method": "cross_validation", "folds": 2}
+    folded = shared.train(client, **train, validation=folds)["model_id"]
+    many = client.post(
+        "/v1/datasets?name=days&kind=multilabel&labels=hot,big",
+        content="a,hot,big\n" + "".join(f"{k},{k % 2},{k // 20 % 2}\n" for k in range(80)),
+        headers={"Content-Type": CSV},
+    ).json()["id"]
+    shared.work()
+    labels = shared.train(client, many, algorithm={"name": "adaboost_mh", "n_rounds": 3})[
+        "model_id"
+    ]
+    put(versions[0], promise={"fpr": 0.2, "confidence": 0.9})
+    before = client.get(ADDRESS).json()
+    for model_id, code, words in (
+        (blind, "no_promise", "no validation curve"),
+        (folded, "no_promise", "it was cross-validated"),
+        (labels, "no_promise", "multilabel"),
+    ):
+        kept = refused(put(model_id), 422, code, "cannot keep the promise", words)
+        assert kept["errors"][0]["pointer"] == "/model_id"
+        refused(put(model_id, promise={"tpr": 0.5, "confidence": 0.9}), 422, code, words)
+    assert client.get(ADDRESS).json() == before
+    # Without a confidence the out-of-fold scores will do, as they do for an operating point.
+    plain = put(folded, promise={"fpr": 0.2}).json()
+    assert plain["cut"] == cut_of(client, folded, fpr=0.2)
+    assert put(labels, promise=None).json()["model_id"] == labels
