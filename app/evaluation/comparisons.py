@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class ComparisonSpec(TypedDict):
 
     comparison_id: str
     dataset: DatasetLineage
+    figures: NotRequired[list[str]]
 
 
 class ComparedModel(JudgedModel):
@@ -53,6 +54,7 @@ class ComparisonPayload(Work):
     table: TableFile
     models: list[ComparedModel]
     windows: list[Window]
+    figures: list[str]
     level: float
     warnings: list[str]
 
@@ -66,6 +68,7 @@ class Compared(TypedDict):
     n_tests: int
     p_value: float
     windows: list[Json]
+    figures: list[Json]
 
 
 class ComparisonResult(Work):
@@ -85,6 +88,7 @@ def submit(
     spec: ComparisonSpec = {
         "comparison_id": COMPARISONS.new_id(),
         "dataset": lineage_of(dataset),
+        "figures": [*request.figures],
     }
     job = jobs.enqueue(
         session,
@@ -132,6 +136,7 @@ def prepare(
         "table": table_of(dataset, blobs),
         "models": described,
         "windows": [(window["fpr_min"], window["fpr_max"]) for window in comparison.windows],
+        "figures": cast(ComparisonSpec, claim.spec).get("figures", []),
         "level": comparison.level,
         "warnings": comparison.warnings,
     }
@@ -162,6 +167,20 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
         group=table.group,
         names=names,
     )
+    figures = [metrics.figure_named(name) for name in payload["figures"]]
+    compared = (
+        ()
+        if not figures
+        else metrics.compare_figures(
+            table.y,
+            scores,
+            figures,
+            level=payload["level"],
+            sample_weight=table.weight,
+            group=table.group,
+            names=names,
+        )
+    )
     present = np.ones(len(table.y), dtype=bool) if table.weight is None else table.weight > 0
     positives = int(table.y[present].sum())
     return {
@@ -173,21 +192,23 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
             "groups": None if table.group is None else len(np.unique(table.group[present])),
             "n_tests": found.n_tests,
             "p_value": found.joint_p_value,
-            "windows": [_window(window, names) for window in found.windows],
+            "windows": [
+                {"fpr_min": window.fpr_min, "fpr_max": window.fpr_max} | _compared(window, names)
+                for window in found.windows
+            ],
+            "figures": [{"figure": each.figure.name} | _compared(each, names) for each in compared],
         },
     }
 
 
-def _window(window: metrics.WindowComparison, names: list[str]) -> Json:
+def _compared(of: metrics.WindowComparison | metrics.FigureComparison, names: list[str]) -> Json:
     return {
-        "fpr_min": window.fpr_min,
-        "fpr_max": window.fpr_max,
         "values": [
             {"model_id": name, **value._asdict()}
-            for name, value in zip(names, window.values, strict=True)
+            for name, value in zip(names, of.values, strict=True)
         ],
-        "differences": [vars(difference) for difference in window.differences],
-        "p_value": window.joint_p_value,
+        "differences": [vars(difference) for difference in of.differences],
+        "p_value": of.joint_p_value,
     }
 
 

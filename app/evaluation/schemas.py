@@ -19,6 +19,7 @@ from app.evaluation.service import (
 from app.http.schemas import Body, Interval, Kind, Rate, Resource, Text, Timestamp, one_of
 from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.schemas import Height, MeanArea, Reliability, WindowArea
+from app.models.service import MAX_FIGURES
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
@@ -434,12 +435,21 @@ class NewComparison(Body):
         default=[NewWindow(fpr_max=1.0)],
         description="Windows of false positive rates; [0, 1] is the whole AUC.",
     )
+    figures: Annotated[list[Text], Field(max_length=MAX_FIGURES)] = Field(
+        default_factory=list,
+        description="Other figures to compare by, each by its name in …/figures, such as `average_precision`, "
+        "`precision@100` or `two_way:0.1,0.8`. Default: none.",
+    )
     level: float = LEVEL
 
     def to_request(self) -> ComparisonRequest:
         """What the service takes."""
         return ComparisonRequest(
-            self.models, self.dataset_id, pairs_of(self.windows), float(self.level)
+            self.models,
+            self.dataset_id,
+            pairs_of(self.windows),
+            float(self.level),
+            self.figures,
         )
 
 
@@ -483,6 +493,19 @@ class ComparedWindow(Resource):
     )
 
 
+class ComparedFigure(Resource):
+    """The models by one figure, and their differences."""
+
+    figure: str = Field(description="The name of the figure.")
+    values: list[ComparedValue]
+    differences: list[ComparedPair] = Field(
+        description="The adjusted p-values are Holm's over all pairs and figures, apart from the windows."
+    )
+    p_value: float = Field(
+        description="Joint p-value of the hypothesis that all models have the same figure."
+    )
+
+
 class ComparisonResult(Resource):
     """The result of a comparison."""
 
@@ -497,6 +520,9 @@ class ComparisonResult(Resource):
         description="Joint p-value of the hypothesis that all areas are equal in every window."
     )
     windows: list[ComparedWindow]
+    figures: list[ComparedFigure] = Field(
+        default_factory=list, description="The comparison by each of the `figures` of the request."
+    )
 
 
 class Comparison(Resource):

@@ -17,7 +17,7 @@ from app.datasets.service import (
 )
 from app.evaluation.groups import NO_GROUPS, Groups, check_groups
 from app.models.objectives import WHOLE, Window
-from app.models.service import find_named, find_to_use
+from app.models.service import figures_named, find_named, find_to_use
 from app.platform.errors import invalid
 from app.platform.sql import Json, Session
 from app.platform.tables import (
@@ -175,6 +175,7 @@ class ComparisonRequest:
     dataset_id: str
     windows: Sequence[Window] = (WHOLE,)
     level: float = DEFAULT_LEVEL
+    figures: Sequence[str] = ()
 
 
 def check_comparison(
@@ -183,6 +184,7 @@ def check_comparison(
     """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
     check_level(request.level)
     windows = check_windows(request.windows)
+    figures_named(request.figures, "/figures")
     if not MIN_MODELS <= len(request.models) <= MAX_MODELS:
         detail = f"models must be {MIN_MODELS} to {MAX_MODELS}, got {len(request.models)}"
         raise invalid("/models", detail)

@@ -20,6 +20,7 @@ from app.platform.errors import (
     NotFound,
     PreconditionFailed,
     PreconditionRequired,
+    invalid,
 )
 from app.platform.ids import is_id
 from app.platform.sql import ALL_ROWS, Page, RowFilter, Session
@@ -597,17 +598,22 @@ MAX_SIZES = 100
 """Most sizes of a list in one gains table."""
 
 
-def figures_named(names: Sequence[str]) -> list[Figure]:
-    """Return the figures of these names; raises Invalid that names the one that is none, or twice there."""
-    found = []
-    for name in names:
+def figures_named(names: Sequence[str], pointer: str | None = None) -> list[Figure]:
+    """Return the figures of these names; raises Invalid that names the one that is none, or twice there.
+
+    The names are those of the query parameter `figure`, unless a `pointer` says where in the body they stand.
+    """
+    found: list[Figure] = []
+    for number, name in enumerate(names):
         try:
-            found.append(core_metrics.figure_named(name))
+            figure = core_metrics.figure_named(name)
+            if figure in found:
+                raise InvalidParameter(f"figures must differ, {figure.name} occurs twice")
         except InvalidParameter as error:
-            raise _invalid_query("figure", str(error)) from error
-    for number, figure in enumerate(found):
-        if figure in found[:number]:
-            raise _invalid_query("figure", f"figures must differ, {figure.name} occurs twice")
+            if pointer is None:
+                raise _invalid_query("figure", str(error)) from error
+            raise invalid(f"{pointer}/{number}", str(error), code="invalid_parameter") from error
+        found.append(figure)
     return found
 
 

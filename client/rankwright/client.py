@@ -834,14 +834,19 @@ class _ClientOperations(ApiObject):
         *,
         level: float | None = None,
         windows: Sequence[Mapping[str, Any]] | None = None,
+        figures: Sequence[str] | None = None,
         wait: bool = True,
     ) -> Steps[Either[Comparison, AsyncComparison]]:
-        """Compare models on a dataset, and wait for the result; return the comparison."""
+        """Compare models on a dataset, and wait for the result; return the comparison.
+
+        `figures` are others than the areas over `windows`, such as `average_precision` or `precision@100`.
+        """
         body = {
             "models": [_ref(model) for model in models],
             "dataset_id": _named(dataset),
             "level": level,
             "windows": windows,
+            "figures": figures,
         }
         data = yield from self._post("/v1/comparisons", body)
         return (yield from self._ended(self._make(Comparison, AsyncComparison, data), wait))

@@ -351,6 +351,17 @@ class ColumnProfile(Record):
     leak: bool
     """True if its AUC is so extreme that it was probably made from the label."""
 
+class ComparedFigure(Record):
+    """The models by one figure, and their differences."""
+
+    figure: str
+    """The name of the figure."""
+    values: list[ComparedValue]
+    differences: list[ComparedPair]
+    """The adjusted p-values are Holm's over all pairs and figures, apart from the windows."""
+    p_value: float
+    """Joint p-value of the hypothesis that all models have the same figure."""
+
 class ComparedModel(Record):
     """One of the models, under its name when the comparison was requested."""
 
@@ -426,6 +437,8 @@ class ComparisonResult(Record):
     p_value: float
     """Joint p-value of the hypothesis that all areas are equal in every window."""
     windows: list[ComparedWindow]
+    figures: list[ComparedFigure] | None = None
+    """The comparison by each of the `figures` of the request."""
 
 class Control(Record):
     """A control: a plain algorithm fitted on the same splits."""

@@ -127,6 +127,13 @@ def compare(
         str, typer.Option(help="Id of a dataset that none of the models was trained on.")
     ],
     windows: Windows = None,
+    figures: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--figure",
+            help="Another figure to compare by, such as average_precision or precision@100. Repeat it for more.",
+        ),
+    ] = None,
     level: Level = 0.95,
     url: Url = None,
     key: Key = None,
@@ -135,7 +142,9 @@ def compare(
     """Compare models on the rows of a dataset, by AUC or over windows: which differ beyond chance?"""
     asked = [_window(text) for text in windows or []] or None
     with service(url, key, quiet=as_json) as client:
-        found = client.compare(models, dataset, level=level, windows=asked, wait=False)
+        found = client.compare(
+            models, dataset, level=level, windows=asked, figures=figures or None, wait=False
+        )
         _follow(client, found)
     if as_json:
         out.print_json(data=found.data.to_json())
@@ -285,12 +294,16 @@ def _comparison(found: types.Comparison, result: types.ComparisonResult) -> str:
     lines = [
         f"{', '.join(names.values())} on {found.dataset_name} {_counts(result, result.groups)}"
     ]
+    parts: list[tuple[str, types.ComparedWindow | types.ComparedFigure]] = []
     for window in result.windows:
         whole = (window.fpr_min, window.fpr_max) == (0.0, 1.0)
         what = "AUC" if whole else f"pAUC on {shown_window(window.fpr_min, window.fpr_max)}"
-        lines += ["", f"{what}, all alike: p {_p_value(window.p_value)}"]
-        rows = [(names[one.model_id], shown_interval(one)) for one in window.values]
-        for pair in window.differences:
+        parts.append((what, window))
+    parts += [(figure.figure, figure) for figure in result.figures or ()]
+    for what, part in parts:
+        lines += ["", f"{what}, all alike: p {_p_value(part.p_value)}"]
+        rows = [(names[one.model_id], shown_interval(one)) for one in part.values]
+        for pair in part.differences:
             low, high = f"{pair.low:+.4f}", f"{pair.high:+.4f}"
             beyond = pair.adjusted_p_value < 1.0 - found.level
             rows.append(

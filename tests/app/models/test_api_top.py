@@ -17,6 +17,7 @@ from tests.app.refusals import refused
 class World:
     """A model that was validated on a holdout, one that was cross-validated, and evaluations on other rows."""
 
+    service: Service
     client: httpx.Client
     model: str
     folded: str
@@ -48,7 +49,7 @@ def world(start: Callable[..., Service]) -> World:
         body = {"model": folded["model_id"], "dataset_id": dataset}
         evaluations.append(client.post("/v1/evaluations", json=body).json()["id"])
         service.work()
-    return World(client, model, folded["model_id"], *evaluations)
+    return World(service, client, model, folded["model_id"], *evaluations)
 
 
 def test_a_promised_rate(world: World) -> None:
@@ -191,3 +192,41 @@ def test_bad_questions_of_lists(world: World, query: str, code: str, words: str)
         if "on=" in query and path.startswith("evaluations"):
             continue
         refused(world.client.get(f"/v1/{path}/{query}"), 422, code, words)
+
+
+def test_models_are_compared_by_figures(world: World) -> None:
+    dataset = world.read(f"evaluations/{world.evaluation}")["dataset_id"]
+    body = {
+        "models": [world.model, world.folded],
+        "dataset_id": dataset,
+        "figures": ["average_precision", "precision@20"],
+    }
+    made = world.client.post("/v1/comparisons", json=body)
+    assert made.status_code == 202, made.text
+    world.service.work()
+    result = world.read(f"comparisons/{made.json()['id']}")["result"]
+    assert [each["figure"] for each in result["figures"]] == body["figures"]
+    there = world.read(f"evaluations/{world.evaluation}/figures", figure=body["figures"])
+    for compared, figure in zip(result["figures"], there["figures"], strict=True):
+        (_, of_folded), (pair,) = compared["values"], compared["differences"]
+        assert of_folded["value"] == pytest.approx(figure["value"])
+        assert (pair["first"], pair["second"]) == (world.model, world.folded)
+        assert pair["p_value"] <= pair["adjusted_p_value"]
+        assert compared["p_value"] == pytest.approx(pair["p_value"])
+    assert len(result["windows"]) == 1
+    for figures, words in (
+        (["area"], "a figure must be"),
+        (["auc", "auc"], "/figures/1"),
+        ([f"ndcg@{k}" for k in range(1, 22)], "/figures"),
+        (["x" * 5000], "/figures/0"),
+        ("auc", "/figures"),
+        ([1], "/figures/0"),
+    ):
+        answer = world.client.post("/v1/comparisons", json=body | {"figures": figures})
+        assert answer.status_code == 422
+        assert words in answer.text
+    # found out by the job: the dataset has no such number of rows
+    late = world.client.post("/v1/comparisons", json=body | {"figures": ["precision@5000"]}).json()
+    world.service.work()
+    failed = world.read(f"comparisons/{late['id']}")
+    assert (failed["status"], failed["error"]["code"]) == ("failed", "invalid_parameter")
