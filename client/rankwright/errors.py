@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -106,6 +107,16 @@ class ProblemError(RankwrightError):
         # One error says no more than `detail`, which has its place in words.
         told = len(self.errors) == 1 and self.errors[0].get("detail") == self.detail
         super().__init__("\n".join([first, *([] if told else describe_errors(self.errors))]))
+
+    def of_lines_after(self, count: int) -> ProblemError:
+        """Return the same error of rows that stand behind `count` others: its lines are counted from the first row."""
+        detail = re.sub(r"\bline (\d+)", lambda found: f"line {int(found[1]) + count}", self.detail)
+        errors = [
+            {**error, "line": error["line"] + count} if error.get("line") is not None else error
+            for error in self.errors
+        ]
+        problem = {**self.problem, "detail": detail, "errors": errors}
+        return type(self)(self.status, problem, self.retry_after)
 
     @property
     def pointer(self) -> str | None:

@@ -24,6 +24,7 @@ from rankwright.errors import (
     InvalidTable,
     JobFailed,
     NotFound,
+    ProblemError,
     RankwrightError,
 )
 from rankwright.operations import (
@@ -674,27 +675,32 @@ class _ModelOperations(ApiObject):
         in order. `probability=False` leaves the last out, `interval=True` adds `probability_low` and
         `probability_high`, and `prevalence` is the fraction of positives in the population of the rows.
 
-        A large frame travels in several requests, all to the version that answered the first. A file travels in one:
-        TooLarge, if the service does not accept so many bytes; then upload it and use `client.score_batch`.
+        A large frame, or many rows as dicts, travel in several requests, all to the version that answered the first. A
+        file travels in one: TooLarge, if the service does not accept so many bytes; then use `client.score_batch`.
         """
         body = body_of(table, media_type)
         answers: list[tuple[bytes, str]] = []
         ref = self.ref
         for part in body.parts() if body.parts is not None else [None]:
-            response = yield from self._post_rows(
-                "score",
-                body if part is None else body.of_part(part),
-                score_media_type(body.kind),
-                ref=ref,
-                ignore=_joined(ignore),
-                missing=_joined(missing),
-                encoding=encoding,
-                delimiter=delimiter,
-                decimal=decimal,
-                probability=probability,
-                interval=interval,
-                prevalence=prevalence,
-            )
+            try:
+                response = yield from self._post_rows(
+                    "score",
+                    body if part is None else body.of_part(part),
+                    score_media_type(body.kind),
+                    ref=ref,
+                    ignore=_joined(ignore),
+                    missing=_joined(missing),
+                    encoding=encoding,
+                    delimiter=delimiter,
+                    decimal=decimal,
+                    probability=probability,
+                    interval=interval,
+                    prevalence=prevalence,
+                )
+            except ProblemError as error:
+                if part is None or part.first == 0:
+                    raise
+                raise error.of_lines_after(part.first) from error
             answers.append((response.content, response.headers.get("content-type", "")))
             ref = response.headers.get("x-model-id", ref)
         return frame_of(answers, body)

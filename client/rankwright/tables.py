@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Union, cast
+from typing import Any, BinaryIO, NamedTuple, Union, cast
 
 from rankwright.errors import ConfigurationError
 from rankwright.transport import CHUNK_BYTES
@@ -40,10 +40,19 @@ Table = Union[str, "os.PathLike[str]", BinaryIO, bytes, Sequence[Mapping[str, An
 """A path, an open binary file, bytes of CSV, rows as mappings, or a table of pandas, polars or pyarrow."""
 
 SCORED_PART_BYTES = 4 << 20
-"""About the largest body of rows to score: half of what a service accepts, unless its operator says otherwise."""
+"""Largest body of a part of the rows to score, unless one row is larger: half of what a service accepts by default."""
+_PART_NUMBERS = 4 << 20  # cells of a part: half of what is accepted once they are float64
 
 Progress = Callable[[int, int | None], object]
 """Is called with the bytes sent so far and the bytes in all (None if not known)."""
+
+
+class Part(NamedTuple):
+    """Some neighbouring rows of a table, as a request carries them."""
+
+    first: int
+    """Index of its first row in the table."""
+    data: bytes
 
 
 @dataclass
@@ -57,7 +66,7 @@ class Body:
     kind : str
         The library of the table: "pandas", "polars", "pyarrow", "rows" or "file".
     parts : callable, optional
-        Returns bodies of about `SCORED_PART_BYTES`, each of whole rows; None for files, which travel in one.
+        Returns the rows in parts of at most `SCORED_PART_BYTES`; None for files, which travel in one.
     """
 
     media_type: str
@@ -67,7 +76,7 @@ class Body:
     kind: str = "file"
     repeatable: bool = True
     index: Any = None
-    parts: Callable[[], Iterable[bytes]] | None = None
+    parts: Callable[[], Iterable[Part]] | None = None
 
     def headers(self) -> dict[str, str]:
         """Return Content-Type and Content-Encoding."""
@@ -76,9 +85,9 @@ class Body:
             found["Content-Encoding"] = self.encoding
         return found
 
-    def of_part(self, part: bytes) -> Body:
+    def of_part(self, part: Part) -> Body:
         """Return the body of one of `parts`."""
-        return replace(self, chunks=lambda: [part], size=len(part))
+        return replace(self, chunks=lambda: [part.data], size=len(part.data))
 
     def whole(self) -> bytes:
         """Return all bytes at once."""
@@ -174,7 +183,7 @@ def _of_file(file: BinaryIO, media_type: str | None) -> Body:
 
 
 def _of_rows(rows: Sequence[Mapping[str, Any]]) -> Body:
-    return Body(NDJSON, lambda: _lines(rows), kind="rows", parts=lambda: _row_parts(_lines(rows)))
+    return Body(NDJSON, lambda: _lines(rows), kind="rows", parts=lambda: _row_parts(rows))
 
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[bytes]:
@@ -183,17 +192,20 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[bytes]:
         yield ("\n".join(lines) + "\n").encode()
 
 
-def _row_parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Join chunks of whole lines into bodies of about `SCORED_PART_BYTES`."""
-    part: list[bytes] = []
-    size = 0
-    for chunk in chunks:
-        if part and size + len(chunk) > SCORED_PART_BYTES:
-            yield b"".join(part)
-            part, size = [], 0
-        part.append(chunk)
-        size += len(chunk)
-    yield b"".join(part)
+def _row_parts(rows: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
+    # The columns of a table are the names in all its rows, so the first row of each part has them all.
+    names = dict.fromkeys(name for row in rows for name in row)
+    lines: list[str] = []
+    first, size = 0, 0
+    for i, row in enumerate(rows):
+        line = _line(row if lines else {**dict.fromkeys(names), **row}, i)
+        if lines and size + len(line) > SCORED_PART_BYTES:
+            yield Part(first, ("\n".join(lines) + "\n").encode())
+            first, size = i, 0
+            lines, line = [], _line({**dict.fromkeys(names), **row}, i)
+        lines.append(line)
+        size += len(line) + 1
+    yield Part(first, "".join(f"{line}\n" for line in lines).encode())
 
 
 def _line(row: Mapping[str, Any], number: int) -> str:
@@ -249,14 +261,41 @@ def _arrow_body(make: Callable[[], Any], kind: str, table: Any, index: Any = Non
                     yield sink.take()
         yield sink.take()
 
-    def parts() -> Iterator[bytes]:
-        rows_per_part = max(1, arrow.num_rows * SCORED_PART_BYTES // max(1, arrow.nbytes))
-        for i in range(0, max(1, arrow.num_rows), rows_per_part):
-            yield b"".join(stream(arrow.slice(i, rows_per_part)))
+    def parts() -> Iterator[Part]:
+        plain = _without_large_dictionaries(arrow)
+        by_bytes = plain.num_rows * SCORED_PART_BYTES // max(1, plain.nbytes)
+        by_numbers = _PART_NUMBERS // max(1, plain.num_columns)
+        size = max(1, min(by_bytes, by_numbers))
+        first = 0
+        while True:
+            data = b"".join(stream(plain.slice(first, size)))
+            if (
+                len(data) > SCORED_PART_BYTES and size > 1
+            ):  # a slice of half the rows, for as long as it is too large
+                size = max(1, min(size, plain.num_rows - first) // 2)
+                continue
+            yield Part(first, data)
+            first += size
+            if first >= plain.num_rows:
+                return
 
     return Body(
         ARROW, lambda: stream(arrow), kind=kind, size=arrow.nbytes, index=index, parts=parts
     )
+
+
+def _without_large_dictionaries(table: Any) -> Any:
+    """Return an Arrow table whose large dictionaries are plain columns: each part would repeat them."""
+    import pyarrow as pa
+
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            column = table.column(i)
+            largest = max((chunk.dictionary.nbytes for chunk in column.chunks), default=0)
+            if largest > SCORED_PART_BYTES // 16:
+                column = column.cast(field.type.value_type)
+                table = table.set_column(i, field.with_type(column.type), column)
+    return table
 
 
 class _Pieces(io.RawIOBase):

@@ -79,9 +79,8 @@ def list_(
         out.print_json(data=[each.to_json() for each in shown])
         return
     if not shown:
-        err.print(
-            f"there are no {collection}" + (f" with {search!r} in the name" if search else "")
-        )
+        named = f" with {search!r} in the name" if search else ""
+        err.print(f"there are no {collection}{named}", markup=False)
         return
     lines = [(*_SHOWN[collection](each), each.created_at[:19]) for each in shown]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -105,7 +104,7 @@ def cancel(
     """Cancel a job."""
     with service(url, key) as client:
         state = client.jobs.get(job).cancel(keep=True if keep else None).state
-    out.print(f"{job}  {state}")
+    out.print(f"{job}  {state}", markup=False)
 
 
 def alias(

@@ -89,7 +89,12 @@ def test_from_a_file_to_a_scored_frame(
     many = client.models["churn"].score(larger_than_a_body)
     assert many.equals(pd.concat([scores] * 5_000))
     monkeypatch.setattr(tables, "SCORED_PART_BYTES", 1_000)
-    assert model.score(frame.to_dict("records") * 20) == by_rows * 20
+    many_rows = [dict(row) for row in frame.to_dict("records") * 20]
+    assert model.score(many_rows) == by_rows * 20
+    many_rows[1_234][frame.columns[0]] = {"no": "number"}
+    with pytest.raises(Invalid) as raised:
+        model.score(many_rows)
+    assert raised.value.errors[0]["line"] == 1_235
     with csv.open("rb") as file:
         by_file = model.score(file, ignore="left")
     assert [row["score"] for row in by_file] == list(scores["score"])

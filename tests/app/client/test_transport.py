@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from rankwright import tables, transport
 from rankwright.client import AsyncClient, Client, find_service
 from rankwright.errors import (
     ConfigurationError,
     ConnectionFailed,
+    Invalid,
     ProblemError,
     SecretLost,
     TooMany,
@@ -420,20 +422,58 @@ def test_where_the_service_is_and_which_key_it_gets(
     assert find_service(**given) == found
 
 
-def test_rows_in_parts_are_all_rows_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_in_parts_are_all_rows_in_order_with_all_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(tables, "SCORED_PART_BYTES", 20_000)
-    rows = [{"a": i} for i in range(5_000)]
+    rows: list[dict[str, int]] = [{"a": i} for i in range(5_000)]
+    rows[3]["b"] = 7
     body = body_of(rows)
     assert body.parts is not None
     parts = list(body.parts())
     assert len(parts) > 1
-    assert b"".join(parts) == body.whole()
-    assert all(part.endswith(b"}\n") for part in parts)
+    assert max(len(part.data) for part in parts) <= 20_000 + 2
+    read = [[json.loads(line) for line in part.data.splitlines()] for part in parts]
+    assert [
+        {k: v for k, v in row.items() if v is not None} for part in read for row in part
+    ] == rows
+    assert [part.first for part in parts] == [part[0]["a"] for part in read]
+    assert all(part[0].keys() == {"a", "b"} for part in read)
     tables_without_rows: list[tables.Table] = [[], pd.DataFrame({"a": []})]
     for empty in tables_without_rows:
         nothing = body_of(empty)
         assert nothing.parts is not None
         assert len(list(nothing.parts())) == 1  # the service says what it thinks of no rows
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"a": pd.Categorical([f"{i:050}" for i in range(3_000)]), "b": 1.0}),
+        pd.DataFrame({"a": [*["x"] * 2_990, *["y" * 1_000] * 10], "b": 1.0}),
+        pd.DataFrame({"a": range(3_000), "b": 1.0}, index=range(3_000, 6_000)),
+    ],
+    ids=["large dictionary", "long texts at the end", "numbers"],
+)
+def test_parts_of_a_frame_are_bounded_whatever_its_columns(
+    monkeypatch: pytest.MonkeyPatch, frame: pd.DataFrame
+) -> None:
+    monkeypatch.setattr(tables, "SCORED_PART_BYTES", 10_000)
+    body = body_of(frame)
+    assert body.parts is not None
+    parts = list(body.parts())
+    assert max(len(part.data) for part in parts) <= 10_000
+    read = pa.concat_tables([pa.ipc.open_stream(part.data).read_all() for part in parts])
+    assert read.column("a").to_pylist() == frame["a"].tolist()
+
+
+def test_an_error_in_a_later_part_counts_lines_from_the_first_row() -> None:
+    said = "line 7, column a: 'x' is no number"
+    errors = [{"line": 7, "column": "a", "detail": "'x' is no number"}, {"detail": "more"}]
+    error = Invalid(422, {"title": "Invalid", "detail": said, "errors": errors}).of_lines_after(100)
+    assert isinstance(error, Invalid)
+    assert error.detail == "line 107, column a: 'x' is no number"
+    assert [each.get("line") for each in error.errors] == [107, None]
 
 
 def test_scores_of_several_labels_come_as_a_column_per_label() -> None:
