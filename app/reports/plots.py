@@ -12,7 +12,8 @@ import numpy as np
 from app.models import service as models
 from app.models.objectives import target_fpr, window_of
 from app.models.service import PartCurve
-from app.platform.documents import Objective
+from app.platform.documents import Objective, Reliability
+from app.platform.tables import Model
 from app.roc_plot import FPR, TPR, Axis, Band, Line, Mark, RocPlot, Style, Window, draw
 from core.explain import svg
 
@@ -97,6 +98,30 @@ def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
             )
         ],
         labels=("Share of the list", "Recall"),
+    )
+
+
+def reliability_plot(model: Model, found: Reliability) -> RocPlot:
+    """Describe the reliability diagram of a model's probabilities, with the region where it lies if they are right."""
+    points = found["points"]
+    return RocPlot(
+        title=f"Reliability of {model.name}:{model.version}",
+        notes=[f"on {found['n']:,} held-out rows: {found['n_positives']:,} positive"],
+        lines=[
+            Line(
+                "observed fraction of positives",
+                [(point["probability"], point["observed"]) for point in points],
+            )
+        ],
+        band=Band(
+            f"where it lies if the probabilities are right, {found['level']:.0%}",
+            [
+                (point["probability"], point["consistent_low"], point["consistent_high"])
+                for point in points
+            ],
+        ),
+        labels=("Probability", "Fraction of positives"),
+        diagonal="right probabilities",
     )
 
 

@@ -14,6 +14,8 @@ from app.platform.tables import (
     Dataset,
     DatasetKind,
     DatasetProfile,
+    Model,
+    ModelCalibration,
     ModelControls,
     ModelImportance,
     ModelLeaderboard,
@@ -33,7 +35,7 @@ from app.reports.document import (
     Tile,
     Tiles,
 )
-from app.reports.plots import gains_plot, rows_of
+from app.reports.plots import gains_plot, reliability_plot, rows_of
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
 from core.base.parameters import list_parameters
@@ -515,6 +517,8 @@ def document_of(facts: Facts) -> Document:
         sections.append(Section("Operating points", _cuts(facts)))
     if facts.curve_part is not None:
         sections.append(Section("Top of the list", _top(facts, facts.curve_part)))
+    if facts.calibration is not None:
+        sections.append(Section("Probabilities", _probabilities(facts.model, facts.calibration)))
     if facts.controls is not None:
         compared = controls(facts.controls, model.beats_controls)
         sections.append(Section("Against plain algorithms", compared))
@@ -625,6 +629,38 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
     )
     plot = gains_plot(curve_part, facts.metrics[curve_part.part])
     return [Table(head, rows), Paragraph(note), Pictures([plot])]
+
+
+def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragraph | Pictures]:
+    """Return how scores become probabilities, how good these are, and the reliability diagram."""
+    method = (
+        f"Probabilities are made of scores by the method {found.method}, learnt on {found.rows:,} rows that the ranker "
+        f"did not see, {found.positives:,} of them positive. They are for a population in which {found.prevalence:.2%} "
+        "of the rows are positive; prevalence= asks for another."
+    )
+    judged = found.reliability
+    if judged is None:
+        return [Paragraph(method), Paragraph("There were too few rows to judge them.")]
+    rows = []
+    for name, score in (("Brier score", judged["brier"]), ("log loss", judged["log"])):
+        parts = (score["score"], score["miscalibration"], score["discrimination"])
+        values = (*parts, score["uncertainty"])
+        rows.append([name, *("∞" if value is None else f"{value:.4f}" for value in values)])
+    lines = [
+        f"{name}: {document.interval(interval, 2)}; {right} is right"
+        for name, interval, right in (
+            ("calibration in the large, in log odds", judged["in_the_large"], 0),
+            ("slope", judged["slope"], 1),
+        )
+        if interval is not None
+    ]
+    note = (
+        "Judged on held-out folds of these rows. Score = miscalibration − discrimination + uncertainty. "
+        f"{'. '.join(lines)}."
+    )
+    head = ["score", "value", "miscalibration", "discrimination", "uncertainty"]
+    plot = reliability_plot(model, judged)
+    return [Paragraph(method), Table(head, rows), Paragraph(note), Pictures([plot])]
 
 
 def _reading(facts: Facts) -> Iterator[str]:

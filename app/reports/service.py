@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.datasets import repository as dataset_rows
 from app.jobs import repository as job_rows
+from app.models import calibrations
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.objectives import target_fpr
@@ -21,6 +22,7 @@ from app.platform.tables import (
     DatasetProfile,
     Job,
     Model,
+    ModelCalibration,
     ModelControls,
     ModelImportance,
     ModelLeaderboard,
@@ -67,6 +69,7 @@ class Facts:
     controls: ModelControls | None
     leaderboard: ModelLeaderboard | None
     out_of_fold: ModelOutOfFold | None
+    calibration: ModelCalibration | None
     written_at: float
 
     def plots(self) -> Iterator[RocPlot]:
@@ -120,6 +123,7 @@ def gather(session: Session, owner: str, ref: str) -> Facts:
         controls=session.get(ModelControls, model.id),
         leaderboard=session.get(ModelLeaderboard, model.id),
         out_of_fold=session.get(ModelOutOfFold, model.id),
+        calibration=calibrations.find_served(session, model),
         written_at=time.time(),
     )
 

@@ -89,7 +89,8 @@ class RocPlot:
     """What is drawn: curves over the diagonal of chance, and what is known of the first one.
 
     `notes` are lines of text below the title, `marks_name` is the name of all marks together, and `cursor` is the
-    point that a reader can move. `labels` name the axes: a plot of gains has others than a ROC curve.
+    point that a reader can move. `labels` name the axes, and `diagonal` the diagonal: not every plot is of a ROC
+    curve.
     """
 
     title: str
@@ -103,6 +104,7 @@ class RocPlot:
     marks_name: str = ""
     cursor: tuple[float, float] | None = None
     labels: tuple[str, str] = (FPR, TPR)
+    diagonal: str = "chance"
 
     def legend(self) -> list[tuple[str, str]]:
         """Return the kind and the name of each thing that is drawn."""
@@ -110,7 +112,7 @@ class RocPlot:
         found += [("window", self.window.name)] if self.window else []
         found += [("band", self.band.name)] if self.band else []
         found += [("mark", self.marks_name)] if self.marks else []
-        return [*found, ("chance", "chance")]
+        return [*found, ("chance", self.diagonal)]
 
 
 _BRAILLE = 0x2800

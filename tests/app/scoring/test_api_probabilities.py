@@ -191,6 +191,14 @@ def test_a_calibration_is_learnt_on_the_validation_rows(
     assert [each["version"] for each in found["history"]] == [1]
 
 
+def test_the_report_shows_the_reliability_diagram(client: httpx.Client, model_id: str) -> None:
+    page = client.get(f"/v1/models/{model_id}/report").text
+    judged = client.get(f"/v1/models/{model_id}/calibration").json()["reliability"]
+    assert "Reliability of churn" in page
+    assert f"{judged['brier']['score']:.4f}" in page
+    assert "right probabilities" in page
+
+
 def test_a_cross_validated_model_learns_it_from_out_of_fold_scores(
     shared: Service, client: httpx.Client
 ) -> None:
