@@ -139,7 +139,7 @@ class Calibration:
     def probability_of(self, score: float) -> float:
         """Return the probability at one score: the same bits as of `probability`, without the cost of arrays."""
         if self.method != "isotonic":
-            return float(self._parametric(np.array([score]))[0])
+            return self._parametric_of(score)
         knots, heights, slopes = self._lists
         at = bisect_right(knots, score) - 1
         if at < 0:
@@ -155,6 +155,24 @@ class Calibration:
             return _sigmoid(below * z + intercept)
         line = above * np.maximum(z, 0.0) + below * np.minimum(z, 0.0)
         return _sigmoid(line + (above - below) * _bend(z) + intercept)
+
+    def _parametric_of(self, score: float) -> float:
+        """Return the same as `_parametric`, step by step; numpy's own functions have the same bits for one number."""
+        centre, scale, below, above, intercept = self._coefficients
+        z = min(max((score - centre) / scale, -_MAX_Z), _MAX_Z)
+        if below == above:
+            odds = below * z + intercept
+        else:
+            bend = float(np.log1p(np.exp(-abs(z))))
+            line = above * max(z, 0.0) + below * min(z, 0.0)
+            odds = line + (above - below) * bend + intercept
+        part = float(np.exp(-min(abs(odds), _MAX_LOG_ODDS)))
+        return (1.0 if odds >= 0.0 else part) / (1.0 + part)
+
+    @cached_property
+    def _coefficients(self) -> list[float]:
+        coefficients: list[float] = self.parameters.tolist()
+        return coefficients
 
     @cached_property
     def _knots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
