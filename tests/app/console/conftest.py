@@ -105,7 +105,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
             color_scheme="dark" if dark else "light",
             java_script_enabled=script,
         )
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(60_000)
         visits.append(Visit(context.new_page(), service))
         return visits[-1]
 

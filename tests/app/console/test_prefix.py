@@ -278,7 +278,7 @@ def test_the_service_behind_nginx(proxied: tuple[Service, str, str]) -> None:
 def test_a_browser_behind_nginx(proxied: tuple[Service, str, str], browser: Any) -> None:
     service, url, _ = proxied
     context = browser.new_context(ignore_https_errors=True)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     page = context.new_page()
     complaints: list[str] = []
     page.on("console", lambda each: complaints.append(each.text) if each.type == "error" else None)
