@@ -489,8 +489,8 @@ def infer(
     tokens = options.missing_of(served.table_dialect)
     missing = _missing_tokens(None if tokens is None else tuple(tokens))
     names, max_rows = served.features.names, bounds.max_rows(len(served.features.names))
-    rows, ignored = _matrix_of_numbers(served, asked.inputs, missing), list[str]()
-    if rows is not None and len(rows) <= max_rows:
+    rows, ignored = _matrix_of_numbers(served, asked.inputs, missing, max_rows), list[str]()
+    if rows is not None:
         n_rows, parts_of_rows = len(rows), iter([rows])
     else:
         table = TensorTable(asked.inputs, names, bounds)
@@ -540,9 +540,10 @@ def _missing_tokens(tokens: tuple[str, ...] | None) -> MissingTokens:
 
 
 def _matrix_of_numbers(
-    served: Served, inputs: Sequence[Tensor], missing: MissingTokens
+    served: Served, inputs: Sequence[Tensor], missing: MissingTokens, max_rows: int
 ) -> Floats | None:
-    """Return the rows if they are binary floats for all features of a model of numbers alone; None for all else.
+    """Return the rows if they are at most `max_rows`, of binary floats for all features of a model of numbers alone;
+    None for all else.
 
     What is None here a `RowReader` reads by way of a table, and it says what is wrong. For a few rows that takes twice
     the time of all the rest.
@@ -554,7 +555,7 @@ def _matrix_of_numbers(
     ) or any(kind != NUMERIC for kind in features.types):
         return None
     width, n_rows = len(features.names), inputs[0].shape[0]
-    if not 0 < n_rows <= BATCH_ROWS:
+    if not 0 < n_rows <= min(BATCH_ROWS, max_rows):
         return None
     if len(inputs) == 1 and inputs[0].n_columns == width:
         X = inputs[0].values.reshape(n_rows, width).astype(np.float64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+import tracemalloc
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,14 @@ import httpx
 import numpy as np
 import pytest
 
+from app.ingest.errors import BadTable
+from app.platform.documents import ModelFeature
 from app.platform.settings import Settings
+from app.scoring.features import FeatureIndex
+from app.scoring.inference_protocol import infer, read_request
+from app.scoring.service import Served
+from app.scoring.table_rows import Bounds
+from core.registry import ALGORITHMS
 from tests.app.live_service import NAMES, Service, table
 
 ROWS = [[0.25, -1.5, 0.5], [1.0, 0.0, None], [-2.0, 0.75, -0.125]]
@@ -286,6 +294,28 @@ def test_outputs_that_there_are_not_are_refused_before_rows_are_scored(
     text = tensor("x", "BYTES", [1001, 3], data=[str(value) for row in rows for value in row])
     said = refuse(client, 422, json={"inputs": [text], "outputs": [{"name": "reasons"}]})
     assert "at most 1000 rows can be explained" in said
+
+
+@pytest.mark.parametrize("form", ["one", "each"])
+def test_too_many_binary_rows_are_refused_before_a_value_is_converted(form: str) -> None:
+    n_rows, names = 65_536, [f"f{i}" for i in range(64)]
+    features = [ModelFeature(name=name, type="numeric", missing=False) for name in names]
+    index = FeatureIndex(features, [None] * len(names))
+    served = Served("mdl_1", ALGORITHMS["rankboost"](), index, None, "")
+    if form == "one":
+        tensors = [(tensor("x", "FP16", [n_rows, len(names)]), bytes(2 * n_rows * len(names)))]
+    else:
+        tensors = [(tensor(name, "FP16", [n_rows]), bytes(2 * n_rows)) for name in names]
+    body, headers = binary(tensors)
+    asked = read_request(body, headers["Inference-Header-Content-Length"])
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadTable, match="at most 65535 rows"):
+            infer(served, asked, "churn", None, Bounds(100, 8 * len(names) * (n_rows - 1)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < len(body) / 4  # as float64 the values take four times the body
 
 
 def test_names_of_inputs_without_use_are_whole(client: httpx.Client) -> None:
