@@ -104,9 +104,9 @@ class ProblemError(RankwrightError):
         self.request_id: str | None = problem.get("request_id")
         self.retry_after = retry_after
         first = f"{self.title}: {self.detail}" if self.detail else self.title
-        # One error says no more than `detail`, which has its place in words.
-        told = len(self.errors) == 1 and self.errors[0].get("detail") == self.detail
-        super().__init__("\n".join([first, *([] if told else describe_errors(self.errors))]))
+        # The message would say the same sentence twice.
+        repeated = len(self.errors) == 1 and self.errors[0].get("detail") == self.detail
+        super().__init__("\n".join([first, *([] if repeated else describe_errors(self.errors))]))
 
     def of_lines_after(self, count: int) -> ProblemError:
         """Return the same error of rows that stand behind `count` others: its lines are counted from the first row."""

@@ -40,7 +40,11 @@ MAX_RETRY_AFTER = 120.0
 RETRIED = frozenset({408, 429, 502, 503, 504})
 """Statuses after which a request is sent again."""
 UNCERTAIN = frozenset({502, 503, 504})
-"""Those that leave open whether the request was done: a proxy sends them, too, if it did not get the answer."""
+"""Those that leave open whether the request was done: a proxy sends them, too, if it did not get the answer, and the
+service itself if it stops, or loses its database, in the middle of a request.
+"""
+REFUSED_UNTOUCHED = frozenset({"overloaded", "queue_full"})
+"""Codes of the service's own problems of status 503 that say that nothing was done."""
 CHUNK_BYTES = 1 << 18
 
 
@@ -223,7 +227,9 @@ def send(request: Request) -> Steps[Response]:
         refusal = problem_error(response.status, _problem(response), wait)
         if last or response.status not in RETRIED or (wait or 0.0) > MAX_RETRY_AFTER:
             raise refusal
-        request.lost_answer |= response.status in UNCERTAIN
+        request.lost_answer |= response.status in UNCERTAIN and not (
+            _is_problem(response) and refusal.code in REFUSED_UNTOUCHED
+        )
         reason = refusal.title + (f": {refusal.detail}" if refusal.detail else "")
         yield Pause(_delay(attempt) if wait is None else wait, f"{response.status} {reason}")
     raise AssertionError("unreachable")
@@ -261,6 +267,12 @@ def _problem(response: Response) -> dict[str, Any]:
     except ValueError:
         found = None
     return found if isinstance(found, dict) else {}
+
+
+def _is_problem(response: Response) -> bool:
+    """Return whether the answer is a problem document: a proxy's page is none."""
+    media_type = response.headers.get("content-type", "").partition(";")[0]
+    return media_type.strip().lower() == "application/problem+json"
 
 
 def _delay(attempt: int) -> float:

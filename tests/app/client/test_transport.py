@@ -110,7 +110,16 @@ def problem(status: int, **headers: str) -> Response:
     return Response(status, names, b'{"code": "busy", "title": "Busy", "detail": "too much to do"}')
 
 
+def coded(code: str) -> Response:
+    """A 503 of the service itself."""
+    return Response(
+        503, {"content-type": "application/problem+json"}, b'{"code": "%s"}' % code.encode()
+    )
+
+
 BROKEN = BrokenConnection("the connection broke", sent=True)
+GATEWAY = Response(503, {"content-type": "text/html"}, b"<h1>Service Unavailable</h1>")
+MIMIC = Response(503, {"content-type": "application/json"}, b'{"code": "overloaded"}')
 
 
 @pytest.mark.parametrize("first", [BROKEN, problem(503), problem(429, retry_after="3")])
@@ -230,7 +239,11 @@ DONE_OR_NOT: dict[
 """Operation, the refusal of its repetition, and what the service then shows: if the first try was done, and if not."""
 
 
-@pytest.mark.parametrize("lost", [BROKEN, problem(504)])
+@pytest.mark.parametrize(
+    "lost",
+    [BROKEN, problem(504), GATEWAY, MIMIC, coded("draining"), coded("database_unavailable")],
+    ids=["broken", "504", "gateway", "other JSON", "draining", "database"],
+)
 @pytest.mark.parametrize("name", DONE_OR_NOT)
 def test_a_try_whose_answer_was_lost_is_not_called_a_failure(name: str, lost: Answer) -> None:
     operation, refusal, if_done, if_not = DONE_OR_NOT[name]
@@ -241,9 +254,9 @@ def test_a_try_whose_answer_was_lost_is_not_called_a_failure(name: str, lost: An
     asyncio.run(operation(AsyncClient(transport=Awaited(asynchronous))))
     assert asynchronous.left == 0
     # Nothing was lost: the refusal is meant. So it is where the service shows that no try of ours was done.
-    for answers in ((refusal,), (problem(429), refusal), (lost, refusal, *if_not))[
-        : 3 if if_not else 2
-    ]:
+    meant: list[tuple[Answer, ...]] = [(refusal,), (problem(429), refusal)]
+    meant += [(coded(code), refusal) for code in ("overloaded", "queue_full")]
+    for answers in [*meant, *([(lost, refusal, *if_not)] if if_not else [])]:
         with pytest.raises(ProblemError) as refused:
             operation(Client(transport=Scripted(*answers)))
         assert refused.value.status == refusal.status
@@ -271,8 +284,9 @@ def test_who_rotated_the_key_that_asks_learns_that_it_may_be_gone() -> None:
     with pytest.raises(SecretLost, match=r"key_mine.*keys create") as lost:
         Client(transport=scripted).keys.rotate("key_mine")
     assert lost.value.key_id is None
-    with pytest.raises(Unauthorised):
-        Client(transport=Scripted(problem(401))).keys.rotate("key_mine")
+    for first in ((), (coded("overloaded"),)):  # nothing was rotated
+        with pytest.raises(Unauthorised):
+            Client(transport=Scripted(*first, problem(401))).keys.rotate("key_mine")
 
 
 def test_a_pause_says_why() -> None:
