@@ -72,7 +72,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List datasets, training jobs, models, evaluations, comparisons or batch scores, newest first."""
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         found = list(itertools.islice(_records(client, collection, search), limit + 1))
     shown = found[:limit]
     if as_json:

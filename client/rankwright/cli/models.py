@@ -247,7 +247,7 @@ def cut(
     as_json: AsJson = False,
 ) -> None:
     """Show the threshold for a rate, or the rates of a threshold, with intervals; or a rate that is promised."""
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         found = client.models[model].operating_point(
             fpr=fpr, tpr=tpr, threshold=threshold, confidence=confidence, prevalence=prevalence
         )
@@ -289,7 +289,7 @@ def gains(
     as_json: AsJson = False,
 ) -> None:
     """Show what the first rows of a list catch: precision, recall and lift down to several sizes."""
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         found = client.models[model].gains(share=share, count=count, prevalence=prevalence, on=on)
     if as_json:
         out.print_json(data=found.to_json())
@@ -317,7 +317,7 @@ def figures(
     as_json: AsJson = False,
 ) -> None:
     """Compute figures of a model's ranking, with intervals and tests against chance."""
-    with service(url, key) as client:
+    with service(url, key, quiet=as_json) as client:
         found = client.models[model].figures(figure, on=on)
     if as_json:
         out.print_json(data=found.to_json())
