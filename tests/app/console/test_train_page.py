@@ -74,6 +74,10 @@ def form_of(service: Service) -> Callable[..., JobForm]:
         ("true", {"enum": ["true"], "type": "string"}, "true"),
         ("auto", {"anyOf": [{"type": "number"}, {"const": "auto", "type": "string"}]}, "auto"),
         ("5", {"type": "string"}, "5"),
+        ('{"a": 1, "b": [2]}', {"type": "object"}, {"a": 1, "b": [2]}),
+        ('{"a":', {"type": "object"}, '{"a":'),
+        ('{"a":' * 100_000, {"type": "object"}, '{"a":' * 100_000),
+        ('{"a": NaN}', {"type": "object"}, '{"a": NaN}'),
     ],
 )
 def test_text_becomes_what_the_schema_wants(text: str, schema: Any, value: object) -> None:
@@ -229,6 +233,15 @@ def test_what_the_api_refuses_is_said_and_nothing_is_lost(
         {"seed": "-1"},
         {"seed": "1" * 5000},
         {"tags": "=\n=="},
+        {"algorithm.name": "rankboost", "algorithm.monotone": '{"a":' * 10_000},
+        *(
+            {
+                "algorithm.name": "rankboost",
+                "algorithm.monotone": '{"a":' * depth + "1" + "}" * depth,
+            }
+            for depth in (50, 200, 900)
+        ),
+        {"algorithm.name": "rankboost", "algorithm.monotone": '{"a": NaN}'},
     ],
 )
 def test_bad_fields_are_refused_in_words(
