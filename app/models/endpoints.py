@@ -51,7 +51,7 @@ from app.models.schemas import (
     point_of,
     promise_of,
 )
-from app.models.service import ModelPart
+from app.models.service import IncludedMember
 from app.platform.errors import Invalid, Unavailable, refuse_all, shown
 from app.platform.tables import Model as ModelRow
 
@@ -541,7 +541,7 @@ def read_operating_points(
 
 
 _COSTS = ("cost_false_positive", "cost_false_negative", "prevalence")
-_PARAMETERS: Mapping[ModelPart, tuple[str, ...]] = {
+_PARAMETERS: Mapping[IncludedMember, tuple[str, ...]] = {
     "metrics": ("on",),
     "roc": ("on", "max_points", "band"),
     "operating_points": ("on", "points", *_COSTS),
@@ -562,7 +562,7 @@ def _split_parts(given: Sequence[str]) -> list[str]:
 def _included(
     request: Request,
     include: Annotated[
-        list[ModelPart],
+        list[IncludedMember],
         BeforeValidator(_split_parts),
         Query(
             description="Parts to answer with the model, in `included`, each as its own address answers it: repeated, "
@@ -570,7 +570,7 @@ def _included(
             examples=[["metrics", "roc"]],
         ),
     ] = [],  # noqa: B006 - FastAPI copies it
-) -> frozenset[ModelPart]:
+) -> frozenset[IncludedMember]:
     """Return the requested parts. Raises Invalid for a parameter that belongs to none of them."""
     used = {"include", *(name for part in include for name in _PARAMETERS[part])}
     errors = []
@@ -590,7 +590,7 @@ def read_model(
     ref: str,
     context: ContextDep,
     caller: CallerDep,
-    include: Annotated[frozenset[ModelPart], Depends(_included)],
+    include: Annotated[frozenset[IncludedMember], Depends(_included)],
     on: CurvePart = "validation",
     max_points: MaxPoints = 1000,
     band: BandParameter = None,
@@ -603,14 +603,14 @@ def read_model(
     if not include:
         return model_of(*context.db.reading(models.get, caller.owner, ref))
     costs = {"costs": cut.terms.costs(), "prevalence": cut.terms.prevalence}
-    requested = models.RequestedParts(
+    requested = models.RequestedMembers(
         include,
         on,
         point={"confidence": cut.confidence, **cut.keywords()},
         cuts={"max_points": points, **costs},
     )
     model, aliases, chosen, found = context.db.reading(
-        models.get_with_parts, caller.owner, ref, requested
+        models.get_with_members, caller.owner, ref, requested
     )
     answer = model_of(model, aliases, chosen)
     curve = found.curve

@@ -21,7 +21,7 @@ from app.http.schemas import (
 )
 from app.models import margins
 from app.models.calibrations import LEARNT_ON
-from app.models.service import AliasState, CutsAlong, Listed, ModelPart, is_approximate
+from app.models.service import AliasState, CutsAlong, IncludedMember, Listed, is_approximate
 from app.platform import documents
 from app.platform.tables import Model as ModelRow
 from app.platform.tables import ModelCalibration
@@ -1020,7 +1020,7 @@ AnyMetrics = Metrics | PairMetrics | MultilabelMetrics
 class AbsentPart(Resource):
     """A part that the model does not have."""
 
-    part: ModelPart
+    part: IncludedMember
     code: str = Field(description="The code of the problem that the part's own address answers.")
     detail: str
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 VALIDATION = "validation"
 PARTS = (VALIDATION, "train")
-ModelPart = Literal["metrics", "roc", "operating_points", "operating_point"]
+IncludedMember = Literal["metrics", "roc", "operating_points", "operating_point"]
 """What can be read together with a model."""
 REPORTED_FPRS = (0.001, 0.01, 0.05, 0.1, 0.2)
 HISTORY_SHOWN = 100
@@ -715,37 +715,37 @@ def cuts_on(
 
 
 @dataclass(frozen=True)
-class RequestedParts:
-    """The parts of a model that a caller asked for with it, and how.
+class RequestedMembers:
+    """The members that a caller asked to be included with a model, and how. `part`: the rows that they are of.
 
     `point` are the keywords of `cut_on`, and `cuts` those of `cuts_on`.
     """
 
-    names: frozenset[ModelPart]
+    names: frozenset[IncludedMember]
     part: str
     point: Mapping[str, Any]
     cuts: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class ModelParts:
-    """The requested parts that the model has, and for each that it lacks the error that says why."""
+class IncludedMembers:
+    """The requested members that the model has, and for each that it lacks the error that says why."""
 
     metrics: dict[str, Any] | None
     curve: PartCurve | None
     cuts: CutsAlong | None
     point: tuple[core_metrics.OperatingPoint, core_metrics.Promise | None] | None
-    absent: Mapping[ModelPart, NotFound]
+    absent: Mapping[IncludedMember, NotFound]
 
 
-def get_with_parts(
-    session: Session, owner: str, ref: str, asked: RequestedParts
-) -> tuple[Model, list[str], core_metrics.OperatingPoint | None, ModelParts]:
-    """Return the same as `get`, and the requested parts."""
+def get_with_members(
+    session: Session, owner: str, ref: str, asked: RequestedMembers
+) -> tuple[Model, list[str], core_metrics.OperatingPoint | None, IncludedMembers]:
+    """Return the same as `get`, and the requested members."""
     model = find(session, owner, ref)
-    # A session has a row at hand while something holds it: otherwise each part would read the curve again.
+    # A session has a row at hand while something holds it: otherwise each member would read the curve again.
     rows = repository.find_curve(session, model.id, asked.part)
-    absent: dict[ModelPart, NotFound] = {}
+    absent: dict[IncludedMember, NotFound] = {}
     found_metrics, measured = None, None
     if "metrics" in asked.names:
         try:
@@ -765,7 +765,7 @@ def get_with_parts(
     aliases = list(repository.pointing_at(session, owner, model.id))
     chosen = point_of_objective(session, model)
     del rows
-    return model, aliases, chosen, ModelParts(found_metrics, measured, cuts, point, absent)
+    return model, aliases, chosen, IncludedMembers(found_metrics, measured, cuts, point, absent)
 
 
 def point_of_objective(

@@ -181,7 +181,11 @@ def _each(element: each_member, compiler: Any, **kw: Any) -> str:
 
 @dataclass(frozen=True)
 class RowFilter:
-    """Which rows a list has. `created_before` itself is excluded, `created_after` is included; tags: see `has_tag`."""
+    """Which rows a list has. `created_before` itself is excluded, `created_after` is included.
+
+    Each of `tags` is a name, or `name:value`; `a:b:c` matches the tag `a` with the value `b:c`, `a:b` with `c`,
+    and one that is named `a:b:c`.
+    """
 
     search: str | None = None
     created_after: float | None = None

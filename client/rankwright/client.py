@@ -454,7 +454,7 @@ class AsyncModels(_ModelsOperations, Asynchronous):
 # --- evaluations, comparisons, batch scores -------------------------------------------------------
 
 
-class _JudgedOperations(_Collection, Generic[S, A, R]):
+class _JobResultsOperations(_Collection, Generic[S, A, R]):
     """What jobs make of models and a dataset: S for the blocking client, A for the asynchronous one."""
 
     _path: ClassVar[str]
@@ -518,7 +518,7 @@ class _JudgedOperations(_Collection, Generic[S, A, R]):
         )
 
 
-class _EvaluationsOperations(_JudgedOperations[Evaluation, AsyncEvaluation, types.Evaluation]):
+class _EvaluationsOperations(_JobResultsOperations[Evaluation, AsyncEvaluation, types.Evaluation]):
     _path = "/v1/evaluations"
     _kinds = (Evaluation, AsyncEvaluation)
 
@@ -537,7 +537,7 @@ class AsyncEvaluations(_EvaluationsOperations, Asynchronous):
         return cast(AsyncEvaluation, AsyncEvaluation._of_id(self._transport, id))
 
 
-class _ComparisonsOperations(_JudgedOperations[Comparison, AsyncComparison, types.Comparison]):
+class _ComparisonsOperations(_JobResultsOperations[Comparison, AsyncComparison, types.Comparison]):
     _path = "/v1/comparisons"
     _kinds = (Comparison, AsyncComparison)
 
@@ -556,7 +556,7 @@ class AsyncComparisons(_ComparisonsOperations, Asynchronous):
         return cast(AsyncComparison, AsyncComparison._of_id(self._transport, id))
 
 
-class _BatchScoresOperations(_JudgedOperations[BatchScore, AsyncBatchScore, types.BatchScore]):
+class _BatchScoresOperations(_JobResultsOperations[BatchScore, AsyncBatchScore, types.BatchScore]):
     _path = "/v1/batch-scores"
     _kinds = (BatchScore, AsyncBatchScore)
 
