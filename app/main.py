@@ -112,7 +112,7 @@ def create_app(settings: Settings) -> Service:
         partial(FastAPI.__call__, app),
         score_row,
         settings=settings,
-        requests=context.metrics.requests,
+        metrics=context.metrics,
         drain=context.drain,
     )
     problems.install(app, session.nothing_here)

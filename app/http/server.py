@@ -9,6 +9,7 @@ import json
 import logging
 import math
 import re
+import socket
 import time
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -19,7 +20,6 @@ from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
-from prometheus_client import Histogram
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -32,6 +32,7 @@ from app.http.proxies import ProxiedConfig, put_prefix_before, root_path_of, tak
 from app.platform import logging as logs
 from app.platform.errors import Malformed, ServiceError, Unavailable
 from app.platform.ids import new_id
+from app.platform.metrics import UNROUTED, ApiMetrics
 from app.platform.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ class JoiningTransport:
         self._transport = transport
         self.is_closing = transport.is_closing
         self._held = b""
-        self._begun = False  # the answer: what comes first is its head
+        self._begun = False  # until the head of the answer was written
 
     def write(self, data: bytes) -> None:
         """Send bytes, or keep them if they are a head whose body follows."""
@@ -231,9 +232,16 @@ class Drain:
 class DrainingServer(uvicorn.Server):
     """uvicorn that keeps answering for `seconds` after a signal to end, so that a proxy can choose another process."""
 
-    def __init__(self, config: uvicorn.Config, drain: Drain, seconds: float) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        drain: Drain,
+        seconds: float,
+        on_start: Callable[[], object] | None = None,
+    ) -> None:
         super().__init__(config)
         self._drain = drain
+        self._on_start = on_start
         self._seconds = seconds
         self._asked = 0
         self._until = 0.0
@@ -245,6 +253,12 @@ class DrainingServer(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Replace uvicorn's signal handler, which closes at once."""
         self.end()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, then call `on_start`."""
+        await super().startup(sockets=sockets)
+        if self.started and self._on_start is not None:
+            self._on_start()
 
     async def on_tick(self, counter: int) -> bool:
         """Begin or end the shutdown after a signal. uvicorn calls this ten times a second."""
@@ -305,7 +319,7 @@ class RequestMiddleware:
         busiest: Route,
         *,
         settings: Settings,
-        requests: Histogram,
+        metrics: ApiMetrics,
         drain: Drain,
     ) -> None:
         self._service = service
@@ -315,8 +329,7 @@ class RequestMiddleware:
         self._max_body = settings.max_body_bytes
         self._max_upload = settings.max_upload_bytes
         self._body_seconds = settings.body_seconds
-        self._requests = requests
-        self._histograms: dict[tuple[str, str, int], Histogram] = {}
+        self._metrics = metrics
         self._drain = drain
         self._most_open = settings.max_requests
         self._open = 0
@@ -407,12 +420,8 @@ class RequestMiddleware:
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = scope.get("route")
-        template = getattr(route, "path", "") or "unrouted"
-        key = scope["method"], template, status
-        histogram = self._histograms.get(key)
-        if histogram is None:
-            histogram = self._histograms[key] = self._requests.labels(*key)
-        histogram.observe(seconds)
+        template = getattr(route, "path", "") or UNROUTED
+        self._metrics.observe_request(scope["method"], template, status, seconds)
         if not logs.access.isEnabledFor(logging.INFO):
             return
         caller = scope.get("caller")  # once its key is known, whatever the key may do

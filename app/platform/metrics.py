@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 from prometheus_client import (
@@ -16,12 +19,19 @@ from prometheus_client import (
     values,
 )
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from app import __version__
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+STATUSES = (0, *map(int, HTTPStatus))  # 0: the connection ended before an answer
+OTHER = "other"  # a method that no client has reason to send, and requests beyond MAX_SERIES
+UNROUTED = "unrouted"  # the route of requests that no route takes
+# Of requests, by method, route and status. A caller without a key chooses among them: so there is a bound.
+MAX_SERIES = 512
 FIT_SECONDS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 
 # They would be a second, useless series for each metric.
@@ -52,23 +62,77 @@ def describe_process(registry: CollectorRegistry, build: str) -> None:
 
 
 _FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the library's name
-_FILE_BYTES = {"histogram": 1 << 21, "gauge_sum": 1 << 16}  # of some 500 series of requests
+# A series of requests has 16 figures of 384 bytes at most: routes are shorter than 150 characters.
+_FILE_BYTES = {"histogram": MAX_SERIES * 16 * 384, "gauge_sum": 4096}
+SHARED_BYTES = sum(_FILE_BYTES.values())  # of each process
+_shared: tuple[Path, int] | None = None  # the folder, and the number of this process
 
 
 def prepare_shared(folder: Path, processes: int) -> None:
-    """Make the files in which API processes count. They have all their bytes from the start: a process that writes
-    to a part of a file for which a full disk has no block is killed.
+    """Make the files in which API processes count, all figures 0. Raises OSError if there is no space.
+
+    They have all their bytes from the start: a process that writes to a part of a file for which a full disk has no
+    block is killed. Files of an earlier start are written over, so that they take no more space.
     """
-    for number in range(1, processes + 1):
-        for kind, size in _FILE_BYTES.items():
-            (folder / f"{kind}_{number}.db").write_bytes(bytes(size))
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)
+    sizes = {
+        folder / f"{kind}_{number}.db": size
+        for number in range(1, processes + 1)
+        for kind, size in _FILE_BYTES.items()
+    }
+    for path in folder.iterdir():
+        if path not in sizes:
+            path.unlink()
+    for path, size in sizes.items():
+        _fill(path, size)
+
+
+def _fill(path: Path, size: int) -> None:
+    with path.open("r+b" if path.exists() else "xb") as file:
+        file.write(bytes(size))
+        file.truncate()
 
 
 def share(folder: Path, number: int) -> None:
-    """Count in the files of API process `number`, from now on. What its predecessor counted stays counted."""
+    """Count in the files of API process `number`, from now on. What its predecessor counted stays counted.
+
+    A folder that was removed meanwhile is made again.
+    """
+    global _shared  # noqa: PLW0603 - a process counts in one folder, as its environment says
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for kind, size in _FILE_BYTES.items():
+        path = folder / f"{kind}_{number}.db"
+        if not path.exists() or path.stat().st_size < size:
+            _fill(path, size)
     os.environ[_FOLDER] = str(folder)
     values.ValueClass = values.MultiProcessValue(lambda: number)  # type: ignore[no-untyped-call]
-    (folder / f"{number}.pid").write_text(str(os.getpid()))
+    _shared = folder, number
+
+
+def write_pid(folder: Path, number: int) -> None:
+    """Store the pid of this process as that of API process `number`, which now answers."""
+    path = folder / f"{number}.new"
+    path.write_text(str(os.getpid()))
+    path.replace(folder / f"{number}.pid")
+
+
+def read_pids(folder: Path) -> dict[str, int]:
+    """Return the pids of the API processes that have answered since the start, by number."""
+    found = {}
+    for path in sorted(folder.glob("*.pid")):
+        with contextlib.suppress(OSError, ValueError):  # removed meanwhile, or no number
+            found[path.stem] = int(path.read_text())
+    return found
+
+
+def _is_sibling(pid: int) -> bool:
+    """Return True if this process's parent started process `pid`; a pid may be another program's meanwhile."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return int(stat.rpartition(b")")[2].split()[1]) == os.getppid()
 
 
 class _SharedProcesses(Collector):
@@ -80,14 +144,25 @@ class _SharedProcesses(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield them."""
         found: dict[str, Metric] = {}
-        for path in sorted(self._folder.glob("*.pid")):
-            pid = path.read_text()
+        for number, pid in read_pids(self._folder).items():
+            if not _is_sibling(pid):
+                continue
             for family in ProcessCollector(pid=lambda: pid, registry=None).collect():  # noqa: B023 - asked at once
                 metric = Metric(family.name, family.documentation, family.type)
                 metric = found.setdefault(family.name, metric)
                 for sample in family.samples:
-                    metric.add_sample(sample.name, {"process": path.stem}, sample.value)
+                    metric.add_sample(sample.name, {"process": number}, sample.value)
         yield from found.values()
+
+
+def _stored(folder: Path, number: int) -> set[tuple[str, str, int]]:
+    """Return method, route and status of the series in the file of API process `number`."""
+    path = folder / f"histogram_{number}.db"
+    found = set()
+    for key, *_ in MmapedDict.read_all_values_from_file(path):  # type: ignore[no-untyped-call]
+        labels = json.loads(key)[2]
+        found.add((labels["method"], labels["route"], int(labels["status"])))
+    return found
 
 
 class ApiMetrics:
@@ -95,15 +170,15 @@ class ApiMetrics:
 
     def __init__(self, build: str) -> None:
         self.registry = CollectorRegistry()
-        folder = os.environ.get(_FOLDER)
         own: CollectorRegistry | None = None
-        if folder is None:
+        if _shared is None:
             own = self.registry
             describe_process(own, build)
         else:
             self.registry.register(_Build(build))
-            self.registry.register(_SharedProcesses(Path(folder)))
-            MultiProcessCollector(self.registry, folder)  # type: ignore[no-untyped-call]
+            folder, _ = _shared
+            self.registry.register(_SharedProcesses(folder))
+            MultiProcessCollector(self.registry, str(folder))  # type: ignore[no-untyped-call]
         self.requests = Histogram(
             "rankwright_http_request_seconds",
             "Duration of a request in seconds.",
@@ -111,6 +186,10 @@ class ApiMetrics:
             buckets=SECONDS,
             registry=own,
         )
+        self._series = {
+            key: self.requests.labels(*key)
+            for key in ([] if _shared is None else _stored(*_shared))
+        }
         self.uploads = Gauge(
             "rankwright_uploads",
             "Uploads that are being received.",
@@ -118,6 +197,24 @@ class ApiMetrics:
             registry=own,
         )
         self.uploads.set(0)  # a predecessor may have been killed during some
+
+    def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request of `seconds` with the template of its route. There are MAX_SERIES series at most."""
+        series = self._series.get((method, route, status))
+        if series is None:
+            series = self._find_series(method, route, status)
+        series.observe(seconds)
+
+    def _find_series(self, method: str, route: str, status: int) -> Histogram:
+        method = method if method in METHODS else OTHER
+        route = UNROUTED if status == HTTPStatus.METHOD_NOT_ALLOWED else route
+        status = status if status in STATUSES else 0
+        key = method, route, status
+        if key not in self._series:
+            if len(self._series) >= MAX_SERIES - len(STATUSES):
+                key = OTHER, OTHER, status
+            self._series[key] = self.requests.labels(*key)
+        return self._series[key]
 
 
 class WorkerMetrics:

@@ -1,0 +1,107 @@
+"""Figures of requests: a caller without a key cannot let them grow, and several processes count in common files."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest, values
+
+from app.platform import metrics
+from app.platform.metrics import MAX_SERIES, ApiMetrics
+
+
+def shown(of: ApiMetrics, name: str) -> list[str]:
+    """Return the samples of this name, with their labels."""
+    lines = generate_latest(of.registry).decode().splitlines()
+    return [line for line in lines if line.startswith(name)]
+
+
+def counts(of: ApiMetrics) -> list[str]:
+    """Return the numbers of requests, with their labels."""
+    return shown(of, "rankwright_http_request_seconds_count")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which this process may count as one of several, for one test."""
+    monkeypatch.setattr(values, "ValueClass", values.ValueClass)
+    monkeypatch.setattr(metrics, "_shared", None)
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
+    return tmp_path / "metrics"
+
+
+def test_callers_cannot_choose_labels() -> None:
+    figures = ApiMetrics("")
+    for method in ("PROPFIND", "UNLOCK", "PURGE"):
+        figures.observe_request(method, "unrouted", 404, 0.1)
+    figures.observe_request("PUT", "/v1/models", 405, 0.1)
+    figures.observe_request("PUT", "/v1/jobs", 405, 0.1)
+    figures.observe_request("GET", "/v1/jobs", 999, 0.1)
+    labels = [
+        ("other", "unrouted", "404", "3.0"),
+        ("PUT", "unrouted", "405", "2.0"),
+        ("GET", "/v1/jobs", "0", "1.0"),
+    ]
+    assert counts(figures) == [
+        "rankwright_http_request_seconds_count"
+        f'{{method="{method}",route="{route}",status="{status}"}} {count}'
+        for method, route, status, count in labels
+    ]
+
+
+def ask_too_much(figures: ApiMetrics, first: int) -> None:
+    """Count 1000 requests of routes as long as can be, with every status."""
+    for number in range(first, first + 1000):
+        status = metrics.STATUSES[number % len(metrics.STATUSES)]
+        figures.observe_request("OPTIONS", f"/{number:0149}", status, 0.1)
+
+
+def total(lines: list[str]) -> float:
+    """Return the sum of these samples."""
+    return sum(float(line.split()[-1]) for line in lines)
+
+
+def test_requests_beyond_the_last_series_are_counted_together() -> None:
+    figures = ApiMetrics("")
+    ask_too_much(figures, 0)
+    assert len(counts(figures)) <= MAX_SERIES
+    assert any('method="other",route="other",status="500"' in line for line in counts(figures))
+    assert total(counts(figures)) == 1000
+
+
+def test_the_file_of_a_process_and_of_its_successors_does_not_grow(folder: Path) -> None:
+    metrics.prepare_shared(folder, 2)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
+    assert sum(sizes.values()) == 2 * metrics.SHARED_BYTES
+    for first in (0, 5000):  # the second time as its successor
+        metrics.share(folder, 1)
+        figures = ApiMetrics("")
+        ask_too_much(figures, first)
+    assert len(counts(figures)) <= MAX_SERIES
+    assert total(counts(figures)) == 2000
+    assert {path.name: path.stat().st_size for path in folder.iterdir()} == sizes
+
+    metrics.prepare_shared(folder, 1)
+    assert {path.name for path in folder.iterdir()} == {"histogram_1.db", "gauge_sum_1.db"}
+    assert all(not any(path.read_bytes()) for path in folder.iterdir())
+
+
+def test_a_process_makes_a_folder_again_that_was_removed(folder: Path) -> None:
+    metrics.share(folder, 1)
+    ApiMetrics("").observe_request("GET", "/v1/jobs", 200, 0.1)
+    assert sum(path.stat().st_size for path in folder.iterdir()) == metrics.SHARED_BYTES
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="figures of processes are from /proc")
+def test_only_processes_of_ours_are_described(folder: Path) -> None:
+    metrics.prepare_shared(folder, 4)
+    metrics.share(folder, 1)
+    metrics.write_pid(folder, 1)
+    for number, text in enumerate(("", "x", str(os.getppid()), str(1 << 30), "²"), start=2):
+        (folder / f"{number}.pid").write_text(text)
+    found = shown(ApiMetrics(""), "process_start_time_seconds")
+    assert [line.split("{")[1].split("}")[0] for line in found] == ['process="1"']
