@@ -12,6 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from app.platform import resources
+from app.platform.metrics import SHARED_BYTES
+from app.platform.processes import MAX_API_PROCESSES
 from app.platform.settings import Settings
 from tests.deploy import compose_file, dockerfile
 from workers.slots import memory_per_fit
@@ -108,6 +110,14 @@ def test_no_container_has_a_right_or_can_change_its_own_files(
         assert service["security_opt"] == ["no-new-privileges:true"], name
         assert service["user"], name
         assert any(mount.startswith("/tmp:") for mount in service["tmpfs"]), name
+
+
+def test_the_temporary_folder_holds_the_figures_of_all_api_processes(
+    document: compose_file.Document,
+) -> None:
+    (mount,) = document["services"]["api"]["tmpfs"]
+    mebibytes = int(re.search(r"size=(\d+)m$", mount)[1])
+    assert mebibytes << 20 > MAX_API_PROCESSES * SHARED_BYTES
 
 
 def test_every_variable_of_the_file_is_in_the_example() -> None:
