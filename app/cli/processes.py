@@ -146,7 +146,7 @@ def api(
     fd: Annotated[int | None, typer.Option(hidden=True, help="An inherited socket.")] = None,
     gate: Gate = None,
     number: Annotated[int, typer.Option(hidden=True, help="Of this process, where several.")] = 1,
-    counts: Annotated[
+    metrics_folder: Annotated[
         Path | None, typer.Option(hidden=True, help="Folder in which all of them count.")
     ] = None,
 ) -> None:
@@ -169,10 +169,17 @@ def api(
     from app.platform.installation import Incomplete
     from app.platform.schema import CannotBegin
 
-    if counts is not None:
+    on_start = None
+    if metrics_folder is not None:
+        from functools import partial
+
         from app.platform import metrics
 
-        metrics.share(counts, number)
+        try:
+            metrics.share(metrics_folder, number)
+        except OSError as error:
+            fail(f"the metrics folder {metrics_folder} cannot be used: {error.strerror}")
+        on_start = partial(metrics.write_pid, metrics_folder, number)
     if gate is not None:
         wait_until_closed(gate)
     try:
@@ -187,7 +194,7 @@ def api(
         log_config=None,  # ours stays
         timeout_graceful_shutdown=5,
     )
-    server = DrainingServer(config, app.state.context.drain, settings.drain_seconds)
+    server = DrainingServer(config, app.state.context.drain, settings.drain_seconds, on_start)
     for stop in (signal.SIGINT, signal.SIGTERM):  # a signal before the start is no crash
         signal.signal(stop, server.end)
     server.run(sockets=None if fd is None else [socket.socket(fileno=fd)])

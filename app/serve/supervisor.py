@@ -67,7 +67,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
         stack.callback(supervisor.stop)
         supervisor.start_broker(state_dir)
         supervisor.start_workers()
-        supervisor.start_api()
+        supervisor.start_api(state_dir / "metrics")
         terminal = sys.stdout.isatty()
         prepared = prepare(settings, link=terminal)
         supervisor.open_gate()
@@ -88,11 +88,14 @@ def serve_api(host: str, port: int, settings: Settings) -> None:
     """Run the API's processes until SIGINT, SIGTERM or SIGHUP. Raises `ServeError`."""
     stops = _stop_signals()
     with ExitStack() as stack:
+        folder = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="rankwright-metrics-"))
+        )
         signals = stack.enter_context(SignalWaiter([*stops, signal.SIGCHLD]))
         listeners = stack.enter_context(listen(host, port, settings.processes))
         supervisor = Supervisor(settings, listeners, signals, stops, child_environment())
         stack.callback(supervisor.stop)
-        supervisor.start_api()
+        supervisor.start_api(folder)
         supervisor.open_gate()
         address = address_of(host, listeners[0])
         if supervisor.watch_until_ready(f"{address}/health/live"):
@@ -227,7 +230,7 @@ class Supervisor:
         self._broker: Service | None = None
         self._workers: list[Service] = []
         self._api: list[Service] = []
-        self._counts: tempfile.TemporaryDirectory[str] | None = None
+        self._metrics_folder: Path | None = None  # where several API processes count together
         self._grace = GRACE_SECONDS
 
     def start_broker(self, state_dir: Path) -> None:
@@ -259,19 +262,25 @@ class Supervisor:
         for service in self._workers:
             service.start()
 
-    def start_api(self) -> None:
-        """Start the API's processes. They wait at the gate."""
+    def start_api(self, metrics_folder: Path) -> None:
+        """Start the API's processes. They wait at the gate. Several of them count together in the folder."""
         count = self._settings.processes
         if count > 1:
             from app.platform import metrics
 
-            self._counts = tempfile.TemporaryDirectory(prefix="rankwright-metrics-")
-            metrics.prepare_shared(Path(self._counts.name), count)
+            try:
+                metrics.prepare_shared(metrics_folder, count)
+            except OSError as error:
+                raise ServeError(
+                    f"the metrics of {count} API processes need {count * metrics.SHARED_BYTES} bytes in "
+                    f"{metrics_folder}: {error.strerror}"
+                ) from error
+            self._metrics_folder = metrics_folder
         for number in range(1, count + 1):
             name, options = "api", []
-            if self._counts is not None:
+            if self._metrics_folder is not None:
                 name = f"api {number}"
-                options = ["--number", str(number), "--counts", self._counts.name]
+                options = ["--number", str(number), "--metrics-folder", str(metrics_folder)]
             descriptor = self._listeners[number % len(self._listeners)].fileno()
             sockets = ["--fd", str(descriptor), "--gate", str(self._gate_fd)]
             command = python_command("app.cli", "api", *sockets, *options)
@@ -284,31 +293,42 @@ class Supervisor:
         os.close(self._closed_gate_fd)
         self._closed_gate_fd = -1
 
-    def watch_until_ready(self, question: str) -> bool:
-        """Watch the processes until a GET of this address is 200; False if a signal came first.
+    def watch_until_ready(self, url: str) -> bool:
+        """Watch the processes until a GET of `url` is 200 and each API process answers; False if a signal came first.
 
         There is no time limit: giving up would only make a slow machine start again. If a disk is so full that no job
         would begin, it is enough that the API can answer: scores need no worker.
         """
-        start = _ReadyCheck(question)
+        start = _ReadyCheck(url)
         # In a thread, because an answer may be slow, and dead processes and Ctrl-C must not wait for it.
         threading.Thread(target=start.await_ready, daemon=True).start()
         next_word = time.monotonic() + WAIT_SECONDS
-        while not start.ready.is_set():
-            if not self._watch_once(TICK_SECONDS):
-                return False
+        while self._watch_once(TICK_SECONDS):
             for service in self._all():
                 if service.deaths >= DEATHS_AT_START:
                     raise ServeError(f"the {service.name} does not start")
             waits_for, answers = start.seen
-            if answers and self._is_out_of_space():
+            if start.ready.is_set():
+                if self._all_answer():
+                    return True
+                waits_for, answers = "the other API processes", True
+            elif answers and self._is_out_of_space():
                 print_line(f"a disk is nearly full: scores are answered, jobs wait for {waits_for}")
                 return True
             if time.monotonic() > next_word:
                 meanwhile = " (scores are answered meanwhile)" if answers else ""
                 print_line(f"waiting for {waits_for}{meanwhile}")
                 next_word = time.monotonic() + WAIT_SECONDS
-        return True
+        return False
+
+    def _all_answer(self) -> bool:
+        """Return True if each API process of several has begun to answer; for a single one the caller asks."""
+        if self._metrics_folder is None:
+            return True
+        from app.platform import metrics
+
+        pids = set(metrics.read_pids(self._metrics_folder).values())
+        return all(service.pid in pids for service in self._api)
 
     def _is_out_of_space(self) -> bool:
         try:
@@ -326,10 +346,10 @@ class Supervisor:
         """End everything: the API first, then worker and dispatcher, the broker last. A second signal kills them."""
         drain = self._settings.drain_seconds
         broker = [] if self._broker is None else [self._broker]
-        for services, more in ((self._api, drain), (self._workers, 0.0), (broker, 0.0)):
+        for services, extra_seconds in ((self._api, drain), (self._workers, 0.0), (broker, 0.0)):
             for service in services:
                 service.terminate()
-            self._wait(services, more)
+            self._wait(services, extra_seconds)
             for service in services:
                 if not service.kill():
                     print_line(f"the {service.name} did not end in time and was killed")
@@ -338,12 +358,10 @@ class Supervisor:
                 os.close(descriptor)
         os.close(self._held_fd)
         os.close(self._guardian_fd)
-        if self._counts is not None:
-            self._counts.cleanup()
 
-    def _wait(self, services: list[Service], more: float) -> None:
-        """Wait for the processes to end, until the grace and `more` seconds are over or a second signal comes."""
-        deadline = time.monotonic() + self._grace + more
+    def _wait(self, services: list[Service], extra_seconds: float) -> None:
+        """Wait for the processes to end, until the grace and `extra_seconds` are over or a second signal comes."""
+        deadline = time.monotonic() + self._grace + extra_seconds
         while any(service.running for service in services):
             left = deadline - time.monotonic()
             if left <= 0:
@@ -391,7 +409,7 @@ class Service:
         guardian_fd: int,
     ) -> None:
         self.name = name
-        self.deaths = 0
+        self.deaths = 0  # in a row: of one that ran for STEADY_SECONDS only the last counts
         self._command = list(command)
         self._environment = dict(environment)
         self._pass_fds = [*pass_fds, guardian_fd]
@@ -405,6 +423,11 @@ class Service:
     def running(self) -> bool:
         """Return True if the process runs."""
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        """The pid of the process; None while it waits for its restart."""
+        return None if self._process is None else self._process.pid
 
     def start(self) -> None:
         """Start the process."""
@@ -429,9 +452,10 @@ class Service:
             return None
         self._kill_group()
         self._process = None
-        self.deaths += 1
         if now - self._started_at > STEADY_SECONDS:
             self._backoff = FIRST_BACKOFF
+            self.deaths = 0
+        self.deaths += 1
         self._start_at = now + self._backoff
         self._backoff = min(2 * self._backoff, MAX_BACKOFF_SECONDS)
         return processes.describe_exit(code)
@@ -463,22 +487,24 @@ class Service:
 
 
 class _ReadyCheck:
-    """Poll the API until it answers a question with 200; `/health/staffed`: until database, blobs, broker and a worker
+    """Poll a URL of the API until it answers 200; `/health/staffed`: until database, blobs, broker and a worker
     are all well.
 
     `seen` has what is still missing, and whether everything but broker and worker is well: then scores are answered.
     """
 
-    def __init__(self, question: str) -> None:
+    def __init__(self, url: str) -> None:
         self.ready = threading.Event()
         self.seen = ("the API", False)
-        self._url = question
+        self._url = url
+        # Never by a proxy, which the environment may name.
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def await_ready(self) -> None:
         """Poll until the answer is 200."""
         while True:
             try:
-                with urllib.request.urlopen(self._url, timeout=ANSWER_SECONDS):  # noqa: S310 - ours
+                with self._opener.open(self._url, timeout=ANSWER_SECONDS):
                     self.ready.set()
                     return
             except urllib.error.HTTPError as error:

@@ -325,6 +325,7 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
 
     try:
         (address,) = eventually(lambda: read(r"^2 processes answer at (\S+)$"), seconds=120)
+        assert set(figures("process_start_time_seconds", "process")) == {"1", "2"}
         first: set[int] = eventually(lambda: len(pids := answered()) == 2 and pids, seconds=60)
         eventually(lambda: counted() == asked)  # whichever of them is asked
         started = figures("process_start_time_seconds", "process")

@@ -21,9 +21,11 @@ import httpx
 import pytest
 
 from app.platform import migrate
+from app.platform.metrics import SHARED_BYTES
 from app.platform.processes import SignalWaiter
 from app.platform.resources import free_bytes, keep_reserve
 from app.platform.settings import Settings
+from app.serve import ServeError
 from app.serve import supervisor as supervision
 from tests.app.live_service import running
 from tests.harness import children_of, give_kernels, is_running
@@ -330,9 +332,81 @@ def test_a_slow_start_is_told_and_waited_for_unless_no_job_would_be_begun(
     ):
         threading.Thread(target=api.serve_forever, daemon=True).start()
         supervisor = supervision.Supervisor(settings, [api.socket], signals, {signal.SIGTERM}, {})
-        question = f"http://127.0.0.1:{api.server_port}/health/staffed"
-        assert supervisor.watch_until_ready(question)
+        url = f"http://127.0.0.1:{api.server_port}/health/staffed"
+        assert supervisor.watch_until_ready(url)
         supervisor.stop()
         api.shutdown()
     assert word in said  # an API that can answer is not enough by itself
     assert set(said) <= {"waiting for the API", word}
+
+
+@contextlib.contextmanager
+def supervisor_of(settings: Settings) -> Iterator[supervision.Supervisor]:
+    """A supervisor that has started nothing yet."""
+    with (
+        SignalWaiter([signal.SIGTERM, signal.SIGCHLD]) as signals,
+        supervision.listen("127.0.0.1", 0, settings.processes) as listeners,
+    ):
+        supervisor = supervision.Supervisor(settings, listeners, signals, {signal.SIGTERM}, {})
+        try:
+            yield supervisor
+        finally:
+            supervisor.stop()
+
+
+def test_several_processes_need_space_for_their_metrics(small_disk: Path) -> None:
+    folder = small_disk / "metrics"
+    with supervisor_of(Settings(state_dir=small_disk, processes=64)) as supervisor:
+        needed = rf"64 API processes need {64 * SHARED_BYTES} bytes in {folder}: No space left"
+        with pytest.raises(ServeError, match=needed):
+            supervisor.start_api(folder)
+
+
+def test_only_deaths_in_a_row_keep_a_process_from_its_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    guardian, held = os.pipe()
+    service = supervision.Service("api", ["true"], environment=os.environ, guardian_fd=guardian)
+
+    def die() -> int:
+        service.start()
+        eventually(service.restart_if_due)
+        return service.deaths
+
+    try:
+        assert [die() for _ in range(3)] == [1, 2, 3]
+        monkeypatch.setattr(supervision, "STEADY_SECONDS", -1.0)
+        assert [die() for _ in range(3)] == [1, 1, 1]
+    finally:
+        os.close(held)
+        os.close(guardian)
+
+
+def test_the_api_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Api(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with HTTPServer(("127.0.0.1", 0), Api) as api:
+        threading.Thread(target=api.serve_forever, daemon=True).start()
+        check = supervision._ReadyCheck(f"http://127.0.0.1:{api.server_port}/health/live")
+        threading.Thread(target=check.await_ready, daemon=True).start()
+        assert check.ready.wait(60)
+        api.shutdown()
+
+
+def test_several_processes_are_ready_when_each_answers(tmp_path: Path) -> None:
+    with supervisor_of(Settings(state_dir=tmp_path, processes=2)) as supervisor:
+        supervisor._metrics_folder = tmp_path
+        supervisor._api = [supervisor._service(name, ["sleep", "60"]) for name in ("1", "2")]
+        for number, service in enumerate(supervisor._api, start=1):
+            assert not supervisor._all_answer()
+            service.start()
+            (tmp_path / f"{number}.pid").write_text(str(service.pid))
+        assert supervisor._all_answer()
+        supervisor._api[0].kill()  # what it wrote stays
+        assert not supervisor._all_answer()
