@@ -102,6 +102,9 @@ def walk(service: Service, client: httpx.Client) -> set[str]:
     alias = "PUT /v1/models/{name}/aliases/{alias}"
     ask(alias, 201, json={"model_id": model}, name="churn", alias="champion")
 
+    newer = upload(table(80, 9), "?label=left&positive=yes")
+    ask("PUT /v1/models/{ref}/calibration", 202, json={"dataset_id": newer}, ref=model)
+    service.work()
     for kind, question in {
         "evaluations": {"model": model, "dataset_id": people},
         "comparisons": {"models": [model, "churn:2"], "dataset_id": people},

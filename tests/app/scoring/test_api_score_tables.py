@@ -131,7 +131,8 @@ def test_every_answer_holds_the_same(
             table = pa.ipc.open_stream(source).read_all()
     assert table.column_names == ["score", "fpr", "tpr", "probability"]
     for name in table.column_names:
-        assert table.column(name).to_pylist() == expected[f"{name}s"]
+        plural = "probabilities" if name == "probability" else f"{name}s"
+        assert table.column(name).to_pylist() == expected[plural]
     ranked = scorer.post(f"{address}/rank?top=3", content=as_csv(ROWS), headers=said)
     assert ranked.content.count(b"\n") == 4 or media_type != CSV
     none = scorer.post(f"{address}/score", content=as_csv([]), headers=said)
