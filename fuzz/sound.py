@@ -52,6 +52,7 @@ class World:
             "POST /v1/comparisons": self._comparison,
             "POST /v1/batch-scores": self._batch,
             "PUT /v1/models/{name}/aliases/{alias}": self._alias,
+            "PUT /v1/models/{ref}/calibration": self._calibration,
             "POST /v1/models/{ref}/score": self._rows_or_table,
             "POST /v1/models/{ref}/rank": self._rows_or_table,
             "POST /v1/models/{ref}/explain": self._rows,
@@ -213,6 +214,10 @@ class World:
         if model is None or dataset_id is None:
             return None
         return self._json({"model": model, "dataset_id": dataset_id}, wait=True)
+
+    def _calibration(self) -> Request | None:
+        dataset_id = self._any("bipartite")
+        return None if dataset_id is None else self._json({"dataset_id": dataset_id}, wait=True)
 
     def _comparison(self) -> Request | None:
         dataset_id, models = self._any("bipartite"), list(self._known["model"])

@@ -192,7 +192,7 @@ def test_a_calibration_is_learnt_on_the_validation_rows(
 
 
 def test_the_report_shows_the_reliability_diagram(client: httpx.Client, model_id: str) -> None:
-    page = client.get(f"/v1/models/{model_id}/report").text
+    page = client.get(f"/v1/models/{model_id}/report?format=html").text
     judged = client.get(f"/v1/models/{model_id}/calibration").json()["reliability"]
     assert "Reliability of churn" in page
     assert f"{judged['brier']['score']:.4f}" in page
