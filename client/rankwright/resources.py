@@ -574,6 +574,7 @@ SCORE_FORMATS = {
     "parquet": MEDIA_TYPES[".parquet"],
     "arrow": ARROW,
 }
+_SCORE_TRIES = 3
 _SCORES: list[Any] = [types.Score, types.LabelScore]
 _ROWS_SCORES: list[Any] = [types.Scores, types.LabelScores]
 _METRICS: list[Any] = [types.Metrics, types.PairMetrics, types.MultilabelMetrics]
@@ -675,35 +676,46 @@ class _ModelOperations(ApiObject):
         in order. `probability=False` leaves the last out, `interval=True` adds `probability_low` and
         `probability_high`, and `prevalence` is the fraction of positives in the population of the rows.
 
-        A large frame, or many rows as dicts, travel in several requests, all to the version that answered the first. A
-        file travels in one: TooLarge, if the service does not accept so many bytes; then use `client.score_batch`.
+        A large frame, or many rows as dicts, travel in several requests, which one version of the model answers. A file
+        travels in one: TooLarge, if the service does not accept so many bytes; then use `client.score_batch`.
         """
         body = body_of(table, media_type)
-        answers: list[tuple[bytes, str]] = []
-        ref = self.ref
+        query: dict[str, Any] = {
+            "ignore": _joined(ignore),
+            "missing": _joined(missing),
+            "encoding": encoding,
+            "delimiter": delimiter,
+            "decimal": decimal,
+            "probability": probability,
+            "interval": interval,
+            "prevalence": prevalence,
+        }
+        for _ in range(_SCORE_TRIES):
+            responses: list[Response] = yield from self._score_parts(body, query)
+            if len({response.headers.get("x-model-id") for response in responses}) == 1:
+                break
+        else:
+            raise RankwrightError(
+                f"{self.ref} moved to another model {_SCORE_TRIES} times while a table was scored"
+            )
+        answers = [(each.content, each.headers.get("content-type", "")) for each in responses]
+        return frame_of(answers, body)
+
+    def _score_parts(self, body: Body, query: Mapping[str, Any]) -> Steps[list[Response]]:
+        """Score the parts of a table under the name that was asked for, so that an alias answers what it promises."""
+        responses: list[Response] = []
         for part in body.parts() if body.parts is not None else [None]:
+            sent = body if part is None else body.of_part(part)
             try:
                 response = yield from self._post_rows(
-                    "score",
-                    body if part is None else body.of_part(part),
-                    score_media_type(body.kind),
-                    ref=ref,
-                    ignore=_joined(ignore),
-                    missing=_joined(missing),
-                    encoding=encoding,
-                    delimiter=delimiter,
-                    decimal=decimal,
-                    probability=probability,
-                    interval=interval,
-                    prevalence=prevalence,
+                    "score", sent, score_media_type(body.kind), **query
                 )
             except ProblemError as error:
                 if part is None or part.first == 0:
                     raise
                 raise error.of_lines_after(part.first) from error
-            answers.append((response.content, response.headers.get("content-type", "")))
-            ref = response.headers.get("x-model-id", ref)
-        return frame_of(answers, body)
+            responses.append(response)
+        return responses
 
     @operation
     def score_to_bytes(
@@ -744,12 +756,12 @@ class _ModelOperations(ApiObject):
         return response.content
 
     def _post_rows(
-        self, what: str, body: Body, accept: str | None, ref: str | None = None, **query: Any
+        self, what: str, body: Body, accept: str | None, **query: Any
     ) -> Steps[Response]:
         headers = body.headers() if accept is None else {**body.headers(), "Accept": accept}
         request = Request(
             "POST",
-            f"/v1/models/{segment(ref or self.ref)}/{what}",
+            self._path(what),
             query,
             headers=headers,
             body=body.chunks,
@@ -759,11 +771,31 @@ class _ModelOperations(ApiObject):
 
     @operation
     def score_row(
-        self, features: Mapping[str, Any] | None = None, /, **more: Any
+        self,
+        features: Mapping[str, Any] | None = None,
+        /,
+        *,
+        probability: Any = None,
+        interval: Any = None,
+        prevalence: Any = None,
+        **more: Any,
     ) -> Steps[types.Score | types.LabelScore]:
-        """Score one row: a feature for each argument; None is a missing value."""
-        given = {**(features or {}), **more}
-        query = {name: "" if value is None else value for name, value in given.items()}
+        """Score one row: a feature for each argument; None is a missing value.
+
+        `probability`, `interval` and `prevalence` are options as of `score`, unless the model has such a feature.
+        ConfigurationError: `features` has one of these names, and the option is set, too; use `score_rows`.
+        """
+        named = {**(features or {}), **more}
+        query = {name: "" if value is None else value for name, value in named.items()}
+        options = {"probability": probability, "interval": interval, "prevalence": prevalence}
+        for name, value in options.items():
+            if value is None:
+                continue
+            if name in query:
+                raise ConfigurationError(
+                    f"{name!r} is a feature of the row and an option: score the row by score_rows"
+                )
+            query[name] = value
         response = yield from send(Request("GET", self._path("score"), query))
         return cast("types.Score | types.LabelScore", read_one_of(_SCORES, response.json()))
 

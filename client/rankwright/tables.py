@@ -407,5 +407,6 @@ def _columns_of(data: Mapping[str, Any]) -> dict[str, list[Any]]:
         ("probability", "probabilities"),
         ("probability_low", "probabilities_low"),
         ("probability_high", "probabilities_high"),
+        ("flag", "flags"),
     )
     return {name: data[many] for name, many in names if data.get(many) is not None}

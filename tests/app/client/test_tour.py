@@ -114,6 +114,24 @@ def test_from_a_file_to_a_scored_frame(
     assert one.score == model.score([gap])[0]["score"]
 
 
+def test_an_alias_with_a_promise_flags_every_part_of_a_table(
+    client: rankwright.Client, csv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = client.upload(csv, label="left")
+    model = client.train(data, "logistic", name="churn").wait()
+    client.models.set_alias("churn", "champion", model, promise={"fpr": 0.2})
+    champion = client.models["churn@champion"]
+    frame = pd.read_csv(csv).drop(columns="left")
+    whole = champion.score(frame)
+    assert set(whole["flag"]) == {True, False}
+    monkeypatch.setattr(tables, "SCORED_PART_BYTES", 1_000)
+    assert champion.score(frame).equals(whole)
+    rows = champion.score(frame.to_dict("records"))
+    assert [row["flag"] for row in rows] == list(whole["flag"])
+    with pytest.raises(rankwright.ConfigurationError, match="'prevalence' is a feature of the row"):
+        champion.score_row({"prevalence": "2"}, prevalence=0.1)
+
+
 def test_everything_that_is_made_can_be_listed_read_and_deleted(
     client: rankwright.Client, csv: Path
 ) -> None:
