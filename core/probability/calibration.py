@@ -68,7 +68,8 @@ MAX_ROWS_OF_CHOICE = 100_000
 _MAX_CELLS = 1 << 15  # distinct scores of a parametric fit
 _MAX_Z = 1e6
 _MAX_LOG_ODDS = 36.0  # beyond it a probability would round to 1
-_MAX_STEPS = 60
+_MAX_STEPS = 200  # those that were refused included
+_MIN_DAMPING = 1e-6
 _TOLERANCE = 1e-10  # of the gradient per row
 
 
@@ -444,7 +445,8 @@ def minimise_log_loss(
 ) -> tuple[float, FloatArray, FloatArray]:
     """Return the least log loss of a logistic model, its coefficients, the intercept last, and their covariance.
 
-    By Newton's method with halved steps. If the classes do not overlap there is no least loss: it then ends at large
+    By Newton's method, damped where a step would not lower the loss (Levenberg & Marquardt): the loss never ends above
+    that of the intercept alone. If the classes do not overlap there is no least loss: it then ends at large
     coefficients.
 
     Parameters
@@ -461,23 +463,30 @@ def minimise_log_loss(
     theta = np.zeros(n)
     theta[-1] = math.log(float(target.sum()) / float((mass - target).sum()))
     gradient, hessian = np.empty(n), np.empty((n, n))
+    greatest = np.empty((n, n))  # the second derivatives are nowhere greater than at log odds of 0
+    _log_loss(features, np.zeros(mass.size), mass, target, np.zeros(n), gradient, greatest)
     loss = _log_loss(features, fixed, mass, target, theta, gradient, hessian)
+    next_gradient, next_hessian = np.empty(n), np.empty((n, n))
+    damping = 0.0
     for _ in range(_MAX_STEPS):
         if np.max(np.abs(gradient)) <= _TOLERANCE * total:
             break
-        step = np.linalg.solve(_regular(hessian), gradient)
+        step = np.linalg.solve(_regular(hessian + damping * greatest), gradient)
         expected = float(gradient @ step)
-        length = 1.0
-        while True:
-            moved = theta - length * step
-            new = _log_loss(features, fixed, mass, target, moved, gradient, hessian)
-            if new <= loss - 1e-4 * length * expected or length < 1e-8:
+        moved = theta - step
+        new = _log_loss(features, fixed, mass, target, moved, next_gradient, next_hessian)
+        if expected > 0.0 and new <= loss - 1e-4 * expected:
+            fall = loss - new
+            theta, loss = moved, new
+            gradient, next_gradient = next_gradient, gradient
+            hessian, next_hessian = next_hessian, hessian
+            damping = damping / 10.0 if damping > _MIN_DAMPING else 0.0
+            if fall <= 1e-15 * abs(loss):
                 break
-            length /= 2.0
-        fall = loss - new
-        theta, loss = moved, new
-        if fall <= 1e-15 * abs(loss):
+        elif damping >= 1.0:  # such a step lowers any loss, but for rounding
             break
+        else:
+            damping = max(10.0 * damping, _MIN_DAMPING)
     return float(loss), theta, np.linalg.inv(_regular(hessian)).astype(np.float64)
 
 

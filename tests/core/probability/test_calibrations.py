@@ -116,6 +116,27 @@ def test_platt_is_scikit_learns_sigmoid(generator: Generator) -> None:
         assert np.abs(ours - theirs.predict(scores)).max() < 1e-6
 
 
+def test_platt_of_two_scores_is_the_mean_target_of_each(generator: Generator) -> None:
+    counts = [((12, 3), (1, 999))]
+    counts += [
+        (tuple(generator.integers(0, 40, 2)), tuple(generator.integers(0, 5000, 2)))
+        for _ in range(200)
+    ]
+    for positives, negatives in counts:
+        n_positives, n_negatives = sum(positives), sum(negatives)
+        rows = np.array([positives, negatives])
+        if 0 in (n_positives, n_negatives, *rows.sum(axis=0)):
+            continue
+        y = np.repeat([True, False], (n_positives, n_negatives))
+        scores = np.repeat([1.0, 0.0, 1.0, 0.0], rows.ravel())
+        targets = np.array([(n_positives + 1) / (n_positives + 2), 1 / (n_negatives + 2)])
+        high, low = targets @ rows / rows.sum(axis=0)
+        if low > high:  # the order would turn round
+            low = high = targets @ rows.sum(axis=1) / rows.sum()
+        found = fit_calibration(y, scores, "platt").probability([0.0, 1.0])
+        assert found == pytest.approx([low, high], rel=1e-5, abs=1e-9)
+
+
 def test_beta_has_the_least_log_loss(generator: Generator) -> None:
     y = generator.random(500) < 0.2
     scores = np.where(y, generator.exponential(size=500), generator.normal(size=500))
