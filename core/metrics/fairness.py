@@ -186,7 +186,7 @@ class GroupComparison:
     """One ranking by groups."""
 
     groups: tuple[GroupQuality, ...]
-    """By value, numbers before text; the rows without a value are the last group."""
+    """By value; the rows without a value are the last group."""
     cross_areas: tuple[CrossArea, ...]
     """Every group's positives against every group's negatives, row by row of the matrix."""
     tests: tuple[GroupTest, ...]

@@ -250,7 +250,7 @@ def promises_by_group(
     y, scores
         As `promised_point`; rows count alike.
     by : array_like, shape (n_samples,)
-        The group of each row.
+        The group of each row; none may be missing.
     fpr, tpr, confidence
         As `promised_point`.
     together : bool

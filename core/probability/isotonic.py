@@ -6,7 +6,8 @@ block. On the cumulative diagram (mass, positive mass), the values are the slope
 
 **Venn–Abers.** A new row is either positive or negative. The isotonic regression is fitted twice, with the row added as
 a negative and as a positive; p0 and p1 are its values at the row. If rows are exchangeable, one of the two is perfectly
-calibrated, without any other assumption; so p1 − p0 shows how little the sample says about this score.
+calibrated, without any other assumption. The pair is no confidence interval: p1 − p0 falls faster with the number of
+rows than the error of the isotonic regression.
 
 No refit is needed. With the row added to tie group i, the points of the diagram from i on are moved by (1, y), and the
 value is the slope of the line that touches the lower hull of the points before i and that of the moved points from i
