@@ -73,6 +73,15 @@ def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
     return mark
 
 
+def check_reads(caller: Caller, field: str) -> None:
+    """Raise Forbidden if `field` of a request answers values of a dataset's columns, and the caller may not read."""
+    if "read" not in caller.scopes:
+        has = ", ".join(sorted(caller.scopes))
+        raise Forbidden(
+            f"{field} answers values of the dataset's columns: this needs the scope 'read'; the key has {has}"
+        )
+
+
 def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
     """Return the scope that `needs` declared for this endpoint."""
     scope: Scope | None = getattr(endpoint, "needs", None)

@@ -299,10 +299,11 @@ def _routes() -> Routes:
                 "Score a dataset that has a label, and measure the model on it: areas with intervals, counts, the ROC "
                 "curve, and the drift since the model's validation. A job of kind `evaluate` does the work."
                 "\n\nWith `group_by` the figures come for each value of a column, too: areas, rates at one cut, pairs "
-                "across groups, and joint tests."
+                "across groups, and joint tests. It needs the scope `read`, too."
                 "\n\nThe dataset must have the kind, the features and the label values of the dataset that the "
                 "model was trained on.",
             ),
+            read_field=lambda request: None if request.groups.column is None else "group_by",
         ),
         list_docs=Docs(
             "List evaluations",

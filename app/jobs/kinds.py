@@ -301,13 +301,15 @@ class Submission:
     """The POST of a body that asks for an output.
 
     `check(session, owner, request)` raises what is wrong with a request; `submit(session, settings, owner, request)`
-    checks it, and writes the output's row and its job.
+    checks it, and writes the output's row and its job. `read_field(request)` names the field of a request, if any, that
+    makes the output hold values of a dataset's columns: it needs the scope `read`, too.
     """
 
     body: type[Request]
     check: Callable[[Session, str, Any], object]
     submit: Callable[[Session, Settings, str, Any], Any]
     docs: Docs
+    read_field: Callable[[Any], str | None] | None = None
 
 
 @dataclass(frozen=True)

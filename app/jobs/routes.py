@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path
 from pydantic import create_model
 from starlette.responses import Response
 
-from app.access.authentication import GuardedRoute, needs
+from app.access.authentication import GuardedRoute, check_reads, needs
 from app.http.dependencies import CallerDep, ContextDep, ListFilterDep, PagingDep, RowFilterDep
 from app.http.idempotency import IdempotentDep
 from app.http.schemas import PageOf, Resource, Valid
@@ -114,6 +114,8 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
         idempotent: IdempotentDep,
     ) -> Response:
         asked, owner, settings = body.to_request(), caller.owner, context.settings
+        if submission.read_field is not None and (field := submission.read_field(asked)):
+            check_reads(caller, field)
 
         def work(session: Session) -> Json:
             return show(submission.submit(session, settings, owner, asked))

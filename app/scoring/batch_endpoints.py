@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from app.access.authentication import GuardedRoute, check_count, needs
+from app.access.authentication import GuardedRoute, check_count, check_reads, needs
 from app.datasets.description import MAX_LIST_LENGTH, schema_of
 from app.datasets.service import Upload
 from app.datasets.uploads import (
@@ -36,7 +36,7 @@ from app.http.idempotency import IdempotentRequest
 from app.http.responses import StoredFile, etag_matches, parquet_as_csv
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import create, dry_run
-from app.platform.errors import MAX_ERRORS, Forbidden, Invalid, Malformed, TooLarge, nearest, shown
+from app.platform.errors import MAX_ERRORS, Invalid, Malformed, TooLarge, nearest, shown
 from app.platform.sql import Session
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
@@ -188,7 +188,7 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
     context, body = sending.context, await _small_body(sending)
     asked = _parse(body)
     if asked.keep:
-        _check_reads(caller)
+        check_reads(caller, "keep")
 
     options = asked.probability_options()
     given = (sending.owner, asked.model, asked.dataset_id, asked.keep, options, asked.top)
@@ -212,15 +212,6 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
         BATCH_SCORES.refetch(sending.owner, _shown),
         check=check,
     )
-
-
-def _check_reads(caller: Caller) -> None:
-    """Columns of a dataset are for whoever may read datasets, both where they are asked for and in the result."""
-    if "read" not in caller.scopes:
-        has = ", ".join(sorted(caller.scopes))
-        raise Forbidden(
-            f"keep hands out columns of the dataset: this needs the scope 'read'; the key has {has}"
-        )
 
 
 async def _small_body(sending: TableRequest) -> bytes:
@@ -287,7 +278,7 @@ def read_result(
         batch_scores.result, context.blobs, caller.owner, batch_score_id
     )
     if batch.dataset_id is not None and batch.read_options[table_rows.KEEP]:
-        _check_reads(caller)
+        check_reads(caller, "keep")
     name = f"{batch.model_name}-{batch.model_version}-{batch.id}"
     if format == "csv":
         disposition = {"Content-Disposition": f'attachment; filename="{name}.csv"'}

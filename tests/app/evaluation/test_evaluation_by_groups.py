@@ -181,8 +181,8 @@ def test_what_is_said_of_cuts_and_of_small_groups(bench: Workbench) -> None:
 
 
 @pytest.fixture(scope="module")
-def ask(start: Callable[..., Service]) -> Callable[[dict[str, Any]], Any]:
-    """POST an evaluation of a model on people of regions, with these members."""
+def ask(start: Callable[..., Service]) -> Callable[..., Any]:
+    """POST an evaluation of a model on people of regions, with these members, by a key of these scopes."""
     service = start()
     client = service.client(service.key())
     old = service.upload(client, People(120, 0).csv(), label="left", drop="w,g")
@@ -193,8 +193,10 @@ def ask(start: Callable[..., Service]) -> Callable[[dict[str, Any]], Any]:
     rows = [f"{line},2026-01-{1 + i % 9:02d},c{i % 40},,1" for i, line in enumerate(lines[1:])]
     new = service.upload(client, "\n".join([lines[0] + more, *rows, ""]), label="left", drop="w")
 
-    def post(body: dict[str, Any]) -> Any:
-        return client.post("/v1/evaluations", json={"model": "churn", "dataset_id": new} | body)
+    def post(body: dict[str, Any], scopes: list[str] | None = None, **query: str) -> Any:
+        by = client if scopes is None else service.client(service.key(scopes=scopes))
+        asked = {"model": "churn", "dataset_id": new} | body
+        return by.post("/v1/evaluations", json=asked, params=query)
 
     return post
 
@@ -225,7 +227,7 @@ def ask(start: Callable[..., Service]) -> Callable[[dict[str, Any]], Any]:
     ],
 )
 def test_bad_groups_and_cuts(
-    ask: Callable[[dict[str, Any]], Any],
+    ask: Callable[..., Any],
     body: dict[str, Any],
     code: str,
     pointer: str,
@@ -233,6 +235,16 @@ def test_bad_groups_and_cuts(
 ) -> None:
     problem = refused(ask(body), 422, code, words)
     assert problem["errors"][0]["pointer"] == pointer
+
+
+def test_groups_are_for_keys_that_may_read(ask: Callable[..., Any]) -> None:
+    for query in ({}, {"validate": "true"}):
+        answer = ask({"group_by": "region"}, ["train"], **query)
+        refused(answer, 403, "forbidden", "group_by answers values of the dataset's columns")
+        unknown = ask({"group_by": "planet"}, ["train"], **query)
+        refused(unknown, 403, "forbidden", "the key has train")
+    assert ask({}, ["train"], validate="true").status_code == 200
+    assert ask({"group_by": "region"}, ["train", "read"], validate="true").status_code == 200
 
 
 def test_pairs_have_no_groups(bench: Workbench) -> None:
