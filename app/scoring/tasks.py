@@ -169,7 +169,7 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     from app.ingest.readers import open_source
     from app.ingest.value_columns import MissingTokens
     from app.ingest.writer import ROW_GROUP, TableWriter
-    from app.scoring.kept_columns import kept_fields, write_as
+    from app.scoring.kept_columns import drop_unused_words, kept_fields, write_as
 
     workdir, model = Path(payload["workdir"]), payload["model"]
     served = _load(model, workdir, typed=payload["typed"])
@@ -209,7 +209,7 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
             callback(*source.progress(), {"rows": count})
         if best is not None:
             for part in best.table().to_batches(max_chunksize=ROW_GROUP):
-                writer.write(part.columns)
+                writer.write([drop_unused_words(column) for column in part.columns])
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return {
@@ -225,8 +225,8 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
 class BestRows:
     """The rows with the highest scores of all that were added, best first; of equal scores the earlier rows.
 
-    It holds at most three times as many rows as are kept. Adding n rows takes O(n), and O(k log k) after every k rows
-    that may be among the best.
+    It holds at most three times as many rows as are kept, and no words but theirs. Adding n rows takes O(n), and
+    O(k log k) after every k rows that may be among the best.
     """
 
     def __init__(self, top: int, schema: pa.Schema) -> None:
@@ -239,13 +239,18 @@ class BestRows:
         """Add a batch, whose columns are those of the schema; `score` is one of them."""
         import pyarrow as pa
 
+        from app.scoring.kept_columns import drop_unused_words
+
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         scores = batch.column(SCORE).to_numpy()
         # A later row never comes before an equal one.
         found = np.flatnonzero(scores > self._worst)
         if len(found) > self._top:
             found = np.sort(found[rank(scores[found], self._top)])
-        self._waiting.append(batch.take(pa.array(found)))
+        if len(found) == 0:
+            return
+        columns = [drop_unused_words(column) for column in batch.take(pa.array(found)).columns]
+        self._waiting.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
         self.rows_held += len(found)
         if self.rows_held > 2 * self._top:
             self.table()
@@ -254,11 +259,20 @@ class BestRows:
         """Return the best rows so far."""
         import pyarrow as pa
 
+        from app.scoring.kept_columns import drop_unused_words
+
         held = pa.Table.from_batches(self._waiting, self._schema).unify_dictionaries()
         scores = held.column(SCORE).to_numpy()
         order = rank(scores, self._top)
-        best = held.take(pa.array(order)).combine_chunks()
-        self._waiting, self.rows_held = best.to_batches(), best.num_rows
+        parts = held.take(pa.array(order)).combine_chunks().to_batches()
+        self._waiting = [
+            pa.RecordBatch.from_arrays(
+                [drop_unused_words(column) for column in part.columns], schema=self._schema
+            )
+            for part in parts
+        ]
+        best = pa.Table.from_batches(self._waiting, self._schema)
+        self.rows_held = best.num_rows
         if self.rows_held == self._top:
             self._worst = float(scores[order[-1]])
         return best

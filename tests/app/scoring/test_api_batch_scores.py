@@ -341,6 +341,22 @@ def test_batch_by_batch_the_best_rows_are_those_of_a_stable_sort(
     assert ranks == expected
 
 
+@pytest.mark.parametrize("rising", [True, False])
+def test_the_best_rows_hold_no_words_of_others(rising: bool) -> None:
+    schema = pa.schema([("word", pa.dictionary(pa.int32(), pa.string())), ("score", pa.float64())])
+    best, before = BestRows(2, schema), pa.total_allocated_bytes()
+    for k in range(100):
+        words = [f"{k}, {i}: {'x' * 200}" for i in range(1000)] + [None]
+        scores = np.zeros(1001) + (k if rising else -k)
+        scores[-2:] += 0.5
+        best.add([pa.array(words).dictionary_encode(), pa.array(scores)])
+    assert pa.total_allocated_bytes() - before < 100_000  # the words of one batch take 200,000
+    (column,) = best.table().column("word").chunks
+    k = 99 if rising else 0
+    assert column.to_pylist() == [f"{k}, 999: {'x' * 200}", None]
+    assert len(column.dictionary) == 1
+
+
 @pytest.mark.parametrize(
     ("params", "body", "kind", "status", "code"),
     [
