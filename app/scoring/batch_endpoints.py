@@ -43,7 +43,7 @@ from app.scoring import batch as batch_scores
 from app.scoring import probabilities, table_rows
 from app.scoring.batch import BATCH_SCORES, UploadRequest
 from app.scoring.endpoints import ModelsDep, is_json, is_lenient
-from app.scoring.probabilities import PROBABILITY_DOCS, options_of
+from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, options_of
 from app.scoring.schemas import BatchScore, NewBatchScore, ScoreTableCheck, batch_score_of
 
 PATH = "/v1/batch-scores"
@@ -166,7 +166,9 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
         raise Invalid(detail, errors=[{"parameter": _MODEL, "detail": detail}])
     options = replace(table_rows.describe(given, lenient=lenient), top=_top_of(given))
     probability = options_of({name: given[name] for name in probabilities.NAMES if name in given})
-    terms = options.as_json() | {batch_scores.PROBABILITY_OPTIONS: probability.as_json()}
+    terms = options.as_json()
+    if probability != DEFAULT:  # so that a request of an older version has the same hash
+        terms[batch_scores.PROBABILITY_OPTIONS] = probability.as_json()
     return UploadRequest(given[_MODEL], terms)
 
 
