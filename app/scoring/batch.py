@@ -85,7 +85,7 @@ def check_dataset(
         if name not in kept:
             detail = f"dataset {dataset.id} keeps no column {show(name)}"
             raise _invalid("pointer", f"/keep/{place}", detail, "unknown_column")
-    _check_results(model, keep, options, top, "pointer", "/")
+    _check_results(_name(model), _labels(model), keep, options, top, "pointer", "/")
     return found, dataset
 
 
@@ -116,7 +116,7 @@ def accept(
     found = find_to_use(session, owner, request.model, {"parameter": "model"})
     options = check_options(TableOptions.from_json(request.terms), upload.format)
     probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
-    _check_results(found.model, options.keep, probability, options.top, "parameter", "")
+    _check_upload(_name(found.model), _labels(found.model), options, probability)
     return _insert(session, settings, found, options, probability, upload=upload)
 
 
@@ -125,8 +125,23 @@ def find_model(session: Session, owner: str, ref: str) -> Model:
     return find_named(session, owner, ref, {"parameter": "model"}).model
 
 
+def _name(model: Model) -> str:
+    return f"{model.name}:{model.version}"
+
+
+def _labels(model: Model) -> list[str] | None:
+    return None if model.labels is None else [label["name"] for label in model.labels]
+
+
+def _check_upload(
+    model: str, labels: list[str] | None, options: TableOptions, probability: ProbabilityOptions
+) -> None:
+    _check_results(model, labels, options.keep, probability, options.top, "parameter", "")
+
+
 def _check_results(
-    model: Model,
+    model: str,
+    labels: list[str] | None,
     keep: Sequence[str],
     options: ProbabilityOptions,
     top: int | None,
@@ -134,9 +149,8 @@ def _check_results(
     place: str,
 ) -> None:
     """Raise Invalid if the result cannot have these columns; `place` comes before the name of a field."""
-    labels = None if model.labels is None else [label["name"] for label in model.labels]
     if top is not None and labels is not None:
-        detail = f"top needs a model with one score per row, {model.name}:{model.version} has {len(labels)}"
+        detail = f"top needs a model with one score per row, {model} has {len(labels)}"
         raise _invalid(key, f"{place}top", detail, "invalid_parameter")
     taken = {*score_names(labels), *(options.names if options.asked and labels is None else ())}
     if top is not None:
@@ -208,6 +222,8 @@ def check(
         )
     served = cache.find(owner, request.model)
     options = check_options(TableOptions.from_json(request.terms), table)
+    probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
+    _check_upload(request.model, served.labels, options, probability)
     bounds = Bounds(settings.max_columns, settings.max_score_bytes)
     reader, source = read_body(
         upload.read_bytes(), table, served.features, options, served.table_dialect, bounds
