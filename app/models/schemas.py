@@ -258,10 +258,10 @@ class MeasuredFigure(Interval):
     )
     p_value: float | None = Field(
         description="One-sided p-value of the hypothesis that the figure is no better than chance. Null without "
-        "`chance`."
+        "`chance`, or if the rows of a class are worth fewer than 10 independent ones."
     )
     adjusted_p_value: float | None = Field(
-        description="p-value adjusted by Holm over all figures of the request."
+        description="p-value adjusted by Holm over all figures of the request. Null without `p_value`."
     )
 
 

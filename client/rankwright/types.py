@@ -1364,9 +1364,11 @@ class MeasuredFigure(Record):
     chance: float | None
     """The figure of scores that say nothing. Null if that is 0."""
     p_value: float | None
-    """One-sided p-value of the hypothesis that the figure is no better than chance. Null without `chance`."""
+    """One-sided p-value of the hypothesis that the figure is no better than chance. Null without `chance`,
+    or if the rows of a class are worth fewer than 10 independent ones.
+    """
     adjusted_p_value: float | None
-    """p-value adjusted by Holm over all figures of the request."""
+    """p-value adjusted by Holm over all figures of the request. Null without `p_value`."""
 
 class Member(Record):
     """One ranker of the model's ensemble."""

@@ -59,12 +59,14 @@ from core.kernels import kernel
 from core.metrics.comparison import holm
 from core.metrics.curve import ClassTotals, curve_of
 from core.metrics.groups import (
+    MIN_CLASS_ROWS,
     FloatArray,
     Rows,
     check_rows,
     effective_rows,
     effective_units,
     inner,
+    is_enough,
     tie_groups,
 )
 from core.metrics.intervals import (
@@ -88,8 +90,6 @@ from core.metrics.window import (
     check_window,
 )
 
-MIN_CLASS_ROWS = 10
-"""Effective rows of a class in a group, for the figures that use the class: intervals of fewer say next to nothing."""
 MIN_WINDOW_NEGATIVES = 2
 """Effective negatives of a group within a window: tests on fewer err too often (docs/statistics.md)."""
 
@@ -99,7 +99,6 @@ IN_SAMPLE = (
 )
 
 WHOLE: Window = (0.0, 1.0)
-_ROUNDING = 1e-9  # of an effective number of rows, relative
 
 
 class GroupFigure(NamedTuple):
@@ -426,7 +425,7 @@ def _class_lacks(rows: Rows, effective: tuple[float, float]) -> tuple[str | None
     lacks: list[str | None] = []
     for (name, count), worth in zip(counts.items(), effective, strict=True):
         need = f"at least {MIN_CLASS_ROWS} are needed"
-        if worth >= MIN_CLASS_ROWS * (1.0 - _ROUNDING):
+        if is_enough(worth, MIN_CLASS_ROWS):
             lacks.append(None)
         elif count < MIN_CLASS_ROWS:
             lacks.append(f"{count} {name}, {need}")
@@ -440,7 +439,7 @@ def _area_of(one: _Group, j: int, window: Window) -> _Estimate | str:
     if one.areas is None:
         return "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
     inside = one.effective[1] * (window[1] - window[0])
-    if inside < MIN_WINDOW_NEGATIVES * (1.0 - _ROUNDING):
+    if not is_enough(inside, MIN_WINDOW_NEGATIVES):
         return (
             f"the window [{window[0]:g}, {window[1]:g}] holds {inside:.2g} negatives of the group, at least "
             f"{MIN_WINDOW_NEGATIVES} are needed"

@@ -23,7 +23,8 @@ Where equal scores leave the order open, precision at k and NDCG are the mean ov
 a cut through a tie is the mean of a hypergeometric distribution).
 
 A p-value against chance is one-sided, of H₀: θ is at most its value for scores that say nothing, on the logit scale as
-the intervals; Holm's adjusts over all figures asked for.
+the intervals; Holm's adjusts over all figures asked for. With fewer than `MIN_CLASS_ROWS` effective rows of a class
+there is none: the variance of so few rows is too uncertain, and the test would err several times too often.
 
 References
 ----------
@@ -62,12 +63,14 @@ from core.metrics.comparison import (
 )
 from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.groups import (
+    MIN_CLASS_ROWS,
     FloatArray,
     Rows,
     check_rows,
     effective_units,
     group_rows,
     inner,
+    is_enough,
     prefix_sums,
     tie_groups,
 )
@@ -609,9 +612,10 @@ class Measured:
     chance: float | None
     """The figure of scores that say nothing; None if that is 0."""
     p_value: float | None
-    """One-sided, of H₀: the figure is at most that of chance. None without `chance`."""
+    """One-sided, of H₀: the figure is at most that of chance. None without `chance`, or if a class has fewer than
+    `MIN_CLASS_ROWS` effective rows."""
     adjusted_p_value: float | None
-    """Adjusted by Holm over all figures that were asked for together."""
+    """Adjusted by Holm over all figures that were asked for together. None without `p_value`."""
 
 
 def measure(
@@ -704,6 +708,7 @@ def _measured(
     level: float,
     degrees: float,
 ) -> tuple[Measured, ...]:
+    tested = is_enough(min(masses.effective), MIN_CLASS_ROWS)
     intervals, chances, p_values = [], [], []
     for figure, (value, variance) in zip(figures, found, strict=True):
         interval = interval_of(figure, masses, value, variance, level, degrees)
@@ -713,7 +718,7 @@ def _measured(
         chance = None if chance is None or not 0.0 < chance < top * (1.0 - EPSILON) else chance
         intervals.append(interval)
         chances.append(chance)
-        if chance is not None:
+        if tested and chance is not None:
             p_values.append(
                 _above_chance(
                     value / top, chance / top, variance, top, figure.trials(masses), degrees
@@ -723,7 +728,7 @@ def _measured(
     plain = iter(p_values)
     return tuple(
         Measured(figure, interval, chance, None, None)
-        if chance is None
+        if chance is None or not tested
         else Measured(figure, interval, chance, next(plain), next(adjusted))
         for figure, interval, chance in zip(figures, intervals, chances, strict=True)
     )

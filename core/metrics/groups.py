@@ -21,6 +21,9 @@ from core.kernels import kernel
 
 FloatArray = NDArray[np.float64]
 
+MIN_CLASS_ROWS = 10
+"""Effective rows of a class, for a group's figures and tests against chance: variances of fewer say next to nothing."""
+
 
 class Rows(NamedTuple):
     """Checked input of a metric: the rows of weight above 0, in the order given."""
@@ -226,6 +229,11 @@ def _effective(rows: Rows, of_class: NDArray[np.bool_]) -> float:
     if weight is None:
         return float(np.count_nonzero(of_class))
     return effective_rows(weight, weight**2)
+
+
+def is_enough(effective: float, needed: int) -> bool:
+    """Return True if an effective number of rows is at least `needed`, apart from its rounding error."""
+    return effective >= needed * (1.0 - 1e-9)
 
 
 def effective_rows(mass: FloatArray, squares: FloatArray) -> float:

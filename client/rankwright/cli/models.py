@@ -325,7 +325,7 @@ def figures(
     lines = [("figure", "value", "chance", "p above chance, adjusted")]
     for each in found.figures:
         chance = "0" if each.chance is None else f"{each.chance:.4f}"
-        p_value = "" if each.adjusted_p_value is None else f"{each.adjusted_p_value:.4g}"
+        p_value = "-" if each.adjusted_p_value is None else f"{each.adjusted_p_value:.4g}"
         lines.append((each.figure, shown_interval(each), chance, p_value))
     out.print(_columns(lines), markup=False)
 

@@ -355,3 +355,26 @@ def test_bad_input_is_refused() -> None:
         compare_figures(y, [scores], FIGURES)
     with pytest.raises(InvalidParameter, match="level"):
         gains_table(y, scores, level=1.0)
+
+
+@pytest.mark.parametrize(
+    ("positives", "negatives", "options", "tested"),
+    [
+        (9, 100, {}, False),
+        (100, 9, {}, False),
+        (10, 10, {}, True),
+        (20, 100, {"sample_weight": np.r_[np.full(2, 100.0), np.ones(118)]}, False),
+        (10, 100, {"sample_weight": np.full(110, 0.1)}, True),
+        (20, 100, {"group": np.r_[np.arange(20) // 4, np.arange(20, 120)]}, False),
+    ],
+)
+def test_a_test_against_chance_needs_ten_effective_rows_of_each_class(
+    positives: int, negatives: int, options: dict[str, Any], tested: bool
+) -> None:
+    y = np.repeat([1, 0], [positives, negatives])
+    scores = np.random.default_rng(0).normal(size=y.size) + y
+    figures = [AveragePrecision(), WindowArea(), PrecisionAt(share=0.1), TwoWayArea(0.1, 0.8)]
+    for found in measure(y, scores, figures, **options):
+        assert (found.p_value is not None) == (tested and found.chance is not None), found
+        assert (found.adjusted_p_value is None) == (found.p_value is None)
+        assert found.interval.low <= found.interval.value <= found.interval.high
