@@ -605,11 +605,10 @@ def describe_model(served: Served, name: str, versions: list[str]) -> dict[str, 
         "datatype": "FP64",
         "shape": [-1] if labels is None else [-1, len(labels)],
     }
-    places = (
-        []
-        if served.curve is None
-        else [{"name": output, "datatype": "FP64", "shape": [-1]} for output in ("fpr", "tpr")]
-    )
+    beside = [] if served.curve is None else ["fpr", "tpr"]
+    if served.calibration is not None:
+        beside.append(PROBABILITY)
+    places = [{"name": output, "datatype": "FP64", "shape": [-1]} for output in beside]
     described: dict[str, Any] = {
         "name": name,
         "versions": versions,

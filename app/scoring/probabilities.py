@@ -130,6 +130,8 @@ def options_of(given: Mapping[str, str]) -> ProbabilityOptions:
 
 
 def _number(text: str) -> float:
+    if not text.isascii() or "_" in text:  # Python takes 1_0e-2 for 0.1
+        return math.nan
     try:
         return float(text)
     except ValueError:

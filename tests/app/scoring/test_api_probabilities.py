@@ -147,6 +147,7 @@ def test_the_etag_says_what_was_asked(client: httpx.Client, model_id: str) -> No
         ("prevalence=0", ("prevalence must lie strictly between 0 and 1", "'0'")),
         ("prevalence=1.5", ("prevalence must lie strictly between 0 and 1", "'1.5'")),
         ("prevalence=nan", ("prevalence must lie strictly between 0 and 1", "'nan'")),
+        ("prevalence=1_0e-2", ("prevalence must lie strictly between 0 and 1", "'1_0e-2'")),
         ("prevalence=few", ("prevalence must lie strictly between 0 and 1", "'few'")),
         ("probability=maybe", ("probability must be true or false", "'maybe'")),
         ("interval=2", ("interval must be true or false", "'2'")),
@@ -337,6 +338,9 @@ def test_the_inference_protocol_answers_probabilities_if_it_is_asked(
         for name in NAMES
     ]
     path = f"/oip/v2/models/{model_id}/infer"
+    described = client.get(f"/oip/v2/models/{model_id}").json()["outputs"]
+    assert [each["name"] for each in described] == ["score", "fpr", "tpr", "probability"]
+    assert described[-1] == {"name": "probability", "datatype": "FP64", "shape": [-1]}
     plain = client.post(path, json={"inputs": inputs}).json()["outputs"]
     assert [each["name"] for each in plain] == ["score", "fpr", "tpr"]
     asked = {"inputs": inputs, "outputs": [{"name": "probability"}]}
