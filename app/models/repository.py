@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import func, select, union, update
 from sqlalchemy import insert as sql_insert
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from app.platform.documents import AliasCut, AliasPromise
 from app.platform.sql import ALL_ROWS, Page, RowFilter, db_now, fetch_page, next_number, upsert_into
@@ -141,9 +141,11 @@ def find_calibration(session: Session, model_id: str, version: int) -> ModelCali
 
 
 def list_calibrations(session: Session, model_id: str, limit: int) -> Sequence[ModelCalibration]:
-    """Return the versions of a model's calibration, the latest first."""
+    """Return the versions of a model's calibration, the latest first, without their arrays and reliabilities."""
+    large = ("parameters", "low", "high", "reliability")
     statement = (
         select(ModelCalibration)
+        .options(*(defer(getattr(ModelCalibration, name)) for name in large))
         .where(ModelCalibration.model_id == model_id)
         .order_by(ModelCalibration.version.desc())
         .limit(limit)
@@ -182,7 +184,7 @@ def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
 
 
 def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
-    """Return the ids of unfinished jobs that judge the model, or score with it."""
+    """Return the ids of unfinished jobs that judge the model, score with it, or recalibrate it."""
     unfinished = select(Job.id).where(Job.owner == owner, Job.state.not_in(FINAL_STATES))
     statement = union(
         unfinished.join(Evaluation, Evaluation.job_id == Job.id).where(
@@ -194,6 +196,7 @@ def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
         unfinished.join(BatchScore, BatchScore.job_id == Job.id).where(
             BatchScore.model_id == model_id
         ),
+        unfinished.where(Job.spec["calibrates"].as_string() == model_id),
     )
     return list(session.scalars(statement))
 

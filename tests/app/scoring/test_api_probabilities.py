@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import inspect
 
+from app.models import repository
 from app.platform.tables import Model, ModelCalibration
 from core.probability import at_prevalence, choose_calibration, fit_venn_abers
 from tests.app.live_service import NAMES, Service, table
@@ -374,6 +376,7 @@ def test_a_newer_dataset_recalibrates_and_the_history_stays(
     asked = client.put(f"{path}/calibration", json={"dataset_id": newer})
     assert asked.status_code == 202, asked.text
     assert client.get(f"{path}/calibration").json()["version"] == 1
+    refused(client.delete(path), 409, "model_in_use", "by 1 unfinished job")
     shared.work()
     job = client.get(asked.headers["Location"]).json()
     assert (job["state"], job["kind"]) == ("succeeded", "calibrate"), job["error"]
@@ -386,6 +389,11 @@ def test_a_newer_dataset_recalibrates_and_the_history_stays(
         (2, "dataset"),
         (1, "validation"),
     ]
+    with shared.context.db.read() as session:  # a history may have a hundred versions
+        listed = repository.list_calibrations(session, model_id, 100)
+        assert [each.version for each in listed] == [2, 1]
+        large = {"parameters", "low", "high", "reliability"}
+        assert all(large <= inspect(each).unloaded for each in listed)
     by_name = client.post("/v1/models/renewed/score", json=BODY).json()
     assert by_name["scores"] == before["scores"]
     assert max(by_name["probabilities"]) < 0.6 < max(before["probabilities"])
