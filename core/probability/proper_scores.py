@@ -16,8 +16,9 @@ intervals, at each probability by itself:
   the middles of its blocks: drawn from the steps, the intervals would be too narrow (Sen & Xu). The ends are
   percentiles, or Wilson's limits for the block if they are further out: a block of 0 or 1 shows no variance.
 
-The draws are by the probabilities that there are, with as many rows each as their weights are worth; of more than 1,000
-distinct ones neighbours are drawn together. The same seed gives the same bits.
+The draws are by the probabilities that there are, with as many rows each as their weights are worth. Of more than 1,000
+distinct ones, or more than effective rows (see `masses_of`), neighbours are drawn together, so that a draw is of one
+row or more: labels of a fifth of a row would vary too little. The same seed gives the same bits.
 
 **Cox's line.** The logistic regression of the labels on the log odds of the probabilities. With slope 1 its intercept
 is the calibration *in the large* (0: as many positives as predicted; above 0: more). The *slope* is 1 if the
@@ -245,7 +246,7 @@ def _parts(mean: Callable[[FloatArray | float], float], masses: Masses) -> Decom
 def _points(
     masses: Masses, level: float, n_bootstrap: int, generator: np.random.Generator
 ) -> list[ReliabilityPoint]:
-    cells = masses.in_cells(_MAX_CELLS)
+    cells = masses.in_cells(min(_MAX_CELLS, max(1, round(float(masses.mass.sum())))))
     p, mass = cells.scores, cells.mass
     curve = recalibrated(mass, cells.positive)
     marks = (np.arange(_MAX_POINTS) + 0.5) / _MAX_POINTS * float(mass.sum())

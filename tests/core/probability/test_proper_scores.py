@@ -119,6 +119,21 @@ def test_weights_of_one_size_change_nothing_and_groups_widen(generator: Generato
     assert grouped.slope == pytest.approx(plain.slope, rel=1e-9)
 
 
+def test_the_consistency_band_of_units_keeps_its_level(generator: Generator) -> None:
+    """Units of five rows with one label and nearly one probability are worth one row each."""
+    inside = []
+    unit = np.repeat(np.arange(80), 5)
+    for seed in range(40):
+        y, p = forecasts(generator, 80)
+        near = np.clip(p[unit] + generator.normal(0.0, 1e-6, 400), 0.0, 1.0)
+        found = reliability(y[unit], near, group=unit, n_bootstrap=60, random_state=seed)
+        inside += [
+            point.consistent[0] - 1e-9 <= point.observed.value <= point.consistent[1] + 1e-9
+            for point in found.points
+        ]
+    assert 0.88 < np.mean(inside) < 0.99
+
+
 @pytest.mark.parametrize(
     ("p", "options", "error", "text"),
     [
