@@ -182,9 +182,11 @@ def check_comparison(
     session: Session, owner: str, request: ComparisonRequest, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
     """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
+    from core.metrics import PrecisionAt
+
     check_level(request.level)
     windows = check_windows(request.windows)
-    figures_named(request.figures, "/figures")
+    figures = figures_named(request.figures, "/figures")
     if not MIN_MODELS <= len(request.models) <= MAX_MODELS:
         detail = f"models must be {MIN_MODELS} to {MAX_MODELS}, got {len(request.models)}"
         raise invalid("/models", detail)
@@ -197,6 +199,12 @@ def check_comparison(
             "each of them instead"
         )
         raise invalid("/dataset_id", detail, code="wrong_kind")
+    for number, figure in enumerate(figures):
+        count = figure.count if isinstance(figure, PrecisionAt) else None
+        # Of weighted rows it is a weight, which the job knows.
+        if count is not None and dataset.weight is None and count > (dataset.rows or 0):
+            detail = f"{figure.name} needs {count:g} rows, dataset {dataset.id} has {dataset.rows}"
+            raise invalid(f"/figures/{number}", detail, code="invalid_parameter")
     for number, model in enumerate(models):
         if model.id in [other.id for other in models[:number]]:
             detail = f"models must differ, {model.name}:{model.version} occurs twice"

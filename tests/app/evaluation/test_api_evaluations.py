@@ -209,6 +209,14 @@ class TestBothKinds:
         assert failed["error"]["code"] == "too_few_rows"
 
 
+def test_a_figure_of_more_rows_than_there_are(world: World) -> None:
+    answer = world.ask("comparisons", {"figures": ["precision@200", "precision@201"]})
+    problem = refused(answer, 422, "invalid_parameter", "needs 201 rows", "has 200")
+    assert problem["errors"][0]["pointer"] == "/figures/1"
+    found = world.made("comparisons", figures=["precision@200"])
+    assert found["status"] == "ready", found["error"]
+
+
 @pytest.mark.parametrize(
     ("kind", "body", "status", "pointer", "words"),
     [
