@@ -222,7 +222,9 @@ class ModelCache:
             with self._lock:
                 before = self._served.get((model.owner, model.id))
             if before is not None:
-                served = replace(before, calibration=_calibration_of(found))
+                calibration = _calibration_of(found)
+                n_bytes = before.n_bytes + _bytes_of(calibration) - _bytes_of(before.calibration)
+                served = replace(before, calibration=calibration, n_bytes=n_bytes)
                 self.recent.drop((model.owner, model.id))
             else:
                 served = self._load_blob(found)
@@ -264,7 +266,7 @@ class ModelCache:
             None if model.labels is None else [label["name"] for label in model.labels],
             models.is_approximate(model, models.VALIDATION),
             model.table_dialect,
-            n_bytes + (0 if calibration is None else calibration.n_bytes),
+            n_bytes + _bytes_of(calibration),
             calibration,
             calibrations.why_none(model),
         )
@@ -272,6 +274,10 @@ class ModelCache:
         served.score(np.full((1, len(model.features)), np.nan))
         self._later(served.features.load_compiled_readers)
         return served
+
+
+def _bytes_of(calibration: ServedCalibration | None) -> int:
+    return 0 if calibration is None else calibration.n_bytes
 
 
 def count_bytes(artifact_bytes: int, categories: Sequence[Sequence[str] | None] | None) -> int:

@@ -15,7 +15,7 @@ from sqlalchemy import inspect
 from app.models import repository
 from app.platform.tables import Model, ModelCalibration
 from core.probability import at_prevalence, choose_calibration, fit_venn_abers
-from tests.app.live_service import NAMES, Service, table
+from tests.app.live_service import NAMES, OWNER, Service, table
 from tests.app.refusals import refused
 
 CSV, ARROW, NDJSON = "text/csv", "application/vnd.apache.arrow.stream", "application/x-ndjson"
@@ -358,6 +358,7 @@ def test_a_newer_dataset_recalibrates_and_the_history_stays(
     before = client.post(f"{path}/score", json=BODY).json()
     values = dict.fromkeys(NAMES, "0.5")
     tag = client.get(f"{path}/score", params=values).headers["ETag"]
+    first = shared.app.state.models.find(OWNER, model_id)
     # later, most of the positives have become negatives
     header, *lines = table(400, seed=5).splitlines()
     later = [line.replace(",yes", ",no") if i % 4 else line for i, line in enumerate(lines)]
@@ -395,6 +396,9 @@ def test_a_newer_dataset_recalibrates_and_the_history_stays(
         large = {"parameters", "low", "high", "reliability"}
         assert all(large <= inspect(each).unloaded for each in listed)
     by_name = client.post("/v1/models/renewed/score", json=BODY).json()
+    renewed = shared.app.state.models.find(OWNER, model_id)
+    more = renewed.calibration.n_bytes - first.calibration.n_bytes
+    assert renewed.n_bytes - first.n_bytes == more != 0
     assert by_name["scores"] == before["scores"]
     assert max(by_name["probabilities"]) < 0.6 < max(before["probabilities"])
     assert client.get(f"{path}/score", params=values).headers["ETag"] != tag
