@@ -50,7 +50,7 @@ from statistics import NormalDist
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
 from core.metrics.comparison import (
@@ -309,40 +309,44 @@ class Ndcg:
 
     def of(self, masses: Masses) -> Derivatives:
         """Return the figure and its derivatives."""
-        first, end, gains = self._ranks(masses)
-        size = len(gains) - 1
-        rows = end - first
-        mean = (gains[np.minimum(end, size)] - gains[np.minimum(first, size)]) / rows
+        first, end = self._ranks(masses)
+        size = self._size(end)
+        gains = _Gains(size)
+        rows = np.maximum(end - first, 1.0)  # none of a tie whose weight is lost in rounding
+        mean = gains.between(np.minimum(first, size), np.minimum(end, size)) / rows
         total, negative = masses.totals
-        best = gains[min(size, round(total))]
+        best = gains.of(min(size, round(total)))
         # what the positives of a tie lose if they all move one rank down, but for those that leave the list
-        after = 1.0 / np.log2(np.arange(1, size + 2) + 1.0)
-        loss = after[np.minimum(end, size - 1)] - after[np.minimum(first, size - 1)]
+        loss = _discount(np.minimum(end, size - 1.0)) - _discount(np.minimum(first, size - 1.0))
         loss *= masses.positive / rows
         pushed = _from_here_on(loss) - loss / 2.0
         if size < end[-1]:
-            inside = fraction_inside(masses, float(size))
-            pushed -= positives_near(masses, float(size)) * after[size - 1] * inside
-        value = min(1.0, inner(masses.positive, mean) / float(best))
+            inside = fraction_inside(masses, size)
+            last = float(_discount(np.array(size - 1.0)))
+            pushed -= positives_near(masses, size) * last * inside
+        value = min(1.0, inner(masses.positive, mean) / best)
         return Derivatives(value, (mean + pushed) * (total / best), pushed * (negative / best))
 
-    def _ranks(self, masses: Masses) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Return the numbers of rows above and down to each score, and the gains of the first 0, 1, … rows."""
+    def _ranks(self, masses: Masses) -> tuple[FloatArray, FloatArray]:
+        """Return the numbers of rows above and down to each score."""
         above = masses.above
         ranks = np.rint(above)
         if np.any(np.abs(above - ranks) > EPSILON * above[-1]):
             raise InvalidParameter(
                 f"{self.name} needs rows of equal weight: a rank has no fractions, got weights that are not whole"
             )
-        ends = ranks.astype(np.intp)
-        size = int(ends[-1]) if self.count is None else min(int(self.count), int(ends[-1]))
-        return ends[:-1], ends[1:], prefix_sums(1.0 / np.log2(np.arange(size) + 2.0))
+        return ranks[:-1], ranks[1:]
+
+    def _size(self, end: FloatArray) -> float:
+        total = float(end[-1])
+        return total if self.count is None else float(min(int(self.count), total))
 
     def chance(self, masses: Masses) -> float | None:
         """Return the mean over all orders of the rows."""
-        *_, gains = self._ranks(masses)
-        best = gains[min(len(gains) - 1, round(masses.totals[0]))]
-        return float(masses.prevalence * gains[-1] / best)
+        _, end = self._ranks(masses)
+        size = self._size(end)
+        gains = _Gains(size)
+        return masses.prevalence * gains.of(size) / gains.of(min(size, round(masses.totals[0])))
 
     def top(self, masses: Masses) -> float:
         """Return 1."""
@@ -350,8 +354,50 @@ class Ndcg:
 
     def trials(self, masses: Masses) -> float:
         """Return the number of first rows, or the effective number of the smaller class if that is less."""
-        size = sum(masses.totals) if self.count is None else float(self.count)
-        return min(size, *masses.effective)
+        size = sum(masses.totals) if self.count is None else self.count
+        return float(min(size, *masses.effective))
+
+
+_MAX_SUMMED = 1_000_000
+"""Ranks whose discounts are summed one by one; weights make more ranks than a list has rows."""
+
+
+def _discount(rank: FloatArray) -> FloatArray:
+    """Return what a positive counts after so many rows, 1 / log₂(rank + 2)."""
+    return 1.0 / np.log2(rank + 2.0)
+
+
+class _Gains:
+    """Sums of the discounts of the ranks of a list; an integral beyond `_MAX_SUMMED` ranks."""
+
+    def __init__(self, size: float) -> None:
+        self._sums = prefix_sums(_discount(np.arange(min(size, _MAX_SUMMED))))
+
+    def of(self, rank: float) -> float:
+        """Return the sum over the first `rank` ranks."""
+        return float(self.between(np.zeros(1), np.array([float(rank)]))[0])
+
+    def between(self, first: FloatArray, end: FloatArray) -> FloatArray:
+        """Return the sums over the ranks after `first` up to `end`."""
+        most = self._sums.size - 1
+        last = np.minimum(end, most).astype(np.intp)
+        sums: FloatArray = self._sums[last] - self._sums[np.minimum(first, most).astype(np.intp)]
+        far = end > most
+        if far.any():
+            sums[far] += _integrated(np.maximum(first[far], most), end[far])
+        return sums
+
+
+def _integrated(first: FloatArray, end: FloatArray) -> FloatArray:
+    """Return the sums of the discounts over far ranks; over few of them by the middle one, so that no digits cancel."""
+    from scipy.special import expi
+
+    width = end - first
+    middle = first + 1.5 + width / 2.0
+    log = np.log(middle)
+    few = width / log * (1.0 + (width / middle) ** 2 * (1.0 + 2.0 / log) / (24.0 * log))
+    many = expi(np.log(end + 1.5)) - expi(np.log(first + 1.5))
+    return np.where(width < 1e-3 * middle, few, many) * math.log(2.0)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Iterator
 from itertools import groupby, permutations, product
 from typing import Any
@@ -108,6 +109,47 @@ def test_ndcg_and_the_points_of_the_curve_are_scikit_learns(digits: int) -> None
     np.testing.assert_allclose(curve.precisions, precision[-2::-1], atol=1e-12)
     np.testing.assert_allclose(curve.recalls, recall[-2::-1], atol=1e-12)
     np.testing.assert_array_equal(curve.thresholds, thresholds[::-1])
+
+
+def gain_of_ranks(first: float, end: float) -> float:
+    """Σ 1 / log₂(rank + 1) over the ranks after `first` up to `end`, not rank by rank beyond ten million."""
+    near = np.arange(min(first, 1e7) + 1.0, min(end, 1e7) + 1.0)
+    edges = np.geomspace(max(first, 1e7), max(end, 1e7), 1025)
+    at = 0.5 * np.multiply.outer([-(0.6**0.5), 0.0, 0.6**0.5], np.ones(1024)) * np.diff(edges)
+    at += (
+        0.5 * (edges[1:] + edges[:-1]) + 0.5
+    )  # a rank counts from half a rank before to half a rank after
+    far = np.array([5, 8, 5]) / 18 @ (1.0 / np.log2(at + 1.0)) * np.diff(edges)
+    return float((1.0 / np.log2(near + 1.0)).sum() + far.sum())
+
+
+@pytest.mark.parametrize("weight", [40_000.0, 1e12, 1e30])
+@pytest.mark.parametrize("size", [None, 150, 3_000_000, 999_999_999])
+def test_ndcg_of_many_ranks_needs_no_memory_for_each(weight: float, size: int | None) -> None:
+    rng = np.random.default_rng(8)
+    y = (rng.random(200) < 0.3).astype(int)
+    scores = np.round(rng.normal(size=200) + y, 1)
+    weights = np.full(200, weight)
+    weights[:50] = 1.0
+    tracemalloc.start()
+    try:
+        found = measure(y, scores, [Ndcg(size)], sample_weight=weights)[0]
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()
+    total, positive = weights.sum(), weights[y == 1].sum()
+    length = total if size is None else min(total, size)
+    above = gained = 0.0
+    for score in sorted(set(scores.tolist()), reverse=True):
+        tie = weights[scores == score].sum()
+        of_tie = gain_of_ranks(min(above, length), min(above + tie, length)) / tie
+        gained += (weights * y)[scores == score].sum() * of_tie
+        above += tie
+    best = gain_of_ranks(0.0, min(length, positive))
+    assert found.interval.value == pytest.approx(gained / best, rel=1e-8)
+    chance = positive / total * gain_of_ranks(0.0, length) / best
+    assert found.chance == pytest.approx(chance, rel=1e-8)
+    assert found.interval.low <= found.interval.value <= found.interval.high
 
 
 @given(st.permutations(range(30)), st.integers(1, 10), st.integers(0, 9))
