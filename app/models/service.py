@@ -646,7 +646,9 @@ def gains_on(
             curve, totals, shares=shares, counts=counts, level=level, prevalence=prevalence
         )
     except InvalidParameter as error:
-        raise _invalid_query("count", str(error)) from error
+        named = str(error).split()[0]
+        parameter = named if named in ("share", "prevalence") else "count"
+        raise _invalid_query(parameter, str(error)) from error
 
 
 def _invalid_query(parameter: str, detail: str) -> Invalid:

@@ -83,7 +83,7 @@ from core.metrics.intervals import (
     mean_variance,
     proportion_interval,
 )
-from core.metrics.window import check_level, check_rate, check_window
+from core.metrics.window import MIN_WIDTH, check_level, check_rate, check_window
 
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,12})?"
 _NAME = re.compile(rf"([a-z_]{{1,20}})(?:([:@])({_NUMBER}(?:,{_NUMBER})?%?))?")
@@ -559,13 +559,12 @@ def check_size(count: float | None, share: float | None) -> None:
     if (count is None) == (share is None):
         got = "none" if count is None else "both"
         raise InvalidParameter(f"exactly one of count and share must be given, got {got}")
-    for name, value, most in (("count", count, math.inf), ("share", share, 1.0)):
-        if value is None:
-            continue
-        number = isinstance(value, Real) and not isinstance(value, bool)
-        if not number or not 0.0 < value <= most or math.isinf(value):
-            rule = "must lie in (0, 1]" if name == "share" else "must be a number above 0"
-            raise InvalidParameter(f"{name} {rule}, got {value!r}")
+    value = share if count is None else count
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    name, least, most = ("share", MIN_WIDTH, 1.0) if count is None else ("count", 0.0, math.inf)
+    if not number or not least <= float(value or 0.0) <= most or value in (0.0, math.inf):
+        rule = f"lie in [{least:g}, 1]" if count is None else "be a number above 0"
+        raise InvalidParameter(f"{name} must {rule}, got {value!r}")
 
 
 def size_of(count: float | None, share: float | None, total: float) -> float:

@@ -34,7 +34,7 @@ from core.metrics.figures import (
 from core.metrics.groups import FloatArray, check_rows, tie_groups
 from core.metrics.intervals import EPSILON, Interval
 from core.metrics.operating import check_prevalence
-from core.metrics.window import check_level
+from core.metrics.window import MIN_WIDTH, check_level
 
 SHARES = (0.01, 0.02, 0.05, *(tenth / 10 for tenth in range(1, 11)))
 """The sizes of a gains table, as fractions of the list."""
@@ -82,13 +82,13 @@ def gains_table(
     ----------
     y, scores
         As `auc`.
-    shares : sequence of float in (0, 1]
+    shares : sequence of float in [1e-9, 1]
         Sizes, as fractions of all rows. Without shares and counts: 1, 2, 5, 10, 20, …, 100 %.
     counts : sequence of float > 0
         Sizes, as numbers of rows (their weight, if rows are weighted); at most all rows.
     level : float in (0, 1)
         Level of each interval by itself. It covers the figure of the population at that share of a list.
-    prevalence : float in (0, 1)
+    prevalence : float in [1e-9, 1 − 1e-9]
         Fraction of positives among future rows; the sample's by default.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative.
@@ -146,7 +146,11 @@ def gains_on_curve(
             raise InvalidParameter(
                 f"counts are of these rows: at another prevalence ask for shares, got prevalence {prevalence!r}"
             )
-        masses = masses.with_prevalence(check_prevalence(prevalence))
+        if not MIN_WIDTH <= check_prevalence(prevalence) <= 1.0 - MIN_WIDTH:
+            raise InvalidParameter(
+                f"prevalence must be from {MIN_WIDTH:g} to 1 - {MIN_WIDTH:g} for gains, got {prevalence!r}"
+            )
+        masses = masses.with_prevalence(float(prevalence))
     sizes: list[tuple[float | None, float | None]] = [(None, share) for share in shares]
     sizes += [(count, None) for count in counts]
     sizes = sizes or [(None, share) for share in SHARES]

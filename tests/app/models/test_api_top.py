@@ -184,6 +184,9 @@ def test_the_gains_table(world: World) -> None:
         ("gains?count=1.5", "invalid", "count"),
         ("gains?count=100000", "invalid_parameter", "count must be at most the"),
         ("gains?count=5&prevalence=0.1", "invalid_parameter", "counts are of these rows"),
+        ("gains?share=5e-324", "invalid_parameter", "share must lie in [1e-09, 1]"),
+        ("gains?prevalence=1e-320", "invalid_parameter", "prevalence must be from 1e-09"),
+        ("gains?prevalence=1e-200&share=0.1", "invalid_parameter", "prevalence must be from 1e-09"),
         ("gains?prevalence=1", "invalid", "prevalence must be less than 1"),
     ],
 )
@@ -192,6 +195,13 @@ def test_bad_questions_of_lists(world: World, query: str, code: str, words: str)
         if "on=" in query and path.startswith("evaluations"):
             continue
         refused(world.client.get(f"/v1/{path}/{query}"), 422, code, words)
+
+
+@pytest.mark.parametrize("name", ["share", "prevalence"])
+def test_a_refusal_of_gains_names_its_parameter(world: World, name: str) -> None:
+    answer = world.client.get(f"/v1/models/{world.model}/gains?{name}=1e-160")
+    assert answer.status_code == 422
+    assert [each["parameter"] for each in answer.json()["errors"]] == [name]
 
 
 def test_models_are_compared_by_figures(world: World) -> None:

@@ -350,8 +350,9 @@ def test_perfect_scores_have_wide_intervals_and_equal_scorers_no_difference() ->
         (lambda: PrecisionAt(count=0), "count must be a number above 0"),
         (lambda: PrecisionAt(count=math.nan), "count must be a number above 0"),
         (lambda: PrecisionAt(count=math.inf), "count must be a number above 0"),
-        (lambda: PrecisionAt(share=1.1), r"share must lie in \(0, 1\]"),
-        (lambda: PrecisionAt(share=True), r"share must lie in \(0, 1\]"),
+        (lambda: PrecisionAt(share=1.1), r"share must lie in \[1e-09, 1\]"),
+        (lambda: PrecisionAt(share=9e-10), r"share must lie in \[1e-09, 1\]"),
+        (lambda: PrecisionAt(share=True), r"share must lie in \[1e-09, 1\]"),
         (lambda: Ndcg(0), "count must be a whole number from 1"),
         (lambda: Ndcg(1.5), "count must be a whole number from 1"),
         (lambda: TwoWayArea(0.0, 0.5), "fpr_max must be greater"),
@@ -420,3 +421,14 @@ def test_a_test_against_chance_needs_ten_effective_rows_of_each_class(
         assert (found.p_value is not None) == (tested and found.chance is not None), found
         assert (found.adjusted_p_value is None) == (found.p_value is None)
         assert found.interval.low <= found.interval.value <= found.interval.high
+
+
+@pytest.mark.parametrize("terms", [{"shares": [1e-160]}, {"prevalence": 1e-200, "shares": [0.1]}])
+def test_gains_of_a_share_or_prevalence_near_0_are_refused(terms: Any) -> None:
+    y, scores = np.array([1, 0, 1, 0]), np.arange(4.0)
+    with pytest.raises(InvalidParameter, match="1e-09"):
+        gains_table(y, scores, **terms)
+    for prevalence in (1e-9, 1.0 - 1e-9):
+        for gain in gains_table(y, scores, shares=[1e-9, 1.0], prevalence=prevalence):
+            for found in (gain.precision, gain.recall, gain.lift):
+                assert found.low <= found.value <= found.high
