@@ -70,6 +70,7 @@ _MAX_Z = 1e6
 _MAX_LOG_ODDS = 36.0  # beyond it a probability would round to 1
 _MAX_STEPS = 200  # those that were refused included
 _MIN_DAMPING = 1e-6
+_MAX_DOUBLE = float(np.finfo(np.float64).max)
 _TOLERANCE = 1e-10  # of the gradient per row
 
 
@@ -111,7 +112,7 @@ class Calibration:
             raise InvalidData("the parameters of a calibration must be a vector of finite numbers")
         if self.method == "isotonic":
             scores, heights = np.split(values, 2) if values.size % 2 == 0 else (values, values[:0])
-            rising = scores.size == heights.size > 0 and np.all(np.diff(scores) > 0)
+            rising = scores.size == heights.size > 0 and np.all(scores[1:] > scores[:-1])
             if not (rising and np.all(np.diff(heights) >= 0)):
                 raise InvalidData(
                     "the knots of a calibration must increase, and their values not fall"
@@ -133,7 +134,9 @@ class Calibration:
         knots, heights, slopes = self._knots
         at = np.searchsorted(knots, values, side="right") - 1
         inside = np.clip(at, 0, max(knots.size - 2, 0))
-        found = heights[inside] + slopes[inside] * (values - knots[inside])
+        with np.errstate(over="ignore"):
+            beyond = np.clip(values - knots[inside], -_MAX_DOUBLE, _MAX_DOUBLE)
+            found = heights[inside] + slopes[inside] * beyond
         np.minimum(found, heights[np.minimum(inside + 1, knots.size - 1)], out=found)
         return np.where(at < 0, heights[0], np.where(at >= knots.size - 1, heights[-1], found))
 
@@ -147,7 +150,8 @@ class Calibration:
             return heights[0]
         if at >= len(knots) - 1:
             return heights[-1]
-        return min(heights[at] + slopes[at] * (score - knots[at]), heights[at + 1])
+        beyond = min(score - knots[at], _MAX_DOUBLE)
+        return min(heights[at] + slopes[at] * beyond, heights[at + 1])
 
     def _parametric(self, scores: FloatArray) -> FloatArray:
         centre, scale, below, above, intercept = self.parameters
@@ -178,7 +182,13 @@ class Calibration:
     @cached_property
     def _knots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         knots, heights = np.split(self.parameters, 2)
-        return knots, heights, np.diff(heights) / np.diff(knots) if knots.size > 1 else np.zeros(1)
+        if knots.size == 1:
+            return knots, heights, np.zeros(1)
+        with np.errstate(
+            over="ignore"
+        ):  # knots may be next to each other, or as far apart as doubles are
+            slopes = np.diff(heights) / np.minimum(np.diff(knots), _MAX_DOUBLE)
+        return knots, heights, np.minimum(slopes, _MAX_DOUBLE)
 
     @cached_property
     def _lists(self) -> tuple[array[float], array[float], array[float]]:

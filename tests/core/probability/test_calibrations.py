@@ -208,6 +208,18 @@ def test_the_ends_of_isotonic_count_one_row_more() -> None:
     assert fitted.probability([0.0, 3.0, 7.0]) == pytest.approx([0.5 / 4, 0.5, 1 - 0.5 / 4])
 
 
+@pytest.mark.parametrize("knots", [[0.0, 5e-324], [-1.7e308, 1.7e308]])
+@pytest.mark.filterwarnings("error")
+def test_knots_at_the_ends_of_what_a_double_is_have_finite_probabilities(knots: Any) -> None:
+    calibration = Calibration("isotonic", [*knots, 0.25, 0.75], prevalence=0.5)
+    at = sorted([-1.7e308, -1.0, *knots, 0.0, 1e300, 1.79e308])
+    found = calibration.probability(at)
+    assert np.all((found >= 0.25) & (found <= 0.75))
+    assert np.all(np.diff(found) >= 0)
+    assert (found[0], found[-1]) == (0.25, 0.75)
+    assert [calibration.probability_of(score) for score in at] == found.tolist()
+
+
 def test_the_method_is_chosen_by_log_loss_on_held_out_folds(generator: Generator) -> None:
     n = 4000
     scores = generator.normal(size=n)
