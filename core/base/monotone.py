@@ -19,6 +19,7 @@ from annotated_doc import Doc
 from core.errors import InvalidParameter
 
 Direction = Literal["increasing", "decreasing"]
+Floats = npt.NDArray[np.float64]
 Directions = npt.NDArray[np.int8]
 """Of each column 1 if the score must not fall as its value grows, -1 if it must not rise, 0 if it is free."""
 
@@ -32,6 +33,11 @@ Monotone = Annotated[
 ]
 
 SIGNS: dict[str, int] = {"increasing": 1, "decreasing": -1}
+
+MAX_VALUE = float(np.finfo(np.float64).max)
+
+# Times that an example's two values are put twice as far apart until their scores differ.
+MAX_DOUBLINGS = 128
 
 MISSING_RULE = (
     "missing values have no place in the order: only rows with a known value are compared"
@@ -52,6 +58,8 @@ class Fall:
     """Both rows, shape (2, n_features), as the ranker reads them; None if all other values may be anything."""
     part: str | None = None
     """Where it was found, such as "tree 3"."""
+    is_line: bool = False
+    """Whether the scores of all pairs of values are in the wrong order, the more so the further apart the values."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,27 @@ class Walk:
             (*self.falls, *other.falls),
             is_sum=self.is_sum or other.is_sum,
         )
+
+
+def walk_slopes(directions: Directions, slope: Floats, center: Floats, spread: Floats) -> Walk:
+    """Compare what each constrained column adds to the score per unit with 0.
+
+    Parameters
+    ----------
+    slope, center, spread : ndarray of shape (n_features,), float64
+        An example of a fall has all columns at `center`, and the constrained one at `center` ± `spread`.
+    """
+    falls = []
+    for j in np.flatnonzero(directions * slope < 0.0).tolist():
+        rows = np.tile(center, (2, 1))
+        rows[:, j] = _widen(rows[:, j], spread[j])
+        falls.append(Fall(j, float(rows[0, j]), float(rows[1, j]), rows, is_line=True))
+    return Walk(int(np.count_nonzero(directions)), falls)
+
+
+def _widen(ends: Floats, step: float) -> Floats:
+    """Return the lower value less `step` and the higher one plus `step`, both finite."""
+    return np.asarray(np.clip(ends + np.array([-step, step]), -MAX_VALUE, MAX_VALUE))
 
 
 class Fitted(Protocol):
@@ -180,7 +209,8 @@ def check_monotone(
     Exact: for a sum of functions of single columns it compares all neighbouring steps. For trees it compares, tree by
     tree, every pair of leaves that rows can reach which differ in a constrained column alone: O(n_trees · n_leaves² ·
     n_features). Trees that all keep a constraint have a sum that keeps it, also after rounding, since every addition
-    rounds in the same order. If a tree breaks one, rows of those two leaves are scored by the whole ranker.
+    rounds in the same order. If a part breaks one, two rows that differ there are scored by the whole ranker. Rows of
+    a linear score are put further apart until their scores differ by more than rounding takes away.
 
     Examples
     --------
@@ -201,20 +231,36 @@ def check_monotone(
     columns: dict[str, Any] = {name: words[int(directions[j])] for j, name in names.items()}
     walk = ranker.walk_monotone(directions)
     for fall in walk.falls:
-        rows = fall.rows
-        if rows is None:
-            rows = np.zeros((2, len(directions)))
-            rows[:, fall.column] = fall.lower, fall.higher
-        first, second = ranker.score_rows(np.ascontiguousarray(rows)).tolist()
-        if walk.is_sum and (second - first) * directions[fall.column] >= 0.0:
+        rows, scores = _show_fall(ranker, fall, directions)
+        if scores is None:
             continue
+        lower, higher = rows[:, fall.column].tolist()
         violation = {
             "column": names[fall.column],
-            "lower": fall.lower,
-            "higher": fall.higher,
-            "scores": [first, second],
+            "lower": lower,
+            "higher": higher,
+            "scores": scores,
             "rows": [[None if np.isnan(x) else x for x in row] for row in rows.tolist()],
             "part": fall.part,
         }
         return MonotoneCheck("violated", columns, walk.compared, violation)
     return MonotoneCheck("not_proven" if walk.falls else "proven", columns, walk.compared)
+
+
+def _show_fall(
+    ranker: Fitted, fall: Fall, directions: Directions
+) -> tuple[Floats, list[float] | None]:
+    """Return two rows, and their scores in the ranker if these are in the wrong order, else None."""
+    if fall.rows is None:
+        rows = np.zeros((2, len(directions)))
+        rows[:, fall.column] = fall.lower, fall.higher
+    else:
+        rows = np.array(fall.rows, order="C")
+    step = max(fall.higher / 2.0 - fall.lower / 2.0, float(np.spacing(abs(fall.lower))))
+    for _ in range(1 + MAX_DOUBLINGS * fall.is_line):
+        first, second = ranker.score_rows(rows).tolist()
+        if (second - first) * directions[fall.column] < 0.0:
+            return rows, [first, second]
+        rows[:, fall.column] = _widen(rows[:, fall.column], step)
+        step = min(2.0 * step, MAX_VALUE)
+    return rows, None

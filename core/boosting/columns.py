@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
-from core.base.monotone import Directions, Fall, Walk
+from core.base.monotone import Directions, Walk, walk_slopes
 from core.base.ranker import Floats
 from core.base.state import FINITE, SIGN, Array, Index, Records
 from core.base.table import Categories
@@ -37,6 +37,8 @@ d_plus and d_minus are the masses of the pairs that sign x_j orders rightly and 
 """
 
 MAX_VALUE = 1e100  # greatest absolute value of a column: scores and their sums stay finite
+
+MAX_PART = 1e290  # what a column adds to a score is clipped to ± this: no sum is infinite
 
 # Greatest step, times the greatest |h(x_i) - h(x_k)|: the bound of the closed form for weak rankers in {0, 1},
 # ½ ln(2^52).
@@ -183,10 +185,12 @@ class ColumnSum(Ensemble):
         return float((self._slopes * self.column_mean).sum())
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Return the score of each row."""
+        """Return the score of each row; what a column adds is clipped to ± `MAX_PART`."""
         scores = np.full(len(X), intercept)
         for j in self._used:
-            scores += self._slopes[j] * known(X[:, j])
+            with np.errstate(over="ignore"):
+                part = self._slopes[j] * known(X[:, j])
+            scores += np.clip(part, -MAX_PART, MAX_PART, out=part)
         return scores
 
     def contributions(self, X: Floats) -> Floats:
@@ -195,8 +199,9 @@ class ColumnSum(Ensemble):
 
     def walk_monotone(self, directions: Directions) -> Walk:
         """Compare what each constrained column adds per unit with 0; see `Ensemble.walk_monotone`."""
-        wrong = np.flatnonzero(directions * self._slopes < 0.0).tolist()
-        return Walk(int(np.count_nonzero(directions)), [Fall(j, 0.0, 1.0) for j in wrong])
+        return walk_slopes(
+            directions, self._slopes, self.column_mean, 1.0 / np.maximum(abs(self._slopes), 1e-300)
+        )
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe what each column adds per unit, greatest first."""

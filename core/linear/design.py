@@ -57,7 +57,7 @@ MIN_SCALE = float(np.finfo(np.float64).tiny)
 # Largest absolute value that `standardise` returns, in standard deviations: far beyond any honest value.
 MAX_STANDARDISED = 1e9
 
-# A row whose values are all at most this takes the fast loop: its sums stay finite without clipping.
+# A row whose values are all at most this takes the fast loop of `sum_rows`: its sums stay finite without clipping.
 MAX_PLAIN = 1e300
 
 # In the slow loop |x - center| is clipped to this, a little below the largest double.
@@ -315,7 +315,9 @@ class DenseRows(TableRows):
         c = self.coordinates
         effects = c.unfold(w)
         known = (
-            c.center,
+            np.where(
+                effects.slope == 0.0, 0.0, c.center
+            ),  # else x - center may be infinite, and times 0 NaN
             find_clip_limits(effects, c.n_categories),
             effects.slope,
             effects.missing,
@@ -374,8 +376,8 @@ class StoredRows(TableRows):
         """Return the score of every row."""
         scores = self.points @ w
         scores -= (self._shift * w[: len(self._shift)]).sum()
-        np.nan_to_num(scores, copy=False, nan=0.0, posinf=MAX_SCORE, neginf=-MAX_SCORE)
-        return np.asarray(scores)
+        np.nan_to_num(scores, copy=False, nan=0.0)
+        return np.asarray(np.clip(scores, -MAX_SCORE, MAX_SCORE, out=scores))
 
     def weighted_sum(self, row_weight: Floats) -> Floats:
         """Return Σ row_weight · x over the rows."""
@@ -512,9 +514,9 @@ def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:
     c, n = coordinates, X.shape[0]
     unit, shift = c.unit, c.center * c.unit
     is_missing = np.isnan(X.data)
-    value = np.where(
-        is_missing, shift[X.indices], X.data * unit[X.indices]
-    )  # the missing at the center
+    with np.errstate(over="ignore"):
+        number = np.clip(X.data * unit[X.indices], -MAX_DIFFERENCE, MAX_DIFFERENCE)
+    value = np.where(is_missing, shift[X.indices], number)  # the missing at the center
     points = sparse.csr_array((value, X.indices, X.indptr), (n, c.size))
     is_missing &= c.has_missing[X.indices]
     if is_missing.any():
@@ -707,7 +709,10 @@ def _is_plain(row):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS, _OUT), _nrt=False)
 def score_rows(X, center, clip_limit, slope, missing, first, table, scores):  # type: ignore[no-untyped-def]
-    """Write the score of each row to `scores`.
+    """Write the score of each row, clipped to ± `MAX_SCORE`, to `scores`.
+
+    A score never falls as a number with a slope above 0 grows, also where sums of other numbers are infinite: the fast
+    loop's sum is then NaN up to some number and inf above it, or -inf and NaN above it, or NaN for all.
 
     Parameters
     ----------
@@ -744,9 +749,7 @@ def score_rows(X, center, clip_limit, slope, missing, first, table, scores):  # 
             total = ((a + b) + (c + d)) + ((e + f) + (g + h))
             for j in range(whole, p):
                 total += (row[j] - center[j]) * slope[j]
-        if (
-            not abs(total) <= MAX_PLAIN
-        ):  # a category, a missing value, or the sum of numbers overflows
+        if np.isnan(total):  # a category, a missing value, or a sum of inf and -inf
             total = 0.0
             for j in range(p):
                 x = row[j]
@@ -756,7 +759,7 @@ def score_rows(X, center, clip_limit, slope, missing, first, table, scores):  # 
                     total += table[first[j] + np.int64(x)]
                 else:
                     total += min(max(x - center[j], -clip_limit[j]), clip_limit[j]) * slope[j]
-        scores[i] = total
+        scores[i] = min(max(total, -MAX_SCORE), MAX_SCORE)
 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _ROWS, _OUT, _OUT, _OUT), _nrt=False)

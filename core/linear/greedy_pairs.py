@@ -9,7 +9,7 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
-from core.base.monotone import Directions, Fall, Monotone, Walk
+from core.base.monotone import Directions, Monotone, Walk, walk_slopes
 from core.base.ranker import Callback, Floats, Groups, Ranker
 from core.base.state import FINITE, Array, Value
 from core.base.target import MIN_WEIGHT
@@ -129,8 +129,7 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
 
     def walk_monotone(self, directions: Directions) -> Walk:
         """Compare the weight of each constrained column with 0; see `Ranker.walk_monotone`."""
-        wrong = np.flatnonzero(directions * self.coef_ < 0.0).tolist()
-        return Walk(int(np.count_nonzero(directions)), [Fall(j, 0.0, 1.0) for j in wrong])
+        return walk_slopes(directions, self.coef_, self.mean_, self.scale_)
 
     def _check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)

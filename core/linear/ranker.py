@@ -10,7 +10,7 @@ from annotated_types import Ge, Le
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from core.base.monotone import Directions, Fall, Walk
+from core.base.monotone import Directions, Walk, walk_slopes
 from core.base.ranker import Callback, Floats, Groups, PathEstimator
 from core.base.state import FINITE, Array, Nested, Value, declared_fields
 from core.coding import youden_threshold
@@ -118,8 +118,9 @@ class LinearRanker(PathEstimator):
         """Compare the coefficient of each constrained column with 0; see `Ranker.walk_monotone`."""
         if not isinstance(self._map, Coordinates):
             return super().walk_monotone(directions)
-        wrong = np.flatnonzero(directions * self.coef_ < 0.0).tolist()
-        return Walk(int(np.count_nonzero(directions)), [Fall(j, 0.0, 1.0) for j in wrong])
+        return walk_slopes(
+            directions, self.coef_, self._map.center, 1.0 / np.maximum(self._map.unit, 1e-300)
+        )
 
     def _signs(self, rows: Rows) -> Directions | None:
         """Return the direction of each coordinate of the columns; None without monotone constraints."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
 
 from core import (
@@ -217,6 +218,80 @@ def test_a_sum_broken_by_hand_is_found(name: str) -> None:
     assert found.verdict == "violated"
     assert found.violation is not None
     assert found.violation["column"] == "x0"
+
+
+@pytest.mark.parametrize("name", ["columns", "logistic", "asymmetric_svm", "greedy_pairs"])
+def test_an_example_shows_its_violation_whatever_the_unit(name: str) -> None:
+    X, y = make_table()
+    X[:, 0] = (
+        1.7e18 + 1e16 * X[:, 0]
+    )  # moments in nanoseconds: two that are one unit apart are equal
+    ranker = RANKERS[name]().fit(X, y)
+    coefficient = ranker._ensemble._slopes[0] if name == "columns" else ranker.coef_[0]
+    wrong: Any = {0: "decreasing" if coefficient > 0 else "increasing"}
+    found = check_monotone(ranker, wrong)
+    if coefficient == 0.0:
+        assert found.verdict == "proven"
+        return
+    assert found.verdict == "violated"
+    assert found.violation is not None
+    scores = ranker.decision_function(np.array(found.violation["rows"]))
+    assert scores.tolist() == found.violation["scores"]
+    assert (scores[0] < scores[1]) == (coefficient > 0)
+    assert found.violation["lower"] < found.violation["higher"]
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("others", [[0.3, 0.0], [1e299, -1e299], [1e308, -1e308], [-1e308, -1e308]])
+@pytest.mark.parametrize("as_rows", [np.array, sparse.csr_matrix], ids=["dense", "sparse"])
+def test_linear_scores_keep_constraints_at_every_magnitude(
+    as_rows: Any, others: list[float], standardize: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 12))
+    X[:, 2] = 0.0
+    X[:, 3] -= 1e3
+    X[:, :2] *= 0.01
+    y = (X[:, 0] + X[:, 11] + 0.01 * rng.normal(size=300) > 0).astype(int)
+    ranker = Logistic(standardize=standardize, monotone=dict.fromkeys(range(12), "increasing"))
+    ranker.fit(as_rows(X), y)
+    assert check_monotone(ranker).verdict == "proven"
+    powers = 10.0 ** np.concatenate([np.arange(-3.0, 280.0, 20.0), np.arange(280.0, 308.5, 0.25)])
+    values = np.concatenate([-powers[::-1], [0.0], powers])
+    for j in range(12):
+        rows = np.zeros((len(values), 12))
+        rows[:, 4:6] = others
+        rows[:, 10:] = others
+        rows[:, j] = values
+        scores = ranker.decision_function(as_rows(rows))
+        assert np.isfinite(scores).all()
+        assert (np.diff(scores) >= 0.0).all()
+
+
+def test_an_example_is_found_where_one_unit_is_less_than_rounding() -> None:
+    X, y = make_table()
+    X[:, 0] = 1.7e18 + 1e16 * X[:, 0]
+    ranker = Logistic(standardize=False).fit(X, y)
+    found = check_monotone(ranker, {0: "decreasing"})
+    assert found.verdict == "violated"
+    assert found.violation is not None
+    assert found.violation["scores"][0] < found.violation["scores"][1]
+
+
+def test_sums_of_columns_are_finite_and_keep_constraints_at_every_magnitude() -> None:
+    X, y = make_table()
+    ranker = RANKERS["columns"](monotone=CONSTRAINTS).fit(X, y)
+    rounds = ranker._ensemble.rounds.copy()
+    rounds["alpha"] *= 100.0  # as of columns with small values
+    ranker._ensemble = replace(ranker._ensemble, rounds=rounds)
+    assert np.count_nonzero(ranker._ensemble._slopes[[0, 1, 4]]) > 1
+    rows = np.full((5, 6), -1.7e308)
+    rows[:, 0] = [-1.7e308, 0.0, 1e300, 1e308, 1.7e308]
+    for other in (-1.7e308, 1.7e308):
+        rows[:, 1:] = other
+        scores = ranker.decision_function(rows)
+        assert np.isfinite(scores).all()
+        assert (np.diff(scores) >= 0.0).all()
 
 
 def isotonic_by_definition(a: np.ndarray, b: np.ndarray, relation: np.ndarray) -> np.ndarray:
