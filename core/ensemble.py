@@ -81,7 +81,10 @@ class Ranks(State):
         low, high = self.scores[0], self.scores[-1]
         unit = high - low if high > low else 1.0
         beyond = 1.0 / (1.0 + np.maximum(np.maximum(low - scores, scores - high), 0.0) / unit)
-        ranks = np.interp(scores, self.scores, self.ranks)
+        ranks: Floats = np.interp(scores, self.scores, self.ranks)
+        # Rounding may take a rank between two knots above that of the upper one.
+        upper = np.searchsorted(self.scores, scores, side="right").clip(max=len(self.ranks) - 1)
+        ranks = np.minimum(ranks, self.ranks[upper])
         below, above = scores < low, scores > high
         return np.where(below, ranks * beyond, np.where(above, 1.0 - (1.0 - ranks) * beyond, ranks))
 
@@ -350,7 +353,7 @@ class RankAverage(Ranker):
             progress.end()
 
     def _templates(self) -> Sequence[Ranker]:
-        """Return the members before they are fitted, with the ensemble's constraints if it has some."""
+        """Return the members before they are fitted, with the ensemble's constraints beside their own."""
         members: Sequence[Ranker] = (
             RankBoost(weak_ranker="tree"),
             RankBoost(weak_ranker="tree", leaf="newton"),
@@ -365,9 +368,25 @@ class RankAverage(Ranker):
             for member in members
         ]
         return [
-            clone(member).set_params(monotone=self.monotone) if keeps else member
-            for member, keeps in zip(members, able, strict=True)
+            clone(member).set_params(monotone=self._merge_monotone(k, member)) if keeps else member
+            for k, (member, keeps) in enumerate(zip(members, able, strict=True))
         ]
+
+    def _merge_monotone(self, k: int, member: Ranker) -> Any:
+        """Return a member's own constraints and the ensemble's; InvalidParameter if they contradict each other."""
+        own = member.get_params(deep=False)["monotone"] or {}
+        if not isinstance(own, dict) or not isinstance(self.monotone, dict):
+            return own or self.monotone  # refused where values are checked
+        merged, of_column = dict(own), {str(key): direction for key, direction in own.items()}
+        for key, direction in self.monotone.items():
+            of_member = of_column.get(str(key))
+            if of_member is None:
+                merged[key] = direction
+            elif of_member != direction:
+                raise InvalidParameter(
+                    f"monotone has {key!r} {direction}, {type(member).__name__} at {k} has it {of_member}"
+                )
+        return merged
 
     def _take_weights(self) -> None:
         given = [1.0] * len(self._templates()) if self.weights is None else self.weights

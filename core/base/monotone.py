@@ -10,6 +10,7 @@ leaves) and takes no sample of rows, so that a proof holds for every row that ca
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
@@ -161,20 +162,20 @@ def find_directions(
     directions = np.zeros(len(n_categories), dtype=np.int8)
     index: dict[str | int, int] = {name: j for j, name in enumerate(names or ())}
     for key, direction in monotone.items():
-        if direction not in SIGNS:
+        if not isinstance(direction, str) or direction not in SIGNS:
             raise InvalidParameter(
-                f"monotone[{key!r}] must be one of {', '.join(map(repr, SIGNS))}, got {direction!r}"
+                f"monotone[{_shown(key)}] must be one of {', '.join(map(repr, SIGNS))}, got {direction!r}"
             )
         j = index.get(key, -1)
-        if names is None and (type(key) is int or (isinstance(key, str) and key.isdecimal())):
-            j = int(key)
+        if names is None:
+            j = _index(key)
         if not 0 <= j < len(directions):
             known = (
                 f"the columns are {_list(names)}"
                 if names is not None
                 else (f"columns have no names: write an index from 0 to {len(directions) - 1}")
             )
-            raise InvalidParameter(f"monotone has {key!r}, which is no column; {known}")
+            raise InvalidParameter(f"monotone has {_shown(key)}, which is no column; {known}")
         if n_categories[j]:
             raise InvalidParameter(
                 f"monotone needs a column of numbers, {key!r} is categorical: categories have no order; "
@@ -184,6 +185,21 @@ def find_directions(
             raise InvalidParameter(f"monotone names column {j} twice")
         directions[j] = SIGNS[direction]
     return directions
+
+
+def _index(key: str | int) -> int:
+    """Return the index that a key is, or writes in at most 18 digits; -1 if it is none."""
+    if isinstance(key, str):
+        return int(key) if key.isdecimal() and len(key) <= 18 else -1
+    return int(key) if isinstance(key, Integral) and not isinstance(key, bool) else -1
+
+
+def _shown(key: str | int) -> str:
+    # Python refuses to write an integer of more than 4,300 digits.
+    if isinstance(key, int) and abs(key) >= 10**18:
+        return "an integer of 19 digits or more"
+    text = repr(key) if isinstance(key, str) else str(key)
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _list(names: Sequence[str]) -> str:

@@ -234,6 +234,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def get_parameters(self) -> dict[str, Any]:
         """Return the parameters as JSON values, which `from_state` takes."""
         parameters: dict[str, Any] = self.get_params(deep=False)
+        if isinstance(parameters.get("monotone"), dict):  # JSON has no keys that are numpy's
+            parameters["monotone"] = {
+                int(key) if isinstance(key, np.integer) else key: direction
+                for key, direction in parameters["monotone"].items()
+            }
         return parameters
 
     def takes_categories(self) -> bool:

@@ -24,7 +24,7 @@ from core import (
     save,
 )
 from core.base.ranker import StopFit
-from core.ensemble import MAX_KNOTS, count_at_once, fit_ranks, fit_together
+from core.ensemble import MAX_KNOTS, Ranks, count_at_once, fit_ranks, fit_together
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.explain import partial_dependence, permutation_importance
 from tests.core import test_contract
@@ -105,6 +105,15 @@ def test_ranks_rise_everywhere_with_many_knots_and_beyond_them() -> None:
     assert (np.diff(got) >= 0).all()
     assert got[0] >= 0
     assert got[-1] <= 1
+
+
+def test_no_rank_between_two_knots_is_above_that_of_the_upper_one() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        # A step below the upper knot is lost in the distance from the lower one.
+        knots, ranks = np.array([-rng.random(), 1e-3]), np.sort(rng.uniform(0.01, 0.99, 2))
+        below = np.nextafter(knots[1:], -np.inf)
+        assert (Ranks(knots, ranks).of(below) <= ranks[1:]).all()
 
 
 def test_where_all_scores_are_one() -> None:

@@ -26,7 +26,7 @@ from core import (
     load,
     save,
 )
-from core.base.monotone import check_monotone
+from core.base.monotone import check_monotone, find_directions
 from core.boosting.trees import TreeSum
 from core.errors import InvalidParameter
 from core.linear.newton import minimise, squared_hinge_loss
@@ -446,6 +446,43 @@ def test_indices_that_are_no_column(monotone: Any) -> None:
         RankBoost(monotone=monotone).fit(X, y)
     with pytest.raises(InvalidParameter, match="names column 2 twice"):
         RankBoost(monotone={2: "increasing", "2": "increasing"}).fit(X, y)
+
+
+@pytest.mark.parametrize("key", ["9" * 5000, 10**5000, -(10**5000)], ids=["text", "high", "low"])
+def test_indices_of_too_many_digits_are_no_column(key: Any) -> None:
+    with pytest.raises(InvalidParameter, match="which is no column") as refused:
+        find_directions({key: "increasing"}, None, [0, 0])
+    assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize("direction", [["increasing"], {}, None, 1])
+def test_a_direction_of_another_type_is_refused(direction: Any) -> None:
+    with pytest.raises(InvalidParameter, match=r"monotone\[0\] must be one of 'increasing'"):
+        find_directions({0: direction}, None, [0, 0])
+
+
+def test_an_index_may_be_an_integer_of_numpy() -> None:
+    monotone: dict[Any, Any] = {np.int64(1): "decreasing"}
+    found = find_directions(monotone, None, [0, 0])
+    assert found is not None
+    assert found.tolist() == [0, -1]
+    X, y = make_table(60)
+    ranker = Logistic(monotone=monotone).fit(X, y)
+    assert load(save(ranker)).monotone == {"1": "decreasing"}
+
+
+def test_members_keep_their_own_constraints_beside_the_ensembles() -> None:
+    X, y = make_table(100)
+    own = LogitBoost(n_rounds=3, monotone={1: "increasing", 2: "decreasing"})
+    ensemble = RankAverage(
+        members=[own, RankBoost(n_rounds=3)], monotone={"1": "increasing", 3: "increasing"}
+    ).fit(X, y)
+    found = [member.find_directions().tolist() for member in ensemble.members_]
+    assert found == [[0, 1, -1, 1, 0, 0], [0, 1, 0, 1, 0, 0]]
+    with pytest.raises(
+        InvalidParameter, match="monotone has '2' increasing, LogitBoost at 0 has it decreasing"
+    ):
+        RankAverage(members=[own], monotone={"2": "increasing"}).fit(X, y)
 
 
 def test_what_cannot_keep_a_constraint_says_so() -> None:
