@@ -186,7 +186,9 @@ def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
             break
         before, own = float(above[index - 1]), float(of_tie[index - 1])
         mean = (before + part * own) / mass
-        spread = max(0.0, (before + part**2 * own) / mass - mean**2)
+        square = (before + part**2 * own) / mass
+        # Where all rows of the class are alike, rounding leaves a trace.
+        spread = square - mean**2 if square - mean**2 > EPSILON * square else 0.0
         variance += (weight * mass / size) ** 2 * spread / (effective - 1.0)
     figure = PrecisionAt(count=size)
     value = min(figure.top(masses), caught / size)

@@ -233,7 +233,8 @@ def test_an_address_is_believed_of_trusted_proxies_alone(
         client = service.client(service.key(), **{"X-Forwarded-For": "203.0.113.9"})
         service.upload(client)
         assert client.get("/v1/audit").json()["data"][0]["client"] == "127.0.0.1"
-    assert {record.fields["client"] for record in caplog.records} == {"127.0.0.1"}  # type: ignore[attr-defined]
+    of_requests = [each for each in caplog.records if each.name == "rankwright.access"]
+    assert {record.fields["client"] for record in of_requests} == {"127.0.0.1"}  # type: ignore[attr-defined]
 
 
 def test_plain_text_is_what_it_was(service: Service, client: httpx.Client) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import binom
 from sklearn.metrics import average_precision_score, ndcg_score
@@ -255,7 +255,11 @@ def test_scores_that_say_nothing_seldom_beat_chance() -> None:
     assert good[FIGURES.index(TwoWayArea(0.3, 0.4))].chance is None
 
 
+ALL_TIED = (np.array([1, 1, 0, 0]), np.zeros(4), np.array([1.0, 1.0, 1.0, 2.0]))
+
+
 @given(rankings(weighted=True), st.floats(0.05, 1.0))
+@example(ALL_TIED, 0.9797706330220531)
 def test_a_row_of_the_gains_table_is_precision_at_its_size(ranking: Ranking, share: float) -> None:
     y, scores, weights = ranking
     (gain,) = gains_table(y, scores, shares=[share], sample_weight=weights)
