@@ -264,7 +264,10 @@ def why_none(model: Model) -> str:
         return "the model has several labels, and probabilities are for models with one"
     if model.validation.get("method") == "none":
         return "the model was trained without validation: there are no rows that it did not see"
-    return "the model was trained by a version that learnt no calibration"
+    return (
+        "the model was trained by a version that learnt no calibration, or one class has next to no weight among "
+        "its validation rows"
+    )
 
 
 def read(

@@ -24,6 +24,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,6 +81,7 @@ from app.training.records import (
     is_fit,
 )
 from app.training.splits import Fold, SplitData
+from core.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
@@ -92,6 +94,10 @@ OUT_OF_FOLD_FILE = "out_of_fold.parquet"
 CURVE_FILE = "validation.curve"
 MAX_POINTS = 250_000
 """Points of the stored out-of-fold curve."""
+
+
+# Of rows among which a class has next to no weight: the model is good without probabilities.
+_NO_CALIBRATION = (InvalidData, InvalidParameter)
 
 
 def put_together(
@@ -113,14 +119,16 @@ def put_together(
         gathered = gather(_bipartite(data), plan.folds, finished)
         parts[VALIDATION] = evaluate_out_of_fold(gathered, spec["objective"], workdir)
         out_of_fold, scores = write_out_of_fold(gathered, workdir), gathered.score
-        calibration = _calibrate_out_of_fold(gathered, spec["seed"], workdir)
+        with suppress(*_NO_CALIBRATION):
+            calibration = _calibrate_out_of_fold(gathered, spec["seed"], workdir)
     elif (file := served["files"].get(scores_file(VALIDATION))) is not None:
         scores = np.load(file)
         rows = _bipartite(data).held_out_rows(())
         learnt_on = calibrations.LEARNT_ON_VALIDATION
-        calibration = calibrations.learn(
-            workdir, learnt_on, rows.y, scores, rows.weight, rows.group, spec["seed"]
-        )
+        with suppress(*_NO_CALIBRATION):
+            calibration = calibrations.learn(
+                workdir, learnt_on, rows.y, scores, rows.weight, rows.group, spec["seed"]
+            )
     compared = None if scores is None else _compare(spec, plan, data, finished, scores)
     chosen = plan.chosen(SERVED, finished)
     selection = ranked = None

@@ -267,6 +267,20 @@ def test_a_model_of_an_earlier_version_has_none(shared: Service, client: httpx.C
     assert "a version that learnt no calibration" in answer["no_probability"]
 
 
+def test_a_class_of_next_to_no_weight_costs_the_probability_alone(
+    shared: Service, client: httpx.Client
+) -> None:
+    header, *lines = table(80).splitlines()
+    weighted = [f"{line},{1e-20 if line.endswith('no') else 1.0}" for line in lines]
+    text = "\n".join([f"{header},w", *weighted, ""])
+    assert any(line.endswith("no,1e-20") for line in weighted)
+    job = shared.train(client, shared.upload(client, text, weight="w"), name="light")
+    assert job["state"] == "succeeded", job["error"]
+    answer = client.post(f"/v1/models/{job['model_id']}/score?interval=true", json=BODY).json()
+    assert answer["probabilities"] is None
+    assert "next to no weight" in answer["no_probability"]
+
+
 def test_a_feature_of_an_options_name_goes_first(shared: Service, client: httpx.Client) -> None:
     text = table(80).replace("age,income", "prevalence,income", 1)
     model_id = shared.train(client, shared.upload(client, text), name="named")["model_id"]
