@@ -25,7 +25,7 @@ NAMES = (PROBABILITY, INTERVAL, PREVALENCE)
 PROBABILITY_DOCS = {
     PROBABILITY: "`false` leaves the probability out.",
     INTERVAL: "`true` adds the pair of Venn and Abers: the probabilities if the row itself counts as a "
-    "negative and as a positive. It is no confidence interval: `probability` is often outside.",
+    "negative and as a positive. It is no confidence interval: the probability is often outside.",
     PREVALENCE: "Fraction of positives in the population of the rows, strictly between 0 and 1: the "
     "probability is converted to it by Bayes' rule. Default: that of the rows the calibration was learnt on.",
 }
