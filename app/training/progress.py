@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from threading import RLock
 from typing import Any, NotRequired, TypedDict, cast
 
@@ -226,8 +227,13 @@ class Reporter:
         self.send(0, 0, Report({}, state, self.fraction))
 
     def send(self, step: int, of: int, info: Mapping[str, float]) -> None:
-        """Pass a report on to the job's callback, one at a time."""
+        """Pass a report on to the job's callback, one at a time.
+
+        Its fraction is the newest: while it waited here, another part may have reported more.
+        """
         with self.lock:
+            if isinstance(info, Report):
+                info = replace(info, fraction=self.fraction)
             self._callback(step, of, info)
 
     def may_leave_out(self, part: Part) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,7 +17,7 @@ from app.jobs.kinds import Claim
 from app.jobs.progress import Report, as_event, clocked
 from app.platform.errors import Conflict
 from app.platform.tables import Job, JobState
-from app.training.progress import MAX_CHARACTERS, MAX_PARAMETERS, MAX_ROWS, Leaderboard
+from app.training.progress import MAX_CHARACTERS, MAX_PARAMETERS, MAX_ROWS, Leaderboard, Reporter
 from tests.app.training_jobs import HOLDOUT, noisy, payload, run, sharing, table
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
@@ -115,6 +115,25 @@ class TestLeaderboard:
             board.add(tryout() | {"scope": scope}, result(0.5))
         assert board.state()["keepable"]
         assert len(board.state()["leaderboard"]) == 1
+
+
+def test_a_report_that_waited_for_another_does_not_tell_less() -> None:
+    fractions: list[float] = []
+
+    def callback(step: int, of: int, info: Mapping[str, float]) -> None:
+        fractions.append(cast(Report, info).fraction)
+
+    reporter = Reporter(SPEC | {"search": GRID, "seed": 0}, callback)
+
+    def overtaken(step: int, of: int, info: Mapping[str, float]) -> None:
+        other.step(1, 2, {})
+        reporter.send(step, of, info)
+
+    first = reporter.begin(tryout(), 0.5, overtaken)
+    other = reporter.begin(tryout(max_bins=8), 0.5)
+    other.enter("fitting")
+    first.enter("fitting")
+    assert fractions == [0.0, 0.25, 0.25]
 
 
 def test_a_budget_is_told_by_the_clock() -> None:
