@@ -648,7 +648,7 @@ async def _show_score(
     entered: Mapping[str, str],
     status: int = 200,
     problem: Json | None = None,
-    answer: ScoredRow | None = None,
+    answer: RowAnswer | None = None,
     label: str | None = None,
 ) -> Response:
     chart = None
@@ -744,31 +744,41 @@ def _value(text: str, kind: str) -> object:
 
 
 @dataclass(frozen=True)
-class ScoredRow:
-    """The score of a row, its position on the curve, and the reasons, or why there are none."""
+class RowAnswer:
+    """The score of a row, its position on the curve, its probability, and the reasons, or why there are none."""
 
     score: float | None = None
     fpr: float | None = None
     tpr: float | None = None
+    probability: float | None = None
+    probability_low: float | None = None
+    probability_high: float | None = None
+    no_probability: str | None = None
     labels: Sequence[tuple[str, float]] = ()
     contributions: Mapping[str, float] = field(default_factory=dict)
     offset: float | None = None
     why_not: str | None = None
 
 
-async def _answer(page: Page, model: Model, row: Json, label: str | None) -> ScoredRow:
-    """Return the score, its position on the curve, and the reasons; no reasons if the scores are not sums of parts."""
+async def _answer(page: Page, model: Model, row: Json, label: str | None) -> RowAnswer:
+    """Return the score, its position on the curve, its probability, and the reasons; no reasons if the scores are not
+    sums of parts.
+    """
     of = page.client.models[model.id]
-    scores = await of.score_rows([row])
+    scores = await of.score_rows([row], interval=True)
     if isinstance(scores, LabelScores):
         label = label or scores.labels[0]
-        scored = ScoredRow(labels=list(zip(scores.labels, scores.scores[0], strict=True)))
+        scored = RowAnswer(labels=list(zip(scores.labels, scores.scores[0], strict=True)))
     else:
         label = None
-        scored = ScoredRow(
+        scored = RowAnswer(
             score=scores.scores[0],
             fpr=scores.fprs[0] if scores.fprs else None,
             tpr=scores.tprs[0] if scores.tprs else None,
+            probability=scores.probabilities[0] if scores.probabilities else None,
+            probability_low=scores.probabilities_low[0] if scores.probabilities_low else None,
+            probability_high=scores.probabilities_high[0] if scores.probabilities_high else None,
+            no_probability=scores.no_probability,
         )
     try:
         (reasons,) = (await of.explain([row], label=label)).explanations

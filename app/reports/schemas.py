@@ -9,7 +9,17 @@ from pydantic import Field
 from app import __version__
 from app.http.schemas import Resource, Timestamp, one_of
 from app.models import service as models
-from app.models.schemas import AnyMetrics, Cut, Model, Part, metrics_of, model_of, point_of
+from app.models.schemas import (
+    AnyMetrics,
+    Calibration,
+    Cut,
+    Model,
+    Part,
+    calibration_of,
+    metrics_of,
+    model_of,
+    point_of,
+)
 from app.reports.sections import warnings
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
@@ -88,6 +98,10 @@ class Report(Resource):
         description="Candidates of `auto`; null for other algorithms."
     )
     importance: ReportedImportance | None
+    calibration: Calibration | None = Field(
+        default=None,
+        description="How scores become probabilities, and how good these are. Null if the model has no calibration.",
+    )
 
 
 def report_of(facts: Facts) -> Report:
@@ -120,4 +134,7 @@ def report_of(facts: Facts) -> Report:
             on=found.part,
             features=[{**feature} for feature in found.features],
         ),
+        calibration=None
+        if facts.calibration is None
+        else calibration_of(facts.model, facts.calibration, facts.calibrations),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,8 @@ class Facts:
     leaderboard: ModelLeaderboard | None
     out_of_fold: ModelOutOfFold | None
     calibration: ModelCalibration | None
+    calibrations: Sequence[ModelCalibration]
+    """All versions, the latest first."""
     written_at: float
 
     def plots(self) -> Iterator[RocPlot]:
@@ -124,6 +126,7 @@ def gather(session: Session, owner: str, ref: str) -> Facts:
         leaderboard=session.get(ModelLeaderboard, model.id),
         out_of_fold=session.get(ModelOutOfFold, model.id),
         calibration=calibrations.find_served(session, model),
+        calibrations=model_rows.list_calibrations(session, model.id, models.HISTORY_SHOWN),
         written_at=time.time(),
     )
 

@@ -178,9 +178,9 @@ def _probability_options(
         Query(description=PROBABILITY_DOCS[probabilities.PREVALENCE], examples=["0.02"]),
     ] = None,
 ) -> ProbabilityOptions:
-    given = {"probability": probability, "interval": interval, "prevalence": prevalence}
+    parameters = {"probability": probability, "interval": interval, "prevalence": prevalence}
     return probabilities.options_of(
-        {name: value for name, value in given.items() if value is not None}
+        {name: value for name, value in parameters.items() if value is not None}
     )
 
 
@@ -557,9 +557,10 @@ async def rank_rows(
         Query(ge=1, le=2**31, description="Maximum number of rows in the answer. Default: all."),
     ] = None,
     label: LabelQuery = None,
+    options: ProbabilityDep,
 ) -> Response:
-    """The row numbers, counted from 0, best row first. Rows with equal scores keep their order. Formats are as for
-    `…/score`.
+    """The row numbers, counted from 0, best row first, with scores and probabilities. Rows with equal scores keep their
+    order. Formats are as for `…/score`.
     """
 
     def make(served: Served, found: Rows) -> Answer:
@@ -567,8 +568,15 @@ async def rank_rows(
         scores = found.scores if served.labels is None else found.scores[:, position]
         order = scoring.rank(scores, top)
         best = scores[order]
-        body = {"model_id": served.model_id, "indices": order, "scores": best}
-        return Answer(body, {"index": order, "score": best})
+        added: dict[str, Column] = {**options.columns(served, best)}
+        body = {
+            "model_id": served.model_id,
+            "indices": order,
+            "scores": best,
+            **{probabilities.PLURALS[name]: column for name, column in added.items()},
+            **options.reason(served),
+        }
+        return Answer(body, {"index": order, "score": best, **added})
 
     return await answer_rows(request, context, models, caller, ref, fields, make)
 
@@ -588,16 +596,21 @@ async def explain_rows(
     models: ModelsDep,
     caller: CallerDep,
     label: LabelQuery = None,
+    options: ProbabilityDep,
 ) -> Response:
-    """Each score as a sum: the mean training score plus one contribution per feature."""
+    """Each score as a sum: the mean training score plus one contribution per feature. The probability is that of the
+    score; contributions add up to scores, not to probabilities.
+    """
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)
     cached, bounds = models.cached(caller.owner, ref), bounds_of(context.settings)
 
     def work() -> bytes:
         served = cached or models.find(caller.owner, ref)
-        explained = scoring.explain(served, rows_of(served, body, lenient, bounds), label)
-        return orjson.dumps({"model_id": served.model_id, "explanations": explained})
+        rows = rows_of(served, body, lenient, bounds)
+        explained = scoring.explain(served, rows, label, options)
+        answer = {"model_id": served.model_id, "explanations": explained, **options.reason(served)}
+        return orjson.dumps(answer)
 
     content = await run_in_threadpool(work)
     headers = {"Preference-Applied": "handling=lenient"} if lenient else None

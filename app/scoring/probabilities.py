@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from urllib.parse import unquote_plus
 
 import numpy as np
 import numpy.typing as npt
 
+from app.models.calibrations import ServedCalibration
 from app.platform.errors import Invalid, refuse_all, shown
 from app.platform.sql import Json
-
-if TYPE_CHECKING:
-    from app.scoring.service import Served
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,14 +32,30 @@ PLURALS = {PROBABILITY: "probabilities", LOW: "probabilities_low", HIGH: "probab
 """The names of columns in an answer of many rows in JSON."""
 
 _MARKS = tuple(name.encode() for name in NAMES)
-_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
+
+class Calibrated(Protocol):
+    """A loaded model, as far as its probabilities go."""
+
+    @property
+    def labels(self) -> list[str] | None:
+        """The labels of a model that has several."""
+
+    @property
+    def calibration(self) -> ServedCalibration | None:
+        """What makes probabilities of scores."""
+
+    @property
+    def why_no_calibration(self) -> str:
+        """The reason why there is none."""
 
 
 @dataclass(frozen=True)
 class ProbabilityOptions:
-    """What a caller wants beside the scores.
+    """The probabilities that a caller wants with the scores.
 
-    `asked` says that a probability was asked for in words: if the model has none, the answer says why.
+    `asked` is true if the caller named one of the parameters: if the model has no probability, the answer says why.
     """
 
     wanted: bool = True
@@ -65,12 +79,17 @@ class ProbabilityOptions:
         """Return the options of `as_json`; None: a probability, as jobs of earlier versions have it."""
         return cls() if kept is None else cls(**kept)
 
-    def beside(self, kept: Sequence[str]) -> tuple[str, ...]:
-        """Return the columns that are added beside columns that are kept; a kept one of the same name goes first."""
+    def names_without(self, kept: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of the columns that are added; a column of the table that is kept goes first."""
         return tuple(name for name in self.names if name not in kept)
 
-    def columns(self, served: Served, scores: Floats) -> dict[str, Floats | None]:
-        """Return the columns, each of the shape of the scores; None where the model has no calibration."""
+    def columns(self, served: Calibrated, scores: Floats) -> dict[str, Floats | None]:
+        """Return the columns, each of the shape of the scores; None where the model has no calibration.
+
+        A model with several labels has no such columns.
+        """
+        if served.labels is not None:
+            return {}
         found = served.calibration
         if found is None:
             return dict.fromkeys(self.names)
@@ -82,7 +101,7 @@ class ProbabilityOptions:
                 columns |= {LOW: self._moved(served, low), HIGH: self._moved(served, high)}
         return columns
 
-    def _moved(self, served: Served, probability: Floats) -> Floats:
+    def _moved(self, served: Calibrated, probability: Floats) -> Floats:
         """Return probabilities for the prevalence that was asked for."""
         if self.prevalence is None or served.calibration is None:
             return probability
@@ -92,7 +111,7 @@ class ProbabilityOptions:
             probability, served.calibration.calibration.prevalence, self.prevalence
         )
 
-    def reason(self, served: Served) -> dict[str, str]:
+    def reason(self, served: Calibrated) -> dict[str, str]:
         """Return the member of an answer that says why there is no probability, if one was asked for."""
         if self.wanted and self.asked and served.calibration is None:
             return {"no_probability": served.why_no_calibration}
@@ -100,24 +119,25 @@ class ProbabilityOptions:
 
 
 DEFAULT = ProbabilityOptions()
+NOTHING = ProbabilityOptions(wanted=False)
 
 
-def options_of(given: Mapping[str, str]) -> ProbabilityOptions:
+def options_of(parameters: Mapping[str, str]) -> ProbabilityOptions:
     """Return the options that parameters state; raises Invalid with all errors."""
     errors: list[Json] = []
 
-    def flag(name: str, default: bool) -> bool:
-        text = given.get(name)
+    def read_boolean(name: str, default: bool) -> bool:
+        text = parameters.get(name)
         if text is None:
             return default
-        if text.lower() not in _FLAGS:
+        if text.lower() not in _BOOLEANS:
             detail = f"{name} must be true or false, got {shown(text)}"
             errors.append({"parameter": name, "detail": detail})
-        return _FLAGS.get(text.lower(), default)
+        return _BOOLEANS.get(text.lower(), default)
 
-    wanted, interval = flag(PROBABILITY, True), flag(INTERVAL, False)
+    wanted, interval = read_boolean(PROBABILITY, True), read_boolean(INTERVAL, False)
     prevalence = None
-    if (text := given.get(PREVALENCE)) is not None:
+    if (text := parameters.get(PREVALENCE)) is not None:
         prevalence = _number(text)
         if not 0.0 < prevalence < 1.0:
             detail = f"prevalence must lie strictly between 0 and 1, got {shown(text)}"
@@ -126,7 +146,7 @@ def options_of(given: Mapping[str, str]) -> ProbabilityOptions:
         detail = "interval and prevalence are for probabilities, which probability=false leaves out"
         errors.append({"parameter": PROBABILITY, "detail": detail})
     refuse_all(errors)
-    return ProbabilityOptions(wanted, interval, prevalence, asked=wanted and bool(given))
+    return ProbabilityOptions(wanted, interval, prevalence, asked=wanted and bool(parameters))
 
 
 def _number(text: str) -> float:
@@ -146,15 +166,15 @@ def is_asked(query: bytes) -> bool:
 def split_query(query: bytes, features: Collection[str]) -> tuple[bytes, ProbabilityOptions]:
     """Return a query without the parameters of `NAMES`, and what they say; raises Invalid."""
     left: list[bytes] = []
-    given: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for pair in query.split(b"&"):
         raw_name, _, raw = pair.partition(b"=")
         name = raw_name.decode("latin-1")
         if name not in NAMES or name in features:
             left.append(pair)
             continue
-        if name in given:
+        if name in parameters:
             detail = f"{name} must be given once"
             raise Invalid(detail, errors=[{"parameter": name, "detail": detail}])
-        given[name] = unquote_plus(raw.decode("latin-1"))
-    return b"&".join(left), options_of(given)
+        parameters[name] = unquote_plus(raw.decode("latin-1"))
+    return b"&".join(left), options_of(parameters)

@@ -105,9 +105,56 @@ TABLE_ANSWER: dict[int | str, dict[str, Any]] = {
 }
 
 
-_NO_PROBABILITY = (
-    "Why there is no probability, if one was asked for and the model has no calibration."
-)
+Probability = Annotated[
+    float | None,
+    Field(
+        description="Probability that the row is positive, by the model's calibration. Null without one. Absent with "
+        "`probability=false`.",
+        examples=[0.173],
+    ),
+]
+ProbabilityLow = Annotated[
+    float | None,
+    Field(
+        description="With `interval=true`: the probability if the row itself counts as a negative.",
+        examples=[0.168],
+    ),
+]
+ProbabilityHigh = Annotated[
+    float | None,
+    Field(
+        description="With `interval=true`: the probability if the row itself counts as a positive.",
+        examples=[0.181],
+    ),
+]
+Probabilities = Annotated[
+    list[float] | None,
+    Field(
+        description="Probability that each row is positive, by the model's calibration. Null without one. Absent with "
+        "`probability=false`.",
+        examples=[[0.173, 0.012]],
+    ),
+]
+ProbabilitiesLow = Annotated[
+    list[float] | None,
+    Field(
+        description="With `interval=true`: the probabilities if the row itself counts as a negative.",
+        examples=[[0.168, 0.011]],
+    ),
+]
+ProbabilitiesHigh = Annotated[
+    list[float] | None,
+    Field(
+        description="With `interval=true`: the probabilities if the row itself counts as a positive.",
+        examples=[[0.181, 0.015]],
+    ),
+]
+NoProbability = Annotated[
+    str | None,
+    Field(
+        description="Why there is no probability, if one was asked for and the model has no calibration."
+    ),
+]
 
 
 class Score(Resource):
@@ -123,26 +170,13 @@ class Score(Resource):
         description="Fraction of the positives with at least this score, from 0 to 1. Null without a validation curve.",
         examples=[0.41],
     )
-    probability: float | None = Field(
-        default=None,
-        description="Probability that the row is positive, by the model's calibration. Null without one. Absent with "
-        "`probability=false`.",
-        examples=[0.173],
-    )
-    probability_low: float | None = Field(
-        default=None,
-        description="With `interval=true`: the probability if the row itself counts as a negative.",
-        examples=[0.168],
-    )
-    probability_high: float | None = Field(
-        default=None,
-        description="With `interval=true`: the probability if the row itself counts as a positive.",
-        examples=[0.181],
-    )
-    no_probability: str | None = Field(default=None, description=_NO_PROBABILITY)
+    probability: Probability = None
+    probability_low: ProbabilityLow = None
+    probability_high: ProbabilityHigh = None
+    no_probability: NoProbability = None
     flag: bool | None = Field(
         default=None,
-        description="Whether the score is at least the threshold by which the model keeps the promise of the alias. "
+        description="True if the score is at least the threshold by which the model keeps the promise of the alias. "
         "Absent if `ref` is no alias that keeps a promise.",
         examples=[True],
     )
@@ -160,27 +194,14 @@ class Scores(Resource):
     scores: list[float] = Field(examples=[[1.3721, -0.2]])
     fprs: list[float] | None = Field(examples=[[0.0123, 0.45]])
     tprs: list[float] | None = Field(examples=[[0.41, 0.93]])
-    probabilities: list[float] | None = Field(
-        default=None,
-        description="Probability that each row is positive, by the model's calibration. Null without one. Absent with "
-        "`probability=false`.",
-        examples=[[0.173, 0.012]],
-    )
-    probabilities_low: list[float] | None = Field(
-        default=None,
-        description="With `interval=true`: the probabilities if the row itself counts as a negative.",
-        examples=[[0.168, 0.011]],
-    )
-    probabilities_high: list[float] | None = Field(
-        default=None,
-        description="With `interval=true`: the probabilities if the row itself counts as a positive.",
-        examples=[[0.181, 0.015]],
-    )
-    no_probability: str | None = Field(default=None, description=_NO_PROBABILITY)
+    probabilities: Probabilities = None
+    probabilities_low: ProbabilitiesLow = None
+    probabilities_high: ProbabilitiesHigh = None
+    no_probability: NoProbability = None
     flags: list[bool] | None = Field(
         default=None,
-        description="Whether each score is at least the threshold by which the model keeps the promise of the alias. "
-        "Absent if `ref` is no alias that keeps a promise.",
+        description="For each row, true if the score is at least the threshold by which the model keeps the promise "
+        "of the alias. Absent if `ref` is no alias that keeps a promise.",
         examples=[[True, False]],
     )
     approximate: bool = Field(
@@ -195,7 +216,7 @@ class LabelScore(Resource):
 
     model_id: str = Field(examples=[_MODEL_ID])
     scores: dict[str, float] = Field(examples=[{"sports": 1.3, "politics": -0.2}])
-    no_probability: str | None = Field(default=None, description=_NO_PROBABILITY)
+    no_probability: NoProbability = None
 
 
 class LabelScores(Resource):
@@ -204,15 +225,19 @@ class LabelScores(Resource):
     model_id: str = Field(examples=[_MODEL_ID])
     labels: list[str] = Field(examples=[["sports", "politics"]])
     scores: list[list[float]] = Field(examples=[[[1.3, -0.2], [0.4, 0.9]]])
-    no_probability: str | None = Field(default=None, description=_NO_PROBABILITY)
+    no_probability: NoProbability = None
 
 
 class Ranking(Resource):
-    """Row numbers, counted from 0, best row first, with their scores."""
+    """Row numbers, counted from 0, best row first, with their scores and probabilities."""
 
     model_id: str = Field(examples=[_MODEL_ID])
     indices: list[int] = Field(examples=[[1, 0]])
     scores: list[float] = Field(examples=[[1.3721, -0.2]])
+    probabilities: Probabilities = None
+    probabilities_low: ProbabilitiesLow = None
+    probabilities_high: ProbabilitiesHigh = None
+    no_probability: NoProbability = None
 
 
 class Explanation(Resource):
@@ -221,6 +246,9 @@ class Explanation(Resource):
     score: float
     fpr: float | None
     tpr: float | None
+    probability: Probability = None
+    probability_low: ProbabilityLow = None
+    probability_high: ProbabilityHigh = None
     offset: float
     contributions: dict[str, float]
 
@@ -230,6 +258,7 @@ class Explanations(Resource):
 
     model_id: str
     explanations: list[Explanation]
+    no_probability: NoProbability = None
 
 
 class NewBatchScore(Body):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from app.platform.preload import preload
 from app.platform.sql import Reading, Session
 from app.platform.tables import Model, ModelCalibration, ModelCurve
 from app.scoring.features import FeatureIndex
+from app.scoring.probabilities import NOTHING, ProbabilityOptions
 from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body, read_plain_lines
 
 if TYPE_CHECKING:
@@ -316,12 +317,18 @@ class Explained(TypedDict):
     score: float
     fpr: float | None
     tpr: float | None
+    probability: NotRequired[float | None]
+    probability_low: NotRequired[float | None]
+    probability_high: NotRequired[float | None]
     offset: float
     contributions: dict[str, float]
 
 
-def explain(served: Served, X: Floats, label: str | None = None) -> list[Explained]:
-    """Return for each row its score as a sum: `offset` and a contribution per feature.
+def explain(
+    served: Served, X: Floats, label: str | None = None, options: ProbabilityOptions = NOTHING
+) -> list[Explained]:
+    """Return for each row its score as a sum: `offset` and a contribution per feature, and the probabilities of
+    `options`.
 
     For a model with several labels it is the score of one of them.
     """
@@ -336,11 +343,16 @@ def explain(served: Served, X: Floats, label: str | None = None) -> list[Explain
     offset = ranker.offset_  # comes with `contributions`
     if served.labels is not None:
         scores, parts, offset = scores[:, position], parts[..., position], offset[position]
+    probabilities = options.columns(served, scores)
     return [
         {
             "score": float(scores[i]),
             "fpr": None if fprs is None else float(fprs[i]),
             "tpr": None if tprs is None else float(tprs[i]),
+            **{  # type: ignore[typeddict-item]
+                name: None if column is None else float(column[i])
+                for name, column in probabilities.items()
+            },
             "offset": float(offset),
             "contributions": dict(zip(names, parts[i].tolist(), strict=True)),
         }

@@ -184,7 +184,7 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         if options.top is not None:
             fields.append(pa.field(ROW_COLUMN, pa.int64()))
         probability = ProbabilityOptions.from_json(payload["probability"])
-        added = () if served.labels is not None else probability.beside(options.keep)
+        added = () if served.labels is not None else probability.names_without(options.keep)
         names = (*score_names(served.labels), *added)
         fields += [pa.field(name, pa.float64()) for name in names]
         flagged = served.flag_threshold is not None and FLAG not in options.keep

@@ -844,8 +844,11 @@ class _ModelOperations(ApiObject):
         delimiter: str | None = None,
         decimal: str | None = None,
         media_type: str | None = None,
+        probability: bool | None = None,
+        interval: bool | None = None,
+        prevalence: float | None = None,
     ) -> Steps[types.Ranking]:
-        """Return the best rows of a table, the best first."""
+        """Return the best rows of a table, the best first; `probability`, `interval`, `prevalence` as of `score`."""
         response = yield from self._post_rows(
             "rank",
             body_of(table, media_type),
@@ -857,16 +860,32 @@ class _ModelOperations(ApiObject):
             encoding=encoding,
             delimiter=delimiter,
             decimal=decimal,
+            probability=probability,
+            interval=interval,
+            prevalence=prevalence,
         )
         return types.Ranking.from_json(response.json())
 
     @operation
     def explain(
-        self, rows: Sequence[Mapping[str, Any]], *, label: str | None = None
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        label: str | None = None,
+        probability: bool | None = None,
+        interval: bool | None = None,
+        prevalence: float | None = None,
     ) -> Steps[types.Explanations]:
-        """Return what each feature adds to the score of each row."""
+        """Return what each feature adds to the score of each row; probabilities as of `score`."""
         data = yield from self._post(
-            self._path("explain"), {"rows": list(rows)}, query={"label": label}
+            self._path("explain"),
+            {"rows": list(rows)},
+            query={
+                "label": label,
+                "probability": probability,
+                "interval": interval,
+                "prevalence": prevalence,
+            },
         )
         return types.Explanations.from_json(data)
 

@@ -896,6 +896,14 @@ class Explanation(Record):
     score: float
     fpr: float | None
     tpr: float | None
+    probability: float | None = None
+    """Probability that the row is positive, by the model's calibration. Null without one. Absent with
+    `probability=false`.
+    """
+    probability_low: float | None = None
+    """With `interval=true`: the probability if the row itself counts as a negative."""
+    probability_high: float | None = None
+    """With `interval=true`: the probability if the row itself counts as a positive."""
     offset: float
     contributions: dict[str, float]
 
@@ -904,6 +912,8 @@ class Explanations(Record):
 
     model_id: str
     explanations: list[Explanation]
+    no_probability: str | None = None
+    """Why there is no probability, if one was asked for and the model has no calibration."""
 
 class Feature(Record):
     """A feature that the model uses."""
@@ -1803,11 +1813,21 @@ class Quantile(Record):
     value: float
 
 class Ranking(Record):
-    """Row numbers, counted from 0, best row first, with their scores."""
+    """Row numbers, counted from 0, best row first, with their scores and probabilities."""
 
     model_id: str
     indices: list[int]
     scores: list[float]
+    probabilities: list[float] | None = None
+    """Probability that each row is positive, by the model's calibration. Null without one. Absent with
+    `probability=false`.
+    """
+    probabilities_low: list[float] | None = None
+    """With `interval=true`: the probabilities if the row itself counts as a negative."""
+    probabilities_high: list[float] | None = None
+    """With `interval=true`: the probabilities if the row itself counts as a positive."""
+    no_probability: str | None = None
+    """Why there is no probability, if one was asked for and the model has no calibration."""
 
 class Reliability(Record):
     """How good probabilities are on rows that their calibration was not learnt on."""
@@ -1871,6 +1891,8 @@ class Report(Record):
     leaderboard: Leaderboard | None
     """Candidates of `auto`; null for other algorithms."""
     importance: ReportedImportance | None
+    calibration: Calibration | None = None
+    """How scores become probabilities, and how good these are. Null if the model has no calibration."""
 
 class ReportedData(Record):
     """The dataset that the model was trained on."""
@@ -1973,7 +1995,7 @@ class Score(Record):
     no_probability: str | None = None
     """Why there is no probability, if one was asked for and the model has no calibration."""
     flag: bool | None = None
-    """Whether the score is at least the threshold by which the model keeps the promise of the alias.
+    """True if the score is at least the threshold by which the model keeps the promise of the alias.
     Absent if `ref` is no alias that keeps a promise.
     """
     approximate: bool | None = None
@@ -2034,8 +2056,8 @@ class Scores(Record):
     no_probability: str | None = None
     """Why there is no probability, if one was asked for and the model has no calibration."""
     flags: list[bool] | None = None
-    """Whether each score is at least the threshold by which the model keeps the promise of the alias.
-    Absent if `ref` is no alias that keeps a promise.
+    """For each row, true if the score is at least the threshold by which the model keeps the promise of
+    the alias. Absent if `ref` is no alias that keeps a promise.
     """
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent

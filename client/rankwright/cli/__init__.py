@@ -61,6 +61,8 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         models.tree,
         judging.evaluate,
         judging.compare,
+        judging.calibration,
+        judging.recalibrate,
         models.report,
         models.plot,
         models.cut,

@@ -1,4 +1,4 @@
-"""`rankwright evaluate | compare`: models judged on rows that they have not seen."""
+"""`rankwright evaluate | compare | calibration | recalibrate`: models judged on rows that they have not seen."""
 
 from __future__ import annotations
 
@@ -91,13 +91,7 @@ def evaluate(
     roles = given(label=label, positive=positive, weight=weight, group=group, item=item)
     with service(url, key, quiet=as_json) as client:
         described = client.models.get(model).data
-        path = Path(data)
-        dataset_id = data
-        if path.is_file():
-            fields = _fields(described, path) | roles
-            dataset_id = send_table(client, path, pairs, fields).id
-        elif pairs is not None or any(roles.values()):
-            raise typer.BadParameter(f"the options for columns need a file; {data!r} is not a file")
+        dataset_id = _send(client, described, data, pairs, roles)
         found = client.evaluate(
             described.id,
             dataset_id,
@@ -115,6 +109,45 @@ def evaluate(
         for warning in found.data.warnings:
             err.print(f"note: {warning}", markup=False)
         out.print(_evaluation(found), markup=False)
+
+
+def recalibrate(
+    model: Model,
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="Id of a dataset that the model was not trained on, or a file, which is uploaded first."
+        ),
+    ],
+    *,
+    label: Label = None,
+    positive: Positive = None,
+    weight: Weight = None,
+    group: Group = None,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn from newer rows how a model's scores become probabilities. Scores stay as they are.
+
+    Of a file the columns are taken as the model has them, as for `evaluate`.
+    """
+    roles = given(label=label, positive=positive, weight=weight, group=group)
+    with service(url, key, quiet=as_json) as client:
+        described = client.models.get(model).data
+        dataset_id = _send(client, described, data, None, roles)
+        own = client.models[described.id]
+        wait_for_job(own.recalibrate(dataset_id, wait=False))
+        found = own.read_calibration()
+    _show_calibration(f"{described.name}:{described.version}", found, as_json=as_json)
+
+
+def calibration(model: Model, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+    """Show how a model's scores become probabilities, and how good the probabilities are."""
+    with service(url, key, quiet=as_json) as client:
+        described = client.models.get(model).data
+        found = client.models[described.id].read_calibration()
+    _show_calibration(f"{described.name}:{described.version}", found, as_json=as_json)
 
 
 def compare(
@@ -153,6 +186,67 @@ def compare(
         err.print(f"note: {warning}", markup=False)
     if found.data.result is not None:
         out.print(_comparison(found.data, found.data.result), markup=False)
+
+
+def _send(
+    client: Client,
+    model: types.Model,
+    data: str,
+    pairs: Path | None,
+    roles: dict[str, Any],
+) -> str:
+    """Return the id of the dataset that `data` names; a file is uploaded, with the columns of the model."""
+    path = Path(data)
+    if path.is_file():
+        return send_table(client, path, pairs, _fields(model, path) | roles).id
+    if pairs is not None or any(roles.values()):
+        raise typer.BadParameter(f"the options for columns need a file; {data!r} is not a file")
+    return data
+
+
+def _show_calibration(name: str, found: types.Calibration, *, as_json: bool) -> None:
+    if as_json:
+        out.print_json(data=found.to_json())
+        return
+    learnt_on = {"validation": "its validation rows", "out_of_fold": "out-of-fold scores"}
+    rows = learnt_on.get(found.learnt_on)
+    if rows is None:
+        rows = "a later dataset" if found.dataset is None else found.dataset.name
+    lines = [
+        f"Calibration {found.version} of {name}: {found.method}, learnt on {rows} "
+        f"({found.positives:,} positive of {found.rows:,}; prevalence {found.prevalence:.4g})"
+    ]
+    lines += [f"  log loss of {method}: {loss:.4f}" for method, loss in found.log_losses.items()]
+    judged = found.reliability
+    if judged is None:
+        lines.append("  too few rows of a class to judge the probabilities")
+    else:
+        lines += _reliability(judged)
+    lines += [
+        f"  version {each.version}: {each.method}, {each.rows:,} rows, {each.created_at}"
+        for each in found.history
+    ]
+    out.print("\n".join(lines), markup=False)
+
+
+def _reliability(judged: types.Reliability) -> list[str]:
+    """Return the lines that say how good probabilities are."""
+    lines = [
+        f"  mean probability {judged.predicted:.4f}, fraction of positives {judged.observed:.4f}"
+    ]
+    for what, figure in (
+        ("calibration in the large, in log odds", judged.in_the_large),
+        ("calibration slope", judged.slope),
+    ):
+        if figure is not None:
+            lines.append(f"  {what}: {shown_interval(figure)}")
+    for what, score in (("Brier score", judged.brier), ("log loss", judged.log)):
+        if score.score is not None and score.miscalibration is not None:
+            lines.append(
+                f"  {what} {score.score:.4f}: miscalibration {score.miscalibration:.4f}, "
+                f"discrimination {score.discrimination:.4f}, uncertainty {score.uncertainty:.4f}"
+            )
+    return lines
 
 
 def _window(text: str) -> dict[str, float]:

@@ -39,6 +39,30 @@ def trained(run: Run, tmp_path: Path) -> Run:
     return run
 
 
+def test_recalibrate(trained: Run, tmp_path: Path) -> None:
+    before = trained("calibration", "sum").stdout.splitlines()
+    assert before[0].startswith("Calibration 1 of sum:1: ")
+    assert "learnt on its validation rows" in before[0]
+    assert any(line.startswith("  Brier score 0.") for line in before)
+    worse = write(tmp_path / "march.csv", 300, 1, noise=3.0)
+    after = trained("recalibrate", "sum", worse).stdout.splitlines()
+    assert after[0].startswith("Calibration 2 of sum:1: ")
+    assert "learnt on march (" in after[0]
+    assert any(line.startswith("  mean probability 0.") for line in after)
+    history = [line.split(":")[0] for line in after if line.startswith("  version ")]
+    assert history == ["  version 2", "  version 1"]
+    answer = json.loads(trained("calibration", "sum", "--json").stdout)
+    assert (answer["version"], answer["rows"]) == (2, 300)
+    again = json.loads(trained("recalibrate", "sum:1", answer["dataset"]["id"], "--json").stdout)
+    assert again["version"] == 3
+    refusal = trained("recalibrate", "sum", tmp_path / "people.csv", code=1).stderr
+    assert "was trained on rows of this dataset" in refusal
+    refusal = trained("recalibrate", "sum", "ds_none", code=1).stderr
+    assert refusal.startswith("Not found: there is no dataset 'ds_none'")
+    refusal = trained("recalibrate", "sum", "ds_none", "--label", "left", code=2).stderr
+    assert "the options for columns need a file" in " ".join(refusal.replace("│", " ").split())
+
+
 def test_evaluate(trained: Run, tmp_path: Path) -> None:
     worse = write(tmp_path / "march.csv", 300, 1, noise=3.0)
     shown = trained("evaluate", "sum", worse, "--window", "0,0.2").stdout

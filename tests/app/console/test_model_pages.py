@@ -234,6 +234,7 @@ def test_a_row_is_scored_and_the_parts_come_by_themselves(
     page.get_by_text(f"Score {reasons['score']:.4f}").wait_for()
     text = page.locator("#score").inner_text()
     assert f"{100 * reasons['fpr']:.2f} % of the negatives" in text
+    assert f"Probability {100 * reasons['probability']:.1f} %" in text
     assert f"{reasons['contributions']['age']:.3g}" in text
     # The answer is where the eye is, in a low window, too: below the button, and whoever listens is told.
     page.set_viewport_size({"width": 390, "height": 420})

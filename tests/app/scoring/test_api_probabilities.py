@@ -113,6 +113,35 @@ def test_one_row_has_the_same_probability_as_many(
         assert without.keys() == {"model_id", "score", "fpr", "tpr"}
 
 
+def test_a_ranking_and_an_explanation_have_the_same_probabilities(
+    client: httpx.Client, model_id: str, expected: dict[str, list[float]]
+) -> None:
+    path = f"/v1/models/{model_id}"
+    ranked = client.post(f"{path}/rank?interval=true&top=4", json=BODY).json()
+    order = ranked["indices"]
+    for name in ("scores", "probabilities", "probabilities_low", "probabilities_high"):
+        assert ranked[name] == [expected[name][index] for index in order]
+    headers = {"Content-Type": CSV, "Accept": CSV}
+    lines = client.post(f"{path}/rank", content=IN_CSV, headers=headers).text.splitlines()
+    assert lines[0] == "index,score,probability"
+    best = [float(cell) for cell in lines[1].split(",")]
+    assert best == [order[0], ranked["scores"][0], ranked["probabilities"][0]]
+    bare = client.post(f"{path}/rank?probability=false", content=IN_CSV, headers=headers).text
+    assert bare.splitlines()[0] == "index,score"
+    moved = client.post(f"{path}/rank?prevalence=0.02", json=BODY).json()
+    assert moved["indices"][:4] == order
+    scored = client.post(f"{path}/score?prevalence=0.02", json=BODY).json()["probabilities"]
+    assert moved["probabilities"] == [scored[index] for index in moved["indices"]]
+
+    explained = client.post(f"{path}/explain?interval=true", json=BODY).json()["explanations"]
+    names = ("probability", "probability_low", "probability_high")
+    plurals = ("probabilities", "probabilities_low", "probabilities_high")
+    for name, plural in zip(names, plurals, strict=True):
+        assert [each[name] for each in explained] == expected[plural]
+    plain = client.post(f"{path}/explain?probability=false", json=BODY).json()["explanations"][0]
+    assert plain.keys() == {"score", "fpr", "tpr", "offset", "contributions"}
+
+
 def test_another_prevalence_moves_the_odds(
     client: httpx.Client, model_id: str, expected: dict[str, list[float]]
 ) -> None:
@@ -163,6 +192,9 @@ def test_bad_options_are_refused(
     path = f"/v1/models/{model_id}/score"
     refused(client.get(f"{path}?{row}&{query}"), 422, "invalid", *words)
     refused(client.post(f"{path}?{query}", json=BODY), 422, "invalid", *words)
+    for door in ("rank", "explain"):
+        answer = client.post(f"/v1/models/{model_id}/{door}?{query}", json=BODY)
+        refused(answer, 422, "invalid", *words)
     batch = client.post(
         f"/v1/batch-scores?model={model_id}&{query}", content=IN_CSV, headers={"Content-Type": CSV}
     )
@@ -200,6 +232,8 @@ def test_the_report_shows_the_reliability_diagram(client: httpx.Client, model_id
     assert "Reliability of churn" in page
     assert f"{judged['brier']['score']:.4f}" in page
     assert "right probabilities" in page
+    written = client.get(f"/v1/models/{model_id}/report?format=json").json()["calibration"]
+    assert written == client.get(f"/v1/models/{model_id}/calibration").json()
 
 
 def test_a_cross_validated_model_learns_it_from_out_of_fold_scores(
@@ -246,6 +280,15 @@ def test_without_a_calibration_the_probability_is_null_and_the_reason_is_told(
     in_csv = post(client, model_id, "", CSV, "csv").text.splitlines()
     assert in_csv[0] == "score,fpr,tpr,probability"
     assert in_csv[1].endswith(",,,")
+    for door in ("rank", "explain"):
+        bare = client.post(f"/v1/models/{model_id}/{door}", json=BODY).json()
+        assert "no_probability" not in bare
+        found = bare["probabilities"] if door == "rank" else bare["explanations"][0]["probability"]
+        assert found is None
+        asked = client.post(f"/v1/models/{model_id}/{door}?interval=true", json=BODY).json()
+        assert "without validation" in asked["no_probability"]
+    report = client.get(f"/v1/models/{model_id}/report?format=json").json()
+    assert report["calibration"] is None
     refused(
         client.get(f"/v1/models/{model_id}/calibration"),
         404,
