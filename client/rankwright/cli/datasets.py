@@ -164,11 +164,22 @@ def _send_version(
             f"{', '.join(sorted(others))} is not known here: a new version has the roles of {parent}'s columns"
         )
     with sending(table) as progress:
-        dataset = client.datasets[parent].add_version(
+        dataset = client.datasets[find_dataset(client, parent)].add_version(
             table, mode=mode, **fields, progress=progress, wait=False
         )
     _wait(dataset, table)
     return dataset.data
+
+
+def find_dataset(client: Client, ref: str) -> str:
+    """Return a dataset's id: `ref` itself, or the id of the newest dataset that is called so."""
+    if ref.startswith("ds_"):
+        return ref
+    for found in client.datasets.list(name=ref):
+        return found.id
+    raise CommandFailed(
+        f"there is no dataset with the id or the name {ref!r}; `rankwright list datasets` shows them"
+    )
 
 
 def _wait(dataset: Dataset, path: Path, fields: Mapping[str, Any] | None = None) -> None:
@@ -210,7 +221,7 @@ def _target(dataset: types.Dataset) -> str:
 
 
 def versions(
-    dataset: Annotated[str, typer.Argument(help="Id of any version of the dataset.")],
+    dataset: Annotated[str, typer.Argument(help="Id of any version of the dataset, or its name.")],
     *,
     url: Url = None,
     key: Key = None,
@@ -218,7 +229,7 @@ def versions(
 ) -> None:
     """List the versions of a dataset, newest first."""
     with service(url, key, quiet=as_json) as client:
-        found = [each.data for each in client.datasets[dataset].versions()]
+        found = [each.data for each in client.datasets[find_dataset(client, dataset)].versions()]
     if as_json:
         out.print_json(data=[each.to_json() for each in found])
         return

@@ -27,7 +27,7 @@ from rankwright.cli.common import (
     out,
     service,
 )
-from rankwright.cli.datasets import send_table
+from rankwright.cli.datasets import find_dataset, send_table
 from rankwright.cli.figures import (
     CURVE_POINTS,
     plot_of,
@@ -53,7 +53,7 @@ Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")
 def evaluate(
     model: Model,
     data: Annotated[
-        str, typer.Argument(help="Id of a dataset, or a file, which is uploaded first.")
+        str, typer.Argument(help="Id or name of a dataset, or a file, which is uploaded first.")
     ],
     *,
     windows: Windows = None,
@@ -157,7 +157,7 @@ def compare(
     ],
     *,
     dataset: Annotated[
-        str, typer.Option(help="Id of a dataset that none of the models was trained on.")
+        str, typer.Option(help="Id or name of a dataset that none of the models was trained on.")
     ],
     windows: Windows = None,
     figures: Annotated[
@@ -176,7 +176,12 @@ def compare(
     asked = [_window(text) for text in windows or []] or None
     with service(url, key, quiet=as_json) as client:
         found = client.compare(
-            models, dataset, level=level, windows=asked, figures=figures or None, wait=False
+            models,
+            find_dataset(client, dataset),
+            level=level,
+            windows=asked,
+            figures=figures or None,
+            wait=False,
         )
         _follow(client, found)
     if as_json:
@@ -201,7 +206,7 @@ def _send(
         return send_table(client, path, pairs, _fields(model, path) | roles).id
     if pairs is not None or any(roles.values()):
         raise typer.BadParameter(f"the options for columns need a file; {data!r} is not a file")
-    return data
+    return find_dataset(client, data)
 
 
 def _show_calibration(name: str, found: types.Calibration, *, as_json: bool) -> None:

@@ -22,6 +22,7 @@ from rankwright.cli.common import (
     out,
     service,
 )
+from rankwright.cli.datasets import find_dataset
 from rankwright.cli.figures import curve_of, has_curve, show_model, shown_interval
 from rankwright.roc_plot import to_terminal
 
@@ -340,7 +341,7 @@ def _columns(lines: Sequence[Sequence[str]]) -> str:
 
 
 def profile(
-    dataset: Annotated[str, typer.Argument(help="Id of a dataset.")],
+    dataset: Annotated[str, typer.Argument(help="Id or name of a dataset.")],
     *,
     format: Annotated[str | None, typer.Option(help="md (default), html or json.")] = None,
     output: Output = None,
@@ -352,7 +353,7 @@ def profile(
     """
     chosen = _format(format, output, REPORTS, "md")
     with service(url, key) as client:
-        _write(output, client.datasets[dataset].profile_page(chosen))
+        _write(output, client.datasets[find_dataset(client, dataset)].profile_page(chosen))
 
 
 def _format(given: str | None, output: Path | None, known: dict[str, str], default: str) -> str:

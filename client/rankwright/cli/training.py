@@ -26,6 +26,7 @@ from rankwright.cli.common import (
     service,
     split_assignment,
 )
+from rankwright.cli.datasets import find_dataset
 from rankwright.cli.figures import show_model
 from rankwright.errors import RankwrightError, describe_errors
 from rankwright.resources import FINAL_STATES, Job
@@ -141,14 +142,15 @@ class _Lines:
 
     def __init__(self) -> None:
         self._next = time.monotonic() + PLAIN_SECONDS
+        self._latest = ""
 
     def show(self, job: types.Job) -> None:
-        """Write a line if enough time has passed."""
+        """Write a line if enough time has passed and there is news."""
         now = time.monotonic()
-        if now >= self._next:
-            self._next = now + PLAIN_SECONDS
-            parts = [status(job), _best(job)]
-            err.print("; ".join(filter(None, parts)), markup=False)
+        line = "; ".join(filter(None, [status(job), _best(job)]))
+        if now >= self._next and line != self._latest:
+            self._next, self._latest = now + PLAIN_SECONDS, line
+            err.print(line, markup=False)
 
 
 class _View:
@@ -329,7 +331,7 @@ Controls = Annotated[
 
 
 def train(
-    dataset: Annotated[str, typer.Argument(help="Id of the dataset; `upload` prints it.")],
+    dataset: Annotated[str, typer.Argument(help="Id or name of the dataset.")],
     *,
     algorithm: Algorithm = "rankboost",
     name: Annotated[str | None, typer.Option(help="Name of the model.")] = None,
@@ -375,7 +377,7 @@ def train(
                 **given(n_candidates=candidates, folds=search_folds),
             }
         job = client.train(
-            dataset,
+            find_dataset(client, dataset),
             chosen,
             name=name,
             objective=objective,

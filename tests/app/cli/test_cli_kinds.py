@@ -213,8 +213,8 @@ def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
         ["1", first],
     ]
     assert f"320 rows, append of {first}, " in shown
-    said = run("train", third, "--name", "m", "--set", "n_rounds=5").stdout
-    assert f"trained on people, version 3: {third}" in said
+    said = run("train", "people", "--name", "m", "--set", "n_rounds=5").stdout
+    assert f"trained on people, version 3: {third}" in said  # a name is its newest version
     run("profile", second, "--output", tmp_path / "profile.html")
     assert "<title>Profile of people, version 2</title>" in (tmp_path / "profile.html").read_text()
     assert run("profile", second).stdout.startswith("# Profile of people, version 2\n")
@@ -225,6 +225,7 @@ def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
         ),
         (("upload", people, "--append-to", third, "--label", "age"), "label is not known here"),
         (("versions", "ds_x"), "there is no dataset 'ds_x'"),
+        (("versions", "person"), "there is no dataset with the id or the name 'person'"),
     ):
         assert fault in run(*words, code=1).stderr
     run("upload", people, "--append-to", first, "--in-place-of", first, code=2)
