@@ -26,13 +26,13 @@ router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_cl
 R = TypeVar("R")
 MAX_COLUMNS = 200
 MAIN_FIELDS = ("name", "label", "positive")
-ROLE_FIELDS = ("weight", "group")
+ROLE_FIELDS = ("weight", "group", "query")
 OTHER_FIELDS = (
     *("kind", "labels", "item", "categorical", "numeric", "drop", "missing", "strict"),
     *("encoding", "delimiter", "decimal"),
 )
 CHOICES = {
-    "kind": ("bipartite", "preferences", "multilabel"),
+    "kind": ("bipartite", "preferences", "multilabel", "graded"),
     "strict": ("false", "true"),
     "encoding": ("utf-8", "utf-16", "latin-1", "windows-1252"),
     "delimiter": ("comma", "semicolon", "tab", "pipe"),

@@ -14,7 +14,7 @@ from app.platform.tables import DatasetKind, VersionMode
 CONTENT_ENCODINGS = ("gzip", "zstd")
 KINDS = tuple(DatasetKind)
 FIELDS = (
-    *("name", "label", "positive", "labels", "weight", "group", "item", "kind"),
+    *("name", "label", "positive", "labels", "weight", "group", "query", "item", "kind"),
     *("categorical", "numeric", "drop", "missing", "strict"),
     *CHOICES,
 )
@@ -22,7 +22,7 @@ LISTS = frozenset({"labels", "categorical", "numeric", "drop", "missing"})
 MAX_TEXT_LENGTH = 255  # characters of a name
 MAX_LIST_LENGTH = 4096  # characters of a list of names
 MAX_LABELS = 100
-_ROLES = ("label", "item", "weight", "group")
+_ROLES = ("label", "item", "weight", "group", "query")
 _BOOLEANS = ("true", "false")
 _NO_ITEM = "rows have labels; items belong to kind=preferences"
 _ONE_LABEL = "several labels belong to kind=multilabel"
@@ -33,10 +33,17 @@ _FOREIGN: Mapping[str, Mapping[str, str]] = {
     DatasetKind.PREFERENCES: {
         **dict.fromkeys(("label", "positive", "labels"), _NO_LABEL),
         "weight": "items have no weight; pairs have weights",
+        "query": "pairs say which items are compared; items of one query belong together by group",
     },
     DatasetKind.MULTILABEL: {
         "item": _NO_ITEM,
+        "query": "rows of a query are put in order by one label",
         **dict.fromkeys(("label", "positive"), "the option labels names the labels"),
+    },
+    DatasetKind.GRADED: {
+        "item": _NO_ITEM,
+        "labels": _ONE_LABEL,
+        "positive": "grades are whole numbers, and a greater one is better",
     },
 }
 MODES = tuple(VersionMode)
@@ -68,6 +75,7 @@ class Description:
     missing: list[str] | None = None
     strict: bool = False
     dialect: dict[str, str] | None = None
+    query: str | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,9 @@ def describe(given: Mapping[str, str]) -> Description:
         for field, why in _FOREIGN.get(kind, {}).items()
         if field in given
     ]
+    if "group" in given and "query" in given:
+        detail = "group and query cannot be given together: rows of a query stay together as those of a group do"
+        errors.append({"parameter": "group", "detail": detail})
     lists, wrong = _read_lists(given, kind)
     errors += wrong
     for field, known in CHOICES.items():
@@ -130,6 +141,7 @@ def describe(given: Mapping[str, str]) -> Description:
         positive=given.get("positive"),
         weight=given.get("weight"),
         group=given.get("group"),
+        query=given.get("query"),
         item=given.get("item"),
         labels=lists.get("labels"),
         kind=kind,

@@ -50,6 +50,8 @@ _FIELDS_SCHEMA = {
     "positive": "Value of the label that counts as positive.",
     "weight": "Column of the row weights.",
     "group": "Column of groups: rows with the same value are never divided between training and validation.",
+    "query": "Column of queries: rows with the same value are one list, such as the answers to one question. Rankers "
+    "learn and are judged within queries. Rows of a query are never divided between training and validation.",
     "item": "Column of the items' names, for `preferences`.",
     "labels": "Columns of the labels, separated by commas, for `multilabel`.",
     "categorical": "Columns to read as categories although they hold numbers, separated by commas. Put a name that "
@@ -65,7 +67,8 @@ _FIELDS_SCHEMA = {
     "decimal": f"{DIALECT_FIELDS['decimal']} The point unless it is given.",
     "kind": "`bipartite`: rows with a label of two values. `preferences`: rows are items, "
     "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. "
-    "`multilabel`: rows with several labels of two values each.",
+    "`multilabel`: rows with several labels of two values each. "
+    "`graded`: rows with a label of grades, whole numbers from 0 to 31; the greater is the better.",
 }
 _FIELDS_EXAMPLES = {
     "categorical": {"example": "zip,shop"},

@@ -40,12 +40,14 @@ class Columns:
     weight: str | None
     group: str | None
     time: str | None = None
+    query: str | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table in memory: X of shape (rows, features) in Fortran order with NaN for missing, y with 1 for positive
-    (0 everywhere where there is no label), and weights, hashed groups and times where it has them.
+    """A table in memory: X of shape (rows, features) in Fortran order with NaN for missing, y with 1 for positive, or
+    the grades (0 everywhere where there is no label), and weights, hashed groups, times and hashed queries where it has
+    them. Queries are groups, too.
 
     In a categorical column X holds positions among `categories`.
     """
@@ -57,6 +59,7 @@ class Table:
     names: tuple[str, ...]
     categories: Categories
     time: Floats | None = None
+    query: Hashes | None = None
 
     @property
     def coded(self) -> CodedTable:
@@ -78,6 +81,7 @@ class Table:
             self.names,
             self.categories,
             None if self.time is None else self.time[rows],
+            None if self.query is None else self.query[rows],
         )
 
     def known_to(self, rows: Rows | None = None) -> Table:
@@ -113,8 +117,10 @@ def read_table(path: Path, columns: Columns) -> Table:
         X = np.empty((rows, len(columns.features)), order="F")
         y = np.zeros(rows, dtype=np.int8)
         weight = np.empty(rows) if columns.weight else None
-        group = np.empty(rows, dtype=np.uint64) if columns.group else None
-        wanted = [*numeric, *(name for name in (columns.label, columns.group) if name)]
+        # Rows of a query are never parted, as those of a group are not; a table has one or the other.
+        units = columns.group or columns.query
+        group = np.empty(rows, dtype=np.uint64) if units else None
+        wanted = [*numeric, *(name for name in (columns.label, units) if name)]
         start = 0
         for number in range(file.num_row_groups):
             part = file.read_row_group(number, columns=sorted(wanted, key=place.__getitem__))
@@ -131,14 +137,15 @@ def read_table(path: Path, columns: Columns) -> Table:
             if weight is not None:
                 weight[start:end] = part.column(columns.weight).to_numpy()
             if group is not None:
-                group[start:end] = _hash_text(part.column(columns.group))
+                group[start:end] = row_hashes.hash_text(part.column(units))
             start = end
     categories: list[tuple[str, ...] | None] = [None] * len(columns.features)
     for feature, name in enumerate(columns.features):
         if name in books:
             categories[feature] = books[name].sort(X[:, feature])
     time = None if columns.time is None else read_times(path, columns.time)
-    table = Table(X, y, weight, group, tuple(columns.features), tuple(categories), time)
+    query = group if columns.query else None
+    table = Table(X, y, weight, group, tuple(columns.features), tuple(categories), time, query)
     return table.known_to()
 
 
@@ -214,12 +221,3 @@ def check_classes(y: npt.NDArray[np.int8], what: str) -> None:
             f"got {positives} positive and {negatives} negative",
             code="too_few_rows",
         )
-
-
-def _hash_text(column: object) -> Hashes:
-    """Hash texts, each distinct one once."""
-    import pyarrow.compute as pc
-
-    coded = pc.dictionary_encode(column).combine_chunks()
-    codes: Rows = coded.indices.to_numpy()
-    return row_hashes.hash_words(coded.dictionary.to_pylist())[codes]

@@ -15,7 +15,7 @@ from app.platform.tables import DatasetStatus, VersionMode
 
 ColumnType = Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))]
 Role = Annotated[
-    str, one_of(("feature", "label", "item", "weight", "group", "identifier", "dropped"))
+    str, one_of(("feature", "label", "item", "weight", "group", "query", "identifier", "dropped"))
 ]
 Status = Annotated[str, one_of(DatasetStatus)]
 ContentType = Annotated[str, one_of(CONTENT_TYPES)]
@@ -40,7 +40,7 @@ class Column(Resource):
         examples=["numeric"],
     )
     role: Role = Field(
-        description="`feature`, `label`, `item`, `weight` or `group`. `identifier`: a text column with a different "
+        description="`feature`, `label`, `item`, `weight`, `group` or `query`. `identifier`: a text column with a different "
         "value in nearly every row; it is not used as a feature. `dropped`: not read.",
         examples=["feature"],
     )
@@ -129,6 +129,8 @@ class DatasetProfile(Resource):
     rows: int | None
     positives: int | None
     negatives: int | None
+    queries: QuerySizes | None
+    grades: list[GradeRows] | None
     columns: list[ColumnProfile]
     rows_looked_at: int = Field(
         description="Number of rows that were read: all, or a random sample of a large table."
@@ -144,6 +146,8 @@ class DatasetProfile(Resource):
             rows=dataset.rows,
             positives=dataset.positives,
             negatives=dataset.negatives,
+            queries=dataset.queries,
+            grades=dataset.grades,
             columns=[ColumnProfile.model_validate(column) for column in profile.columns],
             rows_looked_at=profile.rows,
             duplicates=Duplicates.model_validate(profile.duplicates),
@@ -208,6 +212,25 @@ class Label(Resource):
     negatives: int | None = None
 
 
+class QuerySizes(Resource):
+    """The queries of a dataset."""
+
+    queries: int = Field(description="Number of queries.")
+    with_pairs: int = Field(
+        description="Number of queries that have rows of different labels. The others neither teach nor judge an order."
+    )
+    min_rows: int = Field(description="Number of rows of the smallest query.")
+    median_rows: float
+    max_rows: int
+
+
+class GradeRows(Resource):
+    """A grade, and how many rows have it."""
+
+    grade: int
+    rows: int
+
+
 class Dataset(Resource):
     """An uploaded table."""
 
@@ -234,6 +257,15 @@ class Dataset(Resource):
     negative: str | None
     weight: str | None
     group: str | None
+    query: str | None = Field(
+        description="Column of the queries: rows are put in order within each query."
+    )
+    queries: QuerySizes | None = Field(
+        description="Number and sizes of the queries. Null without a query column, and until the table was read."
+    )
+    grades: list[GradeRows] | None = Field(
+        description="The grades of a dataset of kind `graded`, the worst first; otherwise null."
+    )
     item: str | None = Field(description="Column of the items' names.")
     labels: list[Label] | None = Field(
         description="The labels of a dataset of kind `multilabel`; otherwise null."
@@ -295,5 +327,7 @@ class TableCheck(Resource):
     rows: int
     positives: int | None
     negatives: int | None
+    queries: QuerySizes | None
+    grades: list[GradeRows] | None
     columns: list[Column]
     warnings: list[TableWarning]

@@ -148,7 +148,7 @@ def preview(blobs: BlobStore, dataset: Dataset, limit: int) -> dict[str, Any]:
         {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
     ]
     for label in labels:  # kept as 0 and 1; shown in the caller's words
-        if label["name"] in names and columns:
+        if label["name"] in names and columns and label["positive"] is not None:
             words = (label["negative"], label["positive"])
             at = names.index(label["name"])
             columns[at] = [words[int(value)] for value in columns[at]]
@@ -280,6 +280,8 @@ def check_table(
         "rows": result["rows"],
         "positives": result["positives"],
         "negatives": result["negatives"],
+        "queries": result["queries"],
+        "grades": result["grades"],
         "columns": result["columns"],
         "warnings": result["warnings"],
     }

@@ -13,7 +13,7 @@ from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, JobKind, Made, Output, Work
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
-from app.platform.documents import TableFile
+from app.platform.documents import GradeCount, QueryCounts, TableFile
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -55,6 +55,7 @@ class Declared(TypedDict):
     positive: str | None
     weight: str | None
     group: str | None
+    query: str | None
     item: str | None
     categorical: list[str] | None
     numeric: list[str] | None
@@ -92,6 +93,8 @@ class Found(TypedDict):
     item: str | None
     positive: str | None
     negative: str | None
+    queries: QueryCounts | None
+    grades: list[GradeCount] | None
     columns: list[Json]
     warnings: list[Json]
 
@@ -223,7 +226,7 @@ def parent_of(blobs: BlobStore, dataset: Dataset) -> ParentTable:
         "pairs": {
             label["name"]: [label["negative"], label["positive"]]
             for label in labels
-            if label["name"] is not None
+            if label["name"] is not None and label["positive"] is not None
         },
     }
 
@@ -281,6 +284,7 @@ def table_of(dataset: Dataset, blobs: BlobStore) -> TableFile:
         "labels": [label["name"] for label in dataset.labels or []],
         "weight": dataset.weight,
         "group": dataset.group,
+        "query": dataset.query,
     }
 
 

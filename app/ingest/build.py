@@ -26,7 +26,7 @@ from app.ingest.columns import (
     holds_text,
 )
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, RowError, show, too_many_rows
-from app.ingest.profile import Floats, Survey, TextProfile
+from app.ingest.profile import Floats, Survey, TextProfile, count_queries
 from app.ingest.readers import open_source
 from app.ingest.roles import Roles, assign, label_type, order_pair, suggest_labels
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source
@@ -36,7 +36,7 @@ from app.ingest.writer import CATEGORIES, TableWriter
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 
-LABEL, ITEM, WEIGHT, GROUP = "label", "item", "weight", "group"
+LABEL, ITEM, WEIGHT, GROUP, QUERY = "label", "item", "weight", "group", "query"
 LABELS, DECLARED_NUMERIC, DROP, STRICT = "labels", "numeric", "drop", "strict"
 TABLE_FILE = "table.parquet"
 PROFILE_FILE = "profile.json"
@@ -57,8 +57,8 @@ def ingest(
     """Read the upload that the payload describes and write the typed table and its profile into its work folder.
 
     The payload names path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight,
-    group, categorical, numeric, drop, missing, strict, dialect (None, or the arguments of `Dialect`), workdir and
-    limits (rows, columns, bytes, categories, category_length). Returns what the dataset row needs; raises BadTable
+    group, query, categorical, numeric, drop, missing, strict, dialect (None, or the arguments of `Dialect`), workdir
+    and limits (rows, columns, bytes, categories, category_length). Returns what the dataset row needs; raises BadTable
     with every error, line and column. Pure: it reads and writes only the files named. `attempt` is how it is built, if
     not as a table of its own.
     """
@@ -74,6 +74,9 @@ def ingest(
         _, whole = build.source.progress()
         # Everything is read; only the survey is left.
         progress = partial(callback, whole, whole, {"rows": found["rows"]})
+        if build.query is not None:
+            found["queries"] = count_queries(folder / TABLE_FILE, build.query, found["label"])
+            progress()
         with ThreadPoolExecutor(1) as aside:
             sha256 = aside.submit(_hash_file, folder / TABLE_FILE)
             profile = build.survey.describe(folder / TABLE_FILE, features, progress)
@@ -109,7 +112,7 @@ class Build:
         self._payload = payload
         self._callback = callback
         self._errors = Errors()
-        roles = (LABEL, LABELS, ITEM, WEIGHT, GROUP, CATEGORICAL, DECLARED_NUMERIC, DROP)
+        roles = (LABEL, LABELS, ITEM, WEIGHT, GROUP, QUERY, CATEGORICAL, DECLARED_NUMERIC, DROP)
         given = {role: payload[role] for role in roles}
         # A column without a name is mostly a row index, or comes from a comma at the end of lines.
         named = {
@@ -132,6 +135,11 @@ class Build:
         self._limits = CategoryLimits(
             payload["limits"]["categories"], payload["limits"]["category_length"]
         )
+
+    @property
+    def query(self) -> str | None:
+        """The column of the queries."""
+        return self._roles.query
 
     def run(self) -> dict[str, Any]:
         """Build the table; raises BadTable."""
@@ -299,7 +307,7 @@ class Build:
     def _make_survey(self, converter: Converter) -> Survey:
         identifiers = self._identifiers(converter)
         features = [name for name in self._roles.features if name not in identifiers]
-        alone = self._payload[LABELS] is None and self._roles.labels
+        alone = self._payload[LABELS] is None and not self._roles.graded and self._roles.labels
         return Survey(features, self._roles.labels[0] if alone else None, self.source.rows)
 
     def _takes_rest(self) -> bool:
@@ -309,6 +317,8 @@ class Build:
     def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
         """Return the values of each label, the negative one first; fewer than two values if the file has no two."""
         positive = self._payload["positive"]
+        if self._roles.graded:
+            return {}
         return {
             label: self._order(list(values), positive)
             for label, values in self._label_values().items()
@@ -340,9 +350,11 @@ class Build:
         types = dict(zip(self.source.names, schema.types, strict=True))
         wrong: list[BadTable] = []
         undeclared = [n for n in self._roles.features if n not in self._roles.categorical]
-        for name in [*undeclared, *([self._roles.weight] if self._roles.weight else [])]:
+        numbers = [self._roles.weight] if self._roles.weight else []
+        numbers += self._roles.labels if self._roles.graded else ()
+        for name in [*undeclared, *numbers]:
             try:
-                check_type(name, types[name], text=name != self._roles.weight)
+                check_type(name, types[name], text=name not in numbers)
             except BadTable as error:
                 wrong.append(error)
         if wrong:
@@ -455,6 +467,16 @@ class Build:
                 )
                 self._suggest_label(refusal, None, label)
                 raise refusal
+        if self._roles.graded and sum(map(bool, converter.grade_counts)) < 2:
+            graded = self._roles.labels[0]
+            grades = [grade for grade, count in enumerate(converter.grade_counts) if count]
+            got = f"only {grades[0]}" if grades else "none"
+            raise BadTable(
+                f"the label {show(graded)} must have two different grades, got {got} "
+                f"in {converter.rows + converter.unlabelled.total} rows",
+                column=graded,
+                code="one_class",
+            )
         if self._roles.weight and not converter.weight_sum > 0:
             raise BadTable(
                 f"the weights must have a sum above 0, got {converter.weight_sum:g}",
@@ -478,11 +500,13 @@ class Build:
             "rows": converter.rows,
             "negatives": single.get("negatives"),
             "positives": single.get("positives"),
-            "label": single.get("name"),
+            "label": self._roles.labels[0] if self._roles.graded else single.get("name"),
             "negative": single.get("negative"),
             "positive": single.get("positive"),
             "labels": None if self._payload[LABELS] is None else labels,
             "item": self._roles.item,
+            "queries": None,
+            "grades": _grades(converter) if self._roles.graded else None,
             "columns": self._columns(converter, identifiers),
             "warnings": self._warnings(converter, identifiers),
         }
@@ -565,6 +589,10 @@ class Build:
             elif name in converter.text:
                 role = "identifier" if name in identifiers else "feature"
                 column |= {"type": "categorical", "role": role} | converter.text[name].summary()
+            elif name in roles.labels and roles.graded:
+                of_label = TextProfile()
+                of_label.update({str(it["grade"]): it["rows"] for it in _grades(converter)})
+                column |= {"role": LABEL} | of_label.summary()
             elif name in roles.labels:
                 values = (self._negative(converter, name), converter.pairs[name][1])
                 column |= {"type": label_type(values), "role": LABEL}
@@ -575,6 +603,8 @@ class Build:
                 column |= {"type": "categorical", "role": ITEM} | converter.items.summary()
             elif name == roles.group:
                 column |= {"type": "categorical", "role": GROUP} | converter.group_profile.summary()
+            elif name == roles.query:
+                column |= {"type": "categorical", "role": QUERY} | converter.query_profile.summary()
             else:
                 role = WEIGHT if name == roles.weight else "feature"
                 column |= {"type": converter.types.get(name, NUMERIC), "role": role}
@@ -630,6 +660,12 @@ def _no_features(identifiers: Sequence[str]) -> BadTable:
     )
 
 
+def _grades(converter: Converter) -> list[dict[str, int]]:
+    """Return the grades that occur, the least first, each with its number of rows."""
+    counts = enumerate(converter.grade_counts)
+    return [{"grade": grade, "rows": count} for grade, count in counts if count]
+
+
 def _fields(roles: Roles, text: Collection[str]) -> list[pa.Field]:
     """Return the fields of the typed table, in order."""
     special = (
@@ -637,6 +673,7 @@ def _fields(roles: Roles, text: Collection[str]) -> list[pa.Field]:
         (roles.item, ITEM, pa.string()),
         (roles.weight, WEIGHT, pa.float64()),
         (roles.group, GROUP, pa.string()),
+        (roles.query, QUERY, pa.string()),
     )
     return [
         pa.field(name, CATEGORIES if name in text else pa.float64()) for name in roles.features
@@ -743,9 +780,8 @@ class _Appending(Build):
             [name for name in source.names if name in known or name not in source.unnamed],
         )
         if source.schema is not None:
-            _check_types(
-                parent["columns"], dict(zip(source.names, source.schema.types, strict=True))
-            )
+            types = dict(zip(source.names, source.schema.types, strict=True))
+            _check_types(parent["columns"], types, graded=payload["dataset_kind"] == "graded")
         kept = self._names(lambda c: c["type"] == CATEGORICAL and c["role"] == _FEATURE)
         dropped = [name for name, role in known.items() if role == _DROPPED]
         options = {**payload, CATEGORICAL: kept, DROP: dropped}
@@ -803,12 +839,15 @@ def _check_names(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> 
         raise errors.summarise()
 
 
-def _check_types(columns: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType]) -> None:
+def _check_types(
+    columns: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType], *, graded: bool
+) -> None:
     """Raise BadTable for an upload's column whose type cannot hold values of the table's type."""
     errors = Errors()
+    checked = (_FEATURE, _WEIGHT, LABEL) if graded else (_FEATURE, _WEIGHT)
     for column in columns:
         name, kind = column["name"], column["type"]
-        if column["role"] not in (_FEATURE, _WEIGHT) or kind == CATEGORICAL:
+        if column["role"] not in checked or kind == CATEGORICAL:
             continue
         check_type(name, types[name], text=column["role"] == _FEATURE)
         if not _may_hold(types[name], kind):

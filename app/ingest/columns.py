@@ -1,7 +1,7 @@
 """Find the type of a column by its values, and convert batches to float64, categories, label codes and group text.
 
 A value of a feature that does not fit its column is a value error: it counts as missing, and is reported. In a label,
-an item, a weight or a group it is an error of the table.
+an item, a weight, a group or a query it is an error of the table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from app.ingest.errors import BadTable, Errors, RowError, brief, show
 from app.ingest.profile import MAX_DISTINCT, ColumnProfile, Floats, TextProfile
-from app.ingest.roles import Roles
+from app.ingest.roles import MAX_GRADE, Roles
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, mix
 from app.ingest.value_columns import (
     TRUTH,
@@ -474,6 +474,8 @@ class Converter:
         }
         self.label_values: dict[str, Counter[str]] = {label: Counter() for label in roles.labels}
         self.group_profile = TextProfile()
+        self.query_profile = TextProfile()
+        self.grade_counts = [0] * (MAX_GRADE + 1)
         self.items = ItemNames()
         self.class_counts = {label: [0, 0] for label in roles.labels}
         self.unlabelled = Errors()
@@ -511,13 +513,16 @@ class Converter:
                 arrays.append(self.text[name].take(rows, self._missing, self.value_errors))
             else:
                 arrays.append(pa.array(self._feature(rows, name)))
-        arrays += [self._label(rows, label) for label in self.roles.labels]
+        read_label = self._grade if self.roles.graded else self._label
+        arrays += [read_label(rows, label) for label in self.roles.labels]
         if self.roles.item:
             arrays.append(self._item(rows, self.roles.item))
         if self.roles.weight:
             arrays.append(self._weight(rows, self.roles.weight))
         if self.roles.group:
-            arrays.append(self._group(rows, self.roles.group))
+            arrays.append(self._counted_names(rows, self.roles.group, "group", self.group_profile))
+        if self.roles.query:
+            arrays.append(self._counted_names(rows, self.roles.query, "query", self.query_profile))
         return arrays
 
     def _labelled(self, rows: Rows, label: str) -> Rows:
@@ -585,6 +590,27 @@ class Converter:
             self.class_counts[name][value] += count
         return pa.array(labels)
 
+    def _grade(self, rows: Rows, name: str) -> pa.Array:
+        """Return a label of grades: whole numbers from 0 to `MAX_GRADE`."""
+        column = rows.batch.column(name)
+        values, unread = read_column(column, NUMERIC, self._missing, self._decimal)
+        fits = (values >= 0) & (values <= MAX_GRADE)  # False for NaN
+        fits &= ~unread
+        bad = ~fits | (np.where(fits, values, 0.0) % 1 != 0)
+        if bad.any():
+
+            def detail(row: int) -> str:
+                value = as_text(column.slice(row, 1), self._missing)[0].as_py()
+                if value is None:
+                    return "the label is missing"
+                return f"a grade must be a whole number from 0 to {MAX_GRADE}, got {show(value)}"
+
+            rows.report(self.errors, name, bad, detail)
+        grades = np.where(bad, 0.0, values).astype(np.int8)
+        for grade, count in enumerate(np.bincount(grades[~bad]).tolist()):
+            self.grade_counts[grade] += count
+        return pa.array(grades)
+
     def _note_values(self, name: str, text: pa.Array) -> None:
         seen = self.label_values[name]
         found = pc.value_counts(text.drop_null())
@@ -633,10 +659,10 @@ class Converter:
         rows.report(self.errors, name, unfit, lambda row: f"{rule}, got {show(text[row].as_py())}")
         return text
 
-    def _group(self, rows: Rows, name: str) -> pa.Array:
-        text = self._names(rows, name, "group")
+    def _counted_names(self, rows: Rows, name: str, role: str, profile: TextProfile) -> pa.Array:
+        text = self._names(rows, name, role)
         counts = pc.value_counts(text.drop_null())
-        self.group_profile.update(
+        profile.update(
             dict(zip(counts.field(0).to_pylist(), counts.field(1).to_pylist(), strict=True))
         )
         return text

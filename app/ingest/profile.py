@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from app.ingest.errors import BadTable, show
 from app.ingest.rows import (
     FACTOR_1,
     FACTOR_2,
@@ -25,6 +26,7 @@ from app.ingest.rows import (
     SHIFT_2,
     SHIFT_3,
     Hashes,
+    hash_text,
     hash_word,
     hash_words,
     mix,
@@ -410,6 +412,38 @@ class Survey:
                 duplicates.add(_hash_group(table, group, features), label)
                 callback()
         return duplicates.count(with_classes=self._label is not None)
+
+
+def count_queries(path: Path, query: str, label: str | None) -> Json:
+    """Return the number of queries in a table, of those with rows of different labels, and of the rows of one query.
+
+    Raises BadTable if every query has rows of one label only: then no two rows of a query can be put in order.
+    """
+    with TableReader(path) as table:
+        hashes = np.concatenate([hash_text(column) for column in table.column(query)])
+        order = np.argsort(hashes, kind="stable")
+        ordered = hashes[order]
+        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+        sizes = np.diff(np.r_[starts, len(ordered)])
+        with_pairs = 0
+        if label is not None:
+            labels = np.concatenate([column.to_numpy() for column in table.column(label)])[order]
+            least, most = np.minimum.reduceat(labels, starts), np.maximum.reduceat(labels, starts)
+            with_pairs = int(np.count_nonzero(least < most))
+    if not with_pairs:
+        raise BadTable(
+            f"a query must have rows of two different labels, got none among {len(sizes)} queries in the column "
+            f"{show(query)}: rows are put in order within each query",
+            column=query,
+            code="no_pairs_in_queries",
+        )
+    return {
+        "queries": len(sizes),
+        "with_pairs": with_pairs,
+        "min_rows": int(sizes.min()),
+        "median_rows": float(np.median(sizes)),
+        "max_rows": int(sizes.max()),
+    }
 
 
 class _Texts:

@@ -9,6 +9,9 @@ from difflib import get_close_matches
 from app.ingest.errors import BadTable, show
 from app.ingest.values import read_number
 
+MAX_GRADE = 31
+"""The greatest grade of a label: gains of 2^grade - 1 stay far from the bounds of doubles."""
+
 LABEL_NAMES = ("label", "target", "class", "y")
 """Names of the label column, tried in this order if no label is given; without any of them the last column is the
 label.
@@ -25,9 +28,10 @@ FAVOURED = frozenset({"true", "yes", "y", "t", "positive", "pos", "+"})
 
 @dataclass(frozen=True)
 class Roles:
-    """The labels or the item, the optional weight and group, and the features in the order of the file.
+    """The labels or the item, the optional weight, group and query, and the features in the order of the file.
 
-    `categorical` and `numeric` are features that were declared so, `dropped` the columns that are not read.
+    `categorical` and `numeric` are features that were declared so, `dropped` the columns that are not read. `graded`:
+    the label is a grade, a whole number.
     """
 
     labels: tuple[str, ...]
@@ -35,6 +39,8 @@ class Roles:
     weight: str | None
     group: str | None
     features: list[str]
+    query: str | None = None
+    graded: bool = False
     categorical: frozenset[str] = frozenset()
     numeric: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
@@ -49,6 +55,7 @@ def assign(
     item: str | None,
     weight: str | None,
     group: str | None,
+    query: str | None = None,
     categorical: Sequence[str] | None = None,
     numeric: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
@@ -59,14 +66,14 @@ def assign(
     Raises BadTable for an unknown name, and for a name with two roles.
     """
     named = [("label", label), *(("label", name) for name in labels or ())]
-    named += [("item", item), ("weight", weight), ("group", group)]
+    named += [("item", item), ("weight", weight), ("group", group), ("query", query)]
     named += [("dropped", name) for name in drop or ()]
     declared = [("categorical", name) for name in categorical or ()]
     declared += [("numeric", name) for name in numeric or ()]
     _check_known([*named, *declared], names)
     _check_apart(named)
     _check_apart(declared)
-    free = [name for name in names if name not in {weight, group, *(drop or ())}]
+    free = [name for name in names if name not in {weight, group, query, *(drop or ())}]
     if kind == "preferences":
         roles = _assign_item(names, item, weight, group, free)
     else:
@@ -74,6 +81,8 @@ def assign(
     _check_declared(declared, roles.features)
     return replace(
         roles,
+        query=query,
+        graded=kind == "graded",
         categorical=frozenset(categorical or ()),
         numeric=frozenset(numeric or ()),
         dropped=frozenset(drop or ()),

@@ -167,6 +167,17 @@ def hash_words(texts: Sequence[str]) -> Hashes:
     return np.fromiter(map(hash_word, texts), np.uint64, len(texts))
 
 
+def hash_text(column: pa.Array | pa.ChunkedArray) -> Hashes:
+    """Return the hash of each row's text; each distinct one is hashed once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    coded = pc.dictionary_encode(column)
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    codes: Numbers = coded.indices.to_numpy()
+    return hash_words(coded.dictionary.to_pylist())[codes]
+
+
 def hash_word(text: str) -> int:
     """Return the first eight bytes of a text's SHA-256 as an integer."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

@@ -100,4 +100,6 @@ class TableWriter:
 
 def _repeats(field: pa.Field) -> bool:
     """Return True if a column's values are likely to repeat: each is then written once per row group."""
-    return bool(field.type == CATEGORIES or (field.metadata or {}).get(b"role") == b"group")
+    return bool(
+        field.type == CATEGORIES or (field.metadata or {}).get(b"role") in (b"group", b"query")
+    )

@@ -31,6 +31,24 @@ class TableFile(TypedDict):
     labels: list[str]
     weight: str | None
     group: str | None
+    query: NotRequired[str | None]
+
+
+class QueryCounts(TypedDict):
+    """How many queries a dataset has, how many of them have rows of different labels, and the rows of one query."""
+
+    queries: int
+    with_pairs: int
+    min_rows: int
+    median_rows: float
+    max_rows: int
+
+
+class GradeCount(TypedDict):
+    """A grade and the number of its rows."""
+
+    grade: int
+    rows: int
 
 
 class Objective(TypedDict):

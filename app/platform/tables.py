@@ -77,11 +77,12 @@ FINAL_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobStat
 
 
 class DatasetKind(StrEnum):
-    """Rows with a label of two values, items that pairs compare, or rows with several labels."""
+    """Rows with a label of two values, items that pairs compare, rows with several labels, or rows with a grade."""
 
     BIPARTITE = "bipartite"
     PREFERENCES = "preferences"
     MULTILABEL = "multilabel"
+    GRADED = "graded"
 
 
 class VersionMode(StrEnum):
@@ -201,6 +202,9 @@ class Dataset(UploadRow):
     negative: Mapped[str | None]
     weight: Mapped[str | None]
     group: Mapped[str | None] = mapped_column("group_column")
+    query: Mapped[str | None] = mapped_column("query_column")
+    queries: Mapped[Json | None]
+    grades: Mapped[list[Json] | None]
     item: Mapped[str | None]
     labels: Mapped[list[Json] | None]
     categorical: Mapped[list[str] | None]

@@ -82,13 +82,22 @@ def _dataset(facts: Facts) -> Iterator[list[str]]:
         for name, column in (
             ("row weights", dataset.weight),
             ("groups that stay together", dataset.group),
+            ("queries, within which rows are put in order", dataset.query),
         ):
             if column is not None:
                 yield [name, column]
+        if (found := dataset.queries) is not None:
+            sizes = f"{found['min_rows']:,} to {found['max_rows']:,} rows"
+            yield ["queries", f"{document.count(found['queries'])}, of {sizes}"]
+        if dataset.grades is not None:
+            counts = (f"{each['grade']}: {each['rows']:,}" for each in dataset.grades)
+            yield ["rows of each grade", ", ".join(counts)]
     if model.validation_dataset is not None:
         yield ["validation dataset", document.version(model.validation_dataset)]
         yield ["SHA-256 of its content", model.validation_dataset["sha256"]]
-    if model.label is not None:
+    if model.label is not None and model.positive is None:
+        yield ["label", f"{model.label}: grades, the greater the better"]
+    elif model.label is not None:
         yield [
             "label",
             f"{model.label}: positive is {model.positive}, negative is {model.negative}",

@@ -342,13 +342,12 @@ def check_auto(dataset: Dataset) -> None:
 
 
 def check_target(name: str, dataset: Dataset) -> None:
-    """Check that the algorithm learns from as many labels as the dataset has: one or several."""
-    target = "multilabel" if dataset.kind == DatasetKind.MULTILABEL else "binary"
-    if ALGORITHMS[name].target != target:
-        able = ", ".join(other for other, it in ALGORITHMS.items() if it.target == target)
+    """Check that the algorithm learns from labels of the dataset's kind: of two values, several, or grades."""
+    if dataset.kind not in kinds_of(name):
+        able = ", ".join(other for other in ALGORITHMS if dataset.kind in kinds_of(other))
         raise invalid(
             "/algorithm/name",
-            f"{name} cannot train on datasets of kind {dataset.kind}; algorithms that can are {able}",
+            f"{name} cannot train on datasets of kind {dataset.kind}; algorithms that can are {able or 'none yet'}",
             code="wrong_kind",
         )
 

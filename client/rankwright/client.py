@@ -665,6 +665,7 @@ class _ClientOperations(ApiObject):
         positive: str | None = None,
         weight: str | None = None,
         group: str | None = None,
+        query: str | None = None,
         item: str | None = None,
         labels: Names = None,
         categorical: Names = None,
@@ -690,8 +691,9 @@ class _ClientOperations(ApiObject):
             Default: the file's name without its ending.
         label : str
             The column of two values that tells positives from negatives; `positive` is the value of the positives.
-        weight, group, item : str, optional
-            Columns: weights of the rows; what must not be split between training and validation; ids of items.
+        weight, group, query, item : str, optional
+            Columns: weights of the rows; what must not be split between training and validation; the list that a row
+            belongs to; ids of items.
         labels, categorical, numeric, drop, missing : str or list of str, optional
             Several labels; columns of words, of numbers, and to leave out; values that stand for a missing one.
         media_type : str, optional
@@ -719,6 +721,7 @@ class _ClientOperations(ApiObject):
             positive=positive,
             weight=weight,
             group=group,
+            query=query,
             item=item,
             labels=_joined(labels),
             categorical=_joined(categorical),

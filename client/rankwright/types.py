@@ -25,7 +25,7 @@ class Algorithm(Record):
     name: str
     summary: str
     paper: str
-    kinds: list[Literal['bipartite', 'preferences', 'multilabel']]
+    kinds: list[Literal['bipartite', 'preferences', 'multilabel', 'graded']]
     """Kinds of datasets that it can train on: `bipartite`, `preferences`, `multilabel`."""
     parameters: dict[str, Any]
     """JSON Schema of the parameters, which a job's `algorithm` has beside `name`: types, bounds and
@@ -310,9 +310,9 @@ class Column(Record):
     name: str
     type: Literal['numeric', 'boolean', 'datetime', 'categorical'] | None
     """`numeric`, `boolean`, `datetime` or `categorical`. Null if the column was dropped."""
-    role: Literal['feature', 'label', 'item', 'weight', 'group', 'identifier', 'dropped']
-    """`feature`, `label`, `item`, `weight` or `group`. `identifier`: a text column with a different value
-    in nearly every row; it is not used as a feature. `dropped`: not read.
+    role: Literal['feature', 'label', 'item', 'weight', 'group', 'query', 'identifier', 'dropped']
+    """`feature`, `label`, `item`, `weight`, `group` or `query`. `identifier`: a text column with a
+    different value in nearly every row; it is not used as a feature. `dropped`: not read.
     """
     missing: int | None
     distinct: int | None = None
@@ -558,7 +558,7 @@ class Dataset(Record):
     Null for the first version.
     """
     name: str
-    kind: Literal['bipartite', 'preferences', 'multilabel']
+    kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
     status: Literal['processing', 'ready', 'invalid']
     """`processing`, `ready` or `invalid`."""
     job_id: str | None
@@ -571,6 +571,12 @@ class Dataset(Record):
     negative: str | None
     weight: str | None
     group: str | None
+    query: str | None
+    """Column of the queries: rows are put in order within each query."""
+    queries: QuerySizes | None
+    """Number and sizes of the queries. Null without a query column, and until the table was read."""
+    grades: list[GradeRows] | None
+    """The grades of a dataset of kind `graded`, the worst first; otherwise null."""
     item: str | None
     """Column of the items' names."""
     labels: list[Label] | None
@@ -613,6 +619,8 @@ class DatasetProfile(Record):
     rows: int | None
     positives: int | None
     negatives: int | None
+    queries: QuerySizes | None
+    grades: list[GradeRows] | None
     columns: list[ColumnProfile]
     rows_looked_at: int
     """Number of rows that were read: all, or a random sample of a large table."""
@@ -790,7 +798,7 @@ class Evaluation(Record):
     model_id: str
     model_name: str
     model_version: int
-    kind: Literal['bipartite', 'preferences', 'multilabel']
+    kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
     """Kind of the dataset: `bipartite`, `preferences` or `multilabel`."""
     dataset_id: str
     dataset_name: str
@@ -972,6 +980,12 @@ class Gain(Record):
     precision: Interval
     recall: Interval
     lift: Interval
+
+class GradeRows(Record):
+    """A grade, and how many rows have it."""
+
+    grade: int
+    rows: int
 
 class GroupArea(Record):
     """Partial AUC within one group, over a window of FPR within the group."""
@@ -1291,7 +1305,7 @@ class ListedModel(Record):
     """
     validation_dataset: DatasetVersion | None
     """The dataset that validated it, with validation.method `dataset`."""
-    kind: Literal['bipartite', 'preferences', 'multilabel']
+    kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
     """Kind of the dataset: `bipartite`, `preferences` or `multilabel`."""
     job_id: str
     seed: int
@@ -1460,7 +1474,7 @@ class Model(Record):
     """
     validation_dataset: DatasetVersion | None
     """The dataset that validated it, with validation.method `dataset`."""
-    kind: Literal['bipartite', 'preferences', 'multilabel']
+    kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
     """Kind of the dataset: `bipartite`, `preferences` or `multilabel`."""
     job_id: str
     seed: int
@@ -1812,6 +1826,18 @@ class Quantile(Record):
     at: float
     value: float
 
+class QuerySizes(Record):
+    """The queries of a dataset."""
+
+    queries: int
+    """Number of queries."""
+    with_pairs: int
+    """Number of queries that have rows of different labels. The others neither teach nor judge an order."""
+    min_rows: int
+    """Number of rows of the smallest query."""
+    median_rows: float
+    max_rows: int
+
 class Ranking(Record):
     """Row numbers, counted from 0, best row first, with their scores and probabilities."""
 
@@ -2109,6 +2135,8 @@ class TableCheck(Record):
     rows: int
     positives: int | None
     negatives: int | None
+    queries: QuerySizes | None
+    grades: list[GradeRows] | None
     columns: list[Column]
     warnings: list[TableWarning]
 

@@ -151,7 +151,7 @@ async function preview(form, part, file) {
   for (const [at, select] of selects.entries()) {
     if (columns[at].name === label.value) select.value = "label";
     select.addEventListener("change", () => {
-      if (["label", "weight", "group", "item"].includes(select.value) && form.elements.namedItem("kind").value !== "multilabel") {
+      if (["label", "weight", "group", "query", "item"].includes(select.value) && form.elements.namedItem("kind").value !== "multilabel") {
         for (const other of selects) if (other !== select && other.value === select.value) other.value = "feature";
       }
       take_over();
@@ -168,6 +168,7 @@ async function preview(form, part, file) {
     set("labels", several ? labels : []);
     set("weight", named("weight"));
     set("group", named("group"));
+    set("query", named("query"));
     set("item", named("item"));
     set("drop", named("leave out"));
     set("categorical", named("categories"));
@@ -218,8 +219,8 @@ function guess_positive(column) {
 
 const LIST = new Set(["labels", "drop", "categorical", "numeric"]);
 const quote = (name) => /[",]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name;
-const USES = ["feature", "label", "weight", "group", "leave out", "categories", "numbers", "item"];
-const WORDS = { feature: "feature", label: "label", weight: "weights", group: "groups", "leave out": "leave out", categories: "feature, as words", numbers: "feature, as numbers", item: "item's name" };
+const USES = ["feature", "label", "weight", "group", "query", "leave out", "categories", "numbers", "item"];
+const WORDS = { feature: "feature", label: "label", weight: "weights", group: "groups", query: "queries", "leave out": "leave out", categories: "feature, as words", numbers: "feature, as numbers", item: "item's name" };
 
 function row_of(body, column) {
   const select = make("select", { "aria-label": `Use ${column.name} as` }, ...USES.map((use) => make("option", { value: use }, WORDS[use])));

@@ -48,11 +48,15 @@ Group = Annotated[
     str | None,
     typer.Option(help="Column of groups: rows with the same value stay on one side of a split."),
 ]
+Query = Annotated[
+    str | None,
+    typer.Option(help="Column of queries: rows are put in order within each query."),
+]
 Kind = Annotated[
     str | None,
     typer.Option(
         help="bipartite (default): rows with a label of two values. preferences: items to compare. multilabel: rows "
-        "with several labels."
+        "with several labels. graded: rows with a label of grades, whole numbers from 0 to 31."
     ),
 ]
 Item = Annotated[str | None, typer.Option(help="For preferences: column of the items' names.")]

@@ -31,6 +31,7 @@ from rankwright.cli.common import (
     Numeric,
     PairsFile,
     Positive,
+    Query,
     Strict,
     TableFile,
     Url,
@@ -57,6 +58,7 @@ def upload(
     name: DatasetName = None,
     weight: Weight = None,
     group: Group = None,
+    query: Query = None,
     kind: Kind = None,
     item: Item = None,
     labels: Labels = None,
@@ -82,6 +84,7 @@ def upload(
         positive=positive,
         weight=weight,
         group=group,
+        query=query,
         kind=kind,
         item=item,
         labels=labels,
@@ -217,7 +220,14 @@ def _target(dataset: types.Dataset) -> str:
         case "multilabel":
             labels = [label.name for label in dataset.labels or []]
             return f"{len(labels)} labels ({', '.join(labels)})"
-    return f"{dataset.positives:,} positive ({dataset.label} = {dataset.positive})"
+        case "graded":
+            grades = ", ".join(f"{each.grade}: {each.rows:,}" for each in dataset.grades or [])
+            target = f"grades of {dataset.label} ({grades})"
+        case _:
+            target = f"{dataset.positives:,} positive ({dataset.label} = {dataset.positive})"
+    if (found := dataset.queries) is not None:
+        target += f", {found.queries:,} queries of {found.min_rows:,} to {found.max_rows:,} rows"
+    return target
 
 
 def versions(

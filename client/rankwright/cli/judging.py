@@ -20,6 +20,7 @@ from rankwright.cli.common import (
     Model,
     PairsFile,
     Positive,
+    Query,
     Url,
     Weight,
     err,
@@ -76,6 +77,7 @@ def evaluate(
     positive: Positive = None,
     weight: Weight = None,
     group: Group = None,
+    query: Query = None,
     item: Item = None,
     pairs: PairsFile = None,
     url: Url = None,
@@ -88,7 +90,9 @@ def evaluate(
     otherwise.
     """
     asked = [_window(text) for text in windows or []] or None
-    roles = given(label=label, positive=positive, weight=weight, group=group, item=item)
+    roles = given(
+        label=label, positive=positive, weight=weight, group=group, query=query, item=item
+    )
     with service(url, key, quiet=as_json) as client:
         described = client.models.get(model).data
         dataset_id = _send(client, described, data, pairs, roles)

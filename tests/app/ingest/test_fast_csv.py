@@ -193,6 +193,7 @@ def test_progress_is_told_and_may_stop_the_reading(tmp_path: Path) -> None:
         "item": None,
         "weight": None,
         "group": None,
+        "query": None,
         "categorical": None,
         "numeric": None,
         "drop": None,
