@@ -40,8 +40,8 @@ class Column(Resource):
         examples=["numeric"],
     )
     role: Role = Field(
-        description="`feature`, `label`, `item`, `weight`, `group` or `query`. `identifier`: a text column with a different "
-        "value in nearly every row; it is not used as a feature. `dropped`: not read.",
+        description="`feature`, `label`, `item`, `weight`, `group` or `query`. `identifier`: a text column with a "
+        "different value in nearly every row; it is not used as a feature. `dropped`: not read.",
         examples=["feature"],
     )
     missing: int | None

@@ -54,7 +54,11 @@ def test_too_large_a_body(client: httpx.Client, model_id: str) -> None:
     ("query", "parameter", "word"),
     [
         ("colour=red", "colour", "colour is not known here"),
-        ("kind=table", "kind", "kind must be bipartite or preferences or multilabel, got 'table'"),
+        (
+            "kind=table",
+            "kind",
+            "kind must be bipartite or preferences or multilabel or graded, got 'table'",
+        ),
         ("label=" + "x" * 256, "label", "label must have 1 to 255 characters"),
         ("label=a&weight=a", "label", "each role needs a column of its own"),
         ("numeric=,", "numeric", "numeric must name columns"),

@@ -15,6 +15,7 @@ from app.datasets import service as datasets
 from app.datasets.description import describe
 from app.datasets.matrices import Columns, read_table
 from app.ingest.errors import BadTable
+from app.platform.documents import Validation
 from app.platform.errors import Invalid
 from app.training.splits import split_rows
 from tests.app.uploads import PARQUET, Ready, read
@@ -183,10 +184,11 @@ def test_no_split_parts_a_query(tmp_path: Path) -> None:
     table = read_table(tmp_path / "work" / "table.parquet", columns)
     assert table.query is not None
     assert len(np.unique(table.query)) == len(np.unique(query))
-    for validation in (
+    divisions: list[Validation] = [
         {"method": "holdout", "fraction": 0.3},
         {"method": "cross_validation", "folds": 4, "repeats": 2},
-    ):
+    ]
+    for validation in divisions:
         for part in split_rows(table, validation, 5):
             assert not np.intersect1d(query[part.train], query[part.test]).size
             assert len(part.train) + len(part.test) == 900
