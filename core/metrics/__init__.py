@@ -9,6 +9,21 @@ from typing import TYPE_CHECKING
 from core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from .amounts import (
+        AmountCosts,
+        CostComparison,
+        CostReport,
+        DecisionCost,
+        LeastCost,
+        Price,
+        ValueCaught,
+        ValueCurve,
+        ValueRecall,
+        compare_costs,
+        cost_report,
+        value_caught,
+        value_curve,
+    )
     from .bands import (
         RocBand,
         fpr_at_tpr_interval,

@@ -1,0 +1,466 @@
+"""Amounts of rows: value curves and cuts of least cost against definitions, all cuts, and simulation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import t as student
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import (
+    AmountCosts,
+    Costs,
+    Price,
+    auc,
+    auc_interval,
+    compare_costs,
+    cost_report,
+    gains_table,
+    operating_point,
+    roc_curve,
+    value_caught,
+    value_curve,
+)
+from core.metrics.amounts import (
+    OVERS,
+    Over,
+    _choose,
+    _deal,
+    _losses,
+    _rows_with,
+    _Sample,
+    _unskewed,
+)
+from tests.core.metrics.naive import rankings
+
+COSTS = AmountCosts(
+    false_positive=Price(0.25, 0.125), false_negative=Price(0.0, 1.0), benefit=0.5, review=0.25
+)
+
+
+@st.composite
+def tables(draw: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """(y, scores, amounts, weights or None): many ties, amounts of 0 but for one row of each class, weights of 0."""
+    y, scores, _ = draw(rankings())
+    amounts = np.array(draw(st.lists(st.integers(0, 5), min_size=len(y), max_size=len(y))), float)
+    weights = None
+    for label in (0, 1):
+        amounts[np.flatnonzero(y == label)[0]] += 1.0
+    if draw(st.booleans()):
+        weights = np.array(
+            draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y))), float
+        )
+        for label in (0, 1):
+            weights[np.flatnonzero(y == label)[0]] += 1.0
+    return y, scores, amounts, weights
+
+
+def masses(over: Over, y: np.ndarray, amounts: np.ndarray, weights: Any) -> Any:
+    """The mass of each row on both axes, by the definition."""
+    w = np.ones(len(y)) if weights is None else weights
+    along = {"rows": w, "negatives": w * (y == 0), "amount_of_negatives": w * amounts * (y == 0)}
+    return along[over], w * amounts * (y == 1)
+
+
+@given(tables(), st.sampled_from(OVERS), st.integers(1, 8))
+def test_the_value_caught_is_that_of_its_definition(table: Any, over: Over, eighths: int) -> None:
+    y, scores, amounts, weights = table
+    x, v = masses(over, y, amounts, weights)
+    found = value_caught(y, scores, amounts, over=over, at=[eighths / 8], sample_weight=weights)
+    pairs = sum(
+        v[i] * x[k] * ((scores[i] > scores[k]) + 0.5 * (scores[i] == scores[k]))
+        for i in range(len(y))
+        for k in range(len(y))
+    )
+    assert found.area.value == pytest.approx(pairs / (v.sum() * x.sum()))
+    assert found.amount == pytest.approx(v.sum())
+    assert found.effective == pytest.approx(v.sum() ** 2 / (v**2).sum())
+    # by hand: take tie after tie, of the last one a part
+    room, caught = eighths / 8 * x.sum(), 0.0
+    for cut in sorted(set(scores[(weights if weights is not None else x + 1) > 0]), reverse=True):
+        tie = scores == cut
+        if x[tie].sum() >= room:
+            part = 1.0 if x[tie].sum() == 0.0 else room / x[tie].sum()
+            caught += v[tie].sum() * part
+            break
+        room -= x[tie].sum()
+        caught += v[tie].sum()
+    (one,) = found.recalls
+    assert one.recall.value == pytest.approx(caught / v.sum(), abs=1e-9)
+    assert 0.0 <= one.recall.low <= one.recall.value <= one.recall.high <= 1.0
+    for share, value, cut in zip(*found.curve, strict=True):
+        assert share == pytest.approx(x[scores >= cut].sum() / x.sum())
+        assert value == pytest.approx(v[scores >= cut].sum() / v.sum())
+
+
+def test_equal_amounts_are_the_ordinary_curves() -> None:
+    rng = np.random.default_rng(0)
+    y, scores = rng.integers(0, 2, 300), np.round(rng.normal(size=300), 1)
+    found = value_caught(y, scores, np.full(300, 7.0), over="negatives", at=[0.2])
+    curve = roc_curve(y, scores)
+    assert found.area.value == pytest.approx(auc(y, scores))
+    assert found.recalls[0].recall.value == pytest.approx(float(np.interp(0.2, *curve_axes(curve))))
+    by_rows = value_caught(y, scores, np.full(300, 7.0), at=[0.1])
+    (gain,) = gains_table(y, scores, shares=[0.1])
+    assert by_rows.recalls[0].recall.value == pytest.approx(gain.recall.value)
+    assert by_rows.recalls[0].threshold == gain.threshold
+    weighted = value_curve(y, scores, 1.0 + np.abs(scores), over="amount_of_negatives")
+    other = roc_curve(y, scores, 1.0 + np.abs(scores))
+    np.testing.assert_allclose(weighted.values, other.tpr)
+    np.testing.assert_allclose(weighted.shares, other.fpr)
+
+
+def curve_axes(curve: Any) -> tuple[np.ndarray, np.ndarray]:
+    return curve.fpr, curve.tpr
+
+
+@pytest.mark.parametrize("over", OVERS)
+@pytest.mark.parametrize("units", [False, True])
+def test_intervals_come_from_the_derivatives_in_the_weights(over: Over, units: bool) -> None:
+    """Row i changes a figure by w_i · ∂figure/∂w_i to first order: here by differences, all figures at once."""
+    rng = np.random.default_rng(3)
+    n = 40
+    y, weights = np.arange(n) % 2, rng.uniform(0.5, 2.0, n)
+    amounts = rng.lognormal(size=n)
+    scores = np.round(rng.normal(size=n) + 0.7 * y, 1)
+    unit = np.arange(n) // 3 if units else None
+
+    def area(w: np.ndarray) -> float:
+        return value_caught(y, scores, amounts, over=over, at=(), sample_weight=w).area.value
+
+    step = 1e-6
+    influence = np.array(
+        [
+            (
+                area(weights * (1 + step * (np.arange(n) == i)))
+                - area(weights * (1 - step * (np.arange(n) == i)))
+            )
+            / (2 * step)
+            for i in range(n)
+        ]
+    )
+    found = value_caught(y, scores, amounts, over=over, at=(), sample_weight=weights, group=unit)
+    parts = influence if unit is None else np.bincount(unit, influence)
+    e = found.effective
+    error = math.sqrt(float((parts**2).sum()) * e / (e - 1.0))
+    logit = math.log(found.area.value / (1.0 - found.area.value))
+    half = student.ppf(0.975, e - 1.0) * error / (found.area.value * (1.0 - found.area.value))
+    for end, sign in ((found.area.low, -1), (found.area.high, 1)):
+        assert math.log(end / (1.0 - end)) == pytest.approx(logit + sign * half, rel=1e-5)
+
+
+def test_the_area_over_negatives_has_nearly_the_interval_of_a_weighted_auc() -> None:
+    """Its variance is the same sum; Student's t and the correction for few rows differ."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([1, 0], [400, 600])
+    amounts, scores = rng.lognormal(sigma=0.3, size=1000), rng.normal(size=1000) + y
+    found = value_caught(y, scores, amounts, over="negatives").area
+    known = auc_interval(y, scores, sample_weight=np.where(y, amounts, 1.0))
+    np.testing.assert_allclose(found, known, atol=3e-4)
+
+
+def losses_by_hand(y: np.ndarray, amounts: np.ndarray, flagged: np.ndarray) -> np.ndarray:
+    """The prices of `COSTS`, row by row."""
+    lost = []
+    for label, amount, flag in zip(y, amounts, flagged, strict=True):
+        if flag:
+            lost.append(0.25 - 0.5 if label else 0.25 + 0.25 + 0.125 * amount)
+        else:
+            lost.append(amount if label else 0.0)
+    return np.array(lost)
+
+
+@given(tables())
+def test_the_least_cost_is_that_of_all_cuts(table: Any) -> None:
+    y, scores, amounts, weights = table
+    w = np.ones(len(y)) if weights is None else weights
+    found = cost_report(y, scores, COSTS, amounts, sample_weight=weights, threshold=0.5)
+    cuts = [math.inf, *sorted(set(scores[w > 0]), reverse=True)]
+    costs = [float((w * losses_by_hand(y, amounts, scores >= cut)).sum() / w.sum()) for cut in cuts]
+    best = int(np.argmax(np.array(costs) <= min(costs) + 1e-12))  # the one that flags fewest
+    assert found.least.in_sample == pytest.approx(min(costs))
+    assert found.least.threshold == cuts[best]
+    assert found.least.flagged == pytest.approx(w[scores >= cuts[best]].sum() / w.sum())
+    assert found.flag_none.value == pytest.approx(costs[0])
+    assert found.flag_all.value == pytest.approx(costs[-1])
+    assert found.at is not None
+    assert found.rows == w.sum()
+    lost = losses_by_hand(y, amounts, scores >= 0.5)
+    assert found.at.cost.value == pytest.approx(float((w * lost).sum() / w.sum()))
+    assert found.at.saved_to_none.value == pytest.approx(costs[0] - found.at.cost.value)
+    assert found.at.saved_to_all.value == pytest.approx(costs[-1] - found.at.cost.value)
+
+
+@given(tables(), st.booleans())
+def test_held_out_rows_are_judged_by_the_cut_of_the_other_parts(table: Any, units: bool) -> None:
+    y, scores, amounts, weights = table
+    unit = np.arange(len(y)) // 2 if units else None
+    found = cost_report(y, scores, COSTS, amounts, sample_weight=weights, group=unit)
+    rows, (kept,) = _rows_with(y, {"scores": scores}, {"amount": amounts}, weights, unit)
+    parts = _deal(rows, 0)
+    if parts is None:
+        assert found.least.held_out is None
+        assert found.least.parts == 1
+        return
+    if rows.unit is not None:
+        assert all(len(set(parts[rows.unit == one])) == 1 for one in set(rows.unit))
+    labels, (ranked,) = rows.positive.astype(int), rows.scores
+    w = np.ones(len(labels)) if rows.weight is None else rows.weight
+    flagged, chosen = np.zeros(len(labels), dtype=bool), []
+    for part in range(int(parts.max()) + 1):
+        others = parts != part
+        cuts = [math.inf, *sorted(set(ranked), reverse=True)]
+        costs = np.array(
+            [(w * losses_by_hand(labels, kept, ranked >= cut))[others].sum() for cut in cuts]
+        )
+        chosen.append(cuts[int(np.argmax(costs <= costs.min() + 1e-9))])
+        flagged[~others] = ranked[~others] >= chosen[-1]
+    held_out = found.least.held_out
+    assert held_out is not None
+    expected = (w * losses_by_hand(labels, kept, flagged)).sum() / w.sum()
+    assert held_out.cost.value == pytest.approx(expected)
+    assert held_out.flagged == pytest.approx(w[flagged].sum() / w.sum())
+    assert (found.least.threshold_low, found.least.threshold_high) == (min(chosen), max(chosen))
+    assert held_out.cost.value >= found.least.in_sample - 1e-9
+
+
+def test_parts_hold_both_classes_by_turns() -> None:
+    y = np.repeat([1, 0], [25, 975])
+    rows, _ = _rows_with(y, {"scores": np.zeros(1000)}, {}, None, None)
+    parts = _deal(rows, 0)
+    assert parts is not None
+    assert set(np.bincount(parts[:25], minlength=10)) == {2, 3}
+    assert set(np.bincount(parts)) == {100}
+
+
+def test_costs_without_amounts_are_those_of_an_operating_point() -> None:
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, 500)
+    scores = np.round(rng.normal(size=500) + 1.5 * y, 1)
+    found = cost_report(y, scores, AmountCosts(false_positive=1, false_negative=3))
+    point = operating_point(y, scores, costs=Costs(1, 3))
+    assert found.least.threshold == point.threshold
+    assert point.cost is not None
+    assert found.least.in_sample == pytest.approx(point.cost.a_row.value)
+
+
+def test_a_row_is_flagged_by_its_own_probability_and_amount() -> None:
+    rng = np.random.default_rng(4)
+    y, amounts, p = rng.integers(0, 2, 200), rng.lognormal(size=200), rng.random(200)
+    found = cost_report(y, p, COSTS, amounts, probability=p)
+    flagged = np.zeros(200, dtype=bool)
+    for i in range(200):
+        if_flagged = p[i] * (0.25 - 0.5) + (1 - p[i]) * (0.25 + 0.25 + 0.125 * amounts[i])
+        flagged[i] = if_flagged < p[i] * amounts[i]
+    assert found.by_probability is not None
+    assert found.probability_saves is not None
+    assert found.by_probability.flagged == pytest.approx(flagged.mean())
+    cost = losses_by_hand(y, amounts, flagged).mean()
+    assert found.by_probability.cost.value == pytest.approx(cost)
+    assert found.least.held_out is not None
+    saved = found.least.held_out.cost.value - cost
+    assert found.probability_saves.value == pytest.approx(saved)
+    plain = cost_report(y, p, AmountCosts(1.0, Price(rate=1.0)), amounts, probability=p)
+    assert plain.by_probability is not None
+    assert plain.by_probability.flagged == pytest.approx((p > 1.0 / (1.0 + amounts)).mean())
+
+
+@pytest.mark.parametrize("skewness", [0.0, 1e-7, 0.3, -0.8, 1.0])
+def test_the_transformation_takes_the_skewness_off(skewness: float) -> None:
+    def g(t: float) -> float:
+        return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+
+    for z in (-2.5, -1.96, 0.0, 1.0, 3.0):
+        assert g(_unskewed(z, skewness)) == pytest.approx(z, abs=1e-9)
+
+
+def test_a_difference_is_significant_exactly_if_its_interval_excludes_0() -> None:
+    rng = np.random.default_rng(5)
+    outcomes = set()
+    for trial in range(60):
+        y, amounts = rng.integers(0, 2, 120), rng.lognormal(size=120)
+        first = rng.normal(size=120) + 1.3 * y
+        second = first + (0.2 + trial / 40) * rng.normal(size=120)
+        found = compare_costs(y, [first, second], COSTS, amounts, names=["one", "two"])
+        (pair,) = found.differences
+        assert (pair.first, pair.second, pair.adjusted_p_value) == ("one", "two", pair.p_value)
+        costs = [each.held_out.cost.value for each in found.reports if each.held_out is not None]
+        assert pair.value == pytest.approx(costs[0] - costs[1])
+        assert (pair.p_value < 0.05) == (not pair.low <= 0.0 <= pair.high)
+        outcomes.add(pair.p_value < 0.05)
+        back = compare_costs(y, [second, first], COSTS, amounts).differences[0]
+        np.testing.assert_allclose([-back.high, -back.low], [pair.low, pair.high], atol=1e-12)
+    assert outcomes == {True, False}
+    same = compare_costs(y, [first, first, second], COSTS, amounts).differences
+    assert (same[0].value, same[0].p_value) == (0.0, 1.0)
+    assert same[0].low < 0.0 < same[0].high
+    assert same[1].adjusted_p_value >= same[1].p_value
+
+
+def test_a_difference_has_the_corrected_variance() -> None:
+    rng = np.random.default_rng(8)
+    y, amounts = rng.integers(0, 2, 300), rng.lognormal(size=300)
+    scores, p = rng.normal(size=300) + y, rng.random(300)
+    found = cost_report(y, scores, COSTS, amounts, probability=p)
+    rows, _ = _rows_with(y, {"scores": scores}, {}, None, None)
+    losses, sample = _losses(rows.positive, COSTS, amounts), _Sample.of(rows)
+    choice = _choose(scores, losses, sample, _deal(rows, 0))
+    by_row = p * (amounts + 0.5) > (1 - p) * (0.25 + 0.125 * amounts) + 0.25
+    assert choice.held_out is not None
+    values = losses.of(choice.held_out) - losses.of(by_row)
+    error = values.std(ddof=1) / math.sqrt(300) * math.sqrt(1 + 10 / 9)
+    degrees = np.abs(values).sum() ** 2 / (values**2).sum() - 1
+    half = student.ppf(0.975, degrees) * error
+    assert found.probability_saves is not None
+    assert found.probability_saves.low == pytest.approx(values.mean() - half)
+    assert found.probability_saves.high == pytest.approx(values.mean() + half)
+
+
+def test_samples_without_variance_have_intervals_of_the_greatest_variance() -> None:
+    y, scores = np.repeat([1, 0], 30), np.repeat([1.0, 0.0], 30)
+    found = cost_report(y, scores, AmountCosts(Price(rate=1), Price(rate=1)), np.full(60, 8.0))
+    held_out = found.least.held_out
+    assert held_out is not None
+    assert found.least.in_sample == 0.0
+    assert held_out.cost.low == 0.0
+    assert 0.3 < held_out.cost.high < 1.0
+    # what flagging no row costs is certain if a missed positive costs nothing
+    sure = cost_report(y, scores, AmountCosts(false_positive=1, benefit=2))
+    assert sure.flag_none == (0.0, 0.0, 0.0)
+    assert value_caught(y, scores, np.full(60, 8.0), over="negatives").area.low < 0.95
+
+
+def test_amounts_of_any_size_are_counted() -> None:
+    rng = np.random.default_rng(6)
+    y, scores = rng.integers(0, 2, 200), rng.normal(size=200)
+    amounts = rng.lognormal(size=200)
+    small = cost_report(y, scores, COSTS, amounts)
+    for factor in (1e-90, 1e90):
+        prices = AmountCosts(
+            false_positive=Price(0.25 * factor, 0.125),
+            false_negative=Price(rate=1),
+            benefit=0.5 * factor,
+            review=0.25 * factor,
+        )
+        other = cost_report(y, scores, prices, amounts * factor)
+        assert other.least.threshold == small.least.threshold
+        assert other.least.held_out is not None
+        assert small.least.held_out is not None
+        np.testing.assert_allclose(
+            np.array(other.least.held_out.cost) / factor, small.least.held_out.cost, rtol=1e-9
+        )
+        np.testing.assert_allclose(
+            value_caught(y, scores, amounts * factor).area, value_caught(y, scores, amounts).area
+        )
+    huge = cost_report(
+        y,
+        scores,
+        AmountCosts(Price(1e100, 1e100), Price(1e100, 1e100), Price(1e100, 1e100), 1e100),
+        np.full(200, 1e100),
+        sample_weight=np.full(200, 1e100),
+        probability=np.full(200, 0.5),
+        threshold=-math.inf,
+    )
+    assert huge.at is not None
+    assert huge.by_probability is not None
+    assert huge.least.held_out is not None
+    for decision in (huge.at, huge.by_probability, huge.least.held_out):
+        for interval in (decision.cost, decision.saved_to_none, decision.saved_to_all):
+            assert np.isfinite(interval).all()
+    tiny = value_caught(y, scores, np.full(200, 5e-324), over="amount_of_negatives")
+    assert np.isfinite(tiny.area).all()
+
+
+def test_one_unit_has_no_held_out_cost() -> None:
+    y, scores = np.array([1, 0, 1, 0]), np.array([4.0, 3.0, 2.0, 1.0])
+    found = cost_report(y, scores, COSTS, np.ones(4), group=np.zeros(4), probability=scores / 4)
+    assert found.least.held_out is None
+    assert found.probability_saves is None
+    with pytest.raises(InvalidData, match="group must have at least two values"):
+        compare_costs(y, [scores, scores], COSTS, np.ones(4), group=np.zeros(4))
+
+
+ROWS = ([1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("amounts", "message"),
+    [
+        ([1, 2, -1, 0], "amount must be from 0 to 1e\\+100, got -1 at index 2"),
+        ([1, 2, 1e101, 0], "got 1e\\+101 at index 2"),
+        ([1, math.nan, 1, 1], "amount must be finite, got nan at index 1"),
+        ([1, math.inf, 1, 1], "amount must be finite, got inf at index 1"),
+        ([1, 2], "one value for each of the 4 rows"),
+        (["a", "b", "c", "d"], "amount must hold real numbers"),
+        ([0, 1, 0, 1], "amount must be above 0 for some positive"),
+    ],
+)
+def test_bad_amounts_are_refused(amounts: Any, message: str) -> None:
+    with pytest.raises(InvalidData, match=message):
+        value_caught(*ROWS, amounts)
+    if "some positive" not in message:
+        with pytest.raises(InvalidData, match=message):
+            cost_report(*ROWS, COSTS, amounts)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (AmountCosts, "false_positive or review must be above 0"),
+        (lambda: AmountCosts(false_positive=1), "false_negative or benefit must be above 0"),
+        (lambda: AmountCosts(benefit=1), "false_positive or review must be above 0"),
+        (lambda: AmountCosts(-1, 1), "false_positive must be 0 or a number from"),
+        (lambda: AmountCosts(1, Price(rate=math.nan)), "false_negative.rate must be 0 or"),
+        (lambda: AmountCosts(1, math.inf), "got inf"),
+        (lambda: AmountCosts(True, 1), "got True"),
+        (lambda: AmountCosts("1", 1), "got '1'"),
+        (lambda: cost_report(*ROWS, COSTS), "amount must be given"),
+        (lambda: cost_report(*ROWS, COSTS, [1] * 4, level=1), "level must lie"),
+        (lambda: cost_report(*ROWS, COSTS, [1] * 4, random_state=-1), "random_state"),
+        (lambda: cost_report(*ROWS, COSTS, [1] * 4, threshold=math.nan), "threshold"),
+        (lambda: cost_report(*ROWS, COSTS, [1] * 4, probability=[0, 1, 2, 0]), r"\[0, 1\], got 2"),
+        (lambda: value_caught(*ROWS, [1] * 4, at=[0]), "at must hold shares above 0"),
+        (lambda: value_caught(*ROWS, [1] * 4, at=[1.1]), "at must lie in"),
+        (lambda: value_caught(*ROWS, [1] * 4, over="columns"), "over must be one of"),
+        (lambda: value_caught(*ROWS, [1, 0, 1, 0], over="amount_of_negatives"), "some negative"),
+        (lambda: compare_costs(ROWS[0], [ROWS[1]], COSTS, [1] * 4), "at least two scorers"),
+    ],
+)
+def test_bad_parameters_are_refused(call: Any, message: str) -> None:
+    with pytest.raises((InvalidParameter, InvalidData), match=message):
+        call()
+
+
+def test_intervals_cover() -> None:
+    """Short form of `benchmarks.coverage --tables amounts`: 300 samples of 1,000 rows, amounts of a factor e."""
+    from benchmarks.coverage import AmountKind, cover_amounts
+
+    found = cover_amounts(AmountKind(1_000, 1.0), 300)
+    for name, share in found.covered.items():
+        assert 0.88 <= share <= 0.99, name
+    assert found.in_sample < -0.04
+    assert abs(found.held_out) < 0.04
+    assert found.called_different <= 0.06
+
+
+def test_a_cut_through_a_tie_never_costs_less() -> None:
+    """The mean over the ways to flag a part of a tie lies between those of its ends."""
+    rng = np.random.default_rng(7)
+    y, scores, amounts = (
+        rng.integers(0, 2, 60),
+        rng.integers(0, 6, 60).astype(float),
+        rng.random(60),
+    )
+    rows, (kept,) = _rows_with(y, {"scores": scores}, {"amount": amounts}, None, None)
+    losses, sample = _losses(rows.positive, COSTS, kept), _Sample.of(rows)
+    best = sample.mean(losses.of(_choose(scores, losses, sample, None).decided))
+    for cut in range(6):
+        for part in np.linspace(0, 1, 11):
+            mixed = np.where(scores > cut, 1.0, np.where(scores == cut, part, 0.0))
+            mean = (mixed * losses.flagged + (1 - mixed) * losses.unflagged).mean()
+            assert mean >= best - 1e-12
