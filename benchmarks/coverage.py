@@ -20,7 +20,8 @@ A third table is of promises: how often the cut of `promised_point` breaks its p
 greatest probability of that, and how often the plain cut at the same rate of the sample is beyond the limit.
 
 A fourth table is of groups that one ranking serves equally well (`compare_groups`): how often intervals cover, and
-how often the joint tests at 5 % call them different.
+how often the joint tests at 5 % call them different. A table after it is of groups whose probabilities are off by the
+same log odds: of `in_the_large` and the fraction of positives, and of the test that they are off by the same.
 
 A fifth table is of figures of the top of a list, for a quarter of the trials: how often the intervals of
 `compare_figures` cover, and how often its paired test at 5 % calls two equally good scorers different. What should be
@@ -47,6 +48,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import norm
 
@@ -405,6 +407,103 @@ def print_groups(n_trials: int) -> None:
     )
     for grouped in GROUPED:
         print(measure_groups(grouped, n_trials), flush=True)
+    print(
+        "\n| groups | covered, %: in the large / fraction of positives | called different, % |\n|---|---|---|"
+    )
+    for forecasts in FORECAST_GROUPS:
+        print(measure_calibrations(forecasts, n_trials), flush=True)
+
+
+class ForecastGroups(NamedTuple):
+    """Groups of probabilities whose log odds are normal, with standard deviation 1.5."""
+
+    name: str
+    groups: tuple[tuple[int, float], ...]
+    """Rows and mean log odds of each group."""
+    shift: float = 0.0
+    """What is missing in all log odds."""
+    slope: float = 1.0
+    """The factor of the log odds that would be right."""
+    weighted: bool = False
+    unit: int = 1
+    """Rows of each unit; their labels are correlated."""
+    across_units: bool = False
+    """True if the rows of each unit belong to three groups in turn."""
+
+
+FORECAST_GROUPS = (
+    ForecastGroups("2 groups of 100", ((100, 0.0),) * 2),
+    ForecastGroups("5 groups of 100", ((100, 0.0),) * 5),
+    ForecastGroups("12 groups of 100, all off by 1", ((100, 0.0),) * 12, shift=1.0),
+    ForecastGroups("5 groups of 200, one positive in 12", ((200, -3.0),) * 5),
+    ForecastGroups("5 groups of 1,000, one positive in 12", ((1_000, -3.0),) * 5),
+    ForecastGroups(
+        "100, 1,000 and 3,000 of other prevalences, all off by 0.7",
+        ((100, 0.0), (1_000, -1.7), (3_000, -3.0)),
+        shift=-0.7,
+    ),
+    ForecastGroups("5 groups of 300, too extreme", ((300, -1.0),) * 5, slope=0.5),
+    ForecastGroups("3 groups of 300, weighted", ((300, 0.0),) * 3, weighted=True),
+    ForecastGroups("3 groups of 60 units of 5 rows", ((300, 0.0),) * 3, unit=5),
+    ForecastGroups(
+        "3 groups, each with rows of the same 100 units",
+        ((1_500, 0.0),),
+        unit=15,
+        across_units=True,
+    ),
+)
+
+
+def measure_calibrations(forecasts: ForecastGroups, n_trials: int) -> str:
+    """The row of the table on calibrations for one choice of groups."""
+    rng = np.random.default_rng(3)
+    groups = forecasts.groups * 3 if forecasts.across_units else forecasts.groups
+    truth = [_true_calibration(mean, forecasts.shift, forecasts.slope) for _, mean in groups]
+    covered: tuple[list[bool], list[bool]] = ([], [])
+    rejected: list[bool] = []
+    for _ in range(n_trials):
+        y, p, codes, options = draw_forecasts(forecasts, rng)
+        found = compare_groups(y, p, codes, probability=p, **options)
+        for expected, one in zip(truth, found.groups, strict=True):
+            if one.calibration is None:
+                continue
+            figures = one.calibration.in_the_large, one.calibration.observed
+            for outcomes, value, figure in zip(covered, expected, figures, strict=True):
+                if figure.interval is not None:
+                    outcomes.append(figure.interval.low <= value <= figure.interval.high)
+        p_value = found.tests[-1].p_value
+        rejected += [] if p_value is None else [p_value < 1.0 - LEVEL]
+    shown = " / ".join(_percent(outcomes) for outcomes in covered)
+    return f"| {forecasts.name} | {shown} | {_percent(rejected)} |"
+
+
+def _true_calibration(mean: float, shift: float, slope: float) -> tuple[float, float]:
+    """Return the calibration in the large and the fraction of positives of a population."""
+    odds = norm.ppf((np.arange(100_000) + 0.5) / 100_000, mean, 1.5)
+    positive = float(expit(slope * odds + shift).mean())
+    off = brentq(lambda constant: float(expit(odds + constant).mean()) - positive, -20.0, 20.0)
+    return float(off), positive
+
+
+def draw_forecasts(
+    forecasts: ForecastGroups, rng: np.random.Generator
+) -> tuple[Labels, Floats, Labels, dict[str, Any]]:
+    """Draw labels, probabilities, the group of each row, and the other arguments of the inference."""
+    sizes = [size for size, _ in forecasts.groups]
+    n_rows = sum(sizes)
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    odds = np.repeat([mean for _, mean in forecasts.groups], sizes) + 1.5 * rng.normal(size=n_rows)
+    unit = np.arange(n_rows) // forecasts.unit
+    share = 0.0 if forecasts.unit == 1 else 0.5
+    noise = math.sqrt(share) * rng.normal(size=n_rows)[unit]
+    uniform = norm.cdf(noise + math.sqrt(1.0 - share) * rng.normal(size=n_rows))
+    y = (uniform < expit(forecasts.slope * odds + forecasts.shift)).astype(np.int64)
+    options: dict[str, Any] = {}
+    if forecasts.weighted:
+        options["sample_weight"] = rng.exponential(size=n_rows) + 1e-9
+    if forecasts.unit > 1:
+        options["group"] = unit
+    return y, expit(odds), np.arange(n_rows) % 3 if forecasts.across_units else codes, options
 
 
 FIGURES = (

@@ -186,15 +186,16 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
     found = measure.metrics(windows, payload["level"], payload["threshold"])
     curve = None
     if isinstance(measure, BipartiteMeasure):
-        if (grouping := payload["grouping"]) is not None:
-            table = payload["table"]["path"]
-            found[BY_GROUP] = measure.by_group(
-                table, grouping, windows, payload["level"], payload["threshold"]
-            )
+        served = None
         if (stored := payload["calibration"]) is not None:
             served = calibrations.read_file(stored, workdir)
             judged = measure.reliability(served, payload["level"])
             found["calibration"] = {"version": served.version, **judged}
+        if (grouping := payload["grouping"]) is not None:
+            table = payload["table"]["path"]
+            found[BY_GROUP] = measure.by_group(
+                table, grouping, windows, payload["level"], payload["threshold"], served
+            )
         curve = _CURVE_FILE
         models.write_curve(workdir / curve, measure.curve)
     drifted = None

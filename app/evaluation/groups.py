@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from app.models import repository as model_rows
+from app.models.calibrations import reliability_record
 from app.models.objectives import Window, target_fpr
 from app.models.service import VALIDATION
+from app.platform.documents import ReliabilityPoint
 from app.platform.errors import invalid, shown
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     )
 
 Column = npt.NDArray[np.float64]
+MAX_POINTS = 11
+"""Points of a group's reliability diagram: at the quantiles 0, .1, …, 1 of its rows."""
 RATES = ("fpr", "tpr")
 BY_GROUP = "by_group"
 """Key of the quality by groups in an evaluation's stored metrics."""
@@ -173,9 +177,11 @@ def measure_groups(
     windows: Sequence[Window],
     level: float,
     threshold: float | None,
+    probability: Floats | None,
 ) -> Json:
-    """Return the quality by groups as it is stored."""
+    """Return the quality by groups as it is stored; with the probabilities of the rows also their calibration."""
     from core.metrics import compare_groups
+    from core.metrics.fairness import number_groups
 
     by, texts = read_groups(path, grouping)
     found = compare_groups(
@@ -189,9 +195,51 @@ def measure_groups(
         level=level,
         sample_weight=weight,
         group=units,
+        probability=probability,
     )
     values = [_value(one, texts) for one in found.groups]
-    return _as_json(found, grouping["column"], values)
+    shown = _as_json(found, grouping["column"], values)
+    if probability is not None:
+        codes, _ = number_groups(by, len(y))
+        for code, (one, group) in enumerate(zip(found.groups, shown["groups"], strict=True)):
+            rows = codes == code
+            group["calibration"] = _calibration(
+                one,
+                y[rows],
+                probability[rows],
+                None if weight is None else weight[rows],
+                None if units is None else units[rows],
+                level,
+            )
+    return shown
+
+
+def _calibration(
+    one: GroupQuality,
+    y: npt.NDArray[np.int8],
+    probability: Floats,
+    weight: Floats | None,
+    units: npt.NDArray[np.uint64] | None,
+    level: float,
+) -> Json | None:
+    """Return the calibration of one group's rows; its diagram at some quantiles of the rows, none for a small group."""
+    from core.probability import reliability
+
+    found = one.calibration
+    if found is None:
+        return None
+    points: list[ReliabilityPoint] = []
+    if found.in_the_large.interval is not None:
+        judged = reliability(y, probability, sample_weight=weight, group=units, level=level)
+        every = reliability_record(judged)["points"]
+        chosen = np.unique(np.linspace(0, len(every) - 1, MAX_POINTS).round().astype(int))
+        points = [every[index] for index in chosen]
+    return {
+        "predicted": _finite(found.predicted),
+        "observed": _figure(found.observed),
+        "in_the_large": _figure(found.in_the_large),
+        "points": points,
+    }
 
 
 def _value(one: GroupQuality, texts: Sequence[str] | None) -> str | None:
@@ -242,6 +290,7 @@ def _group(one: GroupQuality, value: str | None, windows: Sequence[Window]) -> J
         "fpr": None if one.fpr is None else _figure(one.fpr),
         "cut": None if one.cut is None else _cut(one.cut),
         "cut_reason": one.cut_reason,
+        "calibration": None,
     }
 
 
@@ -266,15 +315,17 @@ def _what(one: GroupTest | WorstGroup) -> Json:
 
 
 def _test(test: GroupTest, level: float) -> Json:
-    names = {"auc": "AUC", "tpr": "TPR", "fpr": "FPR"}
+    names = {
+        "auc": "AUC",
+        "tpr": "TPR",
+        "fpr": "FPR",
+        "calibration": "calibration in the large",
+    }
     name = names.get(test.of) or "pAUC on FPR [{:g}, {:g}]".format(*(test.window or ()))
     adjusted = test.adjusted_p_value
     if adjusted is None:
-        number = f"{test.groups} groups have it" if test.groups else "no group has it"
-        differs, words = (
-            None,
-            f"{name} is not tested: {'1 group has it' if test.groups == 1 else number}",
-        )
+        number = "1 group has it" if test.groups == 1 else "no group has it"
+        differs, words = None, f"{name} is not tested: {number}"
     else:
         differs = adjusted < 1.0 - level
         p_value = "< 0.0001" if adjusted < 0.0001 else f"{adjusted:.4f}"

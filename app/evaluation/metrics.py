@@ -166,8 +166,9 @@ class BipartiteMeasure:
         windows: Sequence[Window],
         level: float,
         threshold: float | None,
+        calibration: ServedCalibration | None,
     ) -> Json:
-        """The same for each value of a column."""
+        """Return the same for each value of a column, and how good a calibration's probabilities are there."""
         return measure_groups(
             self._y,
             self._scores,
@@ -178,6 +179,7 @@ class BipartiteMeasure:
             windows,
             level,
             threshold,
+            None if calibration is None else calibration.calibration.probability(self._scores),
         )
 
 

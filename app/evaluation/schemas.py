@@ -18,7 +18,7 @@ from app.evaluation.service import (
 )
 from app.http.schemas import Body, Interval, Kind, Rate, Resource, Text, Timestamp, one_of
 from app.jobs.kinds import STATUS, STATUSES, status_of
-from app.models.schemas import Height, MeanArea, Reliability, WindowArea
+from app.models.schemas import Height, MeanArea, Reliability, ReliabilityPoint, WindowArea
 from app.models.service import MAX_FIGURES
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
@@ -189,6 +189,20 @@ class GroupCut(Resource):
     tpr: Interval
 
 
+class GroupCalibration(Resource):
+    """The positives that the served probabilities predict in a group, and those that there are."""
+
+    predicted: float | None = Field(description="Mean probability. Null if no row has a weight.")
+    observed: GroupFigure = Field(description="Fraction of positives.")
+    in_the_large: GroupFigure = Field(
+        description="Log odds to add to every probability so that as many positives are predicted as there are. 0 lies "
+        "outside of the interval: the group's probabilities are too low (above 0) or too high."
+    )
+    points: list[ReliabilityPoint] = Field(
+        description="The group's reliability diagram, at most 11 points. Empty where `in_the_large` has none."
+    )
+
+
 class EvaluatedGroup(Resource):
     """The counts and figures of one group."""
 
@@ -208,6 +222,9 @@ class EvaluatedGroup(Resource):
     )
     cut: GroupCut | None = Field(description="Null unless `cuts` was asked for.")
     cut_reason: str | None = Field(description="Why the group has no cut of its own.")
+    calibration: GroupCalibration | None = Field(
+        default=None, description="Null if the model had no calibration."
+    )
 
 
 class CrossGroupAuc(GroupFigure):
@@ -220,12 +237,16 @@ class CrossGroupAuc(GroupFigure):
 
 
 GroupMeasure = Annotated[str, one_of(("auc", "pauc", "tpr", "fpr"))]
+TestedMeasure = Annotated[str, one_of(("auc", "pauc", "tpr", "fpr", "calibration"))]
 
 
 class GroupTest(Resource):
     """A joint test that a figure is the same in all groups that have it."""
 
-    of: GroupMeasure
+    of: TestedMeasure = Field(
+        description="`calibration` is the calibration in the large: the groups' probabilities are wrong by the same "
+        "log odds, or right."
+    )
     fpr_min: float | None = Field(description="Of a partial AUC; otherwise null.")
     fpr_max: float | None
     groups: int = Field(description="Number of groups that have the figure.")

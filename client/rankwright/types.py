@@ -737,6 +737,8 @@ class EvaluatedGroup(Record):
     """Null unless `cuts` was asked for."""
     cut_reason: str | None
     """Why the group has no cut of its own."""
+    calibration: GroupCalibration | None = None
+    """Null if the model had no calibration."""
 
 class EvaluatedGroups(Record):
     """Quality of the ranking by groups of rows."""
@@ -998,6 +1000,20 @@ class GroupArea(Record):
     fpr_min: float
     fpr_max: float
 
+class GroupCalibration(Record):
+    """The positives that the served probabilities predict in a group, and those that there are."""
+
+    predicted: float | None
+    """Mean probability. Null if no row has a weight."""
+    observed: GroupFigure
+    """Fraction of positives."""
+    in_the_large: GroupFigure
+    """Log odds to add to every probability so that as many positives are predicted as there are. 0 lies
+    outside of the interval: the group's probabilities are too low (above 0) or too high.
+    """
+    points: list[ReliabilityPoint]
+    """The group's reliability diagram, at most 11 points. Empty where `in_the_large` has none."""
+
 class GroupCut(Record):
     """A group's own cut, chosen on these same rows: see `note`. The intervals do not include its choice."""
 
@@ -1021,7 +1037,10 @@ class GroupFigure(Record):
 class GroupTest(Record):
     """A joint test that a figure is the same in all groups that have it."""
 
-    of: Literal['auc', 'pauc', 'tpr', 'fpr']
+    of: Literal['auc', 'pauc', 'tpr', 'fpr', 'calibration']
+    """`calibration` is the calibration in the large: the groups' probabilities are wrong by the same log
+    odds, or right.
+    """
     fpr_min: float | None
     """Of a partial AUC; otherwise null."""
     fpr_max: float | None

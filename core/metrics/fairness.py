@@ -27,6 +27,12 @@ the whole covariance of the areas.
 effective rows of the class. The variance is that under the hypothesis, so a group without any flagged row does no harm.
 With units, e_a is the n of the interval, and F takes the place of χ² as above.
 
+**Equal calibration.** With probabilities p, a group's calibration *in the large* is the constant c for which the log
+odds of p plus c predict as many positives as the group has: 0 if they are right on the whole, the same in all groups if
+only the prevalence has moved. Its variance is Σ u² / H² for u = w (y − p̃), summed over each unit first, and
+H = Σ w p̃ (1 − p̃), p̃ being the moved probabilities: right also where the probabilities are wrong in other ways. The
+groups' c are compared as areas are.
+
 **Many tests.** `adjusted_p_value` is Holm's over all tests that the result shows.
 
 **The worst group.** The value is the worst that was observed, which is too pessimistic as an estimate. The interval
@@ -47,7 +53,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numba
 import numpy as np
@@ -62,6 +68,7 @@ from core.metrics.groups import (
     MIN_CLASS_ROWS,
     FloatArray,
     Rows,
+    check_probabilities,
     check_rows,
     effective_rows,
     effective_units,
@@ -93,12 +100,18 @@ from core.metrics.window import (
 MIN_WINDOW_NEGATIVES = 2
 """Effective negatives of a group within a window: tests on fewer err too often (docs/statistics.md)."""
 
+MAX_ODDS = 700.0
+"""Greatest log odds that a probability counts with: those of 0 and 1 are infinite."""
+
 IN_SAMPLE = (
     "These cuts were chosen on these same rows, so the rates here are too optimistic. Judge the cuts on other rows "
     "before you use them, and ask whether a cut that depends on the group is allowed."
 )
 
 WHOLE: Window = (0.0, 1.0)
+
+
+E = TypeVar("E", bound="_Estimate | _Shift")
 
 
 class GroupFigure(NamedTuple):
@@ -122,6 +135,18 @@ class GroupCut(NamedTuple):
 
 
 @dataclass(frozen=True)
+class GroupCalibration:
+    """The positives that probabilities predict in a group, and those that there are."""
+
+    predicted: float
+    """Mean probability; NaN if the group has no row of weight above 0."""
+    observed: GroupFigure
+    """Share of the positives."""
+    in_the_large: GroupFigure
+    """Log odds to add to every probability so that as many positives are predicted as there are."""
+
+
+@dataclass(frozen=True)
 class GroupQuality:
     """One group's counts and figures."""
 
@@ -140,6 +165,8 @@ class GroupQuality:
     cut: GroupCut | None
     cut_reason: str | None
     """The group's own cut, or why there is none; both None if no cuts by group were asked for."""
+    calibration: GroupCalibration | None = None
+    """None if no probabilities were passed."""
 
 
 class CrossArea(NamedTuple):
@@ -151,7 +178,7 @@ class CrossArea(NamedTuple):
     figure: GroupFigure
 
 
-Measured = Literal["auc", "pauc", "tpr", "fpr"]
+Measured = Literal["auc", "pauc", "tpr", "fpr", "calibration"]
 
 
 @dataclass(frozen=True)
@@ -199,6 +226,21 @@ class GroupComparison:
     level: float
 
 
+class _Shift(NamedTuple):
+    """The calibration in the large of one group."""
+
+    value: float
+    variance: float
+    degrees: float
+    """Degrees of freedom of the variance."""
+    influence: FloatArray
+    """Of each unit, or of each row if there are no units; its squares sum to the variance."""
+
+    def interval(self, level: float) -> Interval:
+        half = quantile(level, self.degrees) * math.sqrt(self.variance)
+        return Interval(self.value, self.value - half, self.value + half)
+
+
 class _Estimate(NamedTuple):
     """A proportion and what its interval and tests need; `variance` is None for a rate, and if a sample shows none."""
 
@@ -235,6 +277,8 @@ class _Group:
     """The number among all rows of each unit of the group, ascending."""
     areas: Areas | None
     """None if a class is too small."""
+    probability: FloatArray | None
+    """Shape (n_rows,)."""
 
 
 def compare_groups(
@@ -249,12 +293,13 @@ def compare_groups(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
+    probability: ArrayLike | None = None,
 ) -> GroupComparison:
     """Return the quality of one ranking in each group of its rows, across groups, and joint tests of equality.
 
-    InvalidData: as `auc`, or `by` is not a vector of numbers, booleans or text with one value per row, or has more
-    than `MAX_GROUPS` values. InvalidParameter: a parameter is out of range, or `cuts` has neither a rate nor a
-    threshold. O(n log n + n · (n_groups + n_windows)) time, O(n · n_groups) memory.
+    InvalidData: as `auc`, a probability is not in [0, 1], or `by` is not a vector of numbers, booleans or text with one
+    value per row, or has more than `MAX_GROUPS` values. InvalidParameter: a parameter is out of range, or `cuts` has
+    neither a rate nor a threshold. O(n log n + n · (n_groups + n_windows)) time, O(n · n_groups) memory.
 
     Parameters
     ----------
@@ -275,6 +320,8 @@ def compare_groups(
         Level of each interval by itself.
     group : array_like, shape (n_samples,), optional
         Rows with equal values were drawn together, such as several rows of a patient; as `auc_interval`.
+    probability : array_like of float, shape (n_samples,), in [0, 1], optional
+        The probability of each row, whose calibration is compared.
 
     Examples
     --------
@@ -292,18 +339,26 @@ def compare_groups(
     checked = [check_window(*window) for window in windows]
     if threshold is not None:
         threshold = check_threshold(threshold)
-    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    named = {"scores": scores} | ({} if probability is None else {"probability": probability})
+    rows = check_rows(y, named, sample_weight, group)
+    if probability is not None:
+        check_probabilities(rows.scores[1])
     codes, values = number_groups(by, np.size(np.asarray(y)))
     if sample_weight is not None:
         codes = codes[np.asarray(sample_weight, dtype=np.float64) > 0]
     ascending = np.argsort(rows.scores[0])  # the sorts of the groups are quick then
     rows, codes = rows.take(ascending), codes[ascending]
+    own_scores, *probabilities = rows.scores
+    rows = rows._replace(scores=(own_scores,))
     target = _target_rate(rows, threshold, cuts, rate)
     members = np.split(
         np.argsort(codes.astype(np.uint8), kind="stable"),  # by radix
         np.cumsum(np.bincount(codes, minlength=len(values)))[:-1],
     )
-    own = [_group_of(rows, chosen, checked) for chosen in members]
+    own = [
+        _group_of(rows, chosen, checked, *(column[chosen] for column in probabilities))
+        for chosen in members
+    ]
     areas = [
         [_area_of(one, j, window) for one in own] for j, window in enumerate([WHOLE, *checked])
     ]
@@ -318,6 +373,9 @@ def compare_groups(
         if name in rates:
             tests.append(_test(name, None, rates[name], _equal_rates))
             worst += _worst(name, None, rates[name], level)
+    shifts = [_shift_of(one) for one in own]
+    if probabilities:
+        tests.append(_test("calibration", None, shifts, partial(_equal_shifts, own)))
     return GroupComparison(
         groups=tuple(
             GroupQuality(
@@ -330,6 +388,7 @@ def compare_groups(
                 _shown(rates["tpr"][index], level) if rates else None,
                 _shown(rates["fpr"][index], level) if rates else None,
                 *_cut_of(one, cuts, target, level),
+                _calibration_of(one, shifts[index], level),
             )
             for index, (value, one) in enumerate(zip(values, own, strict=True))
         ),
@@ -401,21 +460,23 @@ def _target_rate(
 
 
 def _flagged_share(rows: Rows, of_class: NDArray[np.bool_], threshold: float) -> float:
-    flagged = rows.scores[0][of_class] >= threshold
-    if rows.weight is None:
-        return float(np.count_nonzero(flagged)) / flagged.size
-    weight = rows.weight[of_class]
-    return min(1.0, float(weight[flagged].sum()) / float(weight.sum()))
+    weight = None if rows.weight is None else rows.weight[of_class]
+    return _mean_of(rows.scores[0][of_class] >= threshold, weight)
 
 
-def _group_of(rows: Rows, chosen: NDArray[np.intp], windows: Sequence[Window]) -> _Group:
+def _group_of(
+    rows: Rows,
+    chosen: NDArray[np.intp],
+    windows: Sequence[Window],
+    probability: FloatArray | None = None,
+) -> _Group:
     taken = rows.take(chosen)
     effective = effective_units(taken)
     areas = None
     if not any(_class_lacks(taken, effective)):
         areas = estimate_areas(taken, [WHOLE, *windows])
     units = None if rows.unit is None else np.unique(rows.unit[chosen])
-    return _Group(taken, effective, units, areas)
+    return _Group(taken, effective, units, areas, probability)
 
 
 def _class_lacks(rows: Rows, effective: tuple[float, float]) -> tuple[str | None, str | None]:
@@ -477,15 +538,32 @@ def _rate(
     They are the effective rows; with units, the rows that would have the variance between units, at least the units.
     """
     rows = one.rows
-    share = _flagged_share(rows, of_class, threshold)
+    return _share(
+        rows.scores[0][of_class] >= threshold,
+        None if rows.weight is None else rows.weight[of_class],
+        None if rows.unit is None else rows.unit[of_class],
+        effective,
+    )
+
+
+def _share(
+    counted: NDArray[np.bool_],
+    weight: FloatArray | None,
+    unit: NDArray[np.intp] | None,
+    effective: float,
+) -> _Estimate:
+    """Return the share of the rows that are counted, with the trials of its Wilson interval.
+
+    They are the effective rows; with units, the rows that would have the variance between units, at least the units.
+    """
+    share = _mean_of(counted, weight)
     trials, degrees = effective, math.inf
-    if rows.unit is not None:
-        weight = None if rows.weight is None else rows.weight[of_class]
-        parts = (rows.scores[0][of_class] >= threshold) - share
+    if unit is not None:
+        parts = counted - share
         if weight is not None:
             parts *= weight
         total = float(parts.size if weight is None else weight.sum())
-        of_unit = np.bincount(rows.unit[of_class], parts / total).astype(np.float64, copy=False)
+        of_unit = np.bincount(unit, parts / total).astype(np.float64, copy=False)
         variance = inner(of_unit, of_unit) * effective / (effective - 1.0)
         if variance > EPSILON**2:
             most = parts.size if weight is None else effective_rows(weight, weight**2)
@@ -494,7 +572,104 @@ def _rate(
     return _Estimate(share, None, trials, degrees, degrees)
 
 
-def _shown(figure: _Estimate | str, level: float) -> GroupFigure:
+def _mean_of(counted: NDArray[np.bool_], weight: FloatArray | None) -> float:
+    if weight is None:
+        return float(np.count_nonzero(counted)) / counted.size
+    return min(1.0, float(weight[counted].sum()) / float(weight.sum()))
+
+
+def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCalibration | None:
+    if one.probability is None:
+        return None
+    rows, n = one.rows, one.rows.positive.size
+    if not n:
+        lacks = GroupFigure(None, f"0 rows, at least {MIN_CLASS_ROWS} are needed")
+        return GroupCalibration(math.nan, lacks, lacks)
+    weight = np.ones(n) if rows.weight is None else rows.weight
+    predicted = min(1.0, inner(weight, one.probability) / float(weight.sum()))
+    effective = _effective_of_all(rows)
+    observed: _Estimate | str
+    if is_enough(effective, MIN_CLASS_ROWS):
+        observed = _share(rows.positive, rows.weight, rows.unit, effective)
+    elif n < MIN_CLASS_ROWS:
+        observed = f"{n} rows, at least {MIN_CLASS_ROWS} are needed"
+    else:
+        observed = (
+            f"{n} rows are worth {effective:.1f} independent ones, at least {MIN_CLASS_ROWS} are "
+            "needed"
+        )
+    return GroupCalibration(predicted, _shown(observed, level), _shown(shift, level))
+
+
+def _effective_of_all(rows: Rows) -> float:
+    """Return the effective number of units of the rows of both classes."""
+    if rows.weight is None and rows.unit is None:
+        return float(rows.positive.size)
+    mass = rows.weight
+    if rows.unit is not None:
+        mass = np.bincount(rows.unit, mass).astype(np.float64, copy=False)
+    assert mass is not None
+    return effective_rows(mass, mass**2)
+
+
+def _shift_of(one: _Group) -> _Shift | str:
+    """Return the calibration in the large of a group, or why it has none."""
+    lacks = "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
+    if lacks or one.probability is None:
+        return lacks
+    rows, p = one.rows, one.probability
+    weight = np.ones(p.size) if rows.weight is None else rows.weight
+    with np.errstate(divide="ignore"):
+        odds = np.clip(np.log(p) - np.log1p(-p), -MAX_ODDS, MAX_ODDS)
+    shift, moved = _fit_shift(odds, weight, float(weight[rows.positive].sum()))
+    information = inner(weight, moved * (1.0 - moved))
+    if information <= EPSILON * float(weight.sum()):
+        return "all probabilities are 0 or 1"
+    influence = weight * (rows.positive - moved) / information
+    if rows.unit is None:
+        squares = influence**2
+        own = [
+            (float(squares[of_class].sum()), max(worth - 1.0, 1.0))
+            for of_class, worth in zip((rows.positive, ~rows.positive), one.effective, strict=True)
+        ]
+        below = sum(part**2 / spare for part, spare in own)
+        variance = sum(part for part, _ in own)
+        degrees = variance**2 / below if below > 0.0 else math.inf
+        worth = _effective_of_all(rows)
+    else:
+        influence = np.bincount(rows.unit, influence).astype(np.float64, copy=False)
+        worth = _effective_of_all(rows)
+        variance, degrees = inner(influence, influence), max(worth - 1.0, 1.0)
+    scale = worth / max(worth - 1.0, 1.0)
+    if variance <= 0.0:
+        return "the probabilities and the labels show no variance"
+    return _Shift(shift, variance * scale, degrees, influence * math.sqrt(scale))
+
+
+def _fit_shift(odds: FloatArray, weight: FloatArray, positive: float) -> tuple[float, FloatArray]:
+    """Return the constant that, added to the log odds, makes the sum of the probabilities that of the positives, and
+    these probabilities. Newton's steps within a bracket that is halved if they leave it.
+    """
+    low, high = -2.0 * MAX_ODDS, 2.0 * MAX_ODDS
+    shift = 0.0
+    for _ in range(200):
+        part = np.exp(-np.abs(odds + shift))
+        moved = np.where(odds + shift >= 0.0, 1.0, part) / (1.0 + part)
+        excess = inner(weight, moved) - positive
+        if excess > 0.0:
+            high = shift
+        else:
+            low = shift
+        slope = inner(weight, moved * (1.0 - moved))
+        step = shift - excess / slope if slope > 0.0 else math.nan
+        following = step if low < step < high else 0.5 * (low + high)
+        if abs(following - shift) <= 1e-12 * max(1.0, abs(shift)):
+            break
+        shift = following
+    return shift, moved
+
+
+def _shown(figure: _Estimate | _Shift | str, level: float) -> GroupFigure:
     if isinstance(figure, str):
         return GroupFigure(None, figure)
     return GroupFigure(figure.interval(level), None)
@@ -523,8 +698,8 @@ def _cut_of(
 def _test(
     of: Measured,
     window: Window | None,
-    figures: Sequence[_Estimate | str],
-    p_value: Callable[[list[tuple[int, _Estimate]]], float],
+    figures: Sequence[E | str],
+    p_value: Callable[[list[tuple[int, E]]], float],
 ) -> GroupTest:
     has = [(index, one) for index, one in enumerate(figures) if not isinstance(one, str)]
     return GroupTest(of, window, len(has), p_value(has) if len(has) > 1 else None, None)
@@ -542,8 +717,28 @@ def _adjust(tests: Sequence[GroupTest]) -> tuple[GroupTest, ...]:
 def _equal_areas(groups: Sequence[_Group], j: int, has: Sequence[tuple[int, _Estimate]]) -> float:
     """Return Welch's p-value of H₀: these groups have one area."""
     z, variance, degrees = np.array([one.on_logit_scale() for _, one in has]).T
+    influences: list[FloatArray | None] = []
+    for index, one in has:
+        areas, slope = groups[index].areas, one.value * (1.0 - one.value)
+        influence = None if areas is None or slope <= EPSILON else areas.influence
+        influences.append(None if influence is None else influence[0, j] / slope)
+    units = [groups[index].units for index, _ in has]
+    return _equal_means(z, variance, degrees, _covariance_of_units(units, influences))
+
+
+def _equal_shifts(groups: Sequence[_Group], has: Sequence[tuple[int, _Shift]]) -> float:
+    """Return Welch's p-value of H₀: these groups have one calibration in the large."""
+    z, variance, degrees = np.array([(one.value, one.variance, one.degrees) for _, one in has]).T
+    units = [groups[index].units for index, _ in has]
+    covariance = _covariance_of_units(units, [one.influence for _, one in has])
+    return _equal_means(z, variance, degrees, covariance)
+
+
+def _equal_means(
+    z: FloatArray, variance: FloatArray, degrees: FloatArray, covariance: FloatArray | None
+) -> float:
+    """Return Welch's p-value of H₀: these estimates have one mean; `covariance` is that off the diagonal."""
     weight = 1.0 / variance
-    covariance = _covariance_of_units(groups, has, j)
     if covariance is None:
         mean = inner(weight, z) / weight.sum()
         statistic = inner(weight, (z - mean) ** 2)
@@ -569,32 +764,33 @@ def _welch_p_value(statistic: float, weight: FloatArray, degrees: FloatArray) ->
 
 
 def _covariance_of_units(
-    groups: Sequence[_Group], has: Sequence[tuple[int, _Estimate]], j: int
+    units: Sequence[NDArray[np.intp] | None], influences: Sequence[FloatArray | None]
 ) -> FloatArray | None:
-    """Return the covariances of areas on the logit scale, shape (n, n), with 0 on the diagonal.
+    """Return the covariances of the groups' estimates, shape (n_groups, n_groups), with 0 on the diagonal.
 
-    None if no unit has rows in two of the groups: the areas are then independent.
+    None if no unit has rows in two of the groups: the estimates are then independent.
+
+    Parameters
+    ----------
+    units : sequence of (ndarray of shape (n_units,), intp, ascending, or None)
+        The units that a group has rows of; None if each row is a unit.
+    influences : sequence of (ndarray of shape (n_units,), float64, or None)
+        The influence of each of them on the group's estimate; None if it shows no variance.
     """
-    covariance, shared = np.zeros((len(has), len(has))), False
-    for row, (first, one) in enumerate(has):
-        for column, (second, other) in enumerate(has[:row]):
-            left, right = groups[first], groups[second]
-            if left.units is None or right.units is None:
+    covariance, shared = np.zeros((len(units), len(units))), False
+    for row in range(len(units)):
+        for column in range(row):
+            own, other = units[row], units[column]
+            of_own, of_other = influences[row], influences[column]
+            if own is None or other is None:
                 return None
-            of_left, of_right = (
-                each.areas.influence if each.areas else None for each in (left, right)
-            )
-            if of_left is None or of_right is None:
+            if of_own is None or of_other is None:
                 continue
-            _, mine, theirs = np.intersect1d(
-                left.units, right.units, assume_unique=True, return_indices=True
-            )
-            slopes = [value * (1.0 - value) for value in (one.value, other.value)]
-            if not mine.size or min(slopes) <= EPSILON:
-                continue
-            shared = True
-            together = inner(of_left[0, j][mine], of_right[0, j][theirs])
-            covariance[row, column] = covariance[column, row] = together / (slopes[0] * slopes[1])
+            _, mine, theirs = np.intersect1d(own, other, assume_unique=True, return_indices=True)
+            if mine.size:
+                shared = True
+                together = inner(of_own[mine], of_other[theirs])
+                covariance[row, column] = covariance[column, row] = together
     return covariance if shared else None
 
 

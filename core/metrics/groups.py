@@ -258,6 +258,14 @@ def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> Fl
     return vector
 
 
+def check_probabilities(values: FloatArray) -> None:
+    """Raise InvalidData if a value is not in [0, 1]."""
+    outside = (values < 0.0) | (values > 1.0)
+    if outside.any():
+        index = int(np.argmax(outside))
+        raise InvalidData(f"probability must lie in [0, 1], got {values[index]} at index {index}")
+
+
 def check_weights(sample_weight: ArrayLike | None, length: int) -> FloatArray:
     """Return the weights as float64, ones if None; InvalidData if one is negative or not finite, or all are 0."""
     if sample_weight is None:

@@ -43,8 +43,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.base.parameters import check_seed
-from core.errors import InvalidData, InvalidParameter
-from core.metrics.groups import FloatArray, Rows, check_rows, inner
+from core.errors import InvalidParameter
+from core.metrics.groups import FloatArray, Rows, check_probabilities, check_rows, inner
 from core.metrics.intervals import Interval, normal_quantile, wilson_interval
 from core.metrics.window import check_level
 from core.probability.calibration import minimise_log_loss
@@ -206,11 +206,7 @@ def _rows(
     group: ArrayLike | None,
 ) -> Rows:
     rows = check_rows(y, {"probability": probability}, sample_weight, group)
-    (values,) = rows.scores
-    outside = (values < 0.0) | (values > 1.0)
-    if outside.any():
-        index = int(np.argmax(outside))
-        raise InvalidData(f"probability must lie in [0, 1], got {values[index]} at index {index}")
+    check_probabilities(rows.scores[0])
     return rows
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -349,12 +350,32 @@ def _groups(found: types.EvaluatedGroups) -> list[str]:
                 f"  {'':<{width}}  its own cut ({found.cuts}) {cut}: "
                 f"TPR {shown_interval(group.cut.tpr)} at FPR {shown_interval(group.cut.fpr)}"
             )
+    lines += _group_calibrations(names, found.groups)
     lines += [
         f"  worst {_measure(worst)}: {_group_name(worst.value_of)}, {shown_interval(worst)}"
         for worst in found.worst
     ]
     lines += [f"  {'!' if test.differs else ' '} {test.words}" for test in found.tests]
     return [*lines, found.note] if found.note is not None else lines
+
+
+def _group_calibrations(names: list[str], groups: Sequence[types.EvaluatedGroup]) -> list[str]:
+    """Return the lines on the probabilities of each group; none if the model has no calibration."""
+    width = max(map(len, names))
+    lines = []
+    for name, group in zip(names, groups, strict=True):
+        found = group.calibration
+        if found is None or found.predicted is None:
+            continue
+        said = [f"  {name:<{width}}  mean probability {found.predicted:.4f}"]
+        if found.observed.value is not None:
+            said.append(f"positives {shown_interval(found.observed)}")
+        large = found.in_the_large
+        said.append(
+            f"log odds off by {shown_interval(large)}" if large.reason is None else large.reason
+        )
+        lines.append(", ".join(said))
+    return ["Probabilities:", *lines] if lines else []
 
 
 def _group_name(value: str | None) -> str:

@@ -92,6 +92,9 @@ def test_evaluate(trained: Run, tmp_path: Path) -> None:
     assert sum("its own cut (equal_fpr)" in line for line in lines) == 3
     assert any(line.startswith("  worst AUC: ") for line in lines)
     assert any("FPR differs between the 3 groups" in line for line in lines)
+    at = lines.index("Probabilities:")
+    assert all("mean probability 0." in line for line in lines[at + 1 : at + 4])
+    assert any("calibration in the large differs between the 3 groups" in line for line in lines)
     assert any(line.startswith("These cuts were chosen on these same rows") for line in lines)
     refusal = trained("evaluate", "sum", worse, "--group-by", "planet", code=1).stderr
     assert "group_by must be a column" in refusal

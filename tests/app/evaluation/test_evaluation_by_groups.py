@@ -11,6 +11,7 @@ import pytest
 
 from app.evaluation.groups import Groups
 from app.evaluation.schemas import evaluation_of
+from app.models import calibrations
 from app.models import service as models
 from app.platform.errors import Invalid
 from core import metrics
@@ -61,6 +62,9 @@ def test_figures_by_group(bench: Workbench) -> None:
     assert (groups["cuts"], groups["rate"]) == ("equal_fpr", 0.2)
     assert "chosen on these same rows" in groups["note"]
     scores = people.scores(bench, model)
+    with bench.db.read() as session:
+        served = calibrations.served_of(calibrations.find_served(session, model))
+    probability = served.calibration.probability(scores)
     by = np.arange(len(scores)) % 3
     expected = metrics.compare_groups(
         people.y,
@@ -73,6 +77,7 @@ def test_figures_by_group(bench: Workbench) -> None:
         level=0.9,
         sample_weight=people.weight,
         group=people.group,
+        probability=probability,
     )
     assert [one["value"] for one in groups["groups"]] == ["north", "south", None]
     for one, same in zip(groups["groups"], expected.groups, strict=True):
@@ -93,6 +98,22 @@ def test_figures_by_group(bench: Workbench) -> None:
         assert same.cut is not None
         assert one["cut"]["threshold"] == same.cut.threshold
         assert interval(one["cut"]["tpr"]) == pytest.approx(same.cut.tpr)
+        calibration = one["calibration"]
+        assert same.calibration is not None
+        assert calibration["predicted"] == pytest.approx(same.calibration.predicted)
+        for figure, core in (
+            (calibration["observed"], same.calibration.observed),
+            (calibration["in_the_large"], same.calibration.in_the_large),
+        ):
+            assert core.interval is not None
+            assert interval(figure) == pytest.approx(core.interval)
+        assert 2 <= len(calibration["points"]) <= 11
+        own = probability[(by == groups["groups"].index(one)) & (people.weight > 0)]
+        ends = [calibration["points"][place]["probability"] for place in (0, -1)]
+        assert own.min() - 1e-9 <= ends[0] <= ends[1] <= own.max() + 1e-9
+        assert all(
+            each["low"] <= each["observed"] <= each["high"] for each in calibration["points"]
+        )
     across = [(one["positives_of"], one["negatives_of"]) for one in groups["xauc"]]
     assert across[:4] == [
         ("north", "north"),
@@ -103,7 +124,8 @@ def test_figures_by_group(bench: Workbench) -> None:
     for one, cross in zip(groups["xauc"], expected.cross_areas, strict=True):
         assert cross.figure.interval is not None
         assert interval(one) == pytest.approx(cross.figure.interval)
-    assert [test["of"] for test in groups["tests"]] == ["auc", "pauc", "tpr", "fpr"]
+    of = [test["of"] for test in groups["tests"]]
+    assert of == ["auc", "pauc", "tpr", "fpr", "calibration"]
     for test, same_test in zip(groups["tests"], expected.tests, strict=True):
         assert test["adjusted_p_value"] == pytest.approx(same_test.adjusted_p_value)
         assert "differs between the 3 groups" in test["words"]
@@ -125,7 +147,11 @@ def test_columns_of_every_type_and_cuts_of_every_kind(bench: Workbench) -> None:
         assert named == (["0", *values] if column == "size" else values)
         if column == "size":
             assert groups["groups"][0]["rows"] == 0
-            assert groups["groups"][0]["auc"]["reason"].startswith("0 positives")
+            nobody = groups["groups"][0]
+            assert nobody["auc"]["reason"].startswith("0 positives")
+            assert nobody["calibration"]["predicted"] is None
+            assert nobody["calibration"]["points"] == []
+            assert nobody["calibration"]["observed"]["reason"].startswith("0 rows")
         # The objective has a cut, which is the one that all are judged at.
         assert groups["threshold"] == found.metrics["operating_point"]["threshold"]
         assert groups["note"] is None
@@ -152,6 +178,8 @@ def test_what_is_said_of_cuts_and_of_small_groups(bench: Workbench) -> None:
     islands = groups["groups"][0]
     assert (islands["value"], islands["rows"], islands["auc"]["value"]) == ("islands", 1, None)
     assert "at least 10 are needed" in islands["auc"]["reason"]
+    assert "at least 10 are needed" in islands["calibration"]["in_the_large"]["reason"]
+    assert islands["calibration"]["points"] == []
     one_value = evaluate(
         bench,
         "folds",

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit, logit
 from scipy.stats import chi2_contingency, ttest_ind
+from scipy.stats import t as student
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
@@ -23,6 +25,7 @@ from core.metrics.fairness import _welch_p_value, cross_moments, number_groups
 from core.metrics.groups import check_rows, effective_units
 from core.metrics.intervals import proportion_interval
 from core.metrics.window import MAX_GROUPS
+from core.probability import reliability
 from tests.core.metrics.naive import pair_auc, rankings
 
 
@@ -283,6 +286,134 @@ def test_cuts_of_the_groups_own() -> None:
     # Without a rate: that of all rows at the common cut.
     found = compare_groups(y, scores, codes, cuts="equal_fpr", threshold=1.5)
     assert found.rate == pytest.approx((scores[y == 0] >= 1.5).mean())
+
+
+def draw_probabilities(
+    rng: np.random.Generator, sizes: list[int], shift: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels, probabilities whose log odds are all off by `shift`, and codes of groups of other prevalences."""
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    odds = rng.normal(size=codes.size) * 1.5 - 0.7 * codes
+    return (rng.random(codes.size) < expit(odds + shift)).astype(int), expit(odds), codes
+
+
+@pytest.mark.parametrize("options", ["plain", "weighted", "units", "units of all groups"])
+def test_the_calibration_of_a_group_is_that_of_its_rows(options: str) -> None:
+    rng = np.random.default_rng(11)
+    y, p, codes = draw_probabilities(rng, [150, 300, 200], 0.4)
+    p = p.round(2)  # ties, and probabilities of 0
+    more: dict[str, Any] = {}
+    if options == "weighted":
+        more["sample_weight"] = rng.integers(0, 4, y.size).astype(float)
+    if "units" in options:
+        more["group"] = np.arange(y.size) // 2 if options == "units" else np.arange(y.size) % 120
+    weight = more.get("sample_weight", np.ones(y.size))
+    found = compare_groups(y, p, codes, probability=p, level=0.9, **more)
+    z, variances, degrees = [], [], []
+    for code, one in enumerate(found.groups):
+        rows = codes == code
+        own, w, label = p[rows], weight[rows], y[rows]
+        assert one.calibration is not None
+        assert one.calibration.predicted == pytest.approx((w @ own) / w.sum())
+        observed, large = one.calibration.observed.interval, one.calibration.in_the_large.interval
+        assert observed is not None
+        assert large is not None
+        assert observed.value == pytest.approx((w @ label) / w.sum())
+        if options == "plain":
+            assert observed == pytest.approx(wilson_interval(observed.value, rows.sum(), 0.9))
+            cox = reliability(label, own).in_the_large
+            assert large.value == pytest.approx(cox.value, abs=1e-6)
+        odds = np.clip(logit(own), -700, 700)
+        moved = expit(odds + large.value)
+        assert w @ moved == pytest.approx(w @ label)
+        influence = w * (label - moved) / (w @ (moved * (1 - moved)))
+        kish = float(w.sum() ** 2 / (w**2).sum())
+        if "units" in options:
+            unit = more["group"][rows]
+            influence = np.array([influence[unit == each].sum() for each in np.unique(unit)])
+            sizes = np.unique(unit, return_counts=True)[1]
+            kish = float(sizes.sum() ** 2 / (sizes**2).sum())
+            nu = kish - 1.0
+        else:
+            squares = [influence[label == each] ** 2 for each in (1, 0)]
+            rows_of = [w[label == each] for each in (1, 0)]
+            nu = sum(map(np.sum, squares)) ** 2 / sum(
+                part.sum() ** 2 / (v.sum() ** 2 / (v**2).sum() - 1.0)
+                for part, v in zip(squares, rows_of, strict=True)
+            )
+        variance = float((influence**2).sum()) * kish / (kish - 1.0)
+        half = student.ppf(0.95, nu) * math.sqrt(variance)
+        assert (large.low, large.high) == pytest.approx((large.value - half, large.value + half))
+        z.append(large.value)
+        variances.append(variance)
+        degrees.append(nu)
+    test = found.tests[-1]
+    assert (test.of, test.groups) == ("calibration", 3)
+    ratio = 1.0 / np.array(variances)
+    q = float((ratio * (z - (ratio @ z) / ratio.sum()) ** 2).sum())
+    expected = _welch_p_value(q, ratio, np.array(degrees))
+    if options == "units of all groups":  # the groups' estimates are correlated
+        assert test.p_value != pytest.approx(expected)
+    else:
+        assert test.p_value == pytest.approx(expected)
+    p_values = [each.p_value for each in found.tests]
+    assert found.tests[0].adjusted_p_value == pytest.approx(
+        min(1.0, max(2 * min(p_values), max(p_values) if p_values[0] > p_values[1] else 0.0))
+    )
+
+
+def test_small_groups_have_no_calibration_and_say_what_they_lack() -> None:
+    rng = np.random.default_rng(3)
+    y, p, codes = draw_probabilities(rng, [200, 200, 60, 5, 40])
+    y[codes == 2] = np.arange(60) < 4
+    y[codes == 4] = np.arange(40) % 2
+    p[codes == 4] = y[codes == 4]  # certain, and right
+    weight = np.where(codes == 3, 0.0, 1.0)
+    found = compare_groups(y, p, codes, probability=p, sample_weight=weight)
+    calibrations = [one.calibration for one in found.groups]
+    assert [one.in_the_large.reason for one in calibrations if one] == [
+        None,
+        None,
+        "4 positives, at least 10 are needed",
+        "0 rows, at least 10 are needed",
+        "all probabilities are 0 or 1",
+    ]
+    of_few, of_none = calibrations[2:4]
+    assert of_few is not None
+    assert of_few.observed.interval is not None
+    assert of_few.observed.interval.value == pytest.approx(4 / 60)
+    assert of_none is not None
+    assert math.isnan(of_none.predicted)
+    assert of_none.observed.reason == "0 rows, at least 10 are needed"
+    assert found.tests[-1].groups == 2
+    for wrong, words in (
+        (np.full(y.size, 1.5), "probability must lie in"),
+        (np.full(y.size, math.nan), "probability must be finite"),
+        ([0.5], "probability must have one value for each"),
+    ):
+        with pytest.raises(InvalidData, match=words):
+            compare_groups(y, p, codes, probability=wrong)
+    assert compare_groups(y, p, codes).groups[0].calibration is None
+
+
+def test_a_calibration_that_is_off_by_the_same_odds_everywhere_does_not_differ() -> None:
+    """The short form of `python -m benchmarks.coverage --tables groups`."""
+    rng, n_trials = np.random.default_rng(8), 150
+    covered, rejected, seen = [], [], []
+    for _ in range(n_trials):
+        y, p, codes = draw_probabilities(rng, [150, 300, 300], -0.8)
+        found = compare_groups(y, p, codes, probability=p)
+        for one in found.groups:
+            assert one.calibration is not None
+            large = one.calibration.in_the_large.interval
+            assert large is not None
+            covered.append(large.low <= -0.8 <= large.high)
+        rejected.append((found.tests[-1].p_value or 0.0) < 0.05)
+        other = compare_groups(y, p, codes, probability=expit(logit(p) + (codes == 1)))
+        seen.append((other.tests[-1].p_value or 0.0) < 0.05)
+    assert 0.92 <= np.mean(covered) <= 0.99
+    assert np.mean(rejected) <= 0.10
+    assert np.mean(seen) > 0.9
 
 
 def test_values_of_a_column_become_groups() -> None:
