@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .martirank.martirank import MartiRank
     from .martirank.sampled import SampledMartiRank
     from .svm.baselines import AsymmetricSVM, Logistic
-    from .svm.estimators import AUCSVM, PAUCSVM, PAUCSVMDC
+    from .svm.estimators import AUCSVM, PAUCSVM, PAUCSVMDC, TopPush
     from .treerank.forest import TreeRankForest
     from .treerank.treerank import TreeRank
 

@@ -24,6 +24,7 @@ _HOMES = {
     "auc_svm": ("svm.estimators", "AUCSVM"),
     "pauc_svm": ("svm.estimators", "PAUCSVM"),
     "pauc_svm_dc": ("svm.estimators", "PAUCSVMDC"),
+    "top_push": ("svm.estimators", "TopPush"),
     "asymmetric_svm": ("svm.baselines", "AsymmetricSVM"),
     "logistic": ("svm.baselines", "Logistic"),
     "treerank": ("treerank.treerank", "TreeRank"),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         PAUCSVMDC,
         SupportConvergenceWarning,
         SupportWarning,
+        TopPush,
     )
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

@@ -282,7 +282,7 @@ class CuttingPlanes:
         """
         best = start
         objective = half_square(best.w - center) + C * best.risk
-        bound, widest = -np.inf, 0.0
+        bound, widest = 0.0, 0.0  # R >= 0
         for n_iter in range(1, max_iter + 1):
             if n_iter == VARIANCE_METRIC_FROM and self._axes is None:
                 self._find_axes()

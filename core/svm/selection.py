@@ -80,6 +80,9 @@ class Selection:
 
     sample: Sample
     window: tuple[float, float]
+    """Of the risk."""
+    validation_window: tuple[float, float]
+    """Of the partial AUC on the validation rows, which judges."""
     C: float | None
     """None: chosen from `path`."""
     anchor: float | Literal["auto"] | None
@@ -106,7 +109,7 @@ class Selection:
     @cached_property
     def _pauc(self) -> Callable[[Floats], float]:
         assert self._validation_mask is not None
-        return self.sample.validation_pauc(self._validation_mask, self.window)
+        return self.sample.validation_pauc(self._validation_mask, self.validation_window)
 
     @cached_property
     def _training(self) -> Sample:

@@ -40,9 +40,19 @@ from .cutting_planes import (
     half_square,
     leave_origin,
 )
-from .surrogates import Problem, SigmoidSurrogate, Window, problem_of, window_of
+from .surrogates import (
+    SigmoidSurrogate,
+    Surrogate,
+    TopSurrogate,
+    Window,
+    problem_of,
+    window_of,
+)
 
 WHOLE = (0.0, 1.0)
+
+# Stands for the highest negative alone, whatever its weight.
+TOP = (0.0, 0.0)
 
 # Fraction of the greatest possible gain over w = 0 that a solution must be proven to have: less may be noise.
 MIN_PROVEN_GAIN = 0.9
@@ -167,7 +177,7 @@ class Solver(ABC):
 
 
 class ConvexSolver(Solver):
-    """Solves the programs of the tight or the naive surrogate by cutting planes."""
+    """Solves the programs of a convex surrogate by cutting planes: `TopSurrogate` for `TOP`, else tight or naive."""
 
     convex = True
 
@@ -182,7 +192,8 @@ class ConvexSolver(Solver):
     ) -> None:
         super().__init__(sample, window, limits, progress)
         self._naive = naive
-        self._planes = CuttingPlanes(problem_of(sample, self._window, naive=naive))
+        kind = TopSurrogate if window == TOP else Surrogate
+        self._planes = CuttingPlanes(problem_of(sample, self._window, kind, naive=naive))
         self._descent = find_descent_direction(self._planes)
         self.collapsed = self._descent is None
 
@@ -359,9 +370,7 @@ class SigmoidSolver(LocalSolver):
         self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
     ) -> None:
         super().__init__(sample, window, limits, progress)
-        p, q = sample.weights(sample.positives), sample.weights(sample.negatives)
-        surrogate = SigmoidSurrogate(p, q, self._window)
-        self.problem = Problem(sample.rows, sample.positives, sample.negatives, surrogate)
+        self.problem = problem_of(sample, self._window, SigmoidSurrogate)
 
     def point(self, w: Floats) -> Point:
         """Return R and its gradient at w."""

@@ -1,6 +1,7 @@
 """The surrogates of the partial AUC risk, as functions of the scores and of w, and their tangent planes.
 
-The convex ones are `Surrogate`. `SigmoidSurrogate` is 1 - pAUC itself with its steps smoothed:
+The convex ones are `Surrogate` and, for the highest negative alone, `TopSurrogate`. `SigmoidSurrogate` is 1 - pAUC
+itself with its steps smoothed:
 
     R(w) = (2/m) Σ_i (1/B) Σ_b σ(θ_b - s_i),    σ(t) = 1 / (1 + e^-t)
 
@@ -62,9 +63,13 @@ class Window(NamedTuple):
 def window_of(weight: Floats, fpr_min: float, fpr_max: float) -> Window:
     """Return the window of false positive rates as masses of the negatives, whose weights are `weight`.
 
+    fpr_max = 0 stands for the highest negative alone: the window then has the mass of the lightest one.
+
     The masses are ⌊nα⌋ and ⌈nβ⌉ (eq. 2), in exact decimals, if all weights are whole: a row of weight k is k rows. Else
     they are nα and nβ themselves, as in `core.metrics.partial_auc`: fractions of rows have no ranks.
     """
+    if fpr_max == 0.0:
+        return Window(0.0, float(weight.min()), float(weight.sum()))
     total, whole = float(weight.sum()), bool((weight == np.floor(weight)).all())
     return Window(*window_weights(total, fpr_min, fpr_max, whole=whole), total)
 
@@ -195,6 +200,33 @@ class Surrogate:
         return order[: end + 1]
 
 
+class TopSurrogate(Surrogate):
+    """The squared hinge loss of each positive against the highest negative, as a function of the rows' scores.
+
+        R(w) = Σ_i p_i (1 + max_j z_j - s_i)₊²,    Σ p_i = 1
+
+    An upper bound of the mass of the positives that do not score above all negatives, convex in w; R(0) = 1. Negatives
+    that are tied at the top share in the plane in proportion to their weights. Otherwise a negative's weight does not
+    matter: the highest of k equal rows scores as one of them.
+
+    References
+    ----------
+    N. Li, R. Jin and Z.-H. Zhou, "Top Rank Optimization in Linear Time", NIPS 2014: eqs. 2 and 3.
+    """
+
+    def at(self, s: Floats, z: Floats) -> Violations:
+        """Return R and its tangent plane in O(m + n); see `Surrogate.at`."""
+        highest = z.max()
+        rows = np.flatnonzero(z == highest)
+        short = np.maximum(1.0 + (highest - s), 0.0)
+        of_positives = -2.0 * self._p * short
+        share = self._q[rows] / self._q[rows].sum()
+        crossed = -float(of_positives.sum()) * share
+        value = float((self._p * short * short).sum())
+        slope = _dot(of_positives, s) + _dot(crossed, z[rows])
+        return Violations(value, value - slope, rows, crossed, of_positives)
+
+
 def _dot(a: Floats, b: Floats) -> float:
     """Return a · b without BLAS, whose sums depend on the number of its threads."""
     return float(np.einsum("i,i->", a, b))
@@ -317,10 +349,12 @@ class Problem:
         return Plane(violations.loss, self.rows.weighted_sum(row_weight))
 
 
-def problem_of(sample: Sample, window: Window, *, naive: bool = False) -> Problem:
-    """Return the risk of a sample's rows on a window, with a convex surrogate."""
+def problem_of(
+    sample: Sample, window: Window, kind: type[Surrogate] = Surrogate, *, naive: bool = False
+) -> Problem:
+    """Return the risk of a sample's rows on a window, with a surrogate of a kind."""
     weights = sample.weights(sample.positives), sample.weights(sample.negatives)
-    surrogate = Surrogate(*weights, window, naive=naive)
+    surrogate = kind(*weights, window, naive=naive)
     return Problem(sample.rows, sample.positives, sample.negatives, surrogate)
 
 
