@@ -37,6 +37,11 @@ A seventh table is of amounts, for a quarter of the trials (`value_caught`, `cos
 intervals cover where amounts have heavy tails, how far the least cost is from what the cut costs in the population, and
 how often the paired test at 5 % calls two equally good scorers different. Amounts are exp(s z) with z normal.
 
+An eighth table is of lists and grades, for a quarter of the trials: how often the intervals of `compare_lists`, whose
+unit is the list, and of `compare_graded` cover, and how often their paired tests at 5 % call two equally good scorers
+different. Lists have 2 to 20 rows of four grades, rare at the top; half of the noise of a list's scores is shared by
+both scorers, and lists differ in how hard they are.
+
 By chance alone a figure of n trials lies within ±2 √(p (1 − p) / n): .7 points of 95 % for 4,000 trials, 1.4 for 1,000.
 """
 
@@ -64,11 +69,16 @@ from core.metrics import (
     compare,
     compare_costs,
     compare_figures,
+    compare_graded,
     compare_groups,
+    compare_lists,
     cost_report,
     cross_validated_areas,
     cross_validated_compare,
     figure_named,
+    list_figure_named,
+    list_values,
+    measure_graded,
     operating_point,
     partial_auc_interval,
     promised_point,
@@ -82,7 +92,7 @@ N_FOLDS = 5
 WINDOWS = ((0.0, 1.0), (0.0, 0.1), (0.1, 0.3))
 LEVEL = 0.95
 
-TABLES = ("areas", "fitted", "promises", "groups", "top", "probabilities", "amounts")
+TABLES = ("areas", "fitted", "promises", "groups", "top", "probabilities", "amounts", "lists")
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -698,6 +708,86 @@ def print_amounts(n_trials: int) -> None:
         )
 
 
+LIST_FIGURES = ("auc", "ndcg@10", "ndcg", "map", "mrr", "precision@5")
+GRADED_FIGURES = ("c_index", "mean_auc", "volume")
+LIST_COUNTS = (10, 30, 100, 1_000)
+GRADED_ROWS = ((60, 1), (300, 1), (3_000, 1), (300, 5), (1_500, 5))
+"""Rows, and rows a unit."""
+GRADE_SHARES = (0.55, 0.25, 0.15, 0.05)
+
+
+class DrawnLists(NamedTuple):
+    """Rows of lists, with grades and two scorers."""
+
+    grade: Labels
+    query: Labels
+    scores: list[Floats]
+
+
+def draw_lists(n_queries: int, rng: np.random.Generator) -> DrawnLists:
+    """Draw lists of 2 to 20 rows."""
+    query = np.repeat(np.arange(n_queries), rng.integers(2, 21, n_queries))
+    grade = rng.choice(len(GRADE_SHARES), len(query), p=GRADE_SHARES)
+    slope = rng.gamma(2.0, 0.5, n_queries)[query]
+    shared = rng.normal(size=len(query))
+    scores = [
+        slope * grade + math.sqrt(0.5) * (shared + rng.normal(size=len(query))) for _ in range(2)
+    ]
+    return DrawnLists(grade.astype(np.int64), query, scores)
+
+
+def draw_graded(n_rows: int, unit: int, rng: np.random.Generator) -> Sample:
+    """Draw graded rows; those of a unit share half of the variance of their scores."""
+    grade = rng.choice(len(GRADE_SHARES), n_rows, p=GRADE_SHARES)
+    units = np.arange(n_rows) // unit
+    shared = rng.normal(size=units[-1] + 1)[units]
+    scores = [0.8 * grade + math.sqrt(0.5) * (shared + rng.normal(size=n_rows)) for _ in range(2)]
+    return Sample(grade.astype(np.int64), scores, {"group": units} if unit > 1 else {})
+
+
+def measure_coverage_of_lists(n_queries: int, n_trials: int, n_true: int = 200_000) -> str:
+    """The row of the eighth table for so many lists; the truth is the mean over `n_true` others."""
+    rng = np.random.default_rng(7)
+    figures = [list_figure_named(name) for name in LIST_FIGURES]
+    large = draw_lists(n_true, rng)
+    values = list_values(large.grade, large.scores[0], large.query, figures, graded=True)
+    truth = np.nanmean(values, axis=1)
+    covered, called = np.zeros((2, len(figures)))
+    for _ in range(n_trials):
+        grade, query, scores = draw_lists(n_queries, rng)
+        for j, found in enumerate(compare_lists(grade, scores, query, figures, graded=True)):
+            covered[j] += found.values[0].low <= truth[j] <= found.values[0].high
+            called[j] += found.differences[0].p_value < 1.0 - LEVEL
+    return f"| {n_queries:,} lists | {shares(covered, n_trials)} | {shares(called, n_trials)} |"
+
+
+def measure_graded_coverage(n_rows: int, unit: int, n_trials: int, n_true: int = 1_000_000) -> str:
+    """The same for rows with grades and without lists."""
+    rng = np.random.default_rng(8)
+    large = draw_graded(n_true, 1, rng)
+    whole = measure_graded(large.y, large.scores[0])
+    truth = [getattr(whole, name).value for name in GRADED_FIGURES]
+    covered, called = np.zeros((2, len(GRADED_FIGURES)))
+    for _ in range(n_trials):
+        sample = draw_graded(n_rows, unit, rng)
+        for j, found in enumerate(compare_graded(sample.y, sample.scores, **sample.options)):
+            covered[j] += found.values[0].low <= truth[j] <= found.values[0].high
+            called[j] += found.differences[0].p_value < 1.0 - LEVEL
+    kind = f"{n_rows:,} rows" if unit == 1 else f"{n_rows:,} rows, {unit} a unit"
+    return f"| {kind} | {shares(covered, n_trials)} | {shares(called, n_trials)} |"
+
+
+def print_lists(n_trials: int) -> None:
+    """Print the eighth table."""
+    header = "| sample | covered, % | called different, % |\n|---|---|---|"
+    print(f"\n{', '.join(LIST_FIGURES)}\n\n{header}")
+    for n_queries in LIST_COUNTS:
+        print(measure_coverage_of_lists(n_queries, n_trials), flush=True)
+    print(f"\n{', '.join(GRADED_FIGURES)}\n\n{header}")
+    for n_rows, unit in GRADED_ROWS:
+        print(measure_graded_coverage(n_rows, unit, n_trials), flush=True)
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -726,6 +816,8 @@ def main() -> None:
         print_amounts(options.trials // 4)
     if "groups" in options.tables:
         print_groups(options.trials)
+    if "lists" in options.tables:
+        print_lists(max(options.trials // 4, 1))
     if "probabilities" in options.tables:
         print_probabilities(max(options.trials // 20, 1))
 

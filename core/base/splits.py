@@ -185,6 +185,30 @@ def number_inseparable(
     return np.asarray(number[unit])
 
 
+def join_units(group: _Words | None, query: _Words | None) -> _Words | None:
+    """Return groups that part neither the rows of a group nor those of a query; None if both are None.
+
+    Rows are in one group if a chain of rows leads from one to the other, each with the group or the query of the one
+    before. O(n_rows).
+
+    Parameters
+    ----------
+    group, query : ndarray of shape (n_rows,), uint64, optional
+    """
+    if group is None or query is None:
+        return query if group is None else group
+    from scipy.sparse.csgraph import connected_components
+
+    units = [np.unique(each, return_inverse=True)[1] for each in (group, query)]
+    n_groups, n_queries = (int(unit.max()) + 1 for unit in units)
+    links = sparse.coo_array(
+        (np.ones(len(group), dtype=np.bool_), (units[0], n_groups + units[1])),
+        shape=(n_groups + n_queries,) * 2,
+    )
+    _, component = connected_components(links, directed=False)
+    return np.asarray(component[units[0]], dtype=np.uint64)
+
+
 def has_few_kinds(keys: _Words) -> bool:
     """Return True if there are few distinct keys, so that equal rows are of one kind; see `MIN_DISTINCT_ROWS`."""
     first = keys[: 100 * MIN_DISTINCT_ROWS]  # in most tables these rows are enough to know

@@ -1,5 +1,6 @@
 """Checks of y, sample weights, groups and pairs: what a ranker learns from besides X."""
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,10 @@ Floats = npt.NDArray[np.float64]
 MIN_WEIGHT = 1e-100
 MAX_WEIGHT = 1e100
 WEIGHT_RULE = f"0 or between {MIN_WEIGHT:g} and {MAX_WEIGHT:g}"
+
+MAX_GRADE = 31
+"""Greatest grade of a row; its gain in NDCG is 2^31 - 1."""
+GRADE_RULE = f"whole numbers from 0 to {MAX_GRADE}"
 
 LABEL_TYPES = frozenset(
     {"bool", "object", "str", "float16", "float32", "float64"}
@@ -62,6 +67,34 @@ def two_classes(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray
             f"y must hold two values, got {len(classes)} ({shown}, ...)"
         )
     return classes, np.asarray(labels == classes[1])
+
+
+def check_grades(y: Any, n_samples: int) -> npt.NDArray[np.int64]:
+    """Return graded labels, shape (n_samples,), int64.
+
+    InvalidData: there is not one label per row, one is not a whole number from 0 to `MAX_GRADE`, or all are equal.
+    """
+    labels = as_vector("y", y)
+    if len(labels) != n_samples:
+        raise InvalidData(f"y must hold one label per row of X ({n_samples}), got {len(labels)}")
+    if labels.dtype.kind == "O" and all(isinstance(v, int | float | np.number) for v in labels):
+        with suppress(OverflowError):
+            labels = np.array(labels.tolist(), dtype=np.float64)
+    if labels.dtype.kind not in "biuf":
+        raise InvalidData(f"y must hold grades, {GRADE_RULE}, got {labels.dtype}")
+    missing = missing_labels(labels)
+    if missing.any():
+        raise InvalidData(f"y must not hold missing values, got NaN at row {missing.argmax()}")
+    usable = (labels >= 0) & (labels <= MAX_GRADE)
+    if labels.dtype.kind == "f":
+        usable &= np.floor(labels) == labels
+    if not usable.all():
+        first = int(np.argmin(usable))
+        raise InvalidData(f"y must hold grades, {GRADE_RULE}, got {labels[first]} at row {first}")
+    grade = labels.astype(np.int64)
+    if grade.min() == grade.max():
+        raise InvalidData(f"y must hold at least two grades, got {grade[0]} in every row")
+    return grade
 
 
 def missing_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

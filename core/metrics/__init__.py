@@ -77,6 +77,13 @@ if TYPE_CHECKING:
         gains_table,
         precision_recall_curve,
     )
+    from .grades import (
+        GradedComparison,
+        GradedSummary,
+        c_index,
+        compare_graded,
+        measure_graded,
+    )
     from .intervals import (
         Interval,
         PartialArea,
@@ -85,6 +92,19 @@ if TYPE_CHECKING:
         partial_auc_interval,
         summarise,
         wilson_interval,
+    )
+    from .lists import (
+        ListAuc,
+        ListAveragePrecision,
+        ListComparison,
+        ListMeasured,
+        ListNdcg,
+        ListPrecision,
+        ListReciprocalRank,
+        compare_lists,
+        list_figure_named,
+        list_values,
+        measure_lists,
     )
     from .operating import (
         Costs,

@@ -522,11 +522,9 @@ def figure_named(name: str) -> Figure:
     TwoWayArea(fpr_max=0.1, tpr_min=0.8)
     """
     shown = name if len(name) <= 60 else f"{name[:59]}…"
-    found = _NAME.fullmatch(name)
-    family, mark, rest = found.groups() if found else ("", None, None)
-    numbers = [float(number) for number in (rest or "").rstrip("%").split(",") if number]
+    family, mark, numbers, is_share = split_figure_name(name)
     try:
-        match (family, mark, len(numbers), (rest or "").endswith("%")):
+        match (family, mark, len(numbers), is_share):
             case "auc", None, 0, False:
                 return WindowArea()
             case "pauc", ":", 2, False:
@@ -536,19 +534,31 @@ def figure_named(name: str) -> Figure:
             case "average_precision", None, 0, False:
                 return AveragePrecision()
             case "precision", "@", 1, False:
-                return PrecisionAt(count=_whole(numbers[0]))
+                return PrecisionAt(count=whole_number(numbers[0]))
             case "precision", "@", 1, True:
                 return PrecisionAt(share=numbers[0] / 100.0)
             case "ndcg", None, 0, False:
                 return Ndcg()
             case "ndcg", "@", 1, False:
-                return Ndcg(_whole(numbers[0]))
+                return Ndcg(whole_number(numbers[0]))
     except InvalidParameter as error:
         raise InvalidParameter(f"figure {shown!r}: {error}") from error
     raise InvalidParameter(f"a figure must be {_FAMILIES}, got {shown!r}")
 
 
-def _whole(number: float) -> int:
+def split_figure_name(name: str) -> tuple[str, str | None, list[float], bool]:
+    """Return the family of a figure's name, its mark, the numbers after it, and whether they are a percentage.
+
+    The family is empty if the name has another form.
+    """
+    found = _NAME.fullmatch(name)
+    family, mark, rest = found.groups() if found else ("", None, None)
+    numbers = [float(number) for number in (rest or "").rstrip("%").split(",") if number]
+    return family, mark, numbers, (rest or "").endswith("%")
+
+
+def whole_number(number: float) -> int:
+    """Return a number of rows as an int; InvalidParameter if it is not whole."""
     if number != int(number):
         raise InvalidParameter(f"a number of rows must be whole, got {number:g}")
     return int(number)

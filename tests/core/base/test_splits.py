@@ -8,7 +8,14 @@ import pytest
 from sklearn.base import clone
 
 from core import AUCSVM, RankAverage, RankBoost, TreeRank
-from core.base.splits import draw_folds, draw_part, hold_out, number_inseparable, split_rows
+from core.base.splits import (
+    draw_folds,
+    draw_part,
+    hold_out,
+    join_units,
+    number_inseparable,
+    split_rows,
+)
 from core.errors import InvalidData
 
 
@@ -146,3 +153,19 @@ def test_groups_reach_whatever_holds_rows_out(ranker: Any) -> None:
         alone = clone(ranker).fit(X, y).decision_function(X)
         grouped = clone(ranker).fit(X, y, groups=row).decision_function(X)
     assert not np.array_equal(alone, grouped)
+
+
+def test_joined_units_part_neither_groups_nor_queries() -> None:
+    assert join_units(None, None) is None
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        group, query = (rng.integers(0, 12, 15).astype(np.uint64) for _ in range(2))
+        assert join_units(group, None) is group
+        assert join_units(None, query) is query
+        joined = join_units(group, query)
+        expected = np.arange(15)
+        for _ in range(15):  # the least row that can be reached
+            for labels in (group, query):
+                for value in labels:
+                    expected[labels == value] = expected[labels == value].min()
+        np.testing.assert_array_equal(joined[:, None] == joined, expected[:, None] == expected)

@@ -1,0 +1,437 @@
+"""How well scores order rows of several grades, such as 0 to 4: pairs of grades, and all grades at once.
+
+Let A_gh be the area between two grades: the fraction of the pairs of a row of grade h and one of a lower grade g in
+which the higher grade has the higher score, ties counted half.
+
+* **C-index** (ordinal): the fraction of all pairs of different grades in order, Σ M_g M_h A_gh / Σ M_g M_h with M the
+  weights of the grades. It depends on how many rows each grade has;
+* **mean area** of k-partite ranking: the plain mean of A_gh over all pairs of grades (Fürnkranz, Hüllermeier &
+  Vanderlooy 2009), whatever the grades' numbers of rows;
+* **volume** under the ROC surface: the probability that rows drawn from each grade are in order all at once
+  (Nakas & Yiannoutsos 2004); of m grades that tie, one of the m! orders is right. It is 1/K! for scores that say
+  nothing. From 3 to `MAX_VOLUME_GRADES` grades.
+
+For two grades all three are the AUC.
+
+**Intervals.** To first order each figure is a sum over rows, as an area is (see `intervals`): a row counts with the
+difference of its own fraction from the mean of its grade. For the C-index also the number of rows of a grade varies:
+a row counts with how far the areas of its grade's pairs are from the C-index, too. Variances of grades are multiplied
+by e / (e − 1), e being the effective number of rows of a grade. Groups, degrees of freedom, the logit scale and
+differences of scorers are as for areas.
+
+The volume is a count of chains of rows, one of each grade and ascending, by dynamic programming over the sorted rows.
+
+References
+----------
+Fürnkranz, Hüllermeier & Vanderlooy, "Binary decomposition methods for multipartite ranking", ECML PKDD (2009).
+Harrell, Califf, Pryor, Lee & Rosati, "Evaluating the yield of medical tests", JAMA 247 (1982): the C-index.
+Nakas & Yiannoutsos, "Ordered multiple-class ROC analysis with continuous measurements", Statistics in Medicine 23
+(2004): the volume.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.base.target import as_vector, check_grades, number_units
+from core.errors import InvalidData
+from core.kernels import kernel
+from core.metrics.comparison import (
+    Adjustment,
+    Difference,
+    check_scorers,
+    compare_pair,
+    holm,
+    joint_p_value,
+)
+from core.metrics.groups import FloatArray, check_weights, effective_rows, finite_vector
+from core.metrics.intervals import EPSILON, Areas, Interval, proportion_interval, sum_by_unit
+from core.metrics.window import check_level
+
+GradedFigure = Literal["c_index", "mean_auc", "volume"]
+
+MAX_VOLUME_GRADES = 8
+"""Grades up to which the volume is computed: of 9 grades in random order it is 1 in 362,880, of a good one not much."""
+
+
+@dataclass(frozen=True)
+class GradedSummary:
+    """Figures of scores of rows with grades."""
+
+    c_index: Interval
+    mean_auc: Interval
+    volume: Interval | None
+    """None with more than `MAX_VOLUME_GRADES` grades."""
+    grades: tuple[int, ...]
+    """Distinct grades, ascending."""
+    counts: tuple[int, ...]
+    """Rows of weight above 0 of each grade."""
+    pairwise: tuple[tuple[float | None, ...], ...]
+    """Area between the lower grade (row) and the higher grade (column); None elsewhere."""
+    level: float
+
+
+@dataclass(frozen=True)
+class GradedComparison:
+    """The scorers by one figure of graded rows."""
+
+    figure: GradedFigure
+    values: tuple[Interval, ...]
+    """In the order of the scorers."""
+    differences: tuple[Difference, ...]
+    """Every pair of scorers, in their order."""
+    joint_p_value: float
+    """Of H₀: all scorers have the same figure. In [0, 1]."""
+
+
+class _Rows(NamedTuple):
+    """Checked rows of weight above 0; grades are numbered from 0 without gaps."""
+
+    grade: NDArray[np.int64]
+    grades: NDArray[np.int64]
+    scores: tuple[FloatArray, ...]
+    weight: FloatArray
+    unit: NDArray[np.intp] | None
+
+
+class _Estimate(NamedTuple):
+    """One figure of every scorer, and n of `proportion_interval`."""
+
+    figure: GradedFigure
+    areas: Areas
+    trials: float
+
+
+def c_index(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    """Return the fraction of the pairs of different grades that the scores put in order, ties counted half.
+
+    Parameters and errors as `measure_graded`.
+
+    Examples
+    --------
+    >>> c_index([0, 1, 2, 1], [0.1, 0.4, 0.8, 0.9])
+    0.8
+    """
+    rows = _check(y, {"scores": scores}, sample_weight, None)
+    found = _estimate(rows, figures=("c_index",))[0][0]
+    return float(found.areas.values[0, 0])
+
+
+def measure_graded(
+    y: ArrayLike,
+    scores: ArrayLike,
+    *,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> GradedSummary:
+    """Return C-index, mean area and volume of scores of graded rows, each with an interval.
+
+    InvalidData: lengths differ, a label is no grade, all are equal, or a score or weight is not finite.
+    InvalidParameter: `level` is not strictly between 0 and 1. O(n log n + n · n_grades).
+
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Whole numbers from 0 to 31.
+    scores : array_like of float, shape (n_samples,)
+        Finite; higher means a higher grade.
+    level : float in (0, 1)
+        Probability that an interval covers the figure of the population.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative; a pair weighs the product of its rows' weights.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together.
+
+    Examples
+    --------
+    >>> found = measure_graded([0, 1, 2, 1], [0.1, 0.4, 0.8, 0.9])
+    >>> found.c_index.value, round(found.mean_auc.value, 4), found.volume.value
+    (0.8, 0.8333, 0.5)
+    """
+    level = check_level(level)
+    rows = _check(y, {"scores": scores}, sample_weight, group)
+    found, pairwise = _estimate(rows)
+    intervals = {each.figure: _interval(each, 0, level) for each in found}
+    return GradedSummary(
+        intervals["c_index"],
+        intervals["mean_auc"],
+        intervals.get("volume"),
+        tuple(rows.grades.tolist()),
+        tuple(np.bincount(rows.grade).tolist()),
+        tuple(
+            tuple(float(area) if g < h else None for h, area in enumerate(areas))
+            for g, areas in enumerate(pairwise[0].tolist())
+        ),
+        level,
+    )
+
+
+def compare_graded(
+    y: ArrayLike,
+    scores: Sequence[ArrayLike],
+    *,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    adjust: Adjustment = "holm",
+) -> tuple[GradedComparison, ...]:
+    """Compare scorers on the same graded rows by C-index, mean area and volume, with paired tests.
+
+    InvalidData, InvalidParameter: as `compare` and `measure_graded`. P-values are adjusted over all pairs and figures.
+
+    Examples
+    --------
+    >>> found = compare_graded([0, 1, 2, 1], [[0.1, 0.4, 0.8, 0.9], [0.1, 0.4, 0.9, 0.8]])
+    >>> found[0].figure, round(found[0].differences[0].value, 4)
+    ('c_index', -0.2)
+    """
+    level = check_level(level)
+    columns, named = check_scorers(scores, names, adjust)
+    every, _ = _estimate(_check(y, columns, sample_weight, group))
+    pairs = list(combinations(range(len(named)), 2))
+    found = [
+        [compare_pair(one.areas, pair, 0, one.trials, level) for pair in pairs] for one in every
+    ]
+    p_values = np.array([[p_value for _, p_value in of_figure] for of_figure in found])
+    adjusted = p_values if adjust == "none" else holm(p_values)
+    return tuple(
+        GradedComparison(
+            one.figure,
+            tuple(_interval(one, k, level) for k in range(len(named))),
+            tuple(
+                Difference(named[a], named[b], *interval, float(p), float(adjusted[j, i]))
+                for i, ((a, b), (interval, p)) in enumerate(zip(pairs, found[j], strict=True))
+            ),
+            joint_p_value(one.areas, [0], p_values[j]),
+        )
+        for j, one in enumerate(every)
+    )
+
+
+def _check(
+    y: ArrayLike,
+    scores: Mapping[str, ArrayLike],
+    sample_weight: ArrayLike | None,
+    group: ArrayLike | None,
+) -> _Rows:
+    labels = as_vector("y", y)
+    grade = check_grades(labels, labels.size)
+    columns = [finite_vector(name, column, grade.size) for name, column in scores.items()]
+    weight = check_weights(sample_weight, grade.size)
+    unit = None if group is None else number_units("group", group, grade.size)
+    present = weight > 0
+    if not present.all():
+        grade, weight = grade[present], weight[present]
+        columns = [column[present] for column in columns]
+        unit = None if unit is None else np.unique(unit[present], return_inverse=True)[1]
+    grades, number = np.unique(grade, return_inverse=True)
+    if len(grades) < 2:
+        raise InvalidData(
+            f"sample_weight must leave rows of two grades, got rows of grade {grades[0]} only"
+        )
+    return _Rows(number.astype(np.int64), grades, tuple(columns), weight, unit)
+
+
+def _estimate(
+    rows: _Rows, figures: Sequence[GradedFigure] = ("c_index", "mean_auc", "volume")
+) -> tuple[list[_Estimate], FloatArray]:
+    """Return the figures of every scorer, and the areas A_gh, shape (n_scorers, n_grades, n_grades)."""
+    grade, grades, scores, weight, unit = rows
+    n_grades = len(grades)
+    if n_grades > MAX_VOLUME_GRADES:
+        figures = [name for name in figures if name != "volume"]
+    mass = np.bincount(grade, weight, n_grades)
+    pairs = np.triu(np.outer(mass, mass), 1)
+    total = float(pairs.sum())
+    shares = {"c_index": pairs, "mean_auc": np.triu(np.ones_like(pairs), 1)}
+    # The weight of the pairs in which a row is the better, and the worse one, as a share of all.
+    below, above = np.tril(np.outer(mass, mass), -1).sum(axis=1), pairs.sum(axis=1)
+    roles = [
+        _effective(weight / mass[grade] * (each / total)[grade], unit) for each in (below, above)
+    ]
+    of_grade = [_effective(np.where(grade == g, weight, 0.0), unit) for g in range(n_grades)]
+    smallest = min(of_grade)
+    factor = np.array([math.sqrt(e / (e - 1.0)) if e > 1.0 + EPSILON else 1.0 for e in of_grade])
+    whole = _effective(weight, unit)
+    degrees = min(roles) - 1.0 if unit is not None else math.inf
+    values = np.empty((len(figures), len(scores)))
+    influence = np.empty((len(figures), len(scores), len(grade)))
+    every = np.empty((len(scores), n_grades, n_grades))
+    for k, column in enumerate(scores):
+        order = np.argsort(column, kind="stable")
+        sorted_rows = column[order], grade[order], weight[order]
+        areas = every[k]
+        _find_areas(*sorted_rows, mass, areas)
+        for j, name in enumerate(figures):
+            phi = np.empty(len(grade))
+            if name == "volume":
+                values[j, k] = _count_chains(*sorted_rows, mass, phi)
+            else:
+                share = shares[name]
+                values[j, k] = float((share * areas).sum()) / float(share.sum())
+                share = share / share.sum()
+                _find_influences(*sorted_rows, mass, areas, share + share.T, phi)
+            phi *= (weight * factor[grade] / mass[grade])[order]
+            if name == "c_index" and n_grades > 2:
+                off = (areas + areas.T - values[j, k]) * (1.0 - np.eye(n_grades))
+                phi += (weight * (off @ mass)[grade] / total)[order] * _small_sample(whole)
+            influence[j, k, order] = phi
+    found = []
+    for j, name in enumerate(figures):
+        # a grade of one row shows no variance of its areas; of the C-index it is one part among many
+        shows = smallest > 1.0 + EPSILON or (name == "c_index" and n_grades > 2)
+        shows &= min(roles) > 1.0 + EPSILON
+        parts = sum_by_unit(influence[j, :, None, :], unit) if shows else None
+        trials = min(roles) if name == "c_index" else smallest
+        effective = (roles[0], roles[1])
+        found.append(_Estimate(name, Areas(values[j][:, None], parts, effective, degrees), trials))
+    return found, every
+
+
+def _small_sample(effective: float) -> float:
+    return math.sqrt(effective / (effective - 1.0)) if effective > 1.0 + EPSILON else 1.0
+
+
+def _effective(share: FloatArray, unit: NDArray[np.intp] | None) -> float:
+    mass = share if unit is None else np.bincount(unit, share).astype(np.float64, copy=False)
+    return effective_rows(mass, mass**2)
+
+
+def _interval(one: _Estimate, scorer: int, level: float) -> Interval:
+    value, variance = float(one.areas.values[scorer, 0]), one.areas.variance(scorer, 0)
+    return proportion_interval(value, variance, one.trials, level, one.areas.degrees)
+
+
+_FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
+_INTEGERS = numba.types.Array(numba.int64, 1, "C", readonly=True)
+_ROWS = (_FLOATS, _INTEGERS, _FLOATS, _FLOATS)
+
+
+@kernel(numba.void(*_ROWS, numba.float64[:, ::1]))
+def _find_areas(scores, grade, weight, mass, areas):  # type: ignore[no-untyped-def]
+    """Write A_gh, the area of grade h over a lower grade g, to areas[g, h], (n_grades, n_grades) float64.
+
+    scores, weight: (n_rows,) float64 and grade: (n_rows,) int64, rows ascending by score; mass: (n_grades,) float64.
+    """
+    n_rows, n_grades = len(scores), len(mass)
+    below, tied = np.zeros(n_grades), np.zeros(n_grades)
+    areas[:] = 0.0
+    i = 0
+    while i < n_rows:
+        j = i
+        while j < n_rows and scores[j] == scores[i]:
+            tied[grade[j]] += weight[j]
+            j += 1
+        for h in range(n_grades):
+            if tied[h] > 0.0:
+                for g in range(h):
+                    areas[g, h] += tied[h] * (below[g] + 0.5 * tied[g])
+        for g in range(n_grades):
+            below[g] += tied[g]
+            tied[g] = 0.0
+        i = j
+    for h in range(n_grades):
+        for g in range(h):
+            areas[g, h] = min(1.0, areas[g, h] / mass[g] / mass[h])
+
+
+@kernel(numba.void(*_ROWS, numba.float64[:, ::1], numba.float64[:, ::1], numba.float64[::1]))
+def _find_influences(scores, grade, weight, mass, areas, shares, phi):  # type: ignore[no-untyped-def]
+    """Write Σ_h shares[g, h] (fraction of grade h on the right side of the row − A) of each row of grade g to phi.
+
+    Arrays as `_find_areas`, with the areas that it wrote; shares: (n_grades, n_grades) float64, symmetric; phi:
+    (n_rows,) float64.
+    """
+    n_rows, n_grades = len(scores), len(mass)
+    below, tied = np.zeros(n_grades), np.zeros(n_grades)
+    i = 0
+    while i < n_rows:
+        j = i
+        while j < n_rows and scores[j] == scores[i]:
+            tied[grade[j]] += weight[j]
+            j += 1
+        for r in range(i, j):
+            g = grade[r]
+            total = 0.0
+            for h in range(n_grades):
+                if h != g:
+                    under = (below[h] + 0.5 * tied[h]) / mass[h]
+                    right = under - areas[h, g] if h < g else 1.0 - under - areas[g, h]
+                    total += shares[g, h] * right
+            phi[r] = total
+        for g in range(n_grades):
+            below[g] += tied[g]
+            tied[g] = 0.0
+        i = j
+
+
+@kernel(numba.float64(*_ROWS, numba.float64[::1]))
+def _count_chains(scores, grade, weight, mass, phi):  # type: ignore[no-untyped-def]
+    """Return the volume, and write what each row's own chains have of it, less the volume, to phi, (n_rows,) float64.
+
+    Arrays as `_find_areas`. A chain has a row of each grade; it is counted as the product of their shares of their
+    grades, over m! for each m of them that tie.
+    """
+    n_rows, n_grades = len(scores), len(mass)
+    first = np.empty(n_rows + 1, dtype=np.int64)  # of each tie
+    n_ties = 0
+    for i in range(n_rows):
+        if i == 0 or scores[i] != scores[i - 1]:
+            first[n_ties] = i
+            n_ties += 1
+    first[n_ties] = n_rows
+    # before[t, g]: the chains of the grades below g, all below the t-th tie.
+    before = np.zeros((n_ties + 1, n_grades + 1))
+    before[0, 0] = 1.0
+    tied = np.zeros(n_grades)
+    for t in range(n_ties):
+        for i in range(first[t], first[t + 1]):
+            tied[grade[i]] += weight[i] / mass[grade[i]]
+        for g in range(n_grades + 1):
+            before[t + 1, g] = before[t, g]
+        for g in range(n_grades):
+            part, m = 1.0, 0
+            while g + m < n_grades and tied[g + m] > 0.0:
+                part *= tied[g + m] / (m + 1)
+                m += 1
+                before[t + 1, g + m] += before[t, g] * part
+        tied[:] = 0.0
+    volume = min(1.0, before[n_ties, n_grades])
+    # after[g]: the chains of the grades from g on, all above the tie.
+    after = np.zeros(n_grades + 1)
+    after[n_grades] = 1.0
+    own = np.zeros(n_grades)
+    for t in range(n_ties - 1, -1, -1):
+        for i in range(first[t], first[t + 1]):
+            tied[grade[i]] += weight[i] / mass[grade[i]]
+        own[:] = 0.0
+        for g in range(n_grades):  # a run of tied grades from g on
+            part, m = 1.0, 0
+            while g + m < n_grades and tied[g + m] > 0.0:
+                part *= tied[g + m] / (m + 1)
+                m += 1
+                chains = before[t, g] * part * after[g + m]
+                for member in range(g, g + m):
+                    own[member] += chains / tied[member]
+        for i in range(first[t], first[t + 1]):
+            phi[i] = own[grade[i]] - volume
+        for g in range(n_grades):
+            part, m = 1.0, 0
+            added = 0.0
+            while g + m < n_grades and tied[g + m] > 0.0:
+                part *= tied[g + m] / (m + 1)
+                m += 1
+                added += part * after[g + m]
+            after[g] += added  # those of greater grades are not yet changed
+        tied[:] = 0.0
+    return volume

@@ -1,0 +1,708 @@
+"""Figures of many lists: areas, NDCG, precision and reciprocal ranks within each query, and their means over queries.
+
+A query (a search, a visit, a day) is a list of its own: only the order of its rows counts, and scores of two queries
+are not compared. A figure is computed in each query and then averaged, so that each query counts alike, whatever its
+length. A query in which a figure has no value is left out of its mean, and counted: one grade only leaves no pair to
+order, and without a relevant row there is nothing to find.
+
+Of a query whose rows have grades g (0 and 1 for two classes):
+
+* **area**: the fraction of pairs of different grades that are in order, ties counted half; for two classes the AUC. A
+  pair weighs the product of its rows' weights;
+* **partial area**, for two classes: see `curve`;
+* **NDCG at k** (Järvelin & Kekäläinen 2002; Burges et al. 2005): Σ (2^g − 1) / log₂(rank + 1) over the first k rows,
+  divided by its greatest value;
+* **average precision**: the mean over the relevant rows of the precision at their score; a tie is one threshold;
+* **reciprocal rank**: 1 over the rank of the first relevant row;
+* **precision at k**: the fraction of relevant rows among the first k, or among all rows of a shorter list.
+
+Where equal scores leave the order open, NDCG, reciprocal rank and precision are means over all orders of the ties
+(McSherry & Najork 2008). Weights count the pairs of an area and, by their mean, the query; the ranks of a list count
+each of its rows once.
+
+**Intervals.** Queries are drawn independently, their rows are not: the query is the unit. With ω_q the weights of
+queries, the variance of θ = Σ ω_q θ_q / Σ ω_q is Σ ω_q² (θ_q − θ)² / (Σ ω_q)² · n / (n − 1), where n is the effective
+number of queries; the interval is Student's with n − 1 degrees of freedom, symmetric on the logit scale. If the
+queries show no variance it is Wilson's for n trials. Differences of two scorers on the same queries follow as those of
+areas: see `comparison`.
+
+References
+----------
+Burges et al., "Learning to rank using gradient descent", ICML (2005): the gain 2^g − 1.
+Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002): NDCG.
+McSherry & Najork, "Computing information retrieval performance measures efficiently in the presence of tied scores",
+ECIR (2008).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from numbers import Integral
+from typing import NamedTuple, Protocol
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.base.target import MAX_GRADE, as_vector, check_grades, number_units, two_classes
+from core.errors import InvalidData, InvalidParameter
+from core.kernels import kernel
+from core.metrics.comparison import (
+    Adjustment,
+    Difference,
+    check_scorers,
+    compare_pair,
+    holm,
+    joint_p_value,
+)
+from core.metrics.figures import split_figure_name, whole_number
+from core.metrics.groups import (
+    FloatArray,
+    check_weights,
+    effective_rows,
+    finite_vector,
+    inner,
+    prefix_sums,
+)
+from core.metrics.intervals import EPSILON, Areas, Interval, proportion_interval
+from core.metrics.window import check_level, check_window
+
+Integers = NDArray[np.int64]
+
+
+class Lists(NamedTuple):
+    """Rows of weight above 0 sorted by query, and within each from the highest score down."""
+
+    scores: FloatArray
+    grade: Integers
+    weight: FloatArray
+    """Shape (n_rows,)."""
+    starts: Integers
+    """The rows of query q are those from starts[q] to starts[q + 1]. Shape (n_queries + 1,)."""
+    relevant: int
+    """Least grade of a relevant row."""
+
+
+class ListFigure(Protocol):
+    """What is computed of each list: a number from 0 to 1."""
+
+    @property
+    def name(self) -> str:
+        """A name for messages and tables."""
+
+    def of(self, lists: Lists) -> FloatArray:
+        """Return the figure of each list, NaN where it has no value, shape (n_queries,)."""
+
+
+@dataclass(frozen=True)
+class ListAuc:
+    """The area within a list: the fraction of its pairs in order, or a partial area of two classes.
+
+    InvalidParameter: the window is out of range. `of` refuses more than two grades if the window is not [0, 1].
+
+    Parameters
+    ----------
+    fpr_min, fpr_max : float in [0, 1]
+        Window of false positive rates; the partial area is divided by its width.
+
+    Examples
+    --------
+    >>> measure_lists([1, 0, 1, 0], [0.9, 0.4, 0.2, 0.3], [1, 1, 2, 2], [ListAuc()])[0].interval.value
+    0.5
+    """
+
+    fpr_min: float = 0.0
+    fpr_max: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_window(self.fpr_min, self.fpr_max)
+
+    @property
+    def name(self) -> str:
+        """Such as auc or pauc:0,0.1."""
+        whole = (self.fpr_min, self.fpr_max) == (0.0, 1.0)
+        return "auc" if whole else f"pauc:{self.fpr_min:g},{self.fpr_max:g}"
+
+    def of(self, lists: Lists) -> FloatArray:
+        """Return the area of each list."""
+        out = _empty(lists)
+        if (self.fpr_min, self.fpr_max) == (0.0, 1.0):
+            _order_pairs(*lists[:4], out)
+            return out
+        if len(np.unique(lists.grade)) > 2:
+            raise InvalidData(
+                f"{self.name} needs labels of two classes, got {len(np.unique(lists.grade))} grades"
+            )
+        positive = (lists.grade == lists.grade.max()).astype(np.int64)
+        _partial_areas(
+            lists.scores, positive, *lists[2:4], float(self.fpr_min), float(self.fpr_max), out
+        )
+        return out
+
+
+@dataclass(frozen=True)
+class ListNdcg:
+    """NDCG of the first rows of a list, with the gain 2^g − 1; without a row of a grade above 0 it has no value.
+
+    InvalidParameter: `count` is not a whole number from 1 to 1,000,000,000.
+
+    Parameters
+    ----------
+    count : int, optional
+        Number of first rows; all rows by default.
+
+    Examples
+    --------
+    >>> found, = measure_lists([2, 0, 1], [0.9, 0.5, 0.1], [7, 7, 7], [ListNdcg(10)], graded=True)
+    >>> round(found.interval.value, 4)
+    0.9639
+    """
+
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.count is not None:
+            _check_count(self.count)
+
+    @property
+    def name(self) -> str:
+        """Such as ndcg@10."""
+        return "ndcg" if self.count is None else f"ndcg@{self.count}"
+
+    def of(self, lists: Lists) -> FloatArray:
+        """Return the NDCG of each list."""
+        out = _empty(lists)
+        longest = int(np.diff(lists.starts).max())
+        count = longest if self.count is None else min(int(self.count), longest)
+        sums = prefix_sums(1.0 / np.log2(np.arange(count) + 2.0))
+        _ndcg(lists.scores, lists.grade, lists.starts, sums, out)
+        return out
+
+
+@dataclass(frozen=True)
+class ListAveragePrecision:
+    """Average precision of a list; its mean over lists is MAP. A tie is one threshold, as for `AveragePrecision`.
+
+    Examples
+    --------
+    >>> measure_lists([1, 0, 0, 1], [0.9, 0.4, 0.3, 0.2], [1, 1, 2, 2], [ListAveragePrecision()])[0].interval.value
+    0.75
+    """
+
+    name = "map"
+
+    def of(self, lists: Lists) -> FloatArray:
+        """Return the average precision of each list."""
+        return _relevance(lists, 0, 0)
+
+
+@dataclass(frozen=True)
+class ListReciprocalRank:
+    """One over the rank of the first relevant row of a list; its mean over lists is MRR.
+
+    Examples
+    --------
+    >>> measure_lists([1, 0, 0, 1], [0.9, 0.4, 0.3, 0.2], [1, 1, 2, 2], [ListReciprocalRank()])[0].interval.value
+    0.75
+    """
+
+    name = "mrr"
+
+    def of(self, lists: Lists) -> FloatArray:
+        """Return the reciprocal rank of each list."""
+        return _relevance(lists, 1, 0)
+
+
+@dataclass(frozen=True)
+class ListPrecision:
+    """The fraction of relevant rows among the first `count` of a list, or among all rows of a shorter one.
+
+    InvalidParameter: `count` is not a whole number from 1 to 1,000,000,000.
+
+    Examples
+    --------
+    >>> measure_lists([1, 0, 0, 1], [0.9, 0.4, 0.3, 0.2], [1, 1, 2, 2], [ListPrecision(1)])[0].interval.value
+    0.5
+    """
+
+    count: int
+
+    def __post_init__(self) -> None:
+        _check_count(self.count)
+
+    @property
+    def name(self) -> str:
+        """Such as precision@5."""
+        return f"precision@{self.count}"
+
+    def of(self, lists: Lists) -> FloatArray:
+        """Return the precision of each list."""
+        return _relevance(lists, 2, int(self.count))
+
+
+MAX_COUNT = 1_000_000_000
+_FAMILIES = "auc, pauc:FPR_MIN,FPR_MAX, ndcg, ndcg@K, map, mrr or precision@K"
+
+
+def _check_count(count: object) -> None:
+    whole = isinstance(count, Integral) and not isinstance(count, bool)
+    if not whole or not 1 <= int(count) <= MAX_COUNT:  # type: ignore[call-overload]
+        raise InvalidParameter(f"count must be a whole number from 1 to {MAX_COUNT}, got {count!r}")
+
+
+def list_figure_named(name: str) -> ListFigure:
+    """Return the figure of a name: auc, pauc:0,0.1, ndcg, ndcg@10, map, mrr or precision@5.
+
+    InvalidParameter: no figure has this name, or a number in it is out of range.
+
+    Examples
+    --------
+    >>> list_figure_named("ndcg@10")
+    ListNdcg(count=10)
+    """
+    shown = name if len(name) <= 60 else f"{name[:59]}…"
+    family, mark, numbers, is_share = split_figure_name(name)
+    try:
+        match (family, mark, len(numbers), is_share):
+            case "auc", None, 0, False:
+                return ListAuc()
+            case "pauc", ":", 2, False:
+                return ListAuc(*numbers)
+            case "ndcg", None, 0, False:
+                return ListNdcg()
+            case "ndcg", "@", 1, False:
+                return ListNdcg(whole_number(numbers[0]))
+            case "map", None, 0, False:
+                return ListAveragePrecision()
+            case "mrr", None, 0, False:
+                return ListReciprocalRank()
+            case "precision", "@", 1, False:
+                return ListPrecision(whole_number(numbers[0]))
+    except InvalidParameter as error:
+        raise InvalidParameter(f"figure {shown!r}: {error}") from error
+    raise InvalidParameter(f"a figure of lists must be {_FAMILIES}, got {shown!r}")
+
+
+@dataclass(frozen=True)
+class ListMeasured:
+    """The mean of a figure over lists."""
+
+    figure: ListFigure
+    interval: Interval
+    queries: int
+    """Lists that have a value."""
+    skipped: int
+    """Lists that have none: of one grade, or without a relevant row."""
+    effective_queries: float
+    """Lists of equal weight that would give the same variance."""
+
+
+@dataclass(frozen=True)
+class ListComparison:
+    """The scorers by the mean of one figure over lists."""
+
+    figure: ListFigure
+    values: tuple[Interval, ...]
+    """In the order of the scorers."""
+    differences: tuple[Difference, ...]
+    """Every pair of scorers, in their order."""
+    joint_p_value: float
+    """Of H₀: all scorers have the same mean. In [0, 1]."""
+    queries: int
+    skipped: int
+    """As in `ListMeasured`."""
+
+
+def measure_lists(
+    y: ArrayLike,
+    scores: ArrayLike,
+    query: ArrayLike,
+    figures: Sequence[ListFigure],
+    *,
+    graded: bool = False,
+    relevant: int = 1,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+) -> tuple[ListMeasured, ...]:
+    """Return the means of figures over lists, each with an interval whose unit is the list.
+
+    InvalidData: lengths differ, a value is missing or not finite, labels break their rule, or no list has a value of a
+    figure. InvalidParameter: there is no figure, or a parameter is out of range. O(n log n + n · n_grades).
+
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Two values, of which the greater is positive; or grades, see `graded`.
+    scores : array_like of float, shape (n_samples,)
+        Finite; higher comes first.
+    query : array_like, shape (n_samples,)
+        Numbers, booleans or text: rows with equal values are one list.
+    figures : sequence of ListFigure
+        Such as `ListAuc()`, `ListNdcg(10)`, `ListAveragePrecision()`.
+    graded : bool
+        Whether y holds grades, whole numbers from 0 to 31; 0 is not relevant.
+    relevant : int
+        Least grade of a relevant row, for the figures that know no grades. At least 1; 1 if not `graded`.
+    level : float in (0, 1)
+        Probability that an interval covers the mean over the population of lists.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative. A list weighs as much as its rows do on average; rows of weight 0 count as absent.
+
+    Examples
+    --------
+    >>> y, query = [1, 0, 0, 1, 1, 0], ["a", "a", "a", "b", "b", "b"]
+    >>> found, = measure_lists(y, [3, 2, 1, 1, 2, 3], query, [ListAuc()])
+    >>> found.interval.value, found.queries
+    (0.5, 2)
+    """
+    level, figures = check_level(level), _check_figures(figures)
+    values, weight = _values(y, {"scores": scores}, query, figures, graded, relevant, sample_weight)
+    found = []
+    for j, figure in enumerate(figures):
+        areas, queries = _means(figure, values[:, j], weight)
+        found.append(
+            ListMeasured(
+                figure,
+                _interval(areas, 0, level),
+                queries,
+                len(weight) - queries,
+                areas.effective[0],
+            )
+        )
+    return tuple(found)
+
+
+def compare_lists(
+    y: ArrayLike,
+    scores: Sequence[ArrayLike],
+    query: ArrayLike,
+    figures: Sequence[ListFigure],
+    *,
+    graded: bool = False,
+    relevant: int = 1,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    adjust: Adjustment = "holm",
+) -> tuple[ListComparison, ...]:
+    """Compare scorers on the same lists: every pair's difference of means, with interval and paired p-value.
+
+    InvalidData, InvalidParameter: as `compare` and `measure_lists`. P-values are adjusted over all pairs and figures.
+
+    Parameters
+    ----------
+    y, query, figures, graded, relevant, level, sample_weight
+        As `measure_lists`.
+    scores, names, adjust
+        As `compare`.
+
+    Examples
+    --------
+    >>> y, query = [1, 0, 1, 0, 1, 0], [1, 1, 2, 2, 3, 3]
+    >>> found, = compare_lists(y, [[1, 0, 1, 0, 1, 0], [1, 0, 0, 1, 0, 1]], query, [ListAuc()])
+    >>> round(found.differences[0].value, 4)
+    0.6667
+    """
+    level, figures = check_level(level), _check_figures(figures)
+    columns, named = check_scorers(scores, names, adjust)
+    values, weight = _values(y, columns, query, figures, graded, relevant, sample_weight)
+    means = [_means(figure, values[:, j], weight) for j, figure in enumerate(figures)]
+    pairs = list(combinations(range(len(named)), 2))
+    found = [
+        [compare_pair(areas, pair, 0, areas.effective[0], level) for pair in pairs]
+        for areas, _ in means
+    ]
+    p_values = np.array([[p_value for _, p_value in of_figure] for of_figure in found])
+    adjusted = p_values if adjust == "none" else holm(p_values)
+    return tuple(
+        ListComparison(
+            figure,
+            tuple(_interval(areas, k, level) for k in range(len(named))),
+            tuple(
+                Difference(named[a], named[b], *interval, float(p), float(adjusted[j, i]))
+                for i, ((a, b), (interval, p)) in enumerate(zip(pairs, found[j], strict=True))
+            ),
+            joint_p_value(areas, [0], p_values[j]),
+            queries,
+            len(weight) - queries,
+        )
+        for j, (figure, (areas, queries)) in enumerate(zip(figures, means, strict=True))
+    )
+
+
+def list_values(
+    y: ArrayLike,
+    scores: ArrayLike,
+    query: ArrayLike,
+    figures: Sequence[ListFigure],
+    *,
+    graded: bool = False,
+    relevant: int = 1,
+    sample_weight: ArrayLike | None = None,
+) -> FloatArray:
+    """Return figures of each list, NaN where a list has no value, shape (n_figures, n_queries), float64.
+
+    Queries ascend, without those of weight 0. Parameters and errors as `measure_lists`.
+
+    Examples
+    --------
+    >>> list_values([1, 0, 0, 1, 1], [3, 2, 1, 2, 1], ["a", "a", "b", "b", "c"], [ListAuc()]).tolist()
+    [[1.0, 1.0, nan]]
+    """
+    figures = _check_figures(figures)
+    columns = {"scores": scores}
+    found, _ = _values(y, columns, query, figures, graded, relevant, sample_weight)
+    return np.asarray(found[0])
+
+
+def take_lists(
+    grade: Integers,
+    scores: FloatArray,
+    weight: FloatArray,
+    query: NDArray[np.intp],
+    relevant: int = 1,
+) -> Lists:
+    """Return checked rows, sorted; `query` is numbered from 0 on without gaps. O(n log n)."""
+    order = np.lexsort((-scores, query))
+    starts = prefix_sums(np.bincount(query).astype(np.float64)).astype(np.int64)
+    return Lists(scores[order], grade[order], weight[order], starts, relevant)
+
+
+def _check_figures(figures: Sequence[ListFigure]) -> Sequence[ListFigure]:
+    if len(figures) == 0:
+        raise InvalidParameter("figures must name at least one figure, got none")
+    return figures
+
+
+def _values(
+    y: ArrayLike,
+    scores: Mapping[str, ArrayLike],
+    query: ArrayLike,
+    figures: Sequence[ListFigure],
+    graded: bool,
+    relevant: int,
+    sample_weight: ArrayLike | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the figures of every list, shape (n_scorers, n_figures, n_queries), and the weights of the lists."""
+    most = MAX_GRADE if graded else 1
+    if type(relevant) is not int or not 1 <= relevant <= most:
+        raise InvalidParameter(
+            f"relevant must be a whole number from 1 to {most}, got {relevant!r}"
+        )
+    labels = as_vector("y", y)
+    grade = check_grades(labels, labels.size) if graded else two_classes(labels)[1].astype(int)
+    columns = [finite_vector(name, column, grade.size) for name, column in scores.items()]
+    unit = number_units("query", query, grade.size)
+    weight = check_weights(sample_weight, grade.size)
+    present = weight > 0
+    if not present.all():
+        grade, weight = grade[present], weight[present]
+        columns = [column[present] for column in columns]
+        unit = np.unique(unit[present], return_inverse=True)[1]
+    of_query = np.bincount(unit, weight) / np.bincount(unit)
+    found = np.empty((len(columns), len(figures), len(of_query)))
+    for k, column in enumerate(columns):
+        lists = take_lists(grade, column, weight, unit, relevant)
+        for j, figure in enumerate(figures):
+            found[k, j] = figure.of(lists)
+    return found, of_query
+
+
+def _means(figure: ListFigure, values: FloatArray, weight: FloatArray) -> tuple[Areas, int]:
+    """Return the mean of a figure for each scorer with the influence of each list that counts, and their number.
+
+    values: (n_scorers, n_queries), NaN in the same lists for every scorer, as labels decide it; weight: (n_queries,).
+    """
+    has = ~np.isnan(values[0])
+    if not has.any():
+        raise InvalidData(
+            f"{figure.name} has a value in none of the {len(weight)} queries: each has rows of one grade only, "
+            "or no relevant row"
+        )
+    values, weight = np.ascontiguousarray(values[:, has]), weight[has]
+    total = float(weight.sum())
+    means = np.array([[min(1.0, inner(weight, one) / total)] for one in values])
+    effective = effective_rows(weight, weight**2)
+    influence = None
+    if effective > 1.0 + EPSILON:
+        scale = math.sqrt(effective / (effective - 1.0)) / total
+        influence = (scale * weight * (values - means))[:, None, :]
+    return Areas(means, influence, (effective, effective), effective - 1.0), int(has.sum())
+
+
+def _interval(areas: Areas, scorer: int, level: float) -> Interval:
+    value, variance = float(areas.values[scorer, 0]), areas.variance(scorer, 0)
+    return proportion_interval(value, variance, areas.effective[0], level, areas.degrees)
+
+
+def _empty(lists: Lists) -> FloatArray:
+    return np.empty(len(lists.starts) - 1)
+
+
+def _relevance(lists: Lists, figure: int, count: int) -> FloatArray:
+    out = _empty(lists)
+    is_relevant = (lists.grade >= lists.relevant).astype(np.int64)
+    _find_relevant(lists.scores, is_relevant, lists.starts, figure, count, out)
+    return out
+
+
+_FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)
+_INTEGERS = numba.types.Array(numba.int64, 1, "C", readonly=True)
+_N_GRADES = MAX_GRADE + 1
+
+
+@kernel(numba.void(_FLOATS, _INTEGERS, _FLOATS, _INTEGERS, numba.float64[::1]))
+def _order_pairs(scores, grade, weight, starts, out):  # type: ignore[no-untyped-def]
+    """Write the weighted fraction of each list's pairs of different grades in order, NaN without one.
+
+    scores, weight: (n_rows,) float64 and grade: (n_rows,) int64, see `Lists`; starts: (n_queries + 1,) int64; out:
+    (n_queries,) float64.
+    """
+    below, tied = np.zeros(_N_GRADES), np.zeros(_N_GRADES)
+    for q in range(len(starts) - 1):
+        first, end = starts[q], starts[q + 1]
+        most, heaviest = 0, 0.0
+        for i in range(first, end):
+            most = max(most, grade[i])
+            heaviest = max(heaviest, weight[i])
+        for g in range(most + 1):
+            below[g] = tied[g] = 0.0
+        right = pairs = 0.0
+        last = end
+        while last > first:  # ties from the lowest score up
+            start = last
+            while start > first and scores[start - 1] == scores[last - 1]:
+                start -= 1
+                tied[grade[start]] += weight[start] / heaviest
+            lower = lower_tied = 0.0
+            for g in range(most + 1):
+                right += tied[g] * (lower + 0.5 * lower_tied)
+                lower += below[g]
+                lower_tied += tied[g]
+            for g in range(most + 1):
+                below[g] += tied[g]
+                tied[g] = 0.0
+            last = start
+        lower = 0.0
+        for g in range(most + 1):
+            pairs += below[g] * lower
+            lower += below[g]
+        out[q] = min(1.0, right / pairs) if pairs > 0.0 else np.nan
+
+
+@kernel(
+    numba.void(
+        _FLOATS,
+        _INTEGERS,
+        _FLOATS,
+        _INTEGERS,
+        numba.float64,
+        numba.float64,
+        numba.float64[::1],
+    )
+)
+def _partial_areas(scores, positive, weight, starts, fpr_min, fpr_max, out):  # type: ignore[no-untyped-def]
+    """Write each list's area over a window of false positive rates, divided by its width; NaN without both classes.
+
+    Arrays as `_order_pairs`, with positive (n_rows,) int64 of 0 and 1.
+    """
+    for q in range(len(starts) - 1):
+        first, end = starts[q], starts[q + 1]
+        heaviest = 0.0
+        for i in range(first, end):
+            heaviest = max(heaviest, weight[i])
+        totals = np.zeros(2)
+        for i in range(first, end):
+            totals[positive[i]] += weight[i] / heaviest
+        if totals[0] == 0.0 or totals[1] == 0.0:
+            out[q] = np.nan
+            continue
+        fpr = tpr = area = 0.0
+        above = np.zeros(2)
+        i = first
+        while i < end:
+            j = i
+            while j < end and scores[j] == scores[i]:
+                above[positive[j]] += weight[j] / heaviest
+                j += 1
+            next_fpr = min(1.0, above[0] / totals[0]) if j < end else 1.0
+            next_tpr = min(1.0, above[1] / totals[1]) if j < end else 1.0
+            low, high = max(fpr, fpr_min), min(next_fpr, fpr_max)
+            if high > low:
+                slope = (next_tpr - tpr) / (next_fpr - fpr)
+                area += (high - low) * (tpr + slope * (0.5 * (low + high) - fpr))
+            fpr, tpr = next_fpr, next_tpr
+            i = j
+        out[q] = min(1.0, max(0.0, area / (fpr_max - fpr_min)))
+
+
+@kernel(numba.void(_FLOATS, _INTEGERS, _INTEGERS, _FLOATS, numba.float64[::1]))
+def _ndcg(scores, grade, starts, sums, out):  # type: ignore[no-untyped-def]
+    """Write the NDCG of each list, NaN without a grade above 0.
+
+    Arrays as `_order_pairs`; sums: (count + 1,) float64, sums of the discounts of the first ranks.
+    """
+    count = len(sums) - 1
+    rows = np.zeros(_N_GRADES, dtype=np.int64)
+    for q in range(len(starts) - 1):
+        first, end = starts[q], starts[q + 1]
+        rows[:] = 0
+        found = 0.0
+        i = first
+        while i < end:
+            j, gain = i, 0.0
+            while j < end and scores[j] == scores[i]:
+                gain += 2.0 ** grade[j] - 1.0
+                rows[grade[j]] += 1
+                j += 1
+            discounts = sums[min(j - first, count)] - sums[min(i - first, count)]
+            found += gain * discounts / (j - i)
+            i = j
+        best, rank = 0.0, 0
+        for g in range(_N_GRADES - 1, 0, -1):
+            best += (2.0**g - 1.0) * (sums[min(rank + rows[g], count)] - sums[min(rank, count)])
+            rank += rows[g]
+        out[q] = min(1.0, found / best) if best > 0.0 else np.nan
+
+
+@kernel(numba.void(_FLOATS, _INTEGERS, _INTEGERS, numba.int64, numba.int64, numba.float64[::1]))
+def _find_relevant(scores, relevant, starts, figure, count, out):  # type: ignore[no-untyped-def]
+    """Write a figure of the relevant rows of each list: 0 average precision, 1 reciprocal rank, 2 precision at `count`.
+
+    Arrays as `_order_pairs`, with relevant (n_rows,) int64 of 0 and 1. NaN in a list without a relevant row.
+    """
+    for q in range(len(starts) - 1):
+        first, end = starts[q], starts[q + 1]
+        total = 0
+        for i in range(first, end):
+            total += relevant[i]
+        if total == 0:
+            out[q] = np.nan
+            continue
+        size = min(count, end - first)
+        value = 0.0
+        above = 0
+        i = first
+        while i < end:
+            j, here = i, 0
+            while j < end and scores[j] == scores[i]:
+                here += relevant[j]
+                j += 1
+            tied = j - i
+            if figure == 0:
+                value += here * ((above + here) / (j - first)) / total
+            elif figure == 1 and above == 0 and here > 0:
+                chance = 1.0  # that none of the rows before is relevant
+                for r in range(tied - here + 1):
+                    own = here / (tied - r)
+                    value += chance * own / (i - first + r + 1)
+                    chance *= 1.0 - own
+            elif figure == 2:
+                inside = min(max(size - (i - first), 0), tied)
+                value += here * (inside / tied) / size
+            above += here
+            i = j
+        out[q] = min(1.0, value)

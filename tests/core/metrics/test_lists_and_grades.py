@@ -1,0 +1,350 @@
+"""Figures within queries and of graded labels against brute force, scikit-learn and the areas of two classes."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby, permutations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, ndcg_score
+
+from benchmarks.coverage import measure_coverage_of_lists, measure_graded_coverage
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import (
+    ListAuc,
+    ListAveragePrecision,
+    ListNdcg,
+    ListPrecision,
+    ListReciprocalRank,
+    auc,
+    auc_interval,
+    c_index,
+    compare_auc,
+    compare_graded,
+    compare_lists,
+    list_figure_named,
+    list_values,
+    measure_graded,
+    measure_lists,
+    partial_auc,
+)
+
+NAMES = ("auc", "pauc:0,0.3", "ndcg", "ndcg@3", "map", "mrr", "precision@2")
+
+
+@st.composite
+def graded_lists(draw: Any, max_rows: int = 6, top: int = 3) -> tuple[Any, ...]:
+    """Grades, scores with ties, queries and weights (0 among them) of a few rows."""
+    n = draw(st.integers(2, max_rows))
+    column = lambda values: np.array(draw(st.lists(values, min_size=n, max_size=n)))  # noqa: E731
+    grade, scores = column(st.integers(0, top)), column(st.integers(0, 3)).astype(float)
+    query, weight = column(st.integers(0, 2)), column(st.sampled_from([0.0, 0.5, 1.0, 2.0]))
+    return grade, scores, query, weight
+
+
+def pair_fraction(grade: Any, scores: Any, weight: Any) -> float:
+    right = pairs = 0.0
+    for i, j in product(range(len(grade)), repeat=2):
+        if grade[i] > grade[j]:
+            pairs += weight[i] * weight[j]
+            right += (
+                weight[i] * weight[j] * ((scores[i] > scores[j]) + (scores[i] == scores[j]) / 2)
+            )
+    return right / pairs if pairs else math.nan
+
+
+def over_orders(grade: Any, scores: Any, figure: str, size: int) -> float:
+    """The mean of a figure over all orders of the ties of one list."""
+    ranked = sorted(zip(scores.tolist(), grade.tolist(), strict=True), reverse=True)
+    ties = [[g for _, g in tie] for _, tie in groupby(ranked, key=lambda row: row[0])]
+    found = []
+    for parts in product(*(permutations(tie) for tie in ties)):
+        order = [g for part in parts for g in part]
+        if figure == "mrr":
+            found.append(1.0 / (1 + next(i for i, g in enumerate(order) if g > 0)))
+        elif figure == "precision":
+            found.append(sum(g > 0 for g in order[:size]) / min(size, len(order)))
+        else:
+            gains = [(2**g - 1) / math.log2(i + 2) for i, g in enumerate(order[:size])]
+            best = sorted(grade.tolist(), reverse=True)[:size]
+            found.append(
+                sum(gains) / sum((2**g - 1) / math.log2(i + 2) for i, g in enumerate(best))
+            )
+    return float(np.mean(found))
+
+
+def expected(name: str, grade: Any, scores: Any, weight: Any) -> float:
+    """A figure of one list by its definition, NaN where it has none."""
+    family, _, rest = name.replace(":", "@").partition("@")
+    if family == "auc":
+        return pair_fraction(grade, scores, weight)
+    positive = grade > 0
+    if family == "pauc":
+        if positive.all() or not positive.any():
+            return math.nan
+        low, high = map(float, rest.split(","))
+        return partial_auc(positive, scores, low, high, sample_weight=weight)
+    if not positive.any():
+        return math.nan
+    if family == "map":
+        return float(average_precision_score(positive, scores))
+    return over_orders(grade, scores, family, int(rest or 99))
+
+
+@given(graded_lists(), st.sampled_from(NAMES))
+@settings(max_examples=150)
+def test_each_list_has_the_figure_of_its_definition(lists: tuple[Any, ...], name: str) -> None:
+    grade, scores, query, weight = lists
+    if name.startswith("pauc"):
+        grade = np.minimum(grade, 1)
+    present = weight > 0
+    assume(present.any() and len(set(grade)) > 1)
+    (values,) = list_values(
+        grade, scores, query, [list_figure_named(name)], graded=True, sample_weight=weight
+    )
+    of_lists = [
+        expected(name, *(each[present & (query == q)] for each in (grade, scores, weight)))
+        for q in np.unique(query[present])
+    ]
+    np.testing.assert_allclose(values, of_lists, rtol=1e-12, atol=1e-12)
+
+
+def test_ndcg_is_scikit_learns() -> None:
+    rng = np.random.default_rng(0)
+    for top in (1, 4, 31):
+        grade = rng.integers(0, top + 1, 5_000)
+        scores = np.round(rng.normal(size=5_000) + 0.2 * grade, 1)
+        query = np.repeat(np.arange(100), 50)
+        for k in (1, 10, None):
+            values = list_values(grade, scores, query, [ListNdcg(k)], graded=True)[0]
+            theirs = [
+                ndcg_score([2.0 ** grade[query == q] - 1], [scores[query == q]], k=k)
+                for q in range(100)
+            ]
+            np.testing.assert_allclose(values, theirs, rtol=1e-12)
+
+
+def test_the_mean_and_its_interval_are_those_of_the_lists_that_have_a_value() -> None:
+    y = [1, 0, 0, 1, 1, 1, 0, 0]
+    query = ["a", "a", "b", "b", "c", "c", "d", "d"]
+    scores = [2.0, 1.0, 1.0, 1.0, 5.0, 4.0, 0.0, 1.0]
+    found = measure_lists(y, scores, query, [ListAuc(), ListReciprocalRank()])
+    assert [(each.interval.value, each.queries, each.skipped) for each in found] == [
+        (0.75, 2, 2),
+        ((1.0 + 0.75 + 1.0) / 3, 3, 1),
+    ]
+    weight = np.array([3.0, 3.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    weighted = measure_lists(y, scores, query, [ListAuc()], sample_weight=weight)[0]
+    assert weighted.interval.value == (3 * 1.0 + 0.5) / 4
+    assert weighted.effective_queries == pytest.approx(16 / 10)
+
+
+def test_order_of_rows_scale_of_weights_and_numbering_of_queries_change_nothing() -> None:
+    rng = np.random.default_rng(1)
+    grade, query = rng.integers(0, 5, 300), rng.integers(0, 30, 300)
+    scores = np.round(grade + rng.normal(size=300), 1)
+    figures = [list_figure_named(name) for name in NAMES if not name.startswith("pauc")]
+    first = measure_lists(grade, scores, query, figures, graded=True)
+    order = rng.permutation(300)
+    again = measure_lists(
+        grade[order],
+        scores[order],
+        [f"q{q:02d}" for q in query[order]],
+        figures,
+        graded=True,
+        sample_weight=np.full(300, 1e-90),
+    )
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_allclose(one.interval, other.interval, rtol=1e-12)
+
+
+def test_a_scorer_compared_with_itself_and_with_a_better_one() -> None:
+    rng = np.random.default_rng(2)
+    grade, query = rng.integers(0, 3, 600), np.repeat(np.arange(60), 10)
+    scores = grade + rng.normal(size=600)
+    noise = rng.normal(size=600)
+    for found in compare_lists(
+        grade, [scores, scores, noise], query, [ListAuc(), ListNdcg(5)], graded=True
+    ):
+        same, better, _ = found.differences
+        assert (same.value, same.p_value) == (0.0, 1.0)
+        assert better.low > 0.0
+        assert better.adjusted_p_value < 1e-6
+        assert found.joint_p_value < 1e-6
+        assert (
+            found.values[0]
+            == measure_lists(grade, scores, query, [found.figure], graded=True)[0].interval
+        )
+
+
+@pytest.mark.parametrize("n_queries", [10, 100])
+def test_intervals_of_lists_cover(n_queries: int) -> None:
+    """The short form of `python -m benchmarks.coverage --tables lists`."""
+    row = measure_coverage_of_lists(n_queries, 150, 20_000)
+    covered, called = ([float(c) for c in cell.split("/")] for cell in row.split("|")[2:4])
+    assert min(covered) > 89.0
+    assert max(called) < 11.0
+
+
+def test_intervals_of_grades_cover() -> None:
+    row = measure_graded_coverage(300, 5, 200, 100_000)
+    covered, called = ([float(c) for c in cell.split("/")] for cell in row.split("|")[2:4])
+    assert min(covered) > 89.0
+    assert max(called) < 12.0
+
+
+@given(graded_lists(max_rows=8))
+@settings(max_examples=100)
+def test_figures_of_grades_are_those_of_their_definition(lists: tuple[Any, ...]) -> None:
+    grade, scores, _, weight = lists
+    present = weight > 0
+    kept = grade[present], scores[present], weight[present]
+    assume(len(set(kept[0])) > 1)
+    found = measure_graded(grade, scores, sample_weight=weight)
+    assert found.c_index.value == pytest.approx(pair_fraction(*kept), abs=1e-12)
+    assert c_index(grade, scores, weight) == found.c_index.value
+    grades = np.unique(kept[0])
+    assert found.grades == tuple(grades)
+    rows = [np.flatnonzero(kept[0] == g) for g in grades]
+    areas = []
+    for a, b in product(range(len(grades)), repeat=2):
+        area = found.pairwise[a][b]
+        assert (area is None) == (a >= b)
+        if a < b:
+            both = np.concatenate([rows[a], rows[b]])
+            assert area == pytest.approx(auc(*(each[both] for each in kept)))
+            areas.append(area)
+    assert found.mean_auc.value == pytest.approx(np.mean(areas))
+    volume = 0.0
+    for chain in product(*rows):
+        of_chain = kept[1][list(chain)]
+        if (np.diff(of_chain) >= 0).all():
+            ties = np.unique(of_chain, return_counts=True)[1]
+            volume += kept[2][list(chain)].prod() / math.prod(map(math.factorial, ties))
+    volume /= math.prod(kept[2][own].sum() for own in rows)
+    assert found.volume is not None
+    assert found.volume.value == pytest.approx(volume, abs=1e-12)
+
+
+def test_of_two_grades_all_figures_are_the_auc() -> None:
+    rng = np.random.default_rng(3)
+    y, weight = rng.integers(0, 2, 80), rng.exponential(size=80)
+    scores, group = np.round(y + rng.normal(size=80), 1), rng.integers(0, 20, 80)
+    other = np.round(y + rng.normal(size=80), 1)
+    for options in ({}, {"sample_weight": weight}, {"sample_weight": weight, "group": group}):
+        ours = measure_graded(3 * y, scores, **options)
+        theirs = auc_interval(y, scores, **options)
+        for interval in (ours.c_index, ours.mean_auc, ours.volume):
+            np.testing.assert_allclose(interval, theirs, rtol=1e-12)
+        differences = compare_graded(y, [scores, other], **options)
+        expected = compare_auc(y, [scores, other], **options).windows[0].differences[0]
+        for found in differences:
+            assert found.differences[0].value == pytest.approx(expected.value, rel=1e-12)
+            assert found.differences[0].p_value == pytest.approx(expected.p_value, rel=1e-9)
+
+
+def test_weights_of_any_size_are_taken() -> None:
+    rng = np.random.default_rng(4)
+    grade, scores = rng.integers(0, 4, 60), rng.normal(size=60)
+    plain = measure_graded(grade, scores)
+    for size in (1e-100, 1e100):
+        scaled = measure_graded(grade, scores, sample_weight=np.full(60, size))
+        np.testing.assert_allclose(scaled.c_index, plain.c_index, rtol=1e-9)
+        np.testing.assert_allclose(scaled.volume, plain.volume, rtol=1e-9)
+    mixed = np.where(grade == 2, 1e100, 1e-100)
+    found = measure_graded(grade, scores, sample_weight=mixed)
+    lists = measure_lists(
+        grade, scores, grade % 2, [ListAuc(), ListNdcg()], graded=True, sample_weight=mixed
+    )
+    for interval in (found.c_index, found.mean_auc, found.volume, *(m.interval for m in lists)):
+        assert 0.0 <= interval.low <= interval.value <= interval.high <= 1.0
+
+
+def test_many_grades_have_no_volume_and_a_grade_of_one_row_is_allowed() -> None:
+    grade = np.arange(32)
+    found = measure_graded(grade, grade.astype(float))
+    assert found.volume is None
+    assert found.c_index.value == 1.0
+    assert 0.0 < found.c_index.low < 1.0
+    one = measure_graded([0, 0, 0, 1, 1, 2], [1.0, 2.0, 3.0, 2.5, 4.0, 3.5])
+    assert 0.0 <= one.c_index.low < one.c_index.value < one.c_index.high <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("y", "says"),
+    [
+        ([0, 1, 2.5, 1], "whole numbers from 0 to 31, got 2.5 at row 2"),
+        ([0, 1, -1, 1], "got -1 at row 2"),
+        ([0, 1, 32, 1], "got 32 at row 2"),
+        ([0, 1, 10**400, 1], "must hold grades"),
+        ([0, 1, 2**63, 1], "must hold grades"),
+        ([0, 1, math.nan, 1], "missing"),
+        ([0, 1, math.inf, 1], "got inf at row 2"),
+        ([0, 1, None, 1], "must hold grades"),
+        (["0", "1", "2", "1"], "must hold grades"),
+        ([1, 1, 1, 1], "two grades"),
+        ([[0, 1], [1, 0]], "one-dimensional"),
+    ],
+)
+def test_labels_that_are_no_grades_are_refused(y: Any, says: str) -> None:
+    with pytest.raises(InvalidData, match=says):
+        measure_graded(y, [1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(InvalidData, match=says):
+        measure_lists(y, [1.0, 2.0, 3.0, 4.0], [1, 1, 1, 1], [ListAuc()], graded=True)
+
+
+def test_input_that_breaks_a_rule_is_refused() -> None:
+    y, scores = [0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0]
+    for query, says in (
+        ([1, 1, 2], "4 rows"),
+        ([1, 1, 2, math.nan], "NaN"),
+        ([1, 1, 2, None], "query must hold"),
+        ([[1, 1], [2, 2]], "one-dimensional"),
+        ([1, 2, 3, 4], "none of the 4 queries"),
+    ):
+        with pytest.raises(InvalidData, match=says):
+            measure_lists(y, scores, query, [ListAuc()])
+    with pytest.raises(InvalidData, match="two values"):
+        measure_lists([0, 1, 2, 1], scores, [1, 1, 1, 1], [ListAuc()])
+    with pytest.raises(InvalidData, match="needs labels of two classes, got 3 grades"):
+        measure_lists([0, 1, 2, 1], scores, [1] * 4, [ListAuc(0.0, 0.1)], graded=True)
+    with pytest.raises(InvalidData, match="finite"):
+        measure_lists(y, [1.0, 2.0, 3.0, math.nan], [1, 1, 2, 2], [ListAuc()])
+    with pytest.raises(InvalidData, match="leave some row a weight"):
+        measure_lists(y, scores, [1, 1, 2, 2], [ListAuc()], sample_weight=[0, 0, 0, 0])
+    for relevant, graded in ((2, False), (0, True), (32, True), (True, True), (1.0, True)):
+        with pytest.raises(InvalidParameter, match="relevant"):
+            measure_lists(y, scores, [1] * 4, [ListAuc()], graded=graded, relevant=relevant)
+    with pytest.raises(InvalidParameter, match="at least one"):
+        measure_lists(y, scores, [1] * 4, [])
+    with pytest.raises(InvalidData, match="rows of two grades"):
+        measure_graded([0, 1, 1, 1], scores, sample_weight=[0, 1, 1, 1])
+    for bad in ("ndcg@0", "ndcg@1.5", "precision", "auc@3", "pauc:0.5,0.1", "map@3", "x" * 500, ""):
+        with pytest.raises(InvalidParameter):
+            list_figure_named(bad)
+    for make in (ListNdcg, ListPrecision):
+        for count in (0, True, 1.5, 10**10):
+            with pytest.raises(InvalidParameter, match="count"):
+                make(count)
+    assert [list_figure_named(name).name for name in NAMES] == list(NAMES)
+    assert ListPrecision(10**9).name == "precision@1000000000"
+
+
+def test_one_list_and_lists_that_agree_have_honest_intervals() -> None:
+    alone = measure_lists([1, 0, 1], [3.0, 2.0, 1.0], [1, 1, 1], [ListAuc()])[0].interval
+    assert alone.value == 0.5
+    assert alone.high - alone.low > 0.7
+    perfect = measure_lists([1, 0] * 20, [2.0, 1.0] * 20, np.repeat(np.arange(20), 2), [ListAuc()])
+    assert perfect[0].interval.high == 1.0
+    assert 0.8 < perfect[0].interval.low < 0.9
+
+
+def test_the_least_relevant_grade_is_a_parameter() -> None:
+    grade, scores, query = [1, 2, 0, 1, 0, 2], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0], [1] * 6
+    figures = [ListReciprocalRank(), ListAveragePrecision(), ListPrecision(2)]
+    values = list_values(grade, scores, query, figures, graded=True, relevant=2)
+    assert values.ravel().tolist() == pytest.approx([0.5, (1 / 2 + 2 / 6) / 2, 0.5])
