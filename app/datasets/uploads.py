@@ -112,12 +112,12 @@ async def receive(
 class _AdmissionCheck:
     """Checks that there is room for an upload: free space, and the owner's quota for all that they are sending here."""
 
-    def __init__(self, context: Context, owner: str, permit: Permit) -> None:
+    def __init__(self, context: Context, owner: str, permit: Permit, *, keeps: bool = True) -> None:
         self._context = context
         self._settings = context.settings
         self._owner = owner
         self._permit = permit
-        self._keeps = True  # whether the bytes will count: those of a check or a replay do not
+        self._keeps = keeps  # whether the bytes will count: those of a check or a replay do not
         self._next_look = 0
 
     def admit(self, replays: tuple[str, str] | None, check_only: bool) -> None:
@@ -154,6 +154,40 @@ class _AdmissionCheck:
                 access.check_bytes(session, self._settings, self._owner, adds)
         except Unavailable:
             return  # without a database the quota is unknown; it is checked again when the upload is accepted
+
+
+class SpoolFile:
+    """A body in a file that nobody keeps: who has made its folder deletes it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self._file = path.open("xb", buffering=0)
+
+    def write(self, chunk: bytes) -> None:
+        """Append a chunk."""
+        left = memoryview(chunk)
+        while left:
+            left = left[self._file.write(left) :]
+        self.size += len(chunk)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+async def spool(request: Request, permit: Permit, body: AsyncIterator[bytes], path: Path) -> None:
+    """Stream a body that nobody keeps to a new file, with the free space of an upload; it counts for no quota."""
+    context, owner = context_of(request), request.scope["caller"].owner
+    length = request.headers.get("content-length", "")
+    known = int(length) if length.isascii() and length.isdigit() else 0
+    await run_in_threadpool(resources.check, context.settings, known)
+    file = await run_in_threadpool(SpoolFile, path)
+    try:
+        await _write(body, _AdmissionCheck(context, owner, permit, keeps=False), file)
+    finally:
+        file.close()
+    await check_again(request)  # a body may take hours
 
 
 async def _receive(
@@ -215,7 +249,7 @@ async def _up_to(chunks: AsyncIterator[bytes], most: int | None) -> AsyncIterato
 
 
 async def _write(
-    chunks: AsyncIterator[bytes], admission: _AdmissionCheck, writer: BlobWriter
+    chunks: AsyncIterator[bytes], admission: _AdmissionCheck, writer: BlobWriter | SpoolFile
 ) -> None:
     """Write in a thread, one piece while the next comes in: hashing and a slow disk must not hold up the loop."""
     writing: asyncio.Task[None] | None = None

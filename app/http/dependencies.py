@@ -30,6 +30,9 @@ MAX_COMPUTATIONS = 2
 COMPUTATION_WAIT_SECONDS = 2.0
 """How long another computation waits for one of them to end, in seconds."""
 
+MAX_TABLES = 2
+"""Large tables that are scored at once in a process, one of an owner; each takes a thread for as long as it is long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -61,6 +64,9 @@ class Context:
     background: BackgroundTasks
     computations: BoundedSemaphore = field(
         default_factory=lambda: BoundedSemaphore(MAX_COMPUTATIONS)
+    )
+    tables: FairSemaphore = field(
+        default_factory=lambda: FairSemaphore(MAX_TABLES, "tables", TooMany)
     )
     uploading: set[tuple[str, str | None]] = field(default_factory=set)
 

@@ -7,10 +7,10 @@ import gzip
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
@@ -155,6 +155,41 @@ class StoredFile(FileResponse):
                 headers={"Content-Range": f"bytes */{size}"},
             )
         return not beyond
+
+
+_PIECE_BYTES = 1 << 18
+
+
+class FilesResponse(Response):
+    """A body of bytes and open files, which are closed once it is sent or the caller is gone."""
+
+    def __init__(
+        self, parts: Sequence[bytes | BinaryIO], media_type: str, headers: Mapping[str, str]
+    ) -> None:
+        super().__init__(media_type=media_type, headers=headers)
+        self._parts = parts
+        self.headers["Content-Length"] = str(sum(map(_size_of, parts)))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        try:
+            await send({"type": "http.response.start", **start})
+            for part in self._parts:
+                if isinstance(part, bytes):
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
+                    continue
+                while piece := await run_in_threadpool(part.read, _PIECE_BYTES):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            for part in self._parts:
+                if not isinstance(part, bytes):
+                    part.close()
+
+
+def _size_of(part: bytes | BinaryIO) -> int:
+    return len(part) if isinstance(part, bytes) else os.fstat(part.fileno()).st_size
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

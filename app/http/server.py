@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 
 MAX_HEAD_BYTES = 1 << 17  # of one head; uvicorn itself has no limit
 MAX_PIPELINED = 16  # requests that may queue up behind the one that is being answered
+ABORT = "rankwright.abort"
+"""Key in the ASGI scope of a function that ends the connection without sending what still waits to be sent."""
 MAX_JOINED_BYTES = 1 << 16  # of the piece of a body that is copied behind its head
 
 
@@ -139,6 +141,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes, self._in_head, self._in_body = 0, False, True
         self._stop_clock()
         super().on_headers_complete()
+        cast(Scope, self.scope)[ABORT] = self.transport.abort
         self.cycle.transport = cast(asyncio.Transport, self._joining)
         if len(self.pipeline) > MAX_PIPELINED:
             raise ValueError("too many requests at once")  # the parser ends the connection
@@ -274,6 +277,8 @@ UPLOADS = re.compile(
     r"/v1/(datasets(/[^/]+/(pairs|versions))?|batch-scores)"
     r"|/console/uploads/(datasets(/[^/]+/(pairs|versions))?|batch-scores)"
 )
+LARGE_TABLES = re.compile(r"/v1/models/[^/]+/score")
+"""Where tables may be larger than other bodies; the route itself refuses what is no table."""
 MAX_ADDRESS_BYTES = 60_000
 MAX_HEADERS = 100
 MAX_HEADER_BYTES = 1 << 16  # all names and values together
@@ -328,6 +333,7 @@ class RequestMiddleware:
         self._root = settings.root_path
         self._max_body = settings.max_body_bytes
         self._max_upload = settings.max_upload_bytes
+        self._max_table = max(settings.max_body_bytes, settings.max_streamed_bytes)
         self._body_seconds = settings.body_seconds
         self._metrics = metrics
         self._drain = drain
@@ -344,6 +350,7 @@ class RequestMiddleware:
         request_id, length, size = _read_headers(scope)
         scope["request_id"] = request_id
         token = logs.request_id.set(request_id)
+        send = _abort_when_slow(send, scope, self._body_seconds)
         status = 0
         self._open += 1
 
@@ -376,8 +383,7 @@ class RequestMiddleware:
             elif scope["method"] in ("GET", "HEAD"):
                 await self._app(scope, receive, send_with_headers)
             else:
-                limit = self._max_upload if UPLOADS.fullmatch(scope["path"]) else self._max_body
-                limited = _limited(receive, limit, length, self._body_seconds)
+                limited = _limited(receive, self._limit(scope["path"]), length, self._body_seconds)
                 await self._app(scope, limited, send_with_headers)
         except asyncio.CancelledError:
             if status or not self._drain.begun:
@@ -395,6 +401,12 @@ class RequestMiddleware:
                 release()
             self._note(scope, status, time.perf_counter() - started)
             logs.request_id.reset(token)
+
+    def _limit(self, path: str) -> int:
+        """Return the most bytes of a body."""
+        if UPLOADS.fullmatch(path):
+            return self._max_upload
+        return self._max_table if LARGE_TABLES.fullmatch(path) else self._max_body
 
     async def _answer_busiest(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -507,7 +519,7 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
     async def receive_within_limit() -> Message:
         nonlocal seen, seconds_left, complete
         if length is not None and length > limit:
-            raise _too_large(limit)
+            raise body_too_large(limit)
         if complete:  # only the end of the connection is still to come
             return await receive()
         started = time.monotonic()
@@ -522,12 +534,38 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
             size = len(message.get("body", b""))
             seen += size
             if seen > limit:
-                raise _too_large(limit)
+                raise body_too_large(limit)
             # Never more than at first: a fast start must not allow a long silence later.
             seconds_left = min(seconds, seconds_left + size / min_body_rate(seen))
         return message
 
     return receive_within_limit
+
+
+def _abort_when_slow(send: Send, scope: Scope, seconds: float) -> Send:
+    """Return a `send` that ends the connection if the caller reads a long answer more slowly than a body must come."""
+    seen, seconds_left = 0, seconds
+
+    async def send_within_time(message: Message) -> None:
+        nonlocal seen, seconds_left
+        if not message.get("more_body", False):
+            await send(message)
+            return
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(seconds_left):
+                await send(message)
+        except TimeoutError:
+            log.info("%s read its answer too slowly, after %d bytes", client_address(scope), seen)
+            if (abort := scope.get(ABORT)) is not None:
+                abort()
+            return
+        size = len(message["body"])
+        seen += size
+        late = seconds_left - (time.monotonic() - started)
+        seconds_left = min(seconds, max(0.0, late) + size / min_body_rate(seen))
+
+    return send_within_time
 
 
 def min_body_rate(seen: int) -> float:
@@ -547,7 +585,8 @@ def _too_slow(seconds: float, seen: int) -> HTTPException:
     )
 
 
-def _too_large(limit: int) -> HTTPException:
+def body_too_large(limit: int) -> HTTPException:
+    """Return the error for a body that is over the limit."""
     # An HTTPException because FastAPI lets only these through while it reads a body.
     return HTTPException(
         413,

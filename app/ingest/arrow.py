@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -76,12 +77,16 @@ class ParquetTable(Source):
 
 
 class ArrowTable(Source):
-    """An Arrow IPC stream, which may be compressed as a whole."""
+    """An Arrow IPC stream, which may be compressed as a whole.
+
+    `max_batch_text` limits the bytes of the texts of one batch: they are copied when they are read.
+    """
 
     decimal = "."
 
-    def __init__(self, upload: Upload, max_columns: int) -> None:
+    def __init__(self, upload: Upload, max_columns: int, max_batch_text: int | None = None) -> None:
         self._upload = upload
+        self._max_batch_text = max_batch_text
         try:
             with _opened(upload) as (file, _), pa.ipc.open_stream(file) as reader:
                 self.schema: pa.Schema = reader.schema
@@ -105,6 +110,7 @@ class ArrowTable(Source):
             with _opened(self._upload) as (file, position):
                 viewed = 0
                 for whole in pa.ipc.open_stream(file):
+                    self._check_texts([whole.column(index) for index in indices])
                     viewed += self._check_views([whole.column(index) for index in indices], viewed)
                     for rows in _cut(whole, indices, wanted, first):
                         yield rows
@@ -114,6 +120,18 @@ class ArrowTable(Source):
                     raise BadTable("the Arrow stream has bytes after its end")
         except DAMAGE as error:
             raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
+
+    def _check_texts(self, columns: Sequence[pa.Array]) -> None:
+        most = self._max_batch_text
+        if most is None:
+            return
+        size = sum(map(_text_bytes, columns))
+        if size > most:
+            raise BadTable(
+                f"the texts of a batch of an Arrow stream may take at most {most} bytes here, got {size}: write "
+                "smaller batches",
+                code="too_large",
+            )
 
     def _check_views(self, columns: Sequence[pa.Array], before: int) -> int:
         """Return the bytes of the texts in string-view columns. Raises BadTable if they exceed the limit of a table.
@@ -133,6 +151,15 @@ class ArrowTable(Source):
         )
 
 
+def _text_bytes(column: pa.Array) -> int:
+    """Return the bytes of the texts of a column, those of a dictionary only if it has views; 0 for other types."""
+    if pa.types.is_dictionary(column.type):
+        return _viewed_bytes(column.dictionary)
+    if pa.types.is_string_view(column.type):
+        return _viewed_bytes(column)
+    return int(column.nbytes) if is_text(column.type) else 0
+
+
 def _viewed_bytes(column: pa.Array) -> int:
     """Return the bytes of the texts of a string-view column, by the lengths that its views state; 0 for other
     columns.
@@ -150,7 +177,7 @@ def _opened(upload: Upload) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]
     memory are not copied.
     """
     if (
-        isinstance(upload.stored, bytes)
+        not isinstance(upload.stored, Path)
         and find_compression(upload.stored, upload.encoding) is None
     ):
         file = pa.BufferReader(upload.stored)
@@ -222,8 +249,21 @@ def _cut(
     """Yield the columns of a batch at these indices, in slices of a bounded number of cells."""
     batch = _sound([whole.column(index) for index in indices], names, first)
     size = _batch_rows(len(names))
+    if batch.num_rows > size:
+        batch = pa.RecordBatch.from_arrays(
+            list(map(_without_views, batch.columns)), names=list(names)
+        )
     for start in range(0, batch.num_rows, size):
         yield Rows(batch.slice(start, size), first + start)
+
+
+def _without_views(column: pa.Array) -> pa.Array:
+    """Return a column whose dictionary, if it has one, can be reduced to the words of some rows: views cannot."""
+    if not pa.types.is_dictionary(column.type) or not pa.types.is_string_view(
+        column.type.value_type
+    ):
+        return column
+    return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
 
 
 def _sound(arrays: list[pa.Array], names: Sequence[str], first: int) -> pa.RecordBatch:
@@ -280,17 +320,22 @@ class Claims:
     """Size of a stream as its messages state it: rows, decompressed bytes, and values of dictionaries.
 
     Bytes and values of a dictionary count once for each batch that refers to it, because each batch is checked with
-    it.
+    it. `held` is the most that one batch takes beside the bytes as they were sent: decompressed, with its dictionaries.
     """
 
     rows: int
     bytes: int
     values: int
+    held: int
 
 
-def stream_of(file: bytes) -> bytes:
+Whole = TypeVar("Whole", bytes, pa.Buffer)
+
+
+def stream_of(file: Whole) -> Whole:
     """Return the stream that an Arrow file contains. The footer is not used."""
-    for says, what in ((file.startswith(_MAGIC), "begin"), (file.endswith(_END), "end")):
+    begin, end = bytes(file[: len(_MAGIC)]), bytes(file[max(0, len(file) - len(_END)) :])
+    for says, what in ((begin == _MAGIC, "begin"), (end == _END, "end")):
         if not says:
             raise BadTable(
                 f"the body cannot be read as an Arrow file: it does not {what} with ARROW1"
@@ -304,17 +349,17 @@ def stream_of(file: bytes) -> bytes:
     return file[len(_MAGIC) : at - footer]
 
 
-def read_claims(stream: bytes) -> Claims:
+def read_claims(stream: bytes | pa.Buffer, max_messages: int = MAX_MESSAGES) -> Claims:
     """Return the sums of what the messages of a stream state. Raises BadTable for bytes that are no stream, and for
     too many messages.
     """
-    rows = size = values = 0
+    rows = size = values = held = 0
     dictionaries: dict[int, tuple[int, int]] = {}  # values and bytes
     try:
         reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(stream))
         for number, message in enumerate(reader):
-            if number >= MAX_MESSAGES:
-                detail = f"an Arrow body may have at most {MAX_MESSAGES} messages, it has more"
+            if number >= max_messages:
+                detail = f"an Arrow body may have at most {max_messages} messages, it has more"
                 raise BadTable(f"{detail}: write larger batches", code="too_large")
             own = message.body.size if message.body is not None else 0
             header = _Table.root(message.metadata).table(_HEADER)
@@ -327,14 +372,16 @@ def read_claims(stream: bytes) -> Claims:
                 dictionaries[key] = count + _natural(length), taken + own
             elif message.type == "record batch":
                 rows += _natural(header.number(_LENGTH, "<q"))
-                own += _decompressed(header, message.body)
+                more = _decompressed(header, message.body)
                 for count, taken in dictionaries.values():
                     values += count
-                    own += taken
+                    more += taken
+                held = max(held, more)
+                own += more
             size += own
     except (pa.ArrowException, OSError, struct.error) as error:
         raise BadTable(f"the body cannot be read as an Arrow stream: {error}") from error
-    return Claims(rows, size, values)
+    return Claims(rows, size, values, held)
 
 
 def _natural(length: int) -> int:

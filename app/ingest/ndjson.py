@@ -94,7 +94,7 @@ class NdjsonTable(Source):
         keys = [key_of[name] for name in wanted]
         lines = self._flat_lines(errors, set(keys))
         first = 0
-        while chunk := list(itertools.islice(lines, max(1, _CELLS // max(1, len(self.names))))):
+        while chunk := list(_chunk(lines, max(1, _CELLS // max(1, len(self.names))))):
             records = [line.record for line in chunk]
             arrays = [
                 _to_array(_values_of(key, records), number=name in numeric)
@@ -151,6 +151,16 @@ def _lines(stream: Stream) -> Iterator[bytes]:
         if len(rest) > MAX_LINE_LENGTH:
             raise BadTable(f"a line must be shorter than {MAX_LINE_LENGTH} bytes", line=count + 1)
     yield from rest.split(b"\n")
+
+
+def _chunk(lines: Iterator[Line], count: int) -> Iterator[Line]:
+    """Yield up to `count` lines, fewer if they are long."""
+    size = 0
+    for line in itertools.islice(lines, count):
+        yield line
+        size += len(line.text)
+        if size >= _KEPT_BYTES:
+            return
 
 
 def _check_doubled(line: Line) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,8 @@ from app.ingest.errors import BadTable, brief
 
 DAMAGE: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
 """Exceptions that Arrow raises for damaged files."""
+
+Look = Callable[[], object]
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _PIECE = 16 << 20
@@ -63,12 +65,18 @@ class _Recoder:
         return taken
 
 
-def open_stored(stored: Path | bytes) -> pa.NativeFile:
+def map_file(path: Path) -> pa.Buffer:
+    """Return the bytes of a file without reading them: what is looked at comes from the file, and can leave memory."""
+    with pa.memory_map(str(path)) as file:
+        return file.read_buffer()
+
+
+def open_stored(stored: Path | bytes | pa.Buffer) -> pa.NativeFile:
     """Open a file, or bytes in memory, without decompression."""
     return pa.OSFile(str(stored)) if isinstance(stored, Path) else pa.BufferReader(stored)
 
 
-def find_compression(stored: Path | bytes, encoding: str | None) -> str | None:
+def find_compression(stored: Path | bytes | pa.Buffer, encoding: str | None) -> str | None:
     """Return the compression of the bytes: the declared one, else by their first bytes; None for plain bytes."""
     if encoding is None:
         with open_stored(stored) as file:
@@ -84,11 +92,17 @@ class Stream(io.RawIOBase):
     first bytes.
 
     With a `codec` of Python, text is converted to UTF-8 without a byte order mark. `size` counts the plain bytes so
-    far, and `quotes` the `"` among them; `position` counts the stored bytes.
+    far, and `quotes` the `"` among them; `position` counts the stored bytes. `look` is called before each piece is
+    read, and may raise.
     """
 
     def __init__(
-        self, stored: Path | bytes, encoding: str | None, max_bytes: int, codec: str | None = None
+        self,
+        stored: Path | bytes | pa.Buffer,
+        encoding: str | None,
+        max_bytes: int,
+        codec: str | None = None,
+        look: Look | None = None,
     ) -> None:
         super().__init__()
         # Before any refusal: a stream is closed in any case.
@@ -98,6 +112,7 @@ class Stream(io.RawIOBase):
             self._plain = pa.CompressedInputStream(self._file, encoding)
         self._encoding = encoding
         self._max_bytes = max_bytes
+        self._look = look
         self._recoder = _Recoder(codec) if codec else None
         self.size = 0
         self.quotes = 0
@@ -130,6 +145,8 @@ class Stream(io.RawIOBase):
 
     def _piece(self, size: int) -> bytes:
         """Return up to `size` bytes, and none only at the end."""
+        if self._look is not None:
+            self._look()
         if self._recoder is None:
             return self._stored(size)
         while not (text := self._recoder.take(size)):
@@ -169,14 +186,15 @@ class Stream(io.RawIOBase):
 class Upload:
     """An upload, in a file or in memory, and how to open it."""
 
-    stored: Path | bytes
+    stored: Path | bytes | pa.Buffer
     encoding: str | None
     max_bytes: int
     codec: str | None = None
+    look: Look | None = None
 
     def open(self) -> Stream:
         """Open the plain bytes from the start; with a codec, as UTF-8."""
-        return Stream(self.stored, self.encoding, self.max_bytes, self.codec)
+        return Stream(self.stored, self.encoding, self.max_bytes, self.codec, self.look)
 
     @property
     def size(self) -> int:
@@ -201,14 +219,16 @@ def plain_bytes(stored: bytes, encoding: str | None, max_bytes: int) -> bytes:
 
 
 @contextmanager
-def plain_file(path: Path, encoding: str | None, max_bytes: int, workdir: Path) -> Iterator[Path]:
+def plain_file(
+    path: Path, encoding: str | None, max_bytes: int, workdir: Path, look: Look | None = None
+) -> Iterator[Path]:
     """Yield a file for random access: the upload itself, or a decompressed copy that is deleted at the end."""
     if find_compression(path, encoding) is None:
         yield path
         return
     copy = workdir / "plain"
     try:
-        with Stream(path, encoding, max_bytes) as stream, copy.open("wb") as file:
+        with Stream(path, encoding, max_bytes, look=look) as stream, copy.open("wb") as file:
             while chunk := stream.read(1 << 20):
                 file.write(chunk)
         yield copy

@@ -278,6 +278,11 @@ class Settings(BaseSettings):
     max_body_bytes: Bytes = Field(
         default=8 * MIB, description="Largest body of any other request, in bytes."
     )
+    max_streamed_bytes: Bytes = Field(
+        default=1024 * MIB,
+        description="Largest table that `POST …/score` takes, in bytes, as sent and decompressed: one that is larger "
+        "than other bodies is scored from a file, block by block.",
+    )
     served_model: str | None = Field(
         default=None,
         description="The model that /invocations and /ping serve at the root: a name, `name:version` or `name@alias`.",
@@ -289,7 +294,8 @@ class Settings(BaseSettings):
     )
     max_score_bytes: Bytes = Field(
         default=64 * MIB,
-        description="Largest table that one request may have scored, in bytes: decompressed, and as numbers.",
+        description="Largest table that is scored in memory, in bytes: decompressed, and as numbers; of a table in a "
+        "file, the most that one batch of Arrow takes in memory.",
     )
     max_rows: Annotated[int, Gt(0)] = Field(
         default=50_000_000, description="Most rows that a table may have."

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +24,15 @@ from app.access.authentication import (
 )
 from app.datasets.description import Format, check_encoding, check_format
 from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
-from app.http.responses import choose_media_type, csv_header, etag_matches
+from app.http.responses import FilesResponse, choose_media_type, etag_matches
 from app.http.schemas import one_of
-from app.ingest.formats import ARROW, CHOICES, CSV, NDJSON, PARQUET
+from app.http.server import body_too_large
+from app.ingest.formats import CHOICES
 from app.platform.errors import Invalid, Malformed
 from app.platform.settings import Settings
-from app.scoring import probabilities, table_rows
+from app.scoring import large_tables, probabilities, table_rows
 from app.scoring import service as scoring
+from app.scoring.answers import JSON, OFFERS, Answer, Column
 from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, ProbabilityOptions
 from app.scoring.schemas import (
     ROWS,
@@ -47,75 +48,7 @@ from app.scoring.schemas import (
 )
 from app.scoring.service import ModelCache, Served
 from app.scoring.service import Scores as Rows
-from app.scoring.table_rows import Bounds, Floats
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-JSON = "application/json"
-OFFERS = (JSON, CSV, ARROW, NDJSON, PARQUET)
-"""Media types of the answer, the default first."""
-
-Column = npt.NDArray[Any] | None
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer about rows: as JSON, and as columns of a table; a column of None is null in every row."""
-
-    json: Mapping[str, Any]
-    columns: Mapping[str, Column]
-
-    def write(self, media_type: str) -> bytes:
-        """Return the answer in one of the `OFFERS`."""
-        import pyarrow as pa
-        import pyarrow.csv as pa_csv
-        import pyarrow.parquet as pq
-
-        if media_type == JSON:
-            return orjson.dumps(self.json, option=orjson.OPT_SERIALIZE_NUMPY)
-        table = self._table()
-        if media_type == NDJSON:
-            return self._lines(table.num_rows)
-        sink = pa.BufferOutputStream()
-        if media_type == CSV:
-            sink.write(csv_header(table.column_names))
-            pa_csv.write_csv(table, sink, pa_csv.WriteOptions(include_header=False))
-        elif media_type == ARROW:
-            with pa.ipc.new_stream(sink, table.schema) as writer:
-                writer.write_table(table)
-        else:
-            pq.write_table(table, sink, compression="zstd")
-        written: bytes = sink.getvalue().to_pybytes()
-        return written
-
-    def _lines(self, rows: int) -> bytes:
-        """Return a JSON object a line. A column's numbers are written at once: no number has a comma in it."""
-        if not rows:
-            return b""
-        columns = [
-            [b"null"] * rows
-            if column is None
-            else orjson.dumps(np.ascontiguousarray(column), option=orjson.OPT_SERIALIZE_NUMPY)[
-                1:-1
-            ].split(b",")
-            for column in self.columns.values()
-        ]
-        names = [orjson.dumps(name).replace(b"%", b"%%") for name in self.columns]
-        line = b"{" + b",".join(name + b":%s" for name in names) + b"}\n"
-        return b"".join([line % values for values in zip(*columns, strict=True)])
-
-    def _table(self) -> pa.Table:
-        import pyarrow as pa
-
-        rows = next(len(column) for column in self.columns.values() if column is not None)
-        nothing = pa.nulls(rows, pa.float64())
-        arrays = [
-            nothing if column is None else pa.array(np.ascontiguousarray(column))
-            for column in self.columns.values()
-        ]
-        return pa.table(arrays, names=list(self.columns))
-
+from app.scoring.table_rows import Bounds, Floats, TableOptions
 
 _INLINE_BYTES = 1 << 15  # smaller bodies are scored in less time than a thread takes to start
 _LARGE_BYTES = 1 << 20  # larger bodies take much memory: only a few are scored at once
@@ -214,11 +147,25 @@ async def answer_rows(
     ref: str,
     fields: Fields,
     make: Callable[[Served, Rows], Answer],
+    *,
+    by_block: bool = False,
 ) -> Response:
-    """Parse, score and answer: small bodies in the event loop, others in a thread."""
+    """Parse, score and answer: small bodies in the event loop, others in a thread. `by_block`: a table over the limit
+    of a body is scored from a file.
+    """
     media_type = choose_media_type(request, OFFERS)
     score = _reader(request, context.settings, fields)
-    body = await request.body()
+    headers = {"Vary": "Accept"}
+    if is_lenient(request):
+        headers["Preference-Applied"] = "handling=lenient"
+    body, rest = await large_tables.read_up_to(request, context.settings.max_body_bytes)
+    if rest is not None:
+        if not by_block or is_json(request):
+            raise body_too_large(context.settings.max_body_bytes)
+        table, options = _table_of(request, fields)
+        large = large_tables.LargeTable(ref, table, options, media_type, make)
+        parts, headers["X-Model-ID"] = await large_tables.score(request, models, large, body, rest)
+        return FilesResponse(parts, media_type, headers)
     served = models.cached(caller.owner, ref)
 
     def work() -> tuple[str, bytes]:
@@ -231,13 +178,10 @@ async def answer_rows(
 
     plain = is_json(request) and "content-encoding" not in request.headers
     if served is not None and plain and len(body) <= _INLINE_BYTES:
-        model_id, content = work()
+        headers["X-Model-ID"], content = work()
     else:
         small = len(body) <= _LARGE_BYTES and "content-encoding" not in request.headers
-        model_id, content = await run_in_threadpool(work if small else work_in_turn)
-    headers = {"X-Model-ID": model_id, "Vary": "Accept"}
-    if is_lenient(request):
-        headers["Preference-Applied"] = "handling=lenient"
+        headers["X-Model-ID"], content = await run_in_threadpool(work if small else work_in_turn)
     return Response(content, media_type=media_type, headers=headers)
 
 
@@ -269,10 +213,18 @@ def _reader(
             return served.score(rows_of(served, body, lenient, bounds))
 
         return score_json
-    table: Format = check_format(request.headers.get("content-type", ""), encoding, also=JSON)
-    options = table_rows.check_options(table_rows.describe(fields, lenient=lenient), table)
+    table, options = _table_of(request, fields)
     bounds = bounds_of(settings)
     return lambda served, body: scoring.score_body(served, body, table, options, bounds)
+
+
+def _table_of(request: Request, fields: Fields) -> tuple[Format, TableOptions]:
+    """Return the format of a body that is a table, and how it is to be read; raises for wrong headers and fields."""
+    headers = request.headers
+    encoding = headers.get("content-encoding")
+    table: Format = check_format(headers.get("content-type", ""), encoding, also=JSON)
+    described = table_rows.describe(fields, lenient=is_lenient(request))
+    return table, table_rows.check_options(described, table)
 
 
 def rows_of(served: Served, body: bytes, lenient: bool, bounds: Bounds) -> Floats:
@@ -512,6 +464,9 @@ async def score_rows(
     The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow; plain, gzip or zstd. A table must have the
     features as columns, in any order. Other columns are an error, unless `ignore` names them or the request has
     `Prefer: handling=lenient`. `Accept` chooses the format of the answer: JSON, CSV, NDJSON, Arrow or Parquet.
+
+    A table may be larger than other bodies (`RANKWRIGHT_MAX_STREAMED_BYTES`): it is then scored block by block. The
+    answer is sent when all rows are scored.
     """
 
     def make(served: Served, found: Rows) -> Answer:
@@ -533,7 +488,7 @@ async def score_rows(
         rest = approximate | options.reason(served)
         return Answer({"model_id": served.model_id, **body, **rest}, columns | added | flags)
 
-    return await answer_rows(request, context, models, caller, ref, fields, make)
+    return await answer_rows(request, context, models, caller, ref, fields, make, by_block=True)
 
 
 @router.post(

@@ -26,7 +26,8 @@ from app.ingest.formats import CSV
 from app.platform.errors import Invalid, NotFound, UnsupportedMedia, shown
 from app.scoring import inference_protocol as protocol
 from app.scoring import service as scoring
-from app.scoring.endpoints import JSON, ModelsDep, bounds_of, check_count
+from app.scoring.answers import JSON
+from app.scoring.endpoints import ModelsDep, bounds_of, check_count
 from app.scoring.service import ModelCache, Scores, Served
 from app.scoring.table_rows import ALL, Bounds, TableOptions
 

@@ -8,8 +8,10 @@ number of times. Only workers read it, under their memory limit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +20,7 @@ import numpy.typing as npt
 from app.datasets.description import MAX_LIST_LENGTH, Format, split_names
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, show, too_many_rows
 from app.ingest.formats import ARROW, ARROW_FILE, CHOICES, CSV, NDJSON, PARQUET, Dialect
-from app.ingest.rows import Rows, Source
+from app.ingest.rows import MAX_LINE_LENGTH, Rows, Source
 from app.ingest.values import BOOLEAN, NUMERIC
 from app.platform.documents import TableDialect
 from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, refuse_all
@@ -28,6 +30,8 @@ from app.scoring.features import FeatureIndex
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from app.ingest.arrow import Claims
+    from app.ingest.stream import Look, Upload
     from app.ingest.value_columns import MissingTokens
 
 IGNORE, KEEP, MISSING = "ignore", "keep", "missing"
@@ -45,6 +49,7 @@ READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
 """The formats that are read where they arrive."""
 
 _BLOCK_CELLS = 1 << 16
+_LINES_BYTES = 1 << 22
 _CELL_BYTES = 8
 
 
@@ -155,6 +160,20 @@ class Bounds:
     def max_rows(self, n_features: int) -> int:
         """Return the most rows that a table of `n_features` features may have."""
         return self.bytes // (_CELL_BYTES * n_features)
+
+
+@dataclass(frozen=True)
+class FileBounds(Bounds):
+    """Limits of a table in a file, which is read by block: columns, bytes once decompressed, as many cells as bytes,
+    rows, and bytes that are in memory at once beside those of the file.
+    """
+
+    rows: int
+    held: int
+
+    def max_rows(self, n_features: int) -> int:
+        """Return the most rows that a table of `n_features` features may have."""
+        return min(self.rows, self.bytes // n_features)
 
 
 @dataclass(frozen=True)
@@ -277,7 +296,7 @@ class RowReader:
         """Return one column as float64, NaN where it is missing or wrong."""
         from app.ingest.value_columns import encode, read_column
 
-        column = rows.batch.column(name)
+        column = _with_own_words(rows.batch.column(name))
         categories = self._features.categories[i]
         if categories is not None:
             coded = encode(column, self._missing)
@@ -306,11 +325,7 @@ def read_body(
     from app.ingest.stream import Upload, plain_bytes
     from app.ingest.value_columns import MissingTokens
 
-    if table.content_type == PARQUET:
-        raise UnsupportedMedia(
-            f"Content-Type must be one of {', '.join(READ_AT_ONCE)} or application/json here; "
-            f"{PARQUET} is read only by a worker: send it to POST /v1/batch-scores, without validate"
-        )
+    refuse_parquet(table)
     missing = MissingTokens(options.missing_of(table_dialect))
     max_rows = bounds.max_rows(len(features.names))
     reader = RowReader(features, options, missing, max_rows)
@@ -318,18 +333,101 @@ def read_body(
         plain = plain_bytes(body, table.content_encoding, bounds.bytes)
         stream = plain if table.content_type == ARROW else stream_of(plain)
         claims = read_claims(stream)
-        if claims.rows > max_rows:
-            raise too_many_rows(max_rows)
-        if max(claims.bytes, claims.values * _CELL_BYTES) > bounds.bytes:
-            raise BadTable(
-                f"a table may take at most {bounds.bytes} bytes once decompressed, it takes more",
-                code="too_large",
-            )
+        _check_claims(claims, max_rows, bounds)
         return reader, ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns)
     upload = Upload(body, table.content_encoding, bounds.bytes)
     dialect = options.dialect_of(table_dialect)
     most = (bounds.columns, max_rows, None)
     return reader, streamed_source(upload, table.content_type, dialect, most, missing)
+
+
+def refuse_parquet(table: Format) -> None:
+    """Raise UnsupportedMedia for a table that only a worker reads."""
+    if table.content_type == PARQUET:
+        raise UnsupportedMedia(
+            f"Content-Type must be one of {', '.join(READ_AT_ONCE)} or application/json here; "
+            f"{PARQUET} is read only by a worker: send it to POST /v1/batch-scores, without validate"
+        )
+
+
+def _check_claims(claims: Claims, max_rows: int, bounds: Bounds) -> None:
+    if claims.rows > max_rows:
+        raise too_many_rows(max_rows)
+    if max(claims.bytes, claims.values * _CELL_BYTES) > bounds.bytes:
+        raise BadTable(
+            f"a table may take at most {bounds.bytes} bytes once decompressed, it takes more",
+            code="too_large",
+        )
+
+
+def read_file(
+    path: Path,
+    table: Format,
+    features: FeatureIndex,
+    options: TableOptions,
+    table_dialect: TableDialect | None,
+    bounds: FileBounds,
+    stack: ExitStack,
+    look: Look,
+) -> tuple[RowReader, Source]:
+    """Return what `read_body` does, for a table in a file of any size; its folder takes a decompressed copy of an
+    Arrow table.
+    """
+    from app.ingest.arrow import MAX_MESSAGES, ArrowTable, read_claims, stream_of
+    from app.ingest.readers import streamed_source
+    from app.ingest.stream import Upload, map_file, plain_file
+    from app.ingest.value_columns import MissingTokens
+
+    missing = MissingTokens(options.missing_of(table_dialect))
+    max_rows = bounds.max_rows(len(features.names))
+    reader = RowReader(features, options, missing, max_rows)
+    if table.content_type in (ARROW, ARROW_FILE):
+        plain = plain_file(path, table.content_encoding, bounds.bytes, path.parent, look)
+        whole = map_file(stack.enter_context(plain))
+        stream = whole if table.content_type == ARROW else stream_of(whole)
+        source = ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns, bounds.held)
+        # A message costs a visit to every column.
+        columns = max(1, len(source.names))
+        claims = read_claims(stream, max(MAX_MESSAGES, MAX_MESSAGES * bounds.columns // columns))
+        _check_claims(claims, max_rows, bounds)
+        if claims.held > bounds.held:
+            raise BadTable(
+                f"a batch of an Arrow stream may take at most {bounds.held} bytes once decompressed, with its "
+                f"dictionaries; one takes {claims.held}: write smaller batches",
+                code="too_large",
+            )
+        return reader, source
+    upload = Upload(path, table.content_encoding, bounds.bytes, look=look)
+    dialect = options.dialect_of(table_dialect)
+    most = (bounds.columns, max_rows, None)
+    return reader, streamed_source(upload, table.content_type, dialect, most, missing)
+
+
+def plain_blocks(upload: Upload) -> Iterator[bytes]:
+    """Yield the whole lines of a text in blocks of some megabytes, and at last no bytes where a line is too long."""
+    with upload.open() as stream:
+        rest = b""
+        while piece := stream.read(_LINES_BYTES):
+            end = piece.rfind(b"\n") + 1
+            if end:
+                yield rest + piece[:end]
+            rest = piece[end:] if end else rest + piece
+            if len(rest) > MAX_LINE_LENGTH:
+                yield b""
+                return
+        if rest:
+            yield rest
+
+
+def _with_own_words(column: pa.Array) -> pa.Array:
+    """Return a column with a dictionary of no more words than it has rows: slices of a batch share all its words."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type) or len(column.dictionary) <= len(column):
+        return column
+    from app.scoring.kept_columns import drop_unused_words
+
+    return drop_unused_words(column)
 
 
 def read_plain_lines(

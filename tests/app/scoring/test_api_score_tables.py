@@ -18,7 +18,7 @@ import pytest
 from starlette.concurrency import run_in_threadpool
 
 from app.scoring import endpoints as score_bodies
-from app.scoring.endpoints import Answer
+from app.scoring.answers import Answer
 from tests.app.live_service import Service
 from tests.app.refusals import refused
 from tests.app.score_formats import (

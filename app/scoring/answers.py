@@ -1,0 +1,180 @@
+"""Answers about rows: as JSON, and as tables in every format; whole, or block by block to files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from app.http.responses import csv_header
+from app.ingest.formats import ARROW, CSV, NDJSON, PARQUET
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+JSON = "application/json"
+OFFERS = (JSON, CSV, ARROW, NDJSON, PARQUET)
+"""Media types of the answer, the default first."""
+
+Column = npt.NDArray[Any] | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer about rows: as JSON, and as columns of a table; a column of None is null in every row."""
+
+    json: Mapping[str, Any]
+    columns: Mapping[str, Column]
+
+    def write(self, media_type: str) -> bytes:
+        """Return the answer in one of the `OFFERS`."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if media_type == JSON:
+            return orjson.dumps(self.json, option=orjson.OPT_SERIALIZE_NUMPY)
+        if media_type == NDJSON:
+            return self.lines()
+        if media_type == CSV:
+            return csv_header(list(self.columns)) + self.csv_rows()
+        table = self.table()
+        sink = pa.BufferOutputStream()
+        if media_type == ARROW:
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+        else:
+            pq.write_table(table, sink, compression="zstd")
+        written: bytes = sink.getvalue().to_pybytes()
+        return written
+
+    def csv_rows(self) -> bytes:
+        """Return the rows as CSV, without a header."""
+        import pyarrow as pa
+        import pyarrow.csv as pa_csv
+
+        sink = pa.BufferOutputStream()
+        pa_csv.write_csv(self.table(), sink, pa_csv.WriteOptions(include_header=False))
+        written: bytes = sink.getvalue().to_pybytes()
+        return written
+
+    def lines(self) -> bytes:
+        """Return a JSON object a line. A column's numbers are written at once: no number has a comma in it."""
+        rows = self._count()
+        if not rows:
+            return b""
+        columns = [
+            [b"null"] * rows if column is None else _as_json(column).split(b",")
+            for column in self.columns.values()
+        ]
+        names = [orjson.dumps(name).replace(b"%", b"%%") for name in self.columns]
+        line = b"{" + b",".join(name + b":%s" for name in names) + b"}\n"
+        return b"".join([line % values for values in zip(*columns, strict=True)])
+
+    def table(self) -> pa.Table:
+        """Return the columns as a table."""
+        import pyarrow as pa
+
+        nothing = pa.nulls(self._count(), pa.float64())
+        arrays = [
+            nothing if column is None else pa.array(np.ascontiguousarray(column))
+            for column in self.columns.values()
+        ]
+        return pa.table(arrays, names=list(self.columns))
+
+    def _count(self) -> int:
+        return next(len(column) for column in self.columns.values() if column is not None)
+
+
+def _as_json(values: npt.NDArray[Any]) -> bytes:
+    """Return the members of a JSON array."""
+    return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
+
+
+class AnswerFiles:
+    """An answer in one of the `OFFERS` that grows by blocks of rows, in files of a folder.
+
+    Read together its parts say what `Answer.write` says of all rows; in JSON, CSV and NDJSON they are the same bytes.
+    Arrow and Parquet have the blocks of rows as their batches and row groups.
+    """
+
+    def __init__(self, media_type: str, folder: Path) -> None:
+        self._media_type = media_type
+        self._folder = folder
+        self._files: dict[str, BinaryIO] = {}
+        self._json: dict[str, Any] = {}
+        self._writer: Any = None
+
+    def __enter__(self) -> AnswerFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def add(self, block: Answer) -> None:
+        """Add the next rows; the first block, which may have none, also says what holds for all."""
+        if self._media_type == JSON:
+            self._add_json(block)
+        elif self._media_type == NDJSON:
+            self._file().write(block.lines())
+        elif self._media_type == CSV:
+            if not self._files:
+                self._file().write(csv_header(list(block.columns)))
+            self._file().write(block.csv_rows())
+        else:
+            table = block.table()
+            if self._writer is None:
+                self._writer = self._open_writer(table.schema)
+            self._writer.write_table(table)
+
+    def _add_json(self, block: Answer) -> None:
+        is_first = not self._json
+        for name, value in block.json.items():
+            if not isinstance(value, np.ndarray):
+                self._json.setdefault(name, value)
+                continue
+            self._json[name] = None
+            file = self._file(name)
+            if not is_first and len(value):
+                file.write(b",")
+            file.write(_as_json(value))
+
+    def _open_writer(self, schema: pa.Schema) -> Any:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self._media_type == ARROW:
+            return pa.ipc.new_stream(self._file(), schema)
+        return pq.ParquetWriter(self._file(), schema, compression="zstd")
+
+    def _file(self, name: str = "") -> BinaryIO:
+        if name not in self._files:
+            path = self._folder / f"answer{len(self._files)}"
+            self._files[name] = path.open("x+b")
+            path.unlink()  # whatever becomes of this process, nothing stays behind
+        return self._files[name]
+
+    def parts(self) -> list[bytes | BinaryIO]:
+        """Return the whole answer: bytes, and open files that the caller closes."""
+        if self._writer is not None:
+            self._writer.close()
+        files, self._files = self._files, {}
+        for file in files.values():
+            file.seek(0)
+        if self._media_type != JSON:
+            return list(files.values())
+        parts: list[bytes | BinaryIO] = []
+        mark = b"{"
+        for name, value in self._json.items():
+            mark += orjson.dumps(name) + b":"
+            if name in files:
+                parts += [mark + b"[", files[name]]
+                mark = b"],"
+            else:
+                mark += orjson.dumps(value) + b","
+        return [*parts, mark.removesuffix(b",") + b"}"]

@@ -1,0 +1,251 @@
+"""Tables too large for memory that are scored where they arrive: from a file, block by block, to files."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+
+from app.datasets.description import Format
+from app.datasets.uploads import spool
+from app.http.dependencies import Context, context_of
+from app.ingest.formats import NDJSON
+from app.platform import resources
+from app.platform.settings import Settings
+from app.scoring.answers import Answer, AnswerFiles
+from app.scoring.service import ModelCache, Scores, Served, join_scores
+from app.scoring.table_rows import (
+    FileBounds,
+    Floats,
+    TableOptions,
+    plain_blocks,
+    read_file,
+    read_plain_lines,
+    refuse_parquet,
+)
+
+if TYPE_CHECKING:
+    from app.ingest.stream import Look
+
+TURN_SECONDS = 60.0
+"""Longest that a table waits until others are scored, in seconds."""
+_TURN_LOOK_SECONDS = 0.1
+_BLOCK_ROWS = 1 << 15
+_BODY = "body"
+
+Parts = list[bytes | BinaryIO]
+
+
+@dataclass(frozen=True)
+class LargeTable:
+    """What is asked of a table: a model, how the table is read, and the answer that `make` makes of its scores."""
+
+    ref: str
+    format: Format
+    options: TableOptions
+    media_type: str
+    make: Callable[[Served, Scores], Answer]
+
+
+class _CallerGone(Exception):
+    """Nobody waits for the answer any more."""
+
+
+async def read_up_to(request: Request, most: int) -> tuple[bytes, AsyncIterator[bytes] | None]:
+    """Return a body of at most `most` bytes and None; else how it begins, and what yields the rest.
+
+    Of a body that announces more, nothing is read.
+    """
+    body = request.stream()
+    length = request.headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and int(length) > most:
+        return b"", body
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in body:
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            return b"".join(pieces), body
+    return b"".join(pieces), None
+
+
+async def score(
+    request: Request,
+    models: ModelCache,
+    table: LargeTable,
+    begin: bytes,
+    rest: AsyncIterator[bytes],
+) -> tuple[Parts, str]:
+    """Score a body that begins so; returns the answer, and the model's id.
+
+    The body is received under a permit of an upload, which is held until the rows are scored. What no body can change
+    is refused before it is read.
+    """
+    refuse_parquet(table.format)
+    context, owner = context_of(request), request.scope["caller"].owner
+    with context.uploads.hold(owner) as permit, _folder(context) as folder:
+        await run_in_threadpool(models.find, owner, table.ref)
+        await spool(request, permit, _joined(begin, rest), folder / _BODY)
+
+        def work(look: Look) -> tuple[Parts, str]:
+            served = models.find(owner, table.ref)
+            with AnswerFiles(table.media_type, folder) as answer:
+                score_file(served, folder / _BODY, table, bounds_of(context.settings), answer, look)
+                (folder / _BODY).unlink()
+                return answer.parts(), served.model_id
+
+        return await _in_turn(request, context, owner, work)
+
+
+def bounds_of(settings: Settings) -> FileBounds:
+    """Return the limits of a table that is scored from a file."""
+    return FileBounds(
+        settings.max_columns,
+        settings.max_streamed_bytes,
+        rows=settings.max_rows,
+        held=settings.max_score_bytes,
+    )
+
+
+@contextmanager
+def _folder(context: Context) -> Iterator[Path]:
+    folder = context.blobs.staging_dir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _joined(begin: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield begin
+    async for piece in rest:
+        yield piece
+
+
+async def _in_turn(
+    request: Request,
+    context: Context,
+    owner: str,
+    work: Callable[[Look], tuple[Parts, str]],
+) -> tuple[Parts, str]:
+    """Do the work in a thread when it is the owner's turn; give it up if the caller disconnects.
+
+    `work` must call what it is given now and then. Raises TooMany if others take too long.
+    """
+    gone = threading.Event()
+
+    def look() -> None:
+        if gone.is_set():
+            raise _CallerGone
+        resources.check(context.settings)
+
+    async def wait_and_work() -> tuple[Parts, str]:
+        deadline = time.monotonic() + TURN_SECONDS
+        while (refusal := context.tables.refusal(owner)) is not None:
+            if gone.is_set() or time.monotonic() >= deadline:
+                raise refusal
+            await asyncio.sleep(_TURN_LOOK_SECONDS)
+        with context.tables.hold(owner):
+            return await run_in_threadpool(work, look)
+
+    working = asyncio.create_task(wait_and_work())
+    leaving = asyncio.create_task(_disconnected(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        gone.set()
+        leaving.cancel()
+        await asyncio.wait([working, leaving])  # the thread must not outlive its files
+        if not working.cancelled():
+            working.exception()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def score_file(
+    served: Served,
+    path: Path,
+    table: LargeTable,
+    bounds: FileBounds,
+    answer: AnswerFiles,
+    look: Look,
+) -> None:
+    """Score the rows of a file, block by block; raises Invalid and BadTable with all its errors.
+
+    `look` is called between blocks, and may raise.
+    """
+    scored: list[Scores] = []
+    rows, empty = 0, True
+    with ExitStack() as stack:
+        for X in _matrices(served, path, table, bounds, stack, look):
+            scored.append(served.score(X))
+            rows += len(X)
+            if rows >= _BLOCK_ROWS:
+                look()
+                answer.add(table.make(served, join_scores(served, scored)))
+                scored, rows, empty = [], 0, False
+        if scored or empty:
+            answer.add(table.make(served, join_scores(served, scored)))
+
+
+def _matrices(
+    served: Served,
+    path: Path,
+    table: LargeTable,
+    bounds: FileBounds,
+    stack: ExitStack,
+    look: Look,
+) -> Iterator[Floats]:
+    """Yield the rows in blocks, as `score_body` reads them: lines of the plainest kind in one pass, others with the
+    reader of their format. A block is valid until the next.
+    """
+    features, dialect = served.features, served.table_dialect
+    done = 0
+    for X in _plain_matrices(served, path, table, bounds, look):
+        if X is None or done + len(X) > bounds.max_rows(len(features.names)):
+            break
+        yield X
+        done += len(X)
+    else:
+        if done:
+            return
+    at = -done  # of the rows that were read as plain lines, only errors count now
+    how = (table.format, features, table.options, dialect, bounds)
+    reader, source = read_file(path, *how, stack, look)
+    for batch in reader.batches(source):
+        for X in batch.blocks(len(features.names)):
+            new = X[max(0, -at) :]
+            at += len(X)
+            if len(new):
+                yield new
+
+
+def _plain_matrices(
+    served: Served, path: Path, table: LargeTable, bounds: FileBounds, look: Look
+) -> Iterator[Floats | None]:
+    """Yield the rows of plain lines, and None where they are not plain; nothing of other formats."""
+    from app.ingest.stream import Upload
+
+    if table.format.content_type != NDJSON:
+        return
+    upload = Upload(path, table.format.content_encoding, bounds.bytes, look=look)
+    block = replace(table.format, content_encoding=None)
+    how = (block, served.features, table.options, served.table_dialect, bounds)
+    for text in plain_blocks(upload):
+        yield read_plain_lines(text, *how)
