@@ -23,6 +23,11 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
         "auc": "AUC, the whole curve",
         "pauc": "partial AUC, a window",
         "tpr": "TPR at an FPR",
+        "average_precision": "average precision",
+        "precision": "precision of the first rows",
+        "lift": "lift of the first rows",
+        "precision_at_recall": "precision at a recall",
+        "ndcg": "NDCG",
     },
     "validation.method": {
         "holdout": "holdout",

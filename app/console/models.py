@@ -18,7 +18,8 @@ from rankwright.resources import AsyncModel
 from rankwright.resources import Page as ApiPage
 from rankwright.types import Band as RocBand
 from rankwright.types import (
-    BaselineWindow,
+    ControlFigure,
+    Controls,
     ControlWindow,
     Cut,
     Difference,
@@ -482,9 +483,13 @@ async def read_controls(page: PageDep, ref: str) -> Response:
     """Show the model beside baselines on the same splits of the data."""
     model = await page.client.models[ref].read()
     found, words = await _or_words(page.client.models[model.id].controls())
-    drawn: list[tuple[ControlWindow, Markup]] = []
+    drawn: list[tuple[ControlWindow | ControlFigure, Markup]] = []
     better: list[str] = []
-    for window in [] if found is None else found.windows:
+    compared: list[ControlWindow | ControlFigure] = []
+    if found is not None:
+        compared += found.windows
+        compared += [found.figure] if found.figure is not None else []
+    for window in compared:
         estimates = [
             charts.Estimate(name, *cast(Limits, (area.value, area.low, area.high)))
             for name, area in [
@@ -492,8 +497,8 @@ async def read_controls(page: PageDep, ref: str) -> Response:
                 *((each.algorithm, each.area) for each in window.controls),
             ]
         ]
-        drawn.append((window, charts.forest(estimates, "Areas with their intervals")))
-        if found is not None and _is_of(window, found.decided_on):
+        drawn.append((window, charts.forest(estimates, "Values with their intervals")))
+        if found is not None and _decides(window, found):
             better += [
                 each.algorithm
                 for each in window.controls
@@ -505,8 +510,12 @@ async def read_controls(page: PageDep, ref: str) -> Response:
     )
 
 
-def _is_of(window: ControlWindow, other: BaselineWindow) -> bool:
-    return (window.fpr_min, window.fpr_max) == (other.fpr_min, other.fpr_max)
+def _decides(window: ControlWindow | ControlFigure, found: Controls) -> bool:
+    """Return True if the model is judged by this window, or this figure."""
+    if isinstance(window, ControlFigure) or found.figure is not None:
+        return isinstance(window, ControlFigure)
+    decided_on = found.decided_on
+    return (window.fpr_min, window.fpr_max) == (decided_on.fpr_min, decided_on.fpr_max)
 
 
 @router.get("/{ref}/leaderboard")

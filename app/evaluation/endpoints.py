@@ -16,9 +16,9 @@ from app.jobs.schemas import Job
 from app.models import service as models
 from app.models.endpoints import (
     CurveFormDep,
-    CutAskedDep,
+    CutQueryDep,
     FiguresQuery,
-    GainsAskedDep,
+    GainsQueryDep,
     answer_curve,
 )
 from app.models.schemas import (
@@ -102,7 +102,7 @@ def read_evaluation_roc(
 @router.get("/{evaluation_id}/operating-point", summary="Read one operating point")
 @needs("read")
 def read_evaluation_operating_point(
-    *, evaluation_id: str, context: ContextDep, caller: CallerDep, asked: CutAskedDep
+    *, evaluation_id: str, context: ContextDep, caller: CallerDep, asked: CutQueryDep
 ) -> EvaluationOperatingPoint:
     """A threshold and its consequences on the rows of the evaluation, as for a model. With `confidence` the rate is
     promised of future rows drawn like these.
@@ -139,7 +139,7 @@ def read_evaluation_figures(
 @router.get("/{evaluation_id}/gains", summary="Read the gains table")
 @needs("read")
 def read_evaluation_gains(
-    *, evaluation_id: str, context: ContextDep, caller: CallerDep, asked: GainsAskedDep
+    *, evaluation_id: str, context: ContextDep, caller: CallerDep, asked: GainsQueryDep
 ) -> EvaluationGains:
     """Precision, recall and lift of the first rows of the list on the rows of the evaluation, as for a model."""
     row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)

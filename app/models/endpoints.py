@@ -415,7 +415,7 @@ CostTermsDep = Annotated[CostTerms, Depends(_terms)]
 
 
 @dataclass(frozen=True)
-class CutAsked:
+class CutQuery:
     """The cut that is asked for: at a rate, at a threshold, or of least cost; and how sure its rate must be."""
 
     fpr: float | None
@@ -435,7 +435,7 @@ class CutAsked:
         }
 
 
-def _cut_asked(
+def _cut_query(
     terms: CostTermsDep,
     fpr: Annotated[
         float | None,
@@ -466,11 +466,11 @@ def _cut_asked(
             "rows. The threshold is then more careful. Too few rows are refused: the error says how many are needed.",
         ),
     ] = None,
-) -> CutAsked:
-    return CutAsked(fpr, tpr, threshold, confidence, terms)
+) -> CutQuery:
+    return CutQuery(fpr, tpr, threshold, confidence, terms)
 
 
-CutAskedDep = Annotated[CutAsked, Depends(_cut_asked)]
+CutQueryDep = Annotated[CutQuery, Depends(_cut_query)]
 
 
 @router.get("/{ref}/operating-point", summary="Read one operating point")
@@ -480,7 +480,7 @@ def read_operating_point(
     ref: str,
     context: ContextDep,
     caller: CallerDep,
-    asked: CutAskedDep,
+    asked: CutQueryDep,
     on: CurvePart = "validation",
 ) -> OperatingPoint:
     """The threshold and its rates, precision, lift and cost, with intervals. Pass one of `fpr`, `tpr` and `threshold`;
@@ -595,7 +595,7 @@ def read_model(
     max_points: MaxPoints = 1000,
     band: BandParameter = None,
     points: MaxCuts = 200,
-    cut: CutAskedDep,
+    cut: CutQueryDep,
 ) -> Model:
     """One model. `ref` is an id, a `name` (its latest version), `name:version` or `name@alias`. With `include`, one
     answer has also its metrics, its curve and its operating points, on one part of the data.
@@ -668,7 +668,7 @@ def read_figures(
 
 
 @dataclass(frozen=True)
-class GainsAsked:
+class GainsQuery:
     """The sizes of a gains table, and the fraction of positives that it assumes."""
 
     shares: Sequence[float]
@@ -689,7 +689,7 @@ class GainsAsked:
         return gains_of(rows, share, level)
 
 
-def _gains_asked(
+def _gains_query(
     share: Annotated[
         list[Annotated[float, Field(gt=0, le=1)]] | None,
         Query(
@@ -713,11 +713,11 @@ def _gains_asked(
             description="Fraction of positives among future rows. Default: that of the data. Not with `count`.",
         ),
     ] = None,
-) -> GainsAsked:
-    return GainsAsked(share or (), count or (), prevalence)
+) -> GainsQuery:
+    return GainsQuery(share or (), count or (), prevalence)
 
 
-GainsAskedDep = Annotated[GainsAsked, Depends(_gains_asked)]
+GainsQueryDep = Annotated[GainsQuery, Depends(_gains_query)]
 
 
 @router.get("/{ref}/gains", summary="Read the gains table")
@@ -727,7 +727,7 @@ def read_gains(
     ref: str,
     context: ContextDep,
     caller: CallerDep,
-    asked: GainsAskedDep,
+    asked: GainsQueryDep,
     on: CurvePart = "validation",
 ) -> ModelGains:
     """Precision, recall and lift of the first rows of the list, down to several sizes, with intervals."""

@@ -1,4 +1,8 @@
-"""Objectives: what a job aims at, and the window of false positive rates that its algorithm is trained for."""
+"""Objectives: what a job aims at, and the window of false positive rates that its algorithm is trained for.
+
+A size of the top of the list is a share of the rows, or a count of the validation rows. A part of the rows, such as
+that by which a search chooses, has fewer rows: there a count becomes the same share (`without_count`).
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,13 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from app.platform.documents import Objective
-from app.platform.errors import Invalid
+from app.platform.errors import Invalid, invalid
 from core.errors import InvalidParameter
 from core.metrics.window import MIN_WIDTH, check_window
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
+    from core.metrics.figures import Figure
 
 
 Window = tuple[float, float]
@@ -28,7 +33,12 @@ wider one that ends at the rate. See docs/papers.md for the two that were compar
 
 
 def check_objective(objective: Objective) -> None:
-    """Raise Invalid for an objective whose window is empty, or too narrow to be one."""
+    """Raise Invalid for an objective whose window is empty, or too narrow to be one, or whose size has two names."""
+    if objective["metric"] == "precision" and ("count" in objective) == ("share" in objective):
+        got = "both" if "count" in objective else "none"
+        raise invalid(
+            "/objective", f"objective must have exactly one of count and share, got {got}"
+        )
     try:
         check_window(*window_of(objective))
     except InvalidParameter as error:
@@ -51,17 +61,53 @@ def window_of(objective: Objective) -> Window:
     return WHOLE
 
 
+def figure_of(objective: Objective) -> Figure | None:
+    """Return the figure of the top of the list that the objective names; None for areas and rates."""
+    from core.metrics import AveragePrecision, Lift, Ndcg, PrecisionAt, PrecisionAtRecall
+
+    match objective["metric"]:
+        case "average_precision":
+            return AveragePrecision()
+        case "precision":
+            return PrecisionAt(objective.get("count"), objective.get("share"))
+        case "lift":
+            return Lift(share=objective["share"])
+        case "precision_at_recall":
+            return PrecisionAtRecall(objective["recall"])
+        case "ndcg":
+            return Ndcg(objective.get("count"), objective.get("share"))
+    return None
+
+
+def without_count(objective: Objective, rows: int | None) -> Objective:
+    """Return the objective with the share that its count is of these rows; unchanged if it has none."""
+    if "count" not in objective:
+        return objective
+    assert rows is not None  # a job with a count knows its validation rows
+    share = min(1.0, objective["count"] / rows)
+    return {"metric": objective["metric"], "share": share}
+
+
+def figure_among(objective: Objective, rows: float) -> Figure | None:
+    """Return the figure of the objective on validation rows of this total weight: a count is at most all of them."""
+    if "count" in objective:
+        objective = {**objective, "count": min(objective["count"], int(rows))}
+    return figure_of(objective)
+
+
 def value_of(y: ArrayLike, scores: Floats, weight: Floats | None, objective: Objective) -> float:
-    """Return the value of scores by the objective: AUC, partial AUC in its window, or TPR at its threshold.
+    """Return the value of scores by the objective: AUC, partial AUC in its window, TPR at its threshold, or figure.
 
     The threshold is the best one whose FPR is at most that of the objective, as a model is served with: between two
     thresholds the curve has heights that none reaches.
     """
-    from core.metrics import operating_point, partial_auc
+    from core.metrics import operating_point, partial_auc, value_of_figure
 
     if objective["metric"] == "tpr":
         fpr = float(objective["fpr"])
         return operating_point(y, scores, fpr=fpr, sample_weight=weight).tpr.value
+    if (figure := figure_of(objective)) is not None:
+        return value_of_figure(figure, y, scores, weight)
     return partial_auc(y, scores, *window_of(objective), sample_weight=weight)
 
 

@@ -21,7 +21,14 @@ from app.http.schemas import (
 )
 from app.models import margins
 from app.models.calibrations import LEARNT_ON
-from app.models.service import AliasState, CutsAlong, IncludedMember, Listed, is_approximate
+from app.models.service import (
+    AliasState,
+    CutsAlong,
+    IncludedMember,
+    Listed,
+    figure_record,
+    is_approximate,
+)
 from app.platform import documents
 from app.platform.tables import Model as ModelRow
 from app.platform.tables import ModelCalibration
@@ -330,20 +337,11 @@ class EvaluationGains(Gains):
     model_id: str
 
 
-def figures_of(found: Sequence[metrics.Measured], level: float) -> dict[str, Any]:
+def figures_of(found: Sequence[metrics.FigureEstimate], level: float) -> dict[str, Any]:
     """Show figures: the fields of `Figures`."""
     return {
         "level": level,
-        "figures": [
-            MeasuredFigure(
-                figure=each.figure.name,
-                chance=each.chance,
-                p_value=each.p_value,
-                adjusted_p_value=each.adjusted_p_value,
-                **each.interval._asdict(),
-            )
-            for each in found
-        ],
+        "figures": [MeasuredFigure.model_validate(figure_record(each)) for each in found],
     }
 
 
@@ -950,6 +948,11 @@ class Metrics(Resource):
     operating_point: Cut | None = Field(
         description="For the objective `tpr`: the rates on this part at the model's threshold, which was chosen on "
         "the validation rows."
+    )
+    figure: MeasuredFigure | None = Field(
+        None,
+        description="For an objective such as `average_precision` or `precision`: its figure on this part, from the "
+        "curve, as …/figures has it. A count of first rows is one of the validation rows.",
     )
     positives: int
     negatives: int

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 import numpy as np
 
 from app.models import repository
-from app.models.objectives import target_fpr
+from app.models.objectives import figure_among, target_fpr, without_count
 from app.platform.documents import AliasCut, AliasPromise
 from app.platform.errors import (
     Conflict,
@@ -418,11 +418,58 @@ def metrics_on(session: Session, model: Model, part: str) -> dict[str, Any]:
         if measured is None
         else heights_of(measured.curve, measured.totals, measured.level),
         "operating_point": point,
+        "figure": None if measured is None else _figure_of_objective(session, measured),
         "positives": row.positives,
         "negatives": row.negatives,
         "positive_weight": row.positive_weight,
         "negative_weight": row.negative_weight,
         "ties": row.ties,
+    }
+
+
+def _figure_of_objective(session: Session, measured: PartCurve) -> FigureRecord | None:
+    """Return the figure that the model's objective names, on a part; None for areas and rates.
+
+    A count is of the validation rows; of the training rows it is the same share.
+    """
+    objective, rows = measured.model.objective, float(sum(measured.rows))
+    if "count" in objective and measured.part != "validation":
+        judged = repository.find_metrics(session, measured.model.id, "validation")
+        if judged is None:
+            return None
+        objective = without_count(objective, judged[0].positives + judged[0].negatives)
+    figure = figure_among(objective, rows)
+    if figure is None:
+        return None
+    found = core_metrics.measure_on_curve(
+        measured.curve, measured.totals, [figure], level=measured.level
+    )
+    return figure_record(found[0])
+
+
+class FigureRecord(TypedDict):
+    """A figure by its name, with its interval and its test against chance."""
+
+    figure: str
+    value: float
+    low: float
+    high: float
+    chance: float | None
+    p_value: float | None
+    adjusted_p_value: float | None
+
+
+def figure_record(found: core_metrics.FigureEstimate) -> FigureRecord:
+    """Return a figure as JSON has it."""
+    value, low, high = found.interval
+    return {
+        "figure": found.figure.name,
+        "value": value,
+        "low": low,
+        "high": high,
+        "chance": found.chance,
+        "p_value": found.p_value,
+        "adjusted_p_value": found.adjusted_p_value,
     }
 
 
@@ -622,7 +669,7 @@ def measured_on(
     totals: core_metrics.ClassTotals,
     names: Sequence[str],
     level: float,
-) -> tuple[core_metrics.Measured, ...]:
+) -> tuple[core_metrics.FigureEstimate, ...]:
     """Return the figures of these names, from a stored curve; raises Invalid."""
     figures = figures_named(names)
     try:

@@ -52,12 +52,17 @@ class GradeCount(TypedDict):
 
 
 class Objective(TypedDict):
-    """What a job aims at: `auc`, `pauc` in a window, `tpr` at a rate, or `pair_order` of pairs."""
+    """What a job aims at: `auc`, `pauc` in a window, `tpr` at a rate, `average_precision`, `precision_at_recall`,
+    `precision`, `lift` or `ndcg` of the first rows, or `pair_order` of pairs.
+    """
 
     metric: str
     fpr_min: NotRequired[float]
     fpr_max: NotRequired[float]
     fpr: NotRequired[float]
+    count: NotRequired[int]
+    share: NotRequired[float]
+    recall: NotRequired[float]
 
 
 class Validation(TypedDict):
@@ -232,6 +237,14 @@ class ControlArea(TypedDict):
 class ControlWindow(Window):
     """The chosen ranker and the baselines in one window."""
 
+    chosen: Interval
+    controls: list[ControlArea]
+
+
+class ControlFigure(TypedDict):
+    """The chosen ranker and the baselines by the figure that the objective names."""
+
+    figure: str
     chosen: Interval
     controls: list[ControlArea]
 

@@ -32,6 +32,7 @@ from app.platform.documents import (
     AliasPromise,
     BestMargin,
     Control,
+    ControlFigure,
     ControlWindow,
     DatasetLineage,
     FeatureImportance,
@@ -680,14 +681,17 @@ class ModelOutOfFold(Base):
 
 
 class ModelControls(Base):
-    """How a model compares with baselines on the same splits; `skipped` says why there are none."""
+    """How a model compares with baselines on the same splits; `skipped` says why there are none.
+
+    `windows` has also the figure of the objective, if it names one.
+    """
 
     __tablename__ = "model_controls"
 
     model_id: Mapped[OfModel]
     level: Mapped[float]
     controls: Mapped[Document[list[Control]]]
-    windows: Mapped[Document[list[ControlWindow]]]
+    windows: Mapped[Document[list[ControlWindow | ControlFigure]]]
     decided_on: Mapped[Document[Window]]
     skipped: Mapped[str | None]
 

@@ -171,7 +171,21 @@ def objective(aim: Json | None) -> str:
             return f"TPR at FPR {aim['fpr']:g}"
         case "pair_order":
             return "fraction of pairs in order"
+        case "average_precision":
+            return "average precision"
+        case "precision" | "lift":
+            return f"{aim['metric']} of the first {_size_of_list(aim)}"
+        case "precision_at_recall":
+            return f"precision at a recall of {aim['recall']:g}"
+        case "ndcg":
+            return f"NDCG of the first {_size_of_list(aim)}" if "count" in aim else "NDCG"
     return "AUC" if aim["metric"] == "auc" else str(aim["metric"])
+
+
+def _size_of_list(aim: Json) -> str:
+    if "count" in aim:
+        return f"{aim['count']:,} rows"
+    return f"{100.0 * aim['share']:.6g} % of the rows"
 
 
 def validation(method: Json) -> str:

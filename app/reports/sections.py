@@ -9,7 +9,7 @@ from app import __version__
 from app.datasets.service import is_constant
 from app.ingest.values import DATETIME, spell_date
 from app.models.service import PartCurve
-from app.platform.documents import Control, LeaderboardEntry, Window
+from app.platform.documents import Control, LeaderboardEntry
 from app.platform.tables import (
     Dataset,
     DatasetKind,
@@ -302,7 +302,8 @@ def _baselines_in_words(found: ModelControls, beats: bool | None) -> Iterator[st
     if beats is None:
         return
     yield "Plain algorithms were fitted on the same divisions of the rows, and compared on the same rows, in pairs."
-    measure, level = _measure(found.decided_on), 1.0 - found.level
+    decided_on = next((each for each in found.windows if "figure" in each), found.decided_on)
+    measure, level = _measure(decided_on), 1.0 - found.level
     if beats:
         yield f"By {measure} the model is better than each of them (adjusted p below {level:.2g})."
     else:
@@ -325,9 +326,13 @@ def _baseline_rows(found: ModelControls) -> Iterator[list[str]]:
             ]
 
 
-def _measure(window: Window) -> str:
-    whole = (window["fpr_min"], window["fpr_max"]) == (0.0, 1.0)
-    return "AUC" if whole else f"partial AUC on {document.window(window)}"
+def _measure(compared: Mapping[str, Any]) -> str:
+    """Return the name of a figure, or that of the area over a window."""
+    if "figure" in compared:
+        return str(compared["figure"])
+    fpr_min, fpr_max = compared["fpr_min"], compared["fpr_max"]
+    whole = (fpr_min, fpr_max) == (0.0, 1.0)
+    return "AUC" if whole else f"partial AUC on {document.window(compared)}"
 
 
 def leaderboard(found: ModelLeaderboard) -> list[Block]:
@@ -425,6 +430,8 @@ def _tiles(facts: Facts) -> Iterator[Tile]:
     yield _tile("AUC", metrics["auc"])
     for found in metrics["pauc"]:
         yield _tile(f"Partial AUC, {document.window(found)}", found)
+    if (named := metrics["figure"]) is not None:
+        yield _tile(document.objective(facts.model.objective).capitalize(), named)
     total = metrics["positives"] + metrics["negatives"]
     note = f"{metrics['positives']:,} positive, {metrics['negatives']:,} negative"
     yield Tile(f"{rows.capitalize()} rows", document.count(total), note)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.models.objectives import WHOLE, window_of
+from app.models.objectives import WHOLE, figure_of, window_of
 from app.platform.documents import (
     ControlArea,
     Interval,
@@ -37,7 +37,8 @@ from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
-    from core.metrics import Comparison, Difference
+    from core.metrics import Comparison, Difference, FigureComparison
+    from core.metrics.figures import Figure
 
 
 BASELINES = ("logistic", "auc_svm")
@@ -145,9 +146,10 @@ def compare_with(
 ) -> BaselineComparison:
     """Compare the chosen ranker with each baseline, on the held-out rows: areas and paired differences by window.
 
-    p-values are adjusted by Holm over all baselines and windows. The ranker beats a baseline if its area in the
-    objective's window is greater, with an adjusted p-value below 1 - level. Without any baseline there is nothing to
-    compare.
+    The size of a list in the objective is a share. p-values are adjusted by Holm over all baselines and windows, and
+    the figure of the objective. The ranker beats a baseline if its area in the
+    objective's window is greater, or the figure that the objective names, with an adjusted p-value below 1 - level.
+    Without any baseline there is nothing to compare.
     """
     from core.metrics.comparison import holm
 
@@ -161,14 +163,14 @@ def compare_with(
     }
     if held_out is None:
         return comparison
-    names = [CHOSEN, *scores]
-    compared = _compare(held_out, [chosen, *scores.values()], windows, names)
-    against = [
-        [difference for difference in window.differences if difference.first == CHOSEN]
-        for window in compared.windows
-    ]
+    names, columns = [CHOSEN, *scores], [chosen, *scores.values()]
+    compared = _compare(held_out, columns, windows, names)
+    figures = _compare_figures(held_out, columns, figure_of(objective), names)
+    differences = [each.differences for each in compared.windows]
+    differences += [each.differences for each in figures]
+    against = [[pair for pair in pairs if pair.first == CHOSEN] for pairs in differences]
     adjusted = holm(np.array([[each.p_value for each in window] for window in against]))
-    decided_on = windows.index(window_of(objective))
+    decided_on = len(windows) if figures else windows.index(window_of(objective))
     comparison["windows"] = [
         {
             "fpr_min": window.fpr_min,
@@ -176,10 +178,23 @@ def compare_with(
             "chosen": as_record(window.values[0]),
             "controls": [
                 _area_of(as_record(area), difference, float(p))
-                for area, difference, p in zip(window.values[1:], differences, ps, strict=True)
+                for area, difference, p in zip(window.values[1:], pairs, ps, strict=True)
             ],
         }
-        for window, differences, ps in zip(compared.windows, against, adjusted, strict=True)
+        for window, pairs, ps in zip(compared.windows, against, adjusted, strict=False)
+    ]
+    comparison["windows"] += [
+        {
+            "figure": each.figure.name,
+            "chosen": as_record(each.values[0]),
+            "controls": [
+                _area_of(as_record(value), difference, float(p))
+                for value, difference, p in zip(
+                    each.values[1:], against[-1], adjusted[-1], strict=True
+                )
+            ],
+        }
+        for each in figures
     ]
     comparison["beats"] = all(
         each.value > 0.0 and p < 1.0 - LEVEL
@@ -227,6 +242,41 @@ def _compare(
         scores,
         folds.fold,
         windows,
+        repeat=folds.repeat,
+        row=folds.row,
+        level=LEVEL,
+        sample_weight=weight,
+        group=group,
+        names=names,
+        adjust="none",
+    )
+
+
+def _compare_figures(
+    held_out: HeldOutRows, scores: Sequence[Floats], figure: Figure | None, names: list[str]
+) -> tuple[FigureComparison, ...]:
+    """Return the comparison by one figure; nothing without one."""
+    from core.metrics import compare_figures, cross_validated_compare_figures
+
+    if figure is None:
+        return ()
+    y, weight, group, folds = held_out.y, held_out.weight, held_out.group, held_out.folds
+    if folds is None:
+        return compare_figures(
+            y,
+            scores,
+            [figure],
+            level=LEVEL,
+            sample_weight=weight,
+            group=group,
+            names=names,
+            adjust="none",
+        )
+    return cross_validated_compare_figures(
+        y,
+        scores,
+        folds.fold,
+        [figure],
         repeat=folds.repeat,
         row=folds.row,
         level=LEVEL,

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.jobs.progress import Callback
+from app.models.objectives import without_count
 from app.platform.documents import MemberRecord, MonotoneRecord
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
@@ -191,7 +192,8 @@ class FitContext:
         return result
 
     def _run_trial(self, part: TrialPart, folder: Path, progress: FitProgress) -> TrialOutcome:
-        trial, objective = trial_of(part), self.spec["objective"]
+        trial = trial_of(part)
+        objective = without_count(self.spec["objective"], self.spec.get("judged_rows"))
         inner = self._inner_split_data(scope_of(part), InnerSplits(**part["inner"]), trial.split)
         learning = inner
         if trial.rows < 1.0:

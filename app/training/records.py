@@ -12,6 +12,7 @@ from typing import Any, Final, Generic, Literal, NotRequired, TypedDict, TypeGua
 from app.models.calibrations import CalibrationRecord
 from app.platform.documents import (
     Control,
+    ControlFigure,
     ControlWindow,
     DatasetLineage,
     Feature,
@@ -65,6 +66,8 @@ class TrainSpec(TypedDict):
     validation_dataset: NotRequired[DatasetLineage | None]
     algorithm: AlgorithmSpec
     objective: Objective
+    judged_rows: NotRequired[int | None]
+    """The validation rows, as far as they are known in advance, that a count in the objective is of."""
     validation: Validation
     search: NotRequired[SearchSpec | None]
     controls: NotRequired[BaselineSpec]
@@ -423,10 +426,12 @@ class LeaderboardRecord(TypedDict):
 
 
 class BaselineComparison(TypedDict):
-    """The chosen ranker against the baselines, by window; `beats` in the window `decided_on`, None without any."""
+    """The chosen ranker against the baselines, by window and by the objective's figure; `beats` by this figure, or in
+    the window `decided_on`; None without any.
+    """
 
     level: float
-    windows: list[ControlWindow]
+    windows: list[ControlWindow | ControlFigure]
     decided_on: Window
     beats: bool | None
 

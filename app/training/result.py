@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from app.models import calibrations
 from app.models.calibrations import CalibrationRecord
-from app.models.objectives import WHOLE
+from app.models.objectives import WHOLE, without_count
 from app.models.service import VALIDATION, write_curve
 from app.platform.documents import (
     Control,
@@ -226,7 +226,8 @@ def _compare(
         budget = spec["algorithm"]["parameters"]["budget_seconds"]
         skipped = f"the search and the final fit used the whole budget of {budget:g} s"
     held_out = _bipartite(data).held_out_rows(plan.folds) if scores else None
-    comparison = baselines.compare_with(spec["objective"], held_out, chosen, scores)
+    objective = without_count(spec["objective"], spec.get("judged_rows"))
+    comparison = baselines.compare_with(objective, held_out, chosen, scores)
     return {**comparison, "controls": described, "skipped": skipped}
 
 

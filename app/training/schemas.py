@@ -11,6 +11,7 @@ from app.models.schemas import CANDIDATE_STATES
 from app.platform.tables import Model, ModelControls, ModelLeaderboard
 from app.training import search, splits
 from app.training.service import NAME_PATTERN, TrainRequest, refuse_unknown_methods
+from core.metrics.window import MIN_WIDTH
 
 DAY = 86_400.0
 MAX_SEARCHED = 100
@@ -64,6 +65,62 @@ class TprAtFpr(Body):
     fpr: Annotated[
         float, Field(gt=0, le=1, description="Maximum fraction of the negatives to flag.")
     ]
+
+
+Count = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=2**53,
+        description="Number of first rows, of the validation rows. Where fewer rows judge, as in a search, it is the "
+        "same share of them.",
+    ),
+]
+Share = Annotated[
+    float, Field(ge=MIN_WIDTH, le=1, description="Size of the list as a fraction of all rows.")
+]
+
+
+class AveragePrecision(Body):
+    """Maximise the average precision: the mean precision at the thresholds of the positives."""
+
+    metric: Literal["average_precision"]
+
+
+class Precision(Body):
+    """Maximise the precision of the first rows of the list: the fraction of them that is positive.
+
+    Exactly one of `count` and `share` says how many rows these are.
+    """
+
+    metric: Literal["precision"]
+    count: Count | None = None
+    share: Share | None = None
+
+
+class Lift(Body):
+    """Maximise the lift of the first rows of the list: their precision divided by the prevalence."""
+
+    metric: Literal["lift"]
+    share: Share
+
+
+class PrecisionAtRecall(Body):
+    """Maximise the precision of the list down to where it holds a fraction of the positives."""
+
+    metric: Literal["precision_at_recall"]
+    recall: Annotated[
+        float, Field(ge=MIN_WIDTH, le=1, description="Fraction of the positives to find.")
+    ]
+
+
+class NdcgOfList(Body):
+    """Maximise the normalised discounted cumulative gain: each positive among the first rows counts
+    1 / log2(rank + 1). Not for datasets with a weight column.
+    """
+
+    metric: Literal["ndcg"]
+    count: Count | None = None
 
 
 TimeColumn = Annotated[
@@ -219,9 +276,17 @@ class JobRequest(Body):
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = Field(
         default=None, description="Name of the model. Default: the algorithm's name."
     )
-    objective: Annotated[Auc | PartialAuc | TprAtFpr, Field(discriminator="metric")] = Auc(
-        metric="auc"
-    )
+    objective: Annotated[
+        Auc
+        | PartialAuc
+        | TprAtFpr
+        | AveragePrecision
+        | Precision
+        | Lift
+        | PrecisionAtRecall
+        | NdcgOfList,
+        Field(discriminator="metric"),
+    ] = Auc(metric="auc")
     validation: Validation = Holdout(method="holdout")
     search: Search | None = None
     controls: bool | None = Field(
@@ -328,6 +393,16 @@ class ControlWindow(Resource):
     controls: list[ControlArea]
 
 
+class ControlFigure(Resource):
+    """The model and the controls by the figure that the job's objective names."""
+
+    figure: str = Field(
+        description="Its name, as …/figures has it. A count of rows is shown as the share that it is."
+    )
+    chosen: Interval
+    controls: list[ControlArea]
+
+
 class Control(Resource):
     """A control: a plain algorithm fitted on the same splits."""
 
@@ -358,14 +433,18 @@ class Controls(Resource):
     model_id: str
     level: float
     beats: bool | None = Field(
-        description="True if the model's area over the window `decided_on` is greater than that of every control, "
-        "each with an adjusted p-value below 1 - level. Null if no control was fitted."
+        description="True if the model's `figure`, or without one its area over the window `decided_on`, is greater "
+        "than that of every control, each with an adjusted p-value below 1 - level. Null if no control was fitted."
     )
     decided_on: BaselineWindow = Field(
         description="Window of the job's objective. For `tpr`: the window that it is trained on."
     )
     controls: list[Control]
     windows: list[ControlWindow]
+    figure: ControlFigure | None = Field(
+        None,
+        description="For an objective such as `average_precision` or `precision`: the same by its figure.",
+    )
     skipped: str | None = Field(description="Why no controls were fitted; otherwise null.")
 
 
@@ -414,8 +493,10 @@ class Leaderboard(Resource):
 
 def controls_of(model: Model, found: ModelControls) -> Controls:
     """Show how a model compares with plain algorithms."""
-    same = ("level", "decided_on", "controls", "windows", "skipped")
+    same = ("level", "decided_on", "controls", "skipped")
     shown = {field: getattr(found, field) for field in same}
+    shown["windows"] = [each for each in found.windows if "figure" not in each]
+    shown["figure"] = next((each for each in found.windows if "figure" in each), None)
     return Controls.model_validate(shown | {"model_id": model.id, "beats": model.beats_controls})
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
-from app.models.objectives import value_of, window_of
+from app.models.objectives import figure_of, value_of, window_of, without_count
 from app.platform.documents import (
     FoldChoice,
     LeaderboardEntry,
@@ -122,7 +122,7 @@ def planner_of(
         from core.ensemble import count_at_once
         from core.selection import Auto
 
-        objective = spec["objective"]
+        objective = without_count(spec["objective"], spec.get("judged_rows"))
         n_rows, n_rare, n_features, most_categories = counts()
         return Auto(
             n_rows=n_rows,
@@ -134,6 +134,7 @@ def planner_of(
             can_repeat=spec["validation"].get("time_column") is None,
             can_split=can_split,
             window=window_of(objective),
+            figure=figure_of(objective),
             objective=lambda held, scores: value_of(held.y, scores, held.weight, objective),
             monotone=spec["algorithm"]["parameters"].get("monotone"),
             random_state=spec["seed"],

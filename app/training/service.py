@@ -54,7 +54,7 @@ from app.platform.tables import (
 from app.training import baselines, search
 from app.training.records import AlgorithmSpec, TrainSpec
 from app.training.search import AUTO, DEFAULT_BUDGET_SECONDS, MAX_BUDGET_SECONDS
-from app.training.splits import CROSS_VALIDATION, folds_of
+from app.training.splits import CROSS_VALIDATION, HOLDOUT, folds_of
 from core.base.parameters import check_values, list_parameters
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
@@ -149,12 +149,14 @@ def check(session: Session, owner: str, request: TrainRequest) -> TrainSpec:
     check_pairs_ready(dataset, "/dataset_id")
     validation = request.validation.copy()
     check_validation(validation, dataset)
-    judge = None
+    judge, judged_rows = None, count_judged(validation, dataset)
     if validation["method"] == "dataset":
         other = ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
         check_pairs_ready(other, "/validation/dataset_id")
         _check_fits(dataset, other)
-        judge = lineage_of(other)
+        judge, judged_rows = lineage_of(other), other.rows
+        check_size_of_list(objective, other, judged_rows)
+    check_size_of_list(objective, dataset, judged_rows)
     spec: TrainSpec = {
         "dataset": lineage_of(dataset),
         "validation_dataset": judge,
@@ -171,6 +173,8 @@ def check(session: Session, owner: str, request: TrainRequest) -> TrainSpec:
         "label_noise": request.label_noise,
         "model_name": name,
     }
+    if "count" in objective:
+        spec["judged_rows"] = judged_rows
     search.check_size(spec, 1 + len(folds_of(validation)))
     return spec
 
@@ -353,12 +357,50 @@ def check_target(name: str, dataset: Dataset) -> None:
 
 
 def check_curve(objective: Objective, dataset: Dataset) -> None:
-    """Check that the model will have the one curve on which the objective `tpr` chooses a threshold."""
-    if objective["metric"] == "tpr" and dataset.kind == DatasetKind.MULTILABEL:
+    """Check that the model will have the one curve that a threshold or a figure of the objective is read from."""
+    metric = objective["metric"]
+    if metric not in ("auc", "pauc") and dataset.kind == DatasetKind.MULTILABEL:
         raise invalid(
             "/objective/metric",
-            "objective.metric tpr needs one score per row; a dataset of kind multilabel has one per label; use auc or "
-            "pauc",
+            f"objective.metric {metric} needs one score per row; a dataset of kind multilabel has one per label; use "
+            "auc or pauc",
+        )
+
+
+def count_judged(validation: Validation, dataset: Dataset) -> int | None:
+    """Return about how many rows of the dataset validate a model; None if there are none of it."""
+    rows = dataset.rows or 0
+    if validation["method"] == HOLDOUT:
+        return max(1, round(validation["fraction"] * rows))
+    if validation["method"] != CROSS_VALIDATION:
+        return None
+    folds = validation["folds"]  # by time the first of folds + 1 parts only trains
+    return rows * folds // (folds + 1) if validation.get("time_column") else rows
+
+
+def check_size_of_list(objective: Objective, dataset: Dataset, judged_rows: int | None) -> None:
+    """Check that a count of first rows is one of validation rows that count alike, and that there are so many."""
+    metric, count = objective["metric"], objective.get("count")
+    if dataset.weight is not None and (count is not None or metric == "ndcg"):
+        way_out = "set share" if metric == "precision" else "use average_precision"
+        what = "count" if count is not None else "metric"
+        raise invalid(
+            f"/objective/{what}",
+            f"the rows of {dataset.id} have weights, and {metric} of a number of rows needs rows that count alike; "
+            f"{way_out}",
+        )
+    if count is None:
+        return
+    if judged_rows is None:
+        way_out = "set share" if metric == "precision" else "leave it out"
+        raise invalid(
+            "/objective/count",
+            f"objective.count is of the validation rows, and there are none; {way_out}",
+        )
+    if count > judged_rows:
+        raise invalid(
+            "/objective/count",
+            f"objective.count must be at most the number of validation rows, about {judged_rows:,}, got {count:,}",
         )
 
 
@@ -413,7 +455,7 @@ def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Object
     if objective["metric"] != "auc":
         raise invalid(
             "/objective/metric",
-            f"pairs have no false positive rate: leave out the objective, got {objective['metric']!r}",
+            f"pairs have no positive and negative rows: leave out the objective, got {objective['metric']!r}",
         )
     try:
         estimator(**algorithm["parameters"]).check_pair_parameters()

@@ -461,6 +461,14 @@ class ControlArea(Record):
     area: Interval
     difference: Difference
 
+class ControlFigure(Record):
+    """The model and the controls by the figure that the job's objective names."""
+
+    figure: str
+    """Its name, as …/figures has it. A count of rows is shown as the share that it is."""
+    chosen: Interval
+    controls: list[ControlArea]
+
 class ControlWindow(Record):
     """The model and the controls over one window of false positive rates; [0, 1] is the AUC."""
 
@@ -475,13 +483,15 @@ class Controls(Record):
     model_id: str
     level: float
     beats: bool | None
-    """True if the model's area over the window `decided_on` is greater than that of every control, each
-    with an adjusted p-value below 1 - level. Null if no control was fitted.
+    """True if the model's `figure`, or without one its area over the window `decided_on`, is greater than
+    that of every control, each with an adjusted p-value below 1 - level. Null if no control was fitted.
     """
     decided_on: BaselineWindow
     """Window of the job's objective. For `tpr`: the window that it is trained on."""
     controls: list[Control]
     windows: list[ControlWindow]
+    figure: ControlFigure | None = None
+    """For an objective such as `average_precision` or `precision`: the same by its figure."""
     skipped: str | None
     """Why no controls were fitted; otherwise null."""
 
@@ -1438,6 +1448,10 @@ class Metrics(Record):
     operating_point: Cut | None
     """For the objective `tpr`: the rates on this part at the model's threshold, which was chosen on the
     validation rows.
+    """
+    figure: MeasuredFigure | None = None
+    """For an objective such as `average_precision` or `precision`: its figure on this part, from the
+    curve, as …/figures has it. A count of first rows is one of the validation rows.
     """
     positives: int
     negatives: int

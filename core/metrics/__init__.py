@@ -56,15 +56,19 @@ if TYPE_CHECKING:
     from .figures import (
         AveragePrecision,
         FigureComparison,
-        Measured,
+        FigureEstimate,
+        Lift,
         Ndcg,
         PrecisionAt,
+        PrecisionAtRecall,
         TwoWayArea,
         WindowArea,
         compare_figures,
+        cross_validated_compare_figures,
         figure_named,
         measure,
         measure_on_curve,
+        value_of_figure,
     )
     from .gains import (
         CostCurve,

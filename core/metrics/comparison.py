@@ -83,7 +83,7 @@ Zou & Donner, "Construction of confidence limits about effect measures", Statist
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, NamedTuple, TypedDict, Unpack
@@ -343,7 +343,16 @@ def cross_validated_areas(
     0.75
     """
     checked, level = check_windows(windows), check_level(level)
-    areas = _estimate(y, {"scores": scores}, fold, checked, repeat, row, sample_weight, group)
+    areas = average_over_folds(
+        y,
+        {"scores": scores},
+        fold,
+        lambda rows: row_influences(rows, checked),
+        repeat,
+        row,
+        sample_weight,
+        group,
+    )
     return tuple(area_interval(areas, 0, j, window, level) for j, window in enumerate(checked))
 
 
@@ -385,7 +394,16 @@ def cross_validated_compare(
     """
     checked, level = check_windows(windows), check_level(level)
     columns, named = check_scorers(scores, names, adjust)
-    areas = _estimate(y, columns, fold, checked, repeat, row, sample_weight, group)
+    areas = average_over_folds(
+        y,
+        columns,
+        fold,
+        lambda rows: row_influences(rows, checked),
+        repeat,
+        row,
+        sample_weight,
+        group,
+    )
     return compare_areas(areas, named, checked, level, adjust)
 
 
@@ -550,17 +568,21 @@ def joint_p_value(areas: Areas, windows: list[int], p_values: FloatArray) -> flo
     return least if degrees < 2.0 * rank else _hotelling(statistic, rank, degrees)
 
 
-def _estimate(
+def average_over_folds(
     y: ArrayLike,
     columns: Mapping[str, ArrayLike],
     fold: ArrayLike,
-    windows: Sequence[Window],
+    estimate: Callable[[Rows], tuple[FloatArray, FloatArray]],
     repeat: ArrayLike | None,
     row: ArrayLike | None,
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
 ) -> Areas:
-    """Return the mean areas of the folds, and the influence of each unit on them."""
+    """Return the mean areas or figures of the folds, and the influence of each unit on them.
+
+    `estimate` returns those of the rows of a fold, shape (n_scorers, n_areas), and φ of each row, shape
+    (n_scorers, n_areas, n_rows).
+    """
     rows = check_rows(y, columns, sample_weight)
     size = np.shape(y)[0]
     kept = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
@@ -575,29 +597,28 @@ def _estimate(
     if not usable:
         raise InvalidData("fold must name a fold with rows of both classes, got none")
     of_repeat = repeats[[rows_of_fold[0] for rows_of_fold in usable]]
-    return _average(rows, usable, of_repeat, windows, clustered=group is not None)
+    return _average(rows, usable, of_repeat, estimate, clustered=group is not None)
 
 
 def _average(
     rows: Rows,
     folds: Sequence[NDArray[np.intp]],
     of_repeat: NDArray[np.intp],
-    windows: Sequence[Window],
+    estimate: Callable[[Rows], tuple[FloatArray, FloatArray]],
     *,
     clustered: bool,
 ) -> Areas:
     """Return the mean of the repeats' means over their folds, and the influences on it (LeDell et al. 2015)."""
     _, repeat, n_folds = np.unique(of_repeat, return_inverse=True, return_counts=True)
     used = rows.take(np.concatenate(folds))
-    areas = np.empty((len(folds), len(rows.scores), len(windows)))
-    influence = np.empty((*areas.shape[1:], used.positive.size))
-    effective, start = np.zeros(2), 0
+    of_folds, influences, effective = [], [], np.zeros(2)
     for index, fold in enumerate(folds):
-        in_fold, end = rows.take(fold), start + fold.size
-        areas[index], phi = row_influences(in_fold, windows)
-        influence[:, :, start:end] = phi / (n_folds.size * n_folds[repeat[index]])
+        in_fold = rows.take(fold)
+        values, phi = estimate(in_fold)
+        of_folds.append(values)
+        influences.append(phi / (n_folds.size * n_folds[repeat[index]]))
         effective += effective_units(in_fold)
-        start = end
+    areas, influence = np.array(of_folds), np.concatenate(influences, axis=-1)
     # Means of means: a sum of fractions might round 1 to more than 1.
     values = np.mean([areas[repeat == r].mean(axis=0) for r in range(n_folds.size)], axis=0)
     mean = float(effective[0]) / n_folds.size, float(effective[1]) / n_folds.size

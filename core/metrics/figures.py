@@ -13,6 +13,11 @@ With T and F the masses of the positives and the negatives at or above a score, 
 * **precision at k**: let η be the fraction of positives near the cut. A row above it pushes η positives out, so
   U = (P / k) (1 − η) and D = −(N / k) η above the cut, and 0 below. η is taken from the rows among which the cut lies
   with high probability;
+* **lift at k**: precision at k, divided by the prevalence;
+* **precision at a recall** r: let u be the FPR at which the curve passes TPR = r; then θ = P r / (P r + N u), whose
+  derivative by u is c = −θ² N / (P r). A negative above the cut raises u: D = c above the cut, and 0 below. A positive
+  above it moves the cut, past f₀ / f₁ negatives in proportion: U = −c f₀ / f₁ above the cut, and 0 below. With η as
+  above, f₀ / f₁ = P (1 − η) / (N η);
 * **NDCG at k**: as precision at k, each rank r counted 1 / log₂(r + 1). A row also moves those below it one rank down;
 * **two-way partial area**: the area of the curve over FPR ≤ β and above TPR = α, divided by β (1 − α). With u the FPR
   at which the curve passes α, its derivatives are those of the partial area over [u, β]: that u moves changes nothing
@@ -56,6 +61,7 @@ from core.errors import InvalidParameter
 from core.metrics.comparison import (
     Adjustment,
     Difference,
+    average_over_folds,
     check_scorers,
     compare_pair,
     holm,
@@ -278,15 +284,128 @@ class PrecisionAt:
 
 
 @dataclass(frozen=True)
+class Lift:
+    """The precision of the first rows of the list, divided by the prevalence; see `PrecisionAt`.
+
+    Examples
+    --------
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [Lift(share=0.5)])[0].interval.value
+    1.5
+    """
+
+    count: float | None = None
+    share: float | None = None
+
+    def __post_init__(self) -> None:
+        check_size(self.count, self.share)
+
+    @property
+    def name(self) -> str:
+        """Such as lift@100 or lift@15%."""
+        return f"lift@{shown_size(self.count, self.share)}"
+
+    @property
+    def _precision(self) -> PrecisionAt:
+        return PrecisionAt(self.count, self.share)
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        value, up, down = self._precision.of(masses)
+        prevalence = masses.prevalence
+        return Derivatives(value / prevalence, up / prevalence, down / prevalence)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return 1."""
+        return 1.0
+
+    def top(self, masses: Masses) -> float:
+        """Return the lift of a list that begins with all positives."""
+        return self._precision.top(masses) / masses.prevalence
+
+    def trials(self, masses: Masses) -> float:
+        """Return those of the precision."""
+        return self._precision.trials(masses)
+
+
+@dataclass(frozen=True)
+class PrecisionAtRecall:
+    """The precision of the list down to where it holds a fraction of the positives; of a tie, its share of the rows.
+
+    InvalidParameter: the recall is out of range.
+
+    Parameters
+    ----------
+    recall : float in [1e-9, 1]
+
+    Examples
+    --------
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [PrecisionAtRecall(0.75)])[0].interval.value
+    0.75
+    """
+
+    recall: float
+
+    def __post_init__(self) -> None:
+        if not check_rate("recall", self.recall) >= MIN_WIDTH:
+            raise InvalidParameter(f"recall must lie in [{MIN_WIDTH:g}, 1], got {self.recall!r}")
+
+    @property
+    def name(self) -> str:
+        """Such as precision_at_recall:0.8."""
+        return f"precision_at_recall:{self.recall:.12g}"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        positive, negative = masses.totals
+        caught, index, part = self._cut(masses)
+        wrong = float(masses.above_negative[index] + part * masses.negative[index])
+        value = caught / (caught + wrong)
+        inside = np.zeros(masses.positive.size)
+        inside[:index], inside[index] = 1.0, part
+        near = positives_near(masses, caught + wrong)
+        slope = -(value**2) * negative / caught
+        rows_passed = positive * (1.0 - near) / (negative * near) if near > 0.0 else 0.0
+        return Derivatives(value, -slope * rows_passed * inside, slope * inside)
+
+    def _cut(self, masses: Masses) -> tuple[float, int, float]:
+        """Return the positives that are caught, the index of the last score, and the fraction of its rows."""
+        above = masses.above_positive
+        caught = min(float(self.recall) * float(above[-1]), float(above[-1]))
+        # a sum that is short of its target by rounding alone has reached it
+        index = int(np.searchsorted(above, caught * (1.0 - EPSILON), side="left")) - 1
+        index = min(max(index, 0), masses.positive.size - 1)
+        own = float(masses.positive[index])
+        part = (caught - float(above[index])) / own if own > 0.0 else 1.0
+        return caught, index, min(1.0, max(0.0, part))
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the prevalence."""
+        return masses.prevalence
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the effective number of rows above the cut, or of the positives if that is less."""
+        caught, index, part = self._cut(masses)
+        size = caught + float(masses.above_negative[index] + part * masses.negative[index])
+        return min(trials_above(masses, size, caught), masses.effective[0])
+
+
+@dataclass(frozen=True)
 class Ndcg:
     """The normalised discounted cumulative gain of the first rows: each positive counts 1 / log₂(rank + 1).
 
-    InvalidParameter: `count` is not a whole number above 0. `of` refuses weights that are not whole numbers.
+    InvalidParameter: `count` is not a whole number above 0, `share` is out of range, or both are given. `of` refuses
+    weights that are not whole numbers.
 
     Parameters
     ----------
     count : int > 0, optional
         Number of first rows; all rows by default.
+    share : float in [1e-9, 1], optional
+        Their fraction of all rows, which is rounded to a whole number of rows, at least one.
 
     Examples
     --------
@@ -295,8 +414,11 @@ class Ndcg:
     """
 
     count: int | None = None
+    share: float | None = None
 
     def __post_init__(self) -> None:
+        if self.share is not None:
+            check_size(self.count, self.share)
         if self.count is not None:
             whole = isinstance(self.count, Integral) and not isinstance(self.count, bool)
             if not whole or self.count < 1:
@@ -304,13 +426,15 @@ class Ndcg:
 
     @property
     def name(self) -> str:
-        """Such as ndcg@10."""
-        return "ndcg" if self.count is None else f"ndcg@{self.count}"
+        """Such as ndcg@10 or ndcg@1%."""
+        if self.count is None and self.share is None:
+            return "ndcg"
+        return f"ndcg@{shown_size(self.count, self.share)}"
 
     def of(self, masses: Masses) -> Derivatives:
         """Return the figure and its derivatives."""
         first, end = self._ranks(masses)
-        size = self._size(end)
+        size = self._size(float(end[-1]))
         gains = _Gains(size)
         rows = np.maximum(end - first, 1.0)  # none of a tie whose weight is lost in rounding
         mean = gains.between(np.minimum(first, size), np.minimum(end, size)) / rows
@@ -337,14 +461,15 @@ class Ndcg:
             )
         return ranks[:-1], ranks[1:]
 
-    def _size(self, end: FloatArray) -> float:
-        total = float(end[-1])
+    def _size(self, total: float) -> float:
+        if self.share is not None:
+            return max(1.0, float(round(self.share * total)))
         return total if self.count is None else float(min(int(self.count), total))
 
     def chance(self, masses: Masses) -> float | None:
         """Return the mean over all orders of the rows."""
         _, end = self._ranks(masses)
-        size = self._size(end)
+        size = self._size(float(end[-1]))
         gains = _Gains(size)
         return masses.prevalence * gains.of(size) / gains.of(min(size, round(masses.totals[0])))
 
@@ -354,8 +479,7 @@ class Ndcg:
 
     def trials(self, masses: Masses) -> float:
         """Return the number of first rows, or the effective number of the smaller class if that is less."""
-        size = sum(masses.totals) if self.count is None else self.count
-        return float(min(size, *masses.effective))
+        return min(self._size(sum(masses.totals)), *masses.effective)
 
 
 _MAX_SUMMED = 1_000_000
@@ -507,12 +631,15 @@ class TwoWayArea:
         return min(positive * (1.0 - self.tpr_min), negative * self.fpr_max)
 
 
-_FAMILIES = "auc, pauc:FPR_MIN,FPR_MAX, two_way:FPR_MAX,TPR_MIN, average_precision, precision@K, precision@P% or ndcg@K"
+_FAMILIES = (
+    "auc, pauc:FPR_MIN,FPR_MAX, two_way:FPR_MAX,TPR_MIN, average_precision, precision@K, precision@P%, lift@K, "
+    "lift@P%, precision_at_recall:RECALL, ndcg, ndcg@K or ndcg@P%"
+)
 
 
 def figure_named(name: str) -> Figure:
     """Return the figure of a name: auc, pauc:0,0.05, two_way:0.1,0.8, average_precision, precision@100, precision@1%,
-    ndcg or ndcg@10.
+    lift@15%, precision_at_recall:0.8, ndcg or ndcg@10.
 
     InvalidParameter: no figure has this name, or a number in it is out of range.
 
@@ -537,10 +664,18 @@ def figure_named(name: str) -> Figure:
                 return PrecisionAt(count=whole_number(numbers[0]))
             case "precision", "@", 1, True:
                 return PrecisionAt(share=numbers[0] / 100.0)
+            case "lift", "@", 1, False:
+                return Lift(count=whole_number(numbers[0]))
+            case "lift", "@", 1, True:
+                return Lift(share=numbers[0] / 100.0)
+            case "precision_at_recall", ":", 1, False:
+                return PrecisionAtRecall(numbers[0])
             case "ndcg", None, 0, False:
                 return Ndcg()
             case "ndcg", "@", 1, False:
                 return Ndcg(whole_number(numbers[0]))
+            case "ndcg", "@", 1, True:
+                return Ndcg(share=numbers[0] / 100.0)
     except InvalidParameter as error:
         raise InvalidParameter(f"figure {shown!r}: {error}") from error
     raise InvalidParameter(f"a figure must be {_FAMILIES}, got {shown!r}")
@@ -659,7 +794,7 @@ def _passes(curve: RocCurve, tpr: float) -> float:
 
 
 @dataclass(frozen=True)
-class Measured:
+class FigureEstimate:
     """A figure of one ranking."""
 
     figure: Figure
@@ -681,7 +816,7 @@ def measure(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
-) -> tuple[Measured, ...]:
+) -> tuple[FigureEstimate, ...]:
     """Return figures of a ranking, each with an interval and a test against chance.
 
     InvalidData: as `auc`. InvalidParameter: there is no figure, or a parameter is out of range.
@@ -713,14 +848,14 @@ def measure(
         groups = tie_groups(rows)
         masses = Masses(groups.positive, groups.negative, effective_units(rows))
         return measure_masses(masses, figures, level)
-    areas, every = _estimate(rows, figures)
+    areas, every = estimate_figures(rows, figures)
     found = [(float(areas.values[0, j]), areas.variance(0, j)) for j in range(len(figures))]
     return _measured(every[0], figures, found, level, areas.degrees)
 
 
 def measure_on_curve(
     curve: RocCurve, totals: ClassTotals, figures: Sequence[Figure], *, level: float = 0.95
-) -> tuple[Measured, ...]:
+) -> tuple[FigureEstimate, ...]:
     """Return `measure` from a stored full curve and the totals of its data. O(n_points · n_figures).
 
     With weights or groups the intervals use effective numbers, as if weights were spread evenly within each class.
@@ -736,7 +871,9 @@ def measure_on_curve(
     return measure_masses(masses, check_figures(figures), check_level(level))
 
 
-def measure_masses(masses: Masses, figures: Sequence[Figure], level: float) -> tuple[Measured, ...]:
+def measure_masses(
+    masses: Masses, figures: Sequence[Figure], level: float
+) -> tuple[FigureEstimate, ...]:
     """Return figures of checked masses."""
     found = []
     for figure in figures:
@@ -762,7 +899,7 @@ def _measured(
     found: Sequence[tuple[float, float | None]],
     level: float,
     degrees: float,
-) -> tuple[Measured, ...]:
+) -> tuple[FigureEstimate, ...]:
     tested = is_enough(min(masses.effective), MIN_CLASS_ROWS)
     intervals, chances, p_values = [], [], []
     for figure, (value, variance) in zip(figures, found, strict=True):
@@ -782,9 +919,9 @@ def _measured(
     adjusted = iter(holm(np.array(p_values)).tolist() if p_values else [])
     plain = iter(p_values)
     return tuple(
-        Measured(figure, interval, chance, None, None)
+        FigureEstimate(figure, interval, chance, None, None)
         if chance is None or not tested
-        else Measured(figure, interval, chance, next(plain), next(adjusted))
+        else FigureEstimate(figure, interval, chance, next(plain), next(adjusted))
         for figure, interval, chance in zip(figures, intervals, chances, strict=True)
     )
 
@@ -798,11 +935,32 @@ def interval_of(
     degrees: float = math.inf,
 ) -> Interval:
     """Return the interval of a figure, on the logit scale of its fraction of the greatest value."""
-    top = figure.top(masses)
+    return scaled_interval(value, variance, scale_of(figure, [masses]), level, degrees)
+
+
+def scaled_interval(
+    value: float, variance: float | None, scale: Scale, level: float, degrees: float = math.inf
+) -> Interval:
+    """Return the interval of a figure, given its variance and its scale; see `interval_of`."""
+    top, trials = scale
     scaled = None if variance is None else variance / top**2
-    share = min(1.0, value / top)
-    _, low, high = proportion_interval(share, scaled, figure.trials(masses), level, degrees)
+    _, low, high = proportion_interval(min(1.0, value / top), scaled, trials, level, degrees)
     return Interval(value, min(value, low * top), max(value, min(top, high * top)))
+
+
+def value_of_figure(
+    figure: Figure, y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the figure of a ranking. InvalidData, InvalidParameter: as `measure`. O(n log n).
+
+    Examples
+    --------
+    >>> value_of_figure(PrecisionAt(count=2), [1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
+    0.75
+    """
+    rows = check_rows(y, {"scores": scores}, sample_weight)
+    groups = tie_groups(rows)
+    return figure.of(Masses(groups.positive, groups.negative, effective_units(rows))).value
 
 
 def _above_chance(
@@ -875,14 +1033,118 @@ def compare_figures(
     level, figures = check_level(level), check_figures(figures)
     columns, named = check_scorers(scores, names, adjust)
     rows = check_rows(y, columns, sample_weight, group)
-    every, masses = _estimate(rows, figures)
+    plain = [_plain(figure) for figure in figures]
+    every, masses = estimate_figures(rows, plain)
+    scales = [[scale_of(figure, [own]) for figure in plain] for own in masses]
+    units = [_unit(figure, masses[0]) for figure in figures]
+    return _compared(every, scales, units, figures, named, level, adjust)
+
+
+def cross_validated_compare_figures(
+    y: ArrayLike,
+    scores: Sequence[ArrayLike],
+    fold: ArrayLike,
+    figures: Sequence[Figure],
+    *,
+    repeat: ArrayLike | None = None,
+    row: ArrayLike | None = None,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    adjust: Adjustment = "holm",
+) -> tuple[FigureComparison, ...]:
+    """Compare two or more scorers that were cross-validated on the same folds, by the means of the folds' figures.
+
+    InvalidData, InvalidParameter: as `cross_validated_compare` and `compare_figures`.
+
+    Parameters
+    ----------
+    y, scores, fold, repeat, row, level, sample_weight, group, names, adjust
+        As `cross_validated_compare`.
+    figures : sequence of Figure
+        As `measure`. A share is one of each fold's rows; a count is refused, since folds have fewer rows.
+
+    Examples
+    --------
+    >>> y, fold = [1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]
+    >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
+    >>> found, = cross_validated_compare_figures(y, [first, second], fold, [AveragePrecision()])
+    >>> [round(each.value, 4) for each in found.values]
+    [0.875, 0.9167]
+    """
+    level, figures = check_level(level), check_figures(figures)
+    columns, named = check_scorers(scores, names, adjust)
+    for figure in figures:
+        check_scale_free(figure)
+    plain = [_plain(figure) for figure in figures]
+    of_folds: list[list[Masses]] = []
+
+    def estimate(rows: Rows) -> tuple[FloatArray, FloatArray]:
+        values, influence, masses = figure_influences(rows, plain)
+        of_folds.append(masses)
+        return values, influence
+
+    every = average_over_folds(y, columns, fold, estimate, repeat, row, sample_weight, group)
+    repeats = 1 if repeat is None else len(np.unique(np.asarray(repeat)))
+    scales = [
+        [scale_of(figure, [of_fold[k] for of_fold in of_folds], repeats) for figure in plain]
+        for k in range(len(named))
+    ]
+    units = [
+        float(np.mean([_unit(figure, of_fold[0]) for of_fold in of_folds])) for figure in figures
+    ]
+    return _compared(every, scales, units, figures, named, level, adjust)
+
+
+class Scale(NamedTuple):
+    """What an interval of a figure needs beside its variance."""
+
+    top: float
+    trials: float
+
+
+def scale_of(figure: Figure, masses: Sequence[Masses], repeats: int = 1) -> Scale:
+    """Return the scale of the mean of a figure over parts with these masses; each row is in `repeats` parts."""
+    top = float(np.mean([figure.top(own) for own in masses]))
+    return Scale(top, sum(figure.trials(own) for own in masses) / repeats)
+
+
+def _plain(figure: Figure) -> Figure:
+    """Return the figure in [0, 1] that the given one is a multiple of."""
+    return PrecisionAt(figure.count, figure.share) if isinstance(figure, Lift) else figure
+
+
+def check_scale_free(figure: Figure) -> None:
+    """Raise InvalidParameter for a figure of a number of rows, which means something else in each part of the rows."""
+    if getattr(figure, "count", None) is not None:
+        raise InvalidParameter(
+            f"{figure.name} needs a share instead of a count: parts have fewer rows than the whole"
+        )
+
+
+def _unit(figure: Figure, masses: Masses) -> float:
+    """Return the factor from the plain figure to the given one."""
+    return 1.0 / masses.prevalence if isinstance(figure, Lift) else 1.0
+
+
+def _compared(
+    every: Areas,
+    scales: Sequence[Sequence[Scale]],
+    units: Sequence[float],
+    figures: Sequence[Figure],
+    named: tuple[str, ...],
+    level: float,
+    adjust: Adjustment,
+) -> tuple[FigureComparison, ...]:
+    """Return the comparison of plain figures, in the units of the figures; `scales` are by scorer and figure."""
     pairs = list(combinations(range(len(named)), 2))
     found = [
         [
-            compare_pair(every, pair, j, min(figure.trials(masses[k]) for k in pair), level)
+            compare_pair(every, pair, j, min(scales[k][j].trials for k in pair), level)
             for pair in pairs
         ]
-        for j, figure in enumerate(figures)
+        for j in range(len(figures))
     ]
     p_values = np.array([[p_value for _, p_value in of_figure] for of_figure in found])
     adjusted = p_values if adjust == "none" else holm(p_values)
@@ -890,24 +1152,34 @@ def compare_figures(
         FigureComparison(
             figure,
             tuple(
-                interval_of(
-                    figure,
-                    masses[k],
-                    float(every.values[k, j]),
-                    every.variance(k, j),
-                    level,
-                    every.degrees,
+                _times(
+                    scaled_interval(
+                        float(every.values[k, j]),
+                        every.variance(k, j),
+                        scales[k][j],
+                        level,
+                        every.degrees,
+                    ),
+                    units[j],
                 )
                 for k in range(len(named))
             ),
             tuple(
-                Difference(named[a], named[b], *interval, float(p), float(adjusted[j, i]))
+                Difference(
+                    *(named[a], named[b]),
+                    *_times(interval, units[j]),
+                    *(float(p), float(adjusted[j, i])),
+                )
                 for i, ((a, b), (interval, p)) in enumerate(zip(pairs, found[j], strict=True))
             ),
             joint_p_value(every, [j], p_values[j]),
         )
         for j, figure in enumerate(figures)
     )
+
+
+def _times(interval: Interval, factor: float) -> Interval:
+    return interval if factor == 1.0 else Interval(*(each * factor for each in interval))
 
 
 def check_figures(figures: Sequence[Figure]) -> Sequence[Figure]:
@@ -917,8 +1189,12 @@ def check_figures(figures: Sequence[Figure]) -> Sequence[Figure]:
     return figures
 
 
-def _estimate(rows: Rows, figures: Sequence[Figure]) -> tuple[Areas, list[Masses]]:
-    """Return the figures of every scorer with the influence of each unit, and the masses of every scorer."""
+def figure_influences(
+    rows: Rows, figures: Sequence[Figure]
+) -> tuple[FloatArray, FloatArray, list[Masses]]:
+    """Return the figures, shape (n_scorers, n_figures), φ of each row, shape (n_scorers, n_figures, n_rows), and the
+    masses of every scorer.
+    """
     effective = effective_units(rows)
     values = np.empty((len(rows.scores), len(figures)))
     influence = np.empty((*values.shape, rows.positive.size))
@@ -943,5 +1219,11 @@ def _estimate(rows: Rows, figures: Sequence[Figure]) -> tuple[Areas, list[Masses
                 phi[of_class] = centred[of_group[of_class]]
             influence[scorer, j, order] = phi if rows.weight is None else phi * rows.weight[order]
         every.append(masses)
-    areas = areas_of_units(values, influence, rows, effective, 1.0, clustered=rows.unit is not None)
-    return areas, every
+    return values, influence, every
+
+
+def estimate_figures(rows: Rows, figures: Sequence[Figure]) -> tuple[Areas, list[Masses]]:
+    """Return the figures of every scorer with the influence of each unit, and the masses of every scorer."""
+    values, influence, every = figure_influences(rows, figures)
+    effective, clustered = effective_units(rows), rows.unit is not None
+    return areas_of_units(values, influence, rows, effective, 1.0, clustered=clustered), every

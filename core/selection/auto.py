@@ -18,6 +18,7 @@ from core.base.splits import count_distinct, row_keys
 from core.base.target import check_labels
 from core.ensemble import count_at_once
 from core.errors import InvalidData, InvalidParameter
+from core.metrics.figures import Figure, check_scale_free
 from core.metrics.window import check_window
 from core.trees.options import TARGET_ENCODING
 
@@ -202,8 +203,11 @@ class Auto:
         Seconds by the clock, from the start of the search to the end of the fits on all training rows.
     window : (float, float), default=(0, 1)
         Window of false positive rates in which candidates are compared; also given to the algorithms that have one.
+    figure : Figure, optional
+        Figure by which candidates are compared, instead of the area over the window. Its size is a share, since
+        validation rows are fewer than all.
     objective : callable (held, scores) -> float, optional
-        Metric by which the mean rank is reported; None: the area over the window.
+        Metric by which the mean rank is reported; None: the figure, or the area over the window.
     at_once : int, default=1
         Number of trials, and of last fits, that run at the same time.
     can_repeat : bool, default=True
@@ -240,9 +244,9 @@ class Auto:
     worse leave.
 
     At the end, all candidates within two standard errors of the best, by the paired difference in AUC and in the
-    window, are *members*. The result is the mean rank of the members, unless the best alone is better by more than one
-    standard error. All are fitted again on all rows, with 10 % more rounds than were best on fewer rows; fits that were
-    still improving have more rounds, as far as there is time.
+    window or figure, are *members*. The result is the mean rank of the members, unless the best alone is better by more
+    than one standard error. All are fitted again on all rows, with 10 % more rounds than were best on fewer rows; fits
+    that were still improving have more rounds, as far as there is time.
 
     Times enter only through which trials are made and how many rounds they have. Given the trials, the result follows
     bit for bit from rows and seed.
@@ -271,6 +275,7 @@ class Auto:
         most_categories: int = 0,
         budget_seconds: float = 60.0,
         window: tuple[float, float] = (0.0, 1.0),
+        figure: Figure | None = None,
         objective: Callable[[HeldOut, Floats], float] | None = None,
         at_once: int = 1,
         can_repeat: bool = True,
@@ -285,6 +290,8 @@ class Auto:
         if at_once < 1:
             raise InvalidParameter(f"at_once must be at least 1, got {at_once}")
         check_seed(random_state)
+        if figure is not None:
+            check_scale_free(figure)
         self._budget = float(budget_seconds)
         cells = n_rows * n_features
         few = n_rows < FOLDED_BELOW_ROWS or (
@@ -311,7 +318,7 @@ class Auto:
                 (0, 0),
             )
         self._splits = range(self.n_splits * self.n_repeats)
-        self._evaluator = Evaluator(window)
+        self._evaluator = Evaluator(window, figure)
         self._objective = objective
         self._at_once = at_once
         self._seed = random_state
@@ -755,6 +762,7 @@ def auto_ranker(
     group: Any = None,
     fpr_min: float = 0.0,
     fpr_max: float = 1.0,
+    figure: Figure | None = None,
     monotone: Mapping[str | int, Direction] | None = None,
     random_state: int = 0,
     callback: Callback = ignore,
@@ -763,7 +771,7 @@ def auto_ranker(
 
     Parameters
     ----------
-    X, y, sample_weight, group, fpr_min, fpr_max, random_state, callback
+    X, y, sample_weight, group, fpr_min, fpr_max, figure, random_state, callback
         As `search_ranker`.
     budget_seconds : float, default=60
         Seconds by the clock, including the fits on all rows.
@@ -791,6 +799,7 @@ def auto_ranker(
         most_categories=max((len(known or ()) for known in rows.categories), default=0),
         budget_seconds=budget_seconds,
         window=window,
+        figure=figure,
         at_once=count_at_once(*rows.matrix.shape),
         can_split=partial(_can_split, rows, random_state),
         monotone=monotone,
@@ -800,7 +809,7 @@ def auto_ranker(
     n_categories[: len(rows.categories)] = [len(known or ()) for known in rows.categories]
     find_directions(monotone, rows.names, n_categories)
     start = perf_counter()
-    chosen, tried = run_search(rows, planner, window, random_state, callback)
+    chosen, tried = run_search(rows, planner, window, figure, random_state, callback)
     for note in chosen.notes:
         if not planner.n_splits or note.startswith(NO_TREES_NOTE):
             warnings.warn(note, UserWarning, stacklevel=2)

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from core.base.ranker import Floats
-from core.metrics import partial_auc
 from core.metrics.comparison import difference_error, two_sided
+from core.metrics.figures import Figure, Scale, estimate_figures, scale_of, scaled_interval
 from core.metrics.groups import check_rows
 from core.metrics.intervals import Areas, Interval, area_interval, estimate_areas
 from core.registry import ALGORITHMS
 
 from .candidates import BOOSTED, FULL, Candidate, TrialHistory, best_on_path, best_rounds, is_cut
 from .planner import Chosen, LeaderboardRow, Member, NothingFitted
-from .trial import HeldOut, TrialResult, path_parameter
+from .trial import HeldOut, TrialResult, path_parameter, value_of
 
 WHOLE = (0.0, 1.0)
 Scores = Sequence[Floats]
@@ -59,11 +59,13 @@ ROUNDS = "n_rounds"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Candidates evaluated on the same validation rows, over the whole curve and over a window."""
+    """Candidates evaluated on the same validation rows, by the AUC and by the area over a window or a figure."""
 
     window: tuple[float, float]
     areas: Sequence[Areas]
-    """Of each candidate, mean over the splits: window 0 is the whole curve, window 1 the given one."""
+    """Of each candidate, mean over the splits: 0 is the AUC, 1 the area over the window, or the figure."""
+    scales: Sequence[Scale | None]
+    """Of each candidate's figure; None for the area over the window."""
 
     def relative_area(self) -> Floats:
         """Return the sum of both areas, each divided by the greatest, shape (n_candidates,); candidates rank by it."""
@@ -72,18 +74,22 @@ class Evaluation:
         return relative
 
     def interval(self, candidate: int) -> Interval:
-        """Return the 95 % interval of a candidate's area over the window."""
-        return area_interval(self.areas[candidate], 0, 1, self.window, 0.95)
+        """Return the 95 % interval of a candidate's area over the window, or of its figure."""
+        areas, scale = self.areas[candidate], self.scales[candidate]
+        if scale is None:
+            return area_interval(areas, 0, 1, self.window, 0.95)
+        value, variance = float(areas.values[0, 1]), areas.variance(0, 1)
+        return scaled_interval(value, variance, scale, 0.95, areas.degrees)
 
     def gap_in_se(self, candidate: int, other: int) -> float:
         """Return the gap from a candidate up to another, in standard errors of the difference.
 
-        Of the gaps in the two areas it is the larger one.
+        Of the gaps in the AUC and in the area over the window, or the figure, it is the larger one.
         """
         return max(self._gap_in_se(candidate, other, j) for j in (0, 1))
 
     def p_value(self, candidate: int, other: int) -> float:
-        """Return the two-sided p-value of no difference over the window."""
+        """Return the two-sided p-value of no difference over the window, or in the figure."""
         return two_sided(self._gap_in_se(candidate, other, 1))
 
     def _gap_in_se(self, candidate: int, other: int, j: int) -> float:
@@ -95,11 +101,16 @@ class Evaluation:
 
 
 class Evaluator:
-    """Evaluates candidates over the whole curve and a window; remembers the areas of each."""
+    """Evaluates candidates by the AUC and by the area over a window, or by a figure; remembers those of each."""
 
-    def __init__(self, window: tuple[float, float]) -> None:
+    def __init__(self, window: tuple[float, float], figure: Figure | None = None) -> None:
         self.window = window
-        self._known: dict[Hashable, Areas] = {}
+        self.figure = figure
+        self._known: dict[Hashable, tuple[Areas, Scale | None]] = {}
+
+    def value(self, held: HeldOut, scores: Floats) -> float:
+        """Return the figure of scores, or without one their area over the window."""
+        return value_of(held, scores, self.window, self.figure)
 
     def evaluate(
         self,
@@ -117,13 +128,14 @@ class Evaluator:
         """
         evaluated = []
         for key, scores in candidates:
-            areas = self._known.get(key)
-            if areas is None:
-                areas = _estimate(held, scores, self.window, n_repeats)
+            found = self._known.get(key)
+            if found is None:
+                found = _estimate(held, scores, self.window, self.figure, n_repeats)
                 if key is not None:
-                    self._known[key] = areas
-            evaluated.append(areas)
-        return Evaluation(self.window, evaluated)
+                    self._known[key] = found
+            evaluated.append(found)
+        areas, scales = zip(*evaluated, strict=True)
+        return Evaluation(self.window, areas, scales)
 
 
 class CandidateResult(NamedTuple):
@@ -170,7 +182,7 @@ class SelectionContext:
 
     evaluator: Evaluator
     objective: Callable[[HeldOut, Floats], float] | None
-    """Metric of the mean rank; None: the area over the evaluator's window."""
+    """Metric of the mean rank; None: that of the evaluator."""
     left: float
     """Seconds left for the last fits."""
     at_once: int
@@ -191,13 +203,10 @@ class SelectionContext:
 
     def value(self, held: Sequence[HeldOut], scores: Sequence[Floats]) -> float:
         """Return the mean of the objective over the splits."""
-        objective = self.objective or self._area
+        objective = self.objective or self.evaluator.value
         return float(
             np.mean([objective(split, own) for split, own in zip(held, scores, strict=True)])
         )
-
-    def _area(self, split: HeldOut, scores: Floats) -> float:
-        return partial_auc(split.y, scores, *self.evaluator.window, sample_weight=split.weight)
 
 
 def advance(
@@ -499,22 +508,40 @@ def _why(stage: str, result: CandidateResult, waiting: bool) -> str:
 
 
 def _estimate(
-    held: Sequence[HeldOut], scores: Scores, window: tuple[float, float], n_repeats: int
-) -> Areas:
-    """Return the mean areas of one candidate over all splits."""
-    parts = [
-        estimate_areas(
-            check_rows(split.y, {"scores": own}, split.weight, split.group), (WHOLE, window)
-        )
-        for split, own in zip(held, scores, strict=False)
-    ]
+    held: Sequence[HeldOut],
+    scores: Scores,
+    window: tuple[float, float],
+    figure: Figure | None,
+    n_repeats: int,
+) -> tuple[Areas, Scale | None]:
+    """Return the mean areas of one candidate over all splits; with a figure, this instead of the window's area."""
+    parts, masses = [], []
+    for split, own in zip(held, scores, strict=False):
+        rows = check_rows(split.y, {"scores": own}, split.weight, split.group)
+        if figure is None:
+            parts.append(estimate_areas(rows, (WHOLE, window)))
+        else:
+            area = estimate_areas(rows, (WHOLE,))
+            other, of_split = estimate_figures(rows, [figure])
+            parts.append(_beside(area, other))
+            masses += of_split
     influence = None
     pieces = [part.influence for part in parts if part.influence is not None]
     if len(pieces) == len(parts):
         influence = np.concatenate(pieces, axis=-1) * (math.sqrt(n_repeats) / len(parts))
     values = np.mean([part.values for part in parts], axis=0)
     positives, negatives = np.sum([part.effective for part in parts], axis=0).tolist()
-    return Areas(values, influence, (positives, negatives))
+    areas = Areas(values, influence, (positives, negatives))
+    return areas, None if figure is None else scale_of(figure, masses, n_repeats)
+
+
+def _beside(area: Areas, other: Areas) -> Areas:
+    """Return the areas of both, on the same rows."""
+    influence = None
+    if area.influence is not None and other.influence is not None:
+        influence = np.concatenate([area.influence, other.influence], axis=1)
+    values = np.concatenate([area.values, other.values], axis=1)
+    return replace(area, values=values, influence=influence)
 
 
 def mean_rank(members: Sequence[Scores], weights: Sequence[float]) -> list[Floats]:

@@ -23,11 +23,12 @@ from core.base.table import Categories, CodedTable, is_table, to_matrix, to_numb
 from core.base.target import check_labels, check_weights, number_units
 from core.ensemble import RankAverage, count_at_once, fit_together
 from core.errors import CoreError
-from core.metrics import auc, partial_auc
+from core.metrics import auc
+from core.metrics.figures import Figure, check_scale_free
 from core.metrics.window import check_window
 from core.registry import ALGORITHMS
 
-from .trial import HeldOut, Metrics, Trial, TrialResult, draw_rows, run_trial
+from .trial import HeldOut, Metrics, Trial, TrialResult, draw_rows, run_trial, value_of
 
 CHOOSE_NOW = 1e12
 """Seconds elapsed that tell a planner to choose at once: more than any budget."""
@@ -247,13 +248,14 @@ def search_ranker(
     group: Any = None,
     fpr_min: float = 0.0,
     fpr_max: float = 1.0,
+    figure: Figure | None = None,
     random_state: int = 0,
     callback: Callback = ignore,
 ) -> Searched:
     """Run a search, and fit its choice on all rows.
 
     InvalidData: X, y, sample_weight or group break a rule, or a class has too few rows to be split. InvalidParameter:
-    random_state is not a seed. NothingFitted: all candidates failed.
+    random_state is not a seed, or the figure has a count of rows. NothingFitted: all candidates failed.
 
     Parameters
     ----------
@@ -268,6 +270,9 @@ def search_ranker(
         Rows with equal values stay together in every split; without groups, equal rows do.
     fpr_min, fpr_max : float in [0, 1], default=0 and 1
         Window of the objective, the partial AUC.
+    figure : Figure, optional
+        The objective instead of the partial AUC, such as `AveragePrecision()` or `PrecisionAt(share=0.01)`. Its size is
+        a share, since validation rows are fewer than all.
     random_state : int, default=0
         Seed of the splits and of the fractions of rows.
     callback : callable (step, of, info) -> None, optional
@@ -286,7 +291,7 @@ def search_ranker(
     check_seed(random_state)
     rows = read_rows(X, y, sample_weight, group)
     window = check_window(fpr_min, fpr_max)
-    chosen, tried = run_search(rows, planner, window, random_state, callback)
+    chosen, tried = run_search(rows, planner, window, figure, random_state, callback)
     ranker = make_ranker(chosen).fit(X, y, sample_weight, groups=group, callback=callback)
     return Searched(ranker, chosen, tried)
 
@@ -295,10 +300,13 @@ def run_search(
     rows: CheckedRows,
     planner: Planner,
     window: tuple[float, float],
+    figure: Figure | None,
     random_state: int,
     callback: Callback,
 ) -> tuple[Chosen, list[TrialResult]]:
-    """Run a plan on inner splits of these rows, with the partial AUC on a window as objective."""
+    """Run a plan on inner splits of these rows, with a figure or the partial AUC on a window as objective."""
+    if figure is not None:
+        check_scale_free(figure)
     splits = split_inner(rows, planner.n_splits, planner.n_repeats, planner.fraction, random_state)
     at_once = count_at_once(*rows.matrix.shape)
 
@@ -317,7 +325,7 @@ def run_search(
 
         def metric(scores: Floats) -> Metrics:
             return Metrics(
-                partial_auc(validation.positive, scores, *window, sample_weight=validation.weight),
+                value_of(HeldOut(validation.positive, validation.weight), scores, window, figure),
                 auc(validation.positive, scores, validation.weight),
             )
 

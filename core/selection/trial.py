@@ -19,6 +19,8 @@ import numpy.typing as npt
 from core.base.ranker import Callback, Floats, PathEstimator, Ranker, StopFit, ignore
 from core.base.table import CodedTable
 from core.errors import CoreError
+from core.metrics import partial_auc, value_of_figure
+from core.metrics.figures import Figure
 from core.metrics.window import MIN_RISE
 from core.registry import ALGORITHMS
 
@@ -99,6 +101,22 @@ class HeldOut:
     """Shape (n_held_out,), float64."""
     group: npt.NDArray[Any] | None = None
     """Rows with equal values were drawn together. Shape (n_held_out,)."""
+
+
+def value_of(
+    held: HeldOut, scores: Floats, window: tuple[float, float], figure: Figure | None
+) -> float:
+    """Return the figure of scores of validation rows, or without one their partial AUC on the window.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value_of(HeldOut(np.array([1, 0, 1])), np.array([3.0, 2.0, 1.0]), (0.0, 1.0), None)
+    0.5
+    """
+    if figure is not None:
+        return value_of_figure(figure, held.y, scores, held.weight)
+    return partial_auc(held.y, scores, *window, sample_weight=held.weight)
 
 
 class Metrics(NamedTuple):

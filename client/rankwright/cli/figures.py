@@ -109,6 +109,8 @@ def _legend(metrics: types.Metrics) -> list[str]:
         lines.append(
             f"TPR  {shown_interval(cut.tpr)} at FPR {cut.fpr.value:.4g}: threshold {least}"
         )
+    if (named := getattr(metrics, "figure", None)) is not None:  # older services have none
+        lines.append(f"{named.figure}  {shown_interval(named)}")
     return lines
 
 
@@ -167,7 +169,17 @@ def _objective(objective: dict[str, Any]) -> str:
             return f"pauc on {shown_window(objective['fpr_min'], objective['fpr_max'])}"
         case "tpr":
             return f"tpr at FPR {objective['fpr']:g}"
-    return str(objective["metric"])
+    return figure_name(objective)
+
+
+def figure_name(objective: dict[str, Any]) -> str:
+    """Return the name of an objective that is a figure: `precision@100`, `precision@1%`, `precision_at_recall:0.8`."""
+    metric = str(objective["metric"])
+    if "recall" in objective:
+        return f"{metric}:{objective['recall']:g}"
+    if "count" in objective:
+        return f"{metric}@{objective['count']}"
+    return f"{metric}@{100.0 * objective['share']:g}%" if "share" in objective else metric
 
 
 def _rows_name(metrics: Metrics) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import select
 import sys
 import time
@@ -27,7 +28,7 @@ from rankwright.cli.common import (
     split_assignment,
 )
 from rankwright.cli.datasets import find_dataset
-from rankwright.cli.figures import show_model
+from rankwright.cli.figures import figure_name, show_model
 from rankwright.errors import RankwrightError, describe_errors
 from rankwright.resources import FINAL_STATES, Job
 
@@ -274,7 +275,9 @@ def _metric(objective: dict[str, Any]) -> str:
             return f"TPR at FPR {objective['fpr']:g}"
         case "pair_order":
             return "pairs in order"
-    return "AUC"
+        case None | "auc":
+            return "AUC"
+    return figure_name(objective)
 
 
 Algorithm = Annotated[
@@ -294,6 +297,17 @@ Fpr = Annotated[
     float | None,
     typer.Option(help="Maximise the TPR at this FPR. The model comes with its threshold."),
 ]
+Objective = Annotated[
+    str | None,
+    typer.Option(
+        help="What to maximise: average_precision, precision@100, precision@1%, lift@15%, precision_at_recall:0.8, "
+        "ndcg@10 or auc. A number of rows is one of the validation rows."
+    ),
+]
+_NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,12})?"
+_OBJECTIVE = re.compile(
+    rf"(auc|average_precision|precision|lift|ndcg|precision_at_recall)(?:@([0-9]{{1,15}})|@({_NUMBER})%|:({_NUMBER}))?"
+)
 Folds = Annotated[
     int | None, typer.Option(help="Validate by cross-validation with this number of folds.")
 ]
@@ -330,6 +344,25 @@ Controls = Annotated[
 ]
 
 
+def _objective_named(name: str) -> dict[str, Any]:
+    """Return the objective of a figure's name; the service checks the numbers."""
+    found = _OBJECTIVE.fullmatch(name)
+    if found is None:
+        raise typer.BadParameter(
+            "an objective must be auc, average_precision, precision@K, precision@P%, lift@P%, precision_at_recall:R, "
+            f"ndcg or ndcg@K, got {name[:60]!r}"
+        )
+    metric, count, share, recall = found.groups()
+    objective: dict[str, Any] = {"metric": metric}
+    if count is not None:
+        objective["count"] = int(count)
+    if share is not None:
+        objective["share"] = float(share) / 100.0
+    if recall is not None:
+        objective["recall"] = float(recall)
+    return objective
+
+
 def train(
     dataset: Annotated[str, typer.Argument(help="Id or name of the dataset.")],
     *,
@@ -340,6 +373,7 @@ def train(
     budget: Budget = None,
     fpr_max: FprMax = None,
     fpr: Fpr = None,
+    objective: Objective = None,
     folds: Folds = None,
     repeats: Repeats = None,
     time_column: TimeColumn = None,
@@ -357,16 +391,16 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train a ranker, show its progress, then its metrics and ROC curve on held-out rows."""
-    if fpr_max is not None and fpr is not None:
-        raise typer.BadParameter("use --fpr-max or --fpr, not both")
+    if sum(each is not None for each in (fpr_max, fpr, objective)) > 1:
+        raise typer.BadParameter("use one of --objective, --fpr-max and --fpr")
     chosen: dict[str, Any] = {"name": "auto" if auto else algorithm}
     if budget is not None:
         chosen["budget_seconds"] = budget
-    objective: dict[str, Any] | None = None
+    aim = None if objective is None else _objective_named(objective)
     if fpr_max is not None:
-        objective = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": fpr_max}
+        aim = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": fpr_max}
     if fpr is not None:
-        objective = {"metric": "tpr", "fpr": fpr}
+        aim = {"metric": "tpr", "fpr": fpr}
     with service(url, key, quiet=as_json) as client:
         chosen |= dict(_assignment(text) for text in parameters or [])
         tried = None
@@ -380,7 +414,7 @@ def train(
             find_dataset(client, dataset),
             chosen,
             name=name,
-            objective=objective,
+            objective=aim,
             validation=_validation(folds, repeats, time_column),
             search=tried,
             controls=controls,

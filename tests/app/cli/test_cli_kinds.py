@@ -89,7 +89,14 @@ def test_a_search_says_what_it_tried(run: Run, people: Path) -> None:
     assert "monotone (proven): age increasing" in aimed
     assert re.search(r"TPR  [\d.]+ \[.*\] at FPR 0?\.?[\d.]+: threshold -?[\d.]+", aimed)
     assert "by tpr at FPR 0.2" in run(*searched, "--fpr", "0.2").stdout
-    assert "not both" in run("train", dataset, "--fpr", "0.2", "--fpr-max", "0.2", code=2).stderr
+    found = run(*searched, "--objective", "precision@20%").stdout
+    assert "by precision@20%" in found
+    assert re.search(r"^  precision@20%  [\d.]+ \[", found, re.MULTILINE)
+    two_aims = run("train", dataset, "--fpr", "0.2", "--objective", "ndcg", code=2).stderr
+    assert "use one of --objective" in two_aims
+    assert "objective must be" in run("train", dataset, "--objective", "f1", code=2).stderr
+    too_many = run("train", dataset, "--objective", "ndcg@1000", code=1).output
+    assert "at most the number of validation rows, about 40" in too_many
     for wrong, words in (
         ("n_rounds=3,x", "n_rounds must be an integer or None, got 'x'"),
         ("rounds=0.1,1", "has no parameter 'rounds'"),

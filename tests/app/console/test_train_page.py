@@ -126,6 +126,25 @@ def test_the_fields_become_the_body(form_of: Callable[..., JobForm]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("metric", "fields", "objective"),
+    [
+        ("average_precision", {}, {}),
+        ("precision", {"count": "100", "share": ""}, {"count": 100}),
+        ("lift", {"share": "0.15"}, {"share": 0.15}),
+        ("precision_at_recall", {"recall": "0.8"}, {"recall": 0.8}),
+        ("ndcg", {"count": ""}, {}),
+    ],
+)
+def test_the_form_has_every_objective(
+    form_of: Callable[..., JobForm], metric: str, fields: dict[str, str], objective: dict[str, Any]
+) -> None:
+    given = {f"objective__{name}": value for name, value in fields.items()}
+    form = form_of(dataset_id="ds_1", objective__metric=metric, **given)
+    assert [field.path for field in form.objective[1:]] == [f"objective.{name}" for name in fields]
+    assert form.body()["objective"] == {"metric": metric, **objective}
+
+
+@pytest.mark.parametrize(
     ("kind", "algorithm"),
     [("bipartite", "auto"), ("multilabel", "adaboost_mh"), ("preferences", "rankboost")],
 )

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from app.models import service as models
 from app.models.objectives import TPR_WINDOW_START, value_of
 from app.platform.documents import Objective
-from app.platform.tables import JobState
+from app.platform.errors import Invalid
+from app.platform.tables import JobState, ModelControls, ModelOutOfFold
 from app.scoring import service as scoring
-from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
+from app.training.schemas import controls_of
+from core.metrics import PrecisionAt, value_of_figure
+from tests.app.training_jobs import CONTROLS, HOLDOUT, payload, run
+from tests.app.training_jobs import noisy as training_data
+from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 Json = dict[str, Any]
 WINDOW = {"metric": "pauc", "fpr_min": 0.02, "fpr_max": 0.3}
@@ -115,3 +122,127 @@ def test_a_collapse_is_told_on_the_model(bench: Workbench, shift: float, collaps
     weights = {(t["feature"], t.get("is", "")): t["weight"] for t in structure["terms"]}
     assert weights["a", ""] > abs(weights["b", ""])
     assert weights["colour", "red"] > weights["colour", "blue"]
+
+
+FIGURES: list[tuple[Objective, str]] = [
+    ({"metric": "average_precision"}, "average_precision"),
+    ({"metric": "precision", "count": 20}, "precision@20"),
+    ({"metric": "lift", "share": 0.15}, "lift@15%"),
+    ({"metric": "precision_at_recall", "recall": 0.8}, "precision_at_recall:0.8"),
+    ({"metric": "ndcg", "count": 10}, "ndcg@10"),
+]
+
+
+@pytest.mark.parametrize(("objective", "name"), FIGURES, ids=[name for _, name in FIGURES])
+def test_a_model_has_the_figure_of_its_objective(
+    bench: Workbench, objective: Objective, name: str
+) -> None:
+    """The figure is that of the stored curve; a count is one of the 142 validation rows."""
+    dataset = bench.ready(breast_cancer(), positive="malignant")
+    search = {"method": "grid", "space": {"C": [0.01, 1.0]}}
+    options = {"objective": objective, "search": search, "controls": True}
+    job = bench.work_on(dataset, name="m", algorithm={"name": "logistic"}, **options)
+    model = bench.model(job)
+    assert model.objective == model.selected_by == objective
+    assert model.optimised_for == {"metric": "auc"}
+    part = bench.db.reading(models.roc, OWNER, model.id, "validation")
+    (expected,) = models.measured_on(part.curve, part.totals, [name], part.level)
+    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")["figure"]
+    assert found == models.figure_record(expected)
+    assert found["low"] < found["value"] <= found["high"]
+    trained = bench.db.reading(models.metrics, OWNER, model.id, "train")["figure"]
+    if "count" in objective:
+        share = 100 * objective["count"] / sum(part.rows)
+        assert trained["figure"] == f"{objective['metric']}@{share:.12g}%"
+    else:
+        assert trained["figure"] == name
+    with bench.db.read() as session:
+        compared = controls_of(model, session.get_one(ModelControls, model.id))
+    assert compared.figure is not None
+    assert compared.figure.chosen.value == pytest.approx(found["value"], abs=0.02)
+    assert [each.algorithm for each in compared.figure.controls] == ["logistic", "auc_svm"]
+    assert [(each.fpr_min, each.fpr_max) for each in compared.windows] == [(0, 1), (0, 0.05)]
+    assert model.beats_controls is False
+    again = bench.model(bench.work_on(dataset, name="m", algorithm={"name": "logistic"}, **options))
+    assert again.search is not None
+    assert model.search is not None
+    values = [candidate["value"] for candidate in model.search["candidates"]]
+    assert values == [candidate["value"] for candidate in again.search["candidates"]]
+    assert again.artifact_sha256 == model.artifact_sha256
+
+
+def test_under_folds_a_count_is_a_share_of_each_fold(bench: Workbench) -> None:
+    dataset = bench.ready(breast_cancer(), positive="malignant")
+    objective: Objective = {"metric": "precision", "count": 100}
+    job = bench.work_on(
+        dataset,
+        name="m",
+        algorithm={"name": "logistic"},
+        objective=objective,
+        validation={"method": "cross_validation", "folds": 3, "repeats": 2},
+        search={"method": "grid", "space": {"C": [0.01, 1.0]}},
+        controls=True,
+    )
+    model = bench.model(job)
+    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")["figure"]
+    assert found["figure"] == "precision@100"  # of all 569 rows, each scored by a ranker of a fold
+    with bench.db.read() as session:
+        compared = controls_of(model, session.get_one(ModelControls, model.id))
+        kept = session.get_one(ModelOutOfFold, model.id)
+    assert compared.figure is not None
+    assert compared.figure.figure == f"precision@{100 * 100 / 569:.12g}%"
+    table = pq.read_table(bench.blobs.path(kept.blob_key))
+    entry = {name: table.column(name).to_numpy() for name in table.column_names}
+    folds = [
+        value_of_figure(PrecisionAt(share=100 / 569), entry["y"][own], entry["score"][own])
+        for own in (
+            (entry["repeat"] == repeat) & (entry["fold"] == fold)
+            for repeat in (1, 2)
+            for fold in (1, 2, 3)
+        )
+    ]
+    assert compared.figure.chosen.value == pytest.approx(np.mean(folds))
+    assert compared.figure.chosen.low < compared.figure.chosen.value
+
+
+@pytest.mark.parametrize(
+    ("objective", "words"),
+    [
+        ({"metric": "precision", "count": 5}, "needs rows that count alike; set share"),
+        ({"metric": "ndcg"}, "needs rows that count alike; use average_precision"),
+        ({"metric": "precision", "count": 1000}, "about 100, got 1,000"),
+    ],
+)
+def test_a_count_needs_rows_that_count_alike_and_so_many(
+    bench: Workbench, objective: Any, words: str
+) -> None:
+    rows = [(str(k % 7), str(int(k % 3 == 0)), str(1 + k % 2)) for k in range(400)]
+    plain = bench.ready("\n".join(["a,y", *(",".join(row[:2]) for row in rows)]), label="y")
+    body = "\n".join(["a,y,w", *map(",".join, rows)])
+    weighted = bench.ready(body, label="y", weight="w")
+    dataset = plain if objective.get("count") == 1000 else weighted
+    with pytest.raises(Invalid, match=words) as refusal:
+        bench.submit(dataset, algorithm={"name": "logistic"}, objective=objective)
+    assert refusal.value.errors[0]["pointer"].startswith("/objective/")
+    if dataset is weighted and "count" in objective:
+        judged: Any = {"validation": {"method": "dataset", "dataset_id": weighted.id}}
+        with pytest.raises(Invalid, match="needs rows that count alike"):
+            bench.submit(plain, algorithm={"name": "logistic"}, objective=objective, **judged)
+
+
+def test_auto_compares_by_the_figure(tmp_path: Path) -> None:
+    job = payload(
+        tmp_path,
+        training_data(300),
+        algorithm={"name": "auto", "parameters": {"budget_seconds": 4.0}},
+        objective={"metric": "lift", "share": 0.15},
+        validation=HOLDOUT,
+        controls=CONTROLS,
+    )
+    found = run(job, quiet)
+    board = found["leaderboard"]["candidates"]
+    best = board[0]
+    assert best["low"] <= best["value"] <= best["high"]
+    assert best["value"] > 1.0
+    assert all(row["value"] <= 1.0 / 0.15 + 1e-9 for row in board if row["value"] is not None)
+    assert found["controls"]["windows"][-1]["figure"] == "lift@15%"

@@ -184,8 +184,12 @@ def test_what_cannot_be_trained_on_pairs(bench: Workbench) -> None:
             {"algorithm": {"name": "adaboost"}},
             "adaboost cannot train on pairs; algorithms that can are",
         ),
-        ({"objective": {"metric": "pauc", "fpr_min": 0, "fpr_max": 0.1}}, "no false positive rate"),
-        ({"objective": {"metric": "tpr", "fpr": 0.1}}, "no false positive rate"),
+        (
+            {"objective": {"metric": "pauc", "fpr_min": 0, "fpr_max": 0.1}},
+            "no positive and negative rows",
+        ),
+        ({"objective": {"metric": "tpr", "fpr": 0.1}}, "no positive and negative rows"),
+        ({"objective": {"metric": "ndcg"}}, "no positive and negative rows"),
         (
             {"algorithm": {"name": "rankboost", "weak_ranker": "tree", "push": 2.0}},
             "push must be 1 to learn from pairs, got 2",

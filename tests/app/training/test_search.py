@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from sklearn.metrics import average_precision_score, ndcg_score
 
 from app.datasets.matrices import Columns, Table, read_table
 from app.jobs import execution
@@ -15,7 +16,7 @@ from app.platform.tables import Dataset, JobState, Model, ModelMetrics
 from app.training.multilabel import MultilabelSplitData, Part
 from app.training.preferences import PreferenceSplitData
 from app.training.splits import InnerSplits, split, split_rows
-from core.metrics import auc, pair_order, partial_auc
+from core.metrics import auc, pair_order, partial_auc, roc_curve
 from core.registry import ALGORITHMS
 from tests.app.preference_data import draw_pairs, metrics_of, pairs_csv, upload_items
 from tests.app.workbench import OWNER, Workbench, on_both
@@ -57,12 +58,51 @@ def worth(objective: dict[str, Any], y: np.ndarray, scores: np.ndarray) -> float
             return auc(y, scores)
         case "pauc":
             return partial_auc(y, scores, objective["fpr_min"], objective["fpr_max"])
+        case "average_precision":
+            return float(average_precision_score(y, scores))
+        case "precision":
+            share = objective.get("share") or objective["count"] / 75  # of 300 rows held out
+            return precision_of_first(share * len(y), y, scores)
+        case "lift":
+            return float(precision_of_first(objective["share"] * len(y), y, scores) / y.mean())
+        case "ndcg":
+            first = round(objective["count"] / 75 * len(y))
+            return float(ndcg_score([y], [scores], k=first))
+        case "precision_at_recall":
+            curve = roc_curve(y, scores)
+            fpr = np.interp(objective["recall"], curve.tpr, curve.fpr)
+            caught = objective["recall"] * y.sum()
+            return float(caught / (caught + fpr * (1 - y).sum()))
     flagged = scores >= np.unique(scores)[:, None]  # by each cut
     allowed = flagged[:, y == 0].mean(axis=1) <= objective["fpr"]
     return float(flagged[allowed][:, y == 1].mean(axis=1).max(initial=0.0))
 
 
-@pytest.mark.parametrize("objective", [{"metric": "auc"}, WINDOW, RATE], ids=["auc", "pauc", "tpr"])
+def precision_of_first(size: float, y: np.ndarray, scores: np.ndarray) -> float:
+    """The precision of so many first rows; of a tie at the cut an equal part of each row."""
+    caught, left = 0.0, size
+    for score in np.unique(scores)[::-1]:
+        tie = scores == score
+        caught += min(1.0, left / tie.sum()) * y[tie].sum()
+        left = max(0.0, left - tie.sum())
+    return float(caught / size)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        {"metric": "auc"},
+        WINDOW,
+        RATE,
+        {"metric": "average_precision"},
+        {"metric": "precision", "count": 10},
+        {"metric": "precision", "share": 0.2},
+        {"metric": "lift", "share": 0.15},
+        {"metric": "precision_at_recall", "recall": 0.8},
+        {"metric": "ndcg", "count": 12},
+    ],
+    ids=lambda objective: "-".join(map(str, objective.values())),
+)
 def test_inner_rows_choose_and_others_judge(bench: Workbench, objective: dict[str, Any]) -> None:
     dataset = bench.ready(noisy())
     model = bench.model(

@@ -19,8 +19,10 @@ from sklearn.metrics import precision_recall_curve as sklearn_curve
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
     AveragePrecision,
+    Lift,
     Ndcg,
     PrecisionAt,
+    PrecisionAtRecall,
     TwoWayArea,
     WindowArea,
     auc,
@@ -28,6 +30,8 @@ from core.metrics import (
     compare_auc,
     compare_figures,
     cost_curve,
+    cross_validated_compare,
+    cross_validated_compare_figures,
     figure_named,
     gains_curve,
     gains_on_curve,
@@ -51,6 +55,8 @@ FIGURES = [
     Ndcg(10),
     TwoWayArea(0.3, 0.4),
     WindowArea(0.0, 0.2),
+    Lift(share=0.15),
+    PrecisionAtRecall(0.6),
 ]
 
 
@@ -78,6 +84,28 @@ def test_ties_count_their_mean_over_all_orders(ranking: Ranking, size: int) -> N
     best = sum(gains[: min(size, int(y.sum()))])
     dcg = [sum(g * label for g, label in zip(gains[:size], each, strict=False)) for each in lists]
     assert value(Ndcg(size), y, scores) == pytest.approx(np.mean(dcg) / best)
+
+
+@given(rankings(weighted=True), st.floats(0.01, 1.0))
+def test_lift_and_the_precision_at_a_recall_are_those_of_their_definitions(
+    ranking: Ranking, part: float
+) -> None:
+    y, scores, weights = ranking
+    precision = value(PrecisionAt(share=part), y, scores, weights)
+    prevalence = (weights * y).sum() / weights.sum()
+    assert value(Lift(share=part), y, scores, weights) == pytest.approx(precision / prevalence)
+    # rows of a tie are taken in equal parts until they hold the positives
+    wanted = part * (weights * y).sum()
+    caught = flagged = 0.0
+    for score in sorted(set(scores.tolist()), reverse=True):
+        tied = weights * (scores == score)
+        own = (tied * y).sum()
+        taken = min(1.0, (wanted - caught) / own) if own > 0 else 1.0
+        caught, flagged = caught + taken * own, flagged + taken * tied.sum()
+        if caught >= wanted * (1 - 1e-12):
+            break
+    found = value(PrecisionAtRecall(part), y, scores, weights)
+    assert found == pytest.approx(wanted / flagged)
 
 
 @given(rankings(weighted=True))
@@ -211,6 +239,47 @@ def test_derivatives_are_those_by_differences(figure: Any) -> None:
         ]
         centred = found - (mass * found).sum() / mass.sum()
         np.testing.assert_allclose(centred, expected, atol=1e-5)
+
+
+def spread(compared: Any) -> np.ndarray:
+    """The difference, the ends of its interval and its p-value."""
+    (difference,) = compared.differences
+    return np.array([difference.value, difference.low, difference.high, difference.p_value])
+
+
+def test_figures_of_folds_are_means_with_the_error_of_means() -> None:
+    rng = np.random.default_rng(3)
+    y, fold = np.repeat([1, 0], [80, 320]), np.arange(400) % 4
+    one, other = (rng.normal(size=400).round(1) + y for _ in range(2))
+    figures = [WindowArea(), AveragePrecision(), Lift(share=0.1)]
+    area, precision, lift = cross_validated_compare_figures(y, [one, other], fold, figures)
+    expected = cross_validated_compare(y, [one, other], fold).windows[0]
+    np.testing.assert_allclose(area.values, expected.values)
+    np.testing.assert_allclose(spread(area), spread(expected))
+    for compared, figure in ((precision, AveragePrecision()), (lift, Lift(share=0.1))):
+        mean = [
+            np.mean([value(figure, y[fold == k], each[fold == k]) for k in range(4)])
+            for each in (one, other)
+        ]
+        np.testing.assert_allclose([interval.value for interval in compared.values], mean)
+        assert compared.differences[0].value == pytest.approx(mean[0] - mean[1])
+    base = cross_validated_compare_figures(y, [one, other], fold, [PrecisionAt(share=0.1)])[0]
+    np.testing.assert_allclose(lift.values, 5.0 * np.array(base.values))
+    np.testing.assert_allclose(spread(lift)[:3], 5.0 * spread(base)[:3])
+    assert lift.differences[0].p_value == base.differences[0].p_value
+    row = np.tile(np.arange(400), 2)
+    twice = cross_validated_compare_figures(
+        y[row],
+        [one[row], other[row]],
+        fold[row],
+        figures,
+        repeat=np.repeat([0, 1], 400),
+        row=row,
+    )
+    for single, repeated in zip((area, precision, lift), twice, strict=True):
+        np.testing.assert_allclose(repeated.values, single.values)
+    with pytest.raises(InvalidParameter, match="needs a share instead of a count"):
+        cross_validated_compare_figures(y, [one, other], fold, [PrecisionAt(count=5)])
 
 
 def test_intervals_cover_and_tests_keep_their_level() -> None:
@@ -357,6 +426,12 @@ def test_perfect_scores_have_wide_intervals_and_equal_scorers_no_difference() ->
         (lambda: PrecisionAt(share=1.1), r"share must lie in \[1e-09, 1\]"),
         (lambda: PrecisionAt(share=9e-10), r"share must lie in \[1e-09, 1\]"),
         (lambda: PrecisionAt(share=True), r"share must lie in \[1e-09, 1\]"),
+        (lambda: Lift(count=0), "count must be a number above 0"),
+        (lambda: PrecisionAtRecall(0.0), r"recall must lie in \[1e-09, 1\]"),
+        (lambda: PrecisionAtRecall(1.1), "recall must"),
+        (lambda: PrecisionAtRecall(math.nan), "recall must"),
+        (lambda: Ndcg(1, 0.5), "exactly one of count and share"),
+        (lambda: Ndcg(share=0.0), r"share must lie in \[1e-09, 1\]"),
         (lambda: Ndcg(0), "count must be a whole number from 1"),
         (lambda: Ndcg(1.5), "count must be a whole number from 1"),
         (lambda: TwoWayArea(0.0, 0.5), "fpr_max must be greater"),
@@ -370,7 +445,15 @@ def test_a_figure_that_is_none_is_refused(make: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "figure", [*FIGURES, WindowArea(), PrecisionAt(share=0.001), TwoWayArea(0.07, 0.0)]
+    "figure",
+    [
+        *FIGURES,
+        WindowArea(),
+        PrecisionAt(share=0.001),
+        TwoWayArea(0.07, 0.0),
+        Lift(count=9),
+        Ndcg(share=0.05),
+    ],
 )
 def test_a_name_makes_its_figure(figure: Any) -> None:
     assert figure_named(figure.name) == figure
@@ -379,8 +462,8 @@ def test_a_name_makes_its_figure(figure: Any) -> None:
 @pytest.mark.parametrize(
     "name",
     ["", "AUC", "pauc", "pauc:0", "pauc:0.2,0.1", "two_way:0,0.5", "precision@0", "precision@1.5",
-     "precision@101%", "precision@1,2", "ndcg@0", "ndcg@5%", "ndcg@1e3", "auc:1,2", "x" * 1000,
-     "precision@٣"],
+     "precision@101%", "precision@1,2", "ndcg@0", "ndcg@101%", "ndcg@1e3", "lift",
+     "precision_at_recall:1.5", "auc:1,2", "x" * 1000, "precision@٣"],
 )  # fmt: skip
 def test_another_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidParameter, match="figure") as refusal:

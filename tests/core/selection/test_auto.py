@@ -14,9 +14,19 @@ import pytest
 
 from core import Logistic, RankAverage, load, save
 from core.base.ranker import StopFit
+from core.base.splits import split_rows
 from core.errors import InvalidData, InvalidParameter
 from core.explain import permutation_importance, variable_dependence
-from core.metrics import auc, partial_auc
+from core.metrics import (
+    AveragePrecision,
+    Lift,
+    Ndcg,
+    PrecisionAt,
+    PrecisionAtRecall,
+    auc,
+    partial_auc,
+    value_of_figure,
+)
 from core.registry import ALGORITHMS
 from core.selection import (
     Auto,
@@ -35,6 +45,7 @@ from core.selection import (
     search_ranker,
 )
 from core.selection.candidates import LEAF_COUNTS, LOSSES, boosted, mutate, others
+from core.selection.leaderboard import Evaluator
 from core.selection.planner import Searched
 from core.selection.trial import Trial
 
@@ -292,6 +303,67 @@ def test_what_none_beats_is_averaged_and_what_is_beaten_is_not() -> None:
     assert beaten[0].state == "left"
     assert beaten[0].low < beaten[0].value < beaten[0].high
     assert isinstance(make_ranker(chosen), RankAverage)
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [AveragePrecision(), PrecisionAt(share=0.02), Lift(share=0.15), PrecisionAtRecall(0.8), Ndcg()],
+    ids=lambda figure: figure.name,
+)
+def test_a_figure_decides_in_the_place_of_the_window(figure: Any) -> None:
+    chosen, _ = World(lambda t: 2.0 if t.algorithm == "martirank" else 1.0).run(
+        planner(60.0, figure=figure)
+    )
+    assert [member.algorithm for member in chosen.members] == ["martirank"]
+    best = next(row for row in chosen.candidates if row.reason == "the best alone")
+    assert best.p_value is None
+    (beaten, *_) = [row for row in chosen.candidates if row.algorithm == "auc_svm"]
+    assert beaten.p_value < 0.01
+    assert beaten.low < beaten.high
+
+
+def test_figures_of_few_scores_decide_by_their_standard_error() -> None:
+    """Two rankers in one order at the top: the figure is equal, whatever the areas are."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], [100, 400])
+    held = [HeldOut(y[k::2]) for k in range(2)]
+    first = rng.normal(size=500) + y
+    top = first >= np.sort(first)[-50]
+    other = np.where(top, first, rng.normal(size=500).clip(max=first[top].min() - 1.0))
+    figure = PrecisionAt(share=0.1)
+    evaluation = Evaluator((0.0, 1.0), figure).evaluate(
+        held,
+        [(name, [each[k::2] for k in range(2)]) for name, each in (("a", first), ("b", other))],
+    )
+    expected = [
+        [value_of_figure(figure, y[k::2], each[k::2]) for k in range(2)] for each in (first, other)
+    ]
+    found = [areas.values[0, 1] for areas in evaluation.areas]
+    np.testing.assert_allclose(found, np.mean(expected, axis=1))
+    interval = evaluation.interval(0)
+    assert interval.low < interval.value == found[0] < interval.high
+    assert evaluation.gap_in_se(1, 0) > 2.0  # by the AUC
+    assert evaluation.p_value(1, 0) > 0.5  # by the figure
+
+
+def test_a_count_is_no_objective_where_rows_are_held_out() -> None:
+    with pytest.raises(InvalidParameter, match="precision@20 needs a share instead of a count"):
+        planner(figure=PrecisionAt(count=20))
+    X, y = np.arange(40.0)[:, None], np.arange(40) % 3 == 0
+    search = GridSearch("logistic", {"C": [0.1, 1.0]})
+    with pytest.raises(InvalidParameter, match="ndcg@5 needs a share"):
+        search_ranker(X, y, search, figure=Ndcg(5))
+    for figure in (AveragePrecision(), Ndcg(share=0.2)):
+        searched = search_ranker(X, y, search, figure=figure)
+        again = search_ranker(X, y, search, figure=figure)
+        assert [row.value for row in searched.chosen.candidates] == [
+            row.value for row in again.chosen.candidates
+        ]
+        held = split_rows(X, y, np.ones(40), 1, fraction=0.25, seed=0)[0]
+        ranker = Logistic(C=0.1).fit(X[~held], y[~held])
+        assert searched.chosen.candidates[0].value == value_of_figure(
+            figure, y[held], ranker.decision_function(X[held])
+        )
 
 
 def test_one_that_is_far_ahead_is_alone() -> None:
