@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.evaluation import evaluations, recalibration
+from app.evaluation.groups import BY_GROUP
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import IdempotentDep
-from app.http.schemas import Valid
+from app.http.schemas import Interval, Valid
 from app.jobs.acceptance import PreferWaitDep, create, dry_run
 from app.jobs.endpoints import PATH, refetch_job, show
 from app.jobs.schemas import Job
@@ -22,16 +26,24 @@ from app.models.endpoints import (
     answer_curve,
 )
 from app.models.schemas import (
+    CUTS_BY_GROUP,
+    TOGETHER,
     EvaluationFigures,
     EvaluationGains,
     EvaluationOperatingPoint,
     EvaluationRoc,
+    GroupPromise,
     NewCalibration,
+    PromisesByGroup,
     figures_of,
     point_of,
     promise_of,
 )
 from app.platform.sql import Session
+from app.platform.tables import Evaluation as EvaluationRow
+
+if TYPE_CHECKING:
+    from core.metrics import GroupPromises
 
 calibration_router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
@@ -102,23 +114,68 @@ def read_evaluation_roc(
 @router.get("/{evaluation_id}/operating-point", summary="Read one operating point")
 @needs("read")
 def read_evaluation_operating_point(
-    *, evaluation_id: str, context: ContextDep, caller: CallerDep, asked: CutQueryDep
+    *,
+    evaluation_id: str,
+    context: ContextDep,
+    caller: CallerDep,
+    asked: CutQueryDep,
+    by_group: Annotated[
+        Literal["together", "each"] | None,
+        Query(
+            description="Also a cut for each group of the evaluation that keeps the promise there. `together`: all "
+            "promises hold at once with the confidence. `each`: each by itself."
+        ),
+    ] = None,
 ) -> EvaluationOperatingPoint:
     """A threshold and its consequences on the rows of the evaluation, as for a model. With `confidence` the rate is
-    promised of future rows drawn like these.
+    promised of future rows drawn like these; with `by_group` in each of its groups.
     """
-    row, point, promise = context.db.reading(
-        evaluations.operating_point,
-        caller.owner,
-        evaluation_id,
-        asked.confidence,
-        asked.keywords(),
-    )
-    return EvaluationOperatingPoint(
-        evaluation_id=row.id,
-        model_id=row.model_id,
-        promise=promise_of(promise),
-        **dict(point_of(point)),
+
+    def read(session: Session) -> EvaluationOperatingPoint:
+        row, point, promise = evaluations.operating_point(
+            session, caller.owner, evaluation_id, asked.confidence, asked.keywords()
+        )
+        groups = None
+        if by_group is not None:
+            groups = evaluations.promises_by_group(
+                session, row, promise, together=by_group == TOGETHER
+            )
+        return EvaluationOperatingPoint(
+            evaluation_id=row.id,
+            model_id=row.model_id,
+            promise=promise_of(promise),
+            groups=None if groups is None else _promises(row, by_group, *groups),
+            **dict(point_of(point)),
+        )
+
+    return context.db.reading(read)
+
+
+def _promises(
+    row: EvaluationRow,
+    by_group: str | None,
+    found: GroupPromises,
+    groups: Sequence[evaluations.PromisedGroup],
+) -> PromisesByGroup:
+    assert row.metrics is not None
+    return PromisesByGroup(
+        column=row.metrics[BY_GROUP]["column"],
+        by_group=by_group or TOGETHER,
+        threshold=found.threshold,
+        note=CUTS_BY_GROUP,
+        groups=[
+            GroupPromise(
+                value=one.value,
+                threshold=one.found.threshold,
+                rows=one.found.rows,
+                needed=one.found.needed,
+                errors=None if one.found.promise is None else one.found.promise.errors,
+                broken=None if one.found.promise is None else one.found.promise.broken,
+                fpr=None if one.fpr is None else Interval(**one.fpr._asdict()),
+                tpr=None if one.tpr is None else Interval(**one.tpr._asdict()),
+            )
+            for one in groups
+        ],
     )
 
 

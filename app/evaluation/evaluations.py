@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import metrics, repository
-from app.evaluation.groups import BY_GROUP, Grouping, grouping_of
+from app.evaluation.groups import BY_GROUP, Grouping, grouping_of, split_scores
 from app.evaluation.metrics import MEASURES, BipartiteMeasure, JudgedModel, Overlap, Remembered
 from app.evaluation.service import EvaluationRequest, check_evaluation, seen_before
 from app.jobs import service as jobs
@@ -39,13 +43,23 @@ from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, EvaluationCurve, Model
 
 if TYPE_CHECKING:
-    from core.metrics import ClassTotals, OperatingPoint, Promise, RocCurve
+    from core.metrics import (
+        ClassTotals,
+        GroupPromise,
+        GroupPromises,
+        Interval,
+        OperatingPoint,
+        Promise,
+        RocCurve,
+    )
 
+Floats = npt.NDArray[np.float64]
 EVALUATE = "evaluate"
 """The kind of job."""
 EVALUATIONS = Output(Evaluation, "evl", "evaluation")
 PATH = "/v1/evaluations"
 _CURVE_FILE = "evaluation.curve"
+_GROUPS_FILE = "evaluation.groups"
 
 
 class EvaluationSpec(TypedDict):
@@ -79,6 +93,7 @@ class EvaluationResult(Work):
     metrics: Json
     drift: Json | None
     curve: str | None
+    group_scores: str | None
     warnings: list[str]
 
 
@@ -184,7 +199,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
     callback(1, 2, {})
     windows = [(fpr_min, fpr_max) for fpr_min, fpr_max in payload["windows"]]
     found = measure.metrics(windows, payload["level"], payload["threshold"])
-    curve = None
+    curve = group_scores = None
     if isinstance(measure, BipartiteMeasure):
         served = None
         if (stored := payload["calibration"]) is not None:
@@ -196,6 +211,9 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             found[BY_GROUP] = measure.by_group(
                 table, grouping, windows, payload["level"], payload["threshold"], served
             )
+            if (scores := measure.group_scores(table, grouping)) is not None:
+                group_scores = _GROUPS_FILE
+                (workdir / group_scores).write_bytes(scores.astype("<f8").tobytes())
         curve = _CURVE_FILE
         models.write_curve(workdir / curve, measure.curve)
     drifted = None
@@ -211,6 +229,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
         "metrics": found,
         "drift": drifted,
         "curve": curve,
+        "group_scores": group_scores,
         "warnings": [
             *payload["warnings"],
             *measure.notes,
@@ -233,8 +252,14 @@ def publish(blobs: BlobStore, claim: Claim, result: EvaluationResult) -> Made:
     }
     curve = []
     if result["curve"]:
-        packed = models.curve_columns(Path(result["workdir"]) / result["curve"])
-        curve = [EvaluationCurve(evaluation_id=claim.spec[EVALUATIONS.key], **packed)]
+        workdir = Path(result["workdir"])
+        scores = result["group_scores"]
+        row = EvaluationCurve(
+            evaluation_id=claim.spec[EVALUATIONS.key],
+            group_scores=None if scores is None else (workdir / scores).read_bytes(),
+            **models.curve_columns(workdir / result["curve"]),
+        )
+        curve = [row]
     return Made(columns, curve, messages=result["warnings"])
 
 
@@ -271,6 +296,63 @@ def operating_point(
     rows = (evaluation.metrics["positives"], evaluation.metrics["negatives"])
     found = models.promised_on(curve, totals, rows, evaluation.level, confidence, **asked)
     return evaluation, found.point, found.promise
+
+
+@dataclass(frozen=True)
+class PromisedGroup:
+    """The cut of one group that keeps a promise, with its rates on the group's rows; None where it has none."""
+
+    value: str | None
+    found: GroupPromise
+    fpr: Interval | None
+    tpr: Interval | None
+
+
+def promises_by_group(
+    session: Session, evaluation: Evaluation, promise: Promise | None, *, together: bool
+) -> tuple[GroupPromises, list[PromisedGroup]]:
+    """Return a cut for each group of an evaluation that keeps the same promise there; raises Invalid."""
+    from core.metrics import promises_on_scores, wilson_interval
+    from core.metrics.promises import counts_alike
+
+    if promise is None:
+        detail = "by_group needs a confidence: it asks for promised cuts"
+        raise models.no_promise("by_group", detail, code="invalid")
+    metrics = evaluation.metrics or {}
+    groups = metrics.get(BY_GROUP, {}).get("groups")
+    if groups is None:
+        detail = f"evaluation {evaluation.id} has no groups: evaluate with group_by"
+        raise models.no_promise("by_group", detail)
+    stored = repository.find_group_scores(session, evaluation.id)
+    if stored is None:
+        detail = f"evaluation {evaluation.id} was made by a version that kept no scores by group: evaluate again"
+        raise models.no_promise("by_group", detail)
+    classes = split_scores(stored, groups)
+    of_class = 0 if promise.rate == "tpr" else 1
+    found = promises_on_scores(
+        {number: scores[of_class] for number, scores in enumerate(classes)},
+        **{promise.rate: promise.limit},
+        confidence=promise.confidence,
+        together=together,
+    )
+
+    def flagged(name: str, scores: Floats, threshold: float | None) -> Interval | None:
+        alike = counts_alike(metrics["totals"][f"{name}_effective"], metrics[f"{name}s"])
+        if threshold is None or not scores.size or not alike:
+            return None
+        share = 1.0 - np.searchsorted(scores, threshold).item() / scores.size
+        return wilson_interval(share, scores.size, evaluation.level)
+
+    shown = [
+        PromisedGroup(
+            group["value"],
+            one,
+            flagged("negative", negatives, one.threshold),
+            flagged("positive", positives, one.threshold),
+        )
+        for group, one, (positives, negatives) in zip(groups, found.groups, classes, strict=True)
+    ]
+    return found, shown
 
 
 def _no_curve(evaluation: Evaluation) -> NotFound:

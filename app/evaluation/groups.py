@@ -242,6 +242,29 @@ def _calibration(
     }
 
 
+def scores_by_group(
+    y: npt.NDArray[np.int8],
+    scores: Floats,
+    weight: Floats | None,
+    path: str,
+    grouping: Grouping,
+) -> Floats:
+    """Return the scores of the rows of weight above 0, in the order that `split_scores` reads, shape (n_rows,)."""
+    from core.metrics.fairness import number_groups
+
+    codes, _ = number_groups(read_groups(path, grouping)[0], len(y))
+    negative = y == 0
+    order = np.lexsort((scores, negative, codes))
+    return scores[order] if weight is None else scores[order][weight[order] > 0]
+
+
+def split_scores(stored: bytes, groups: Sequence[Mapping[str, Any]]) -> list[tuple[Floats, Floats]]:
+    """Return the ascending scores of the positives and of the negatives of each group of a result."""
+    sizes = [group[of] for group in groups for of in ("positives", "negatives")]
+    parts = np.split(np.frombuffer(stored, dtype="<f8"), np.cumsum(sizes)[:-1])
+    return list(zip(parts[::2], parts[1::2], strict=True))
+
+
 def _value(one: GroupQuality, texts: Sequence[str] | None) -> str | None:
     return one.value if texts is None or one.value is None else texts[int(one.value)]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Columns, Table, check_classes, read_table
-from app.evaluation.groups import Grouping, measure_groups
+from app.evaluation.groups import Grouping, measure_groups, scores_by_group
 from app.ingest.rows import Hashes
 from app.models import calibrations
 from app.models import repository as model_rows
@@ -181,6 +181,17 @@ class BipartiteMeasure:
             threshold,
             None if calibration is None else calibration.calibration.probability(self._scores),
         )
+
+    def group_scores(self, path: str, grouping: Grouping) -> Floats | None:
+        """Return the scores of each group in turn: its positives', ascending, then its negatives'. None if neither
+        class has rows of equal weight that were drawn one by one: then they promise nothing.
+        """
+        from core.metrics.promises import counts_alike
+
+        counts = (self._summary.positives, self._summary.negatives)
+        if not any(map(counts_alike, self.effective, counts)):
+            return None
+        return scores_by_group(self._y, self._scores, self._weight, path, grouping)
 
 
 class PreferenceMeasure:

@@ -171,6 +171,52 @@ class OperatingPoint(Cut):
     approximate: bool = Field(description=APPROXIMATE)
 
 
+TOGETHER, EACH = "together", "each"
+TOGETHER_OR_EACH = (TOGETHER, EACH)
+CUTS_BY_GROUP = "Each cut is for the rows of its group alone. Ask whether a cut that depends on the group is allowed."
+
+
+class GroupPromise(Resource):
+    """A cut for the rows of one group that keeps the promise among them."""
+
+    value: str | None = Field(
+        description="Value of the column as text. Null: the rows without a value."
+    )
+    threshold: float | None = Field(
+        description="Rows of the group with at least this score are flagged. Null if the group has too few rows."
+    )
+    rows: int = Field(
+        description="Number of the group's negatives (of its positives for a TPR), on which the promise rests."
+    )
+    needed: int = Field(description="Least number of them with which the cut can be promised.")
+    errors: int | None = Field(
+        description="The cut flags at most this many of the negatives, or misses at most this many of the positives."
+    )
+    broken: float | None = Field(
+        description="Greatest probability that this group's promise is broken."
+    )
+    fpr: Interval | None = Field(
+        description="FPR of the cut on the group's rows. Null without a cut or negatives, or if their weights differ."
+    )
+    tpr: Interval | None = Field(
+        description="TPR of the cut on the group's rows. Null without a cut or positives, or if their weights differ."
+    )
+
+
+class PromisesByGroup(Resource):
+    """Cuts that keep one promise in every group."""
+
+    column: str
+    by_group: Annotated[str, one_of(TOGETHER_OR_EACH)] = Field(
+        description="`together`: all promises hold at once with the confidence. `each`: each by itself."
+    )
+    threshold: float | None = Field(
+        description="The single cut that keeps the promise in every group. Null if a group has too few rows."
+    )
+    groups: list[GroupPromise]
+    note: str = Field(description="What must be known of cuts by group.")
+
+
 class EvaluationOperatingPoint(Cut):
     """One threshold and its consequences on the rows of an evaluation."""
 
@@ -179,6 +225,9 @@ class EvaluationOperatingPoint(Cut):
     )
     evaluation_id: str
     model_id: str
+    groups: PromisesByGroup | None = Field(
+        default=None, description="Cuts by group, if `by_group` asked for them; otherwise null."
+    )
 
 
 class OperatingPoints(Resource):

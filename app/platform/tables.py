@@ -776,6 +776,10 @@ class EvaluationCurve(Base):
     fpr: Mapped[bytes]
     tpr: Mapped[bytes]
     thresholds: Mapped[bytes]
+    group_scores: Mapped[bytes | None] = mapped_column(deferred=True)
+    """Of each group in the order of the result: the scores of its positives, ascending, then those of its negatives;
+    float64. Null without groups, or if the rows can promise nothing.
+    """
 
 
 class Comparison(JobOutputRow):

@@ -1281,13 +1281,15 @@ class _EvaluationOperations(_EndedOperations):
         tpr: float | None = None,
         threshold: float | None = None,
         confidence: float | None = None,
+        by_group: str | None = None,
         cost_false_positive: float | None = None,
         cost_false_negative: float | None = None,
         prevalence: float | None = None,
     ) -> Steps[types.EvaluationOperatingPoint]:
         """Return the threshold for a rate, a threshold's rates, or the threshold of the least cost, on these rows.
 
-        With `confidence` the rate is promised of future rows.
+        With `confidence` the rate is promised of future rows; with `by_group` ("together" or "each") also in each group
+        of the evaluation, all at once or each by itself.
         """
         return (
             yield from self._record(
@@ -1297,6 +1299,7 @@ class _EvaluationOperations(_EndedOperations):
                 tpr=tpr,
                 threshold=threshold,
                 confidence=confidence,
+                by_group=by_group,
                 cost_false_positive=cost_false_positive,
                 cost_false_negative=cost_false_negative,
                 prevalence=prevalence,

@@ -889,6 +889,8 @@ class EvaluationOperatingPoint(Record):
     """The promise, if a `confidence` was requested; otherwise null."""
     evaluation_id: str
     model_id: str
+    groups: PromisesByGroup | None = None
+    """Cuts by group, if `by_group` asked for them; otherwise null."""
 
 class EvaluationRoc(Record):
     """The ROC curve of an evaluation."""
@@ -1043,6 +1045,26 @@ class GroupFigure(Record):
     high: float | None
     reason: str | None
     """Null if there is a figure. Else what the group lacks, such as rows of a class."""
+
+class GroupPromise(Record):
+    """A cut for the rows of one group that keeps the promise among them."""
+
+    value: str | None
+    """Value of the column as text. Null: the rows without a value."""
+    threshold: float | None
+    """Rows of the group with at least this score are flagged. Null if the group has too few rows."""
+    rows: int
+    """Number of the group's negatives (of its positives for a TPR), on which the promise rests."""
+    needed: int
+    """Least number of them with which the cut can be promised."""
+    errors: int | None
+    """The cut flags at most this many of the negatives, or misses at most this many of the positives."""
+    broken: float | None
+    """Greatest probability that this group's promise is broken."""
+    fpr: Interval | None
+    """FPR of the cut on the group's rows. Null without a cut or negatives, or if their weights differ."""
+    tpr: Interval | None
+    """TPR of the cut on the group's rows. Null without a cut or positives, or if their weights differ."""
 
 class GroupTest(Record):
     """A joint test that a figure is the same in all groups that have it."""
@@ -1852,6 +1874,18 @@ class Promise(Record):
     """
     broken: float
     """Highest probability that the promise is broken: at most 1 - confidence."""
+
+class PromisesByGroup(Record):
+    """Cuts that keep one promise in every group."""
+
+    column: str
+    by_group: Literal['together', 'each']
+    """`together`: all promises hold at once with the confidence. `each`: each by itself."""
+    threshold: float | None
+    """The single cut that keeps the promise in every group. Null if a group has too few rows."""
+    groups: list[GroupPromise]
+    note: str
+    """What must be known of cuts by group."""
 
 class Quantile(Record):
     """A quantile: the smallest value that at least this fraction of the rows does not exceed."""

@@ -137,6 +137,7 @@ if TYPE_CHECKING:
         promised_point,
         promised_point_on_curve,
         promises_by_group,
+        promises_on_scores,
         rows_to_promise,
     )
     from .window import froc_window, window_counts

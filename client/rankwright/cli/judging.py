@@ -74,6 +74,12 @@ def evaluate(
         str | None,
         typer.Option(help="A cut for each group, too: equal_fpr or equal_tpr within each group."),
     ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            help="Show also the cut that keeps the FPR or TPR with this confidence; with --group-by in every group."
+        ),
+    ] = None,
     label: Label = None,
     positive: Positive = None,
     weight: Weight = None,
@@ -91,6 +97,8 @@ def evaluate(
     otherwise.
     """
     asked = [_window(text) for text in windows or []] or None
+    if confidence is not None and (fpr is None) == (tpr is None):
+        raise typer.BadParameter("--confidence needs one of --fpr and --tpr, which it promises")
     roles = given(
         label=label, positive=positive, weight=weight, group=group, query=query, item=item
     )
@@ -108,12 +116,21 @@ def evaluate(
             wait=False,
         )
         _follow(client, found)
+        promised = None
+        if confidence is not None:
+            by_group = None if group_by is None else "together"
+            promised = found.operating_point(
+                fpr=fpr, tpr=tpr, confidence=confidence, by_group=by_group
+            )
         if as_json:
-            out.print_json(data=found.data.to_json())
+            kept = {} if promised is None else {"promised": promised.to_json()}
+            out.print_json(data=found.data.to_json() | kept)
             return
         for warning in found.data.warnings:
             err.print(f"note: {warning}", markup=False)
         out.print(_evaluation(found), markup=False)
+        if promised is not None:
+            out.print("\n".join(["", *_promises(promised)]), markup=False)
 
 
 def recalibrate(
@@ -357,6 +374,35 @@ def _groups(found: types.EvaluatedGroups) -> list[str]:
     ]
     lines += [f"  {'!' if test.differs else ' '} {test.words}" for test in found.tests]
     return [*lines, found.note] if found.note is not None else lines
+
+
+def _promises(found: types.EvaluationOperatingPoint) -> list[str]:
+    """Return the lines of a promised cut, and of those of the groups."""
+    promise = found.promise
+    if promise is None:
+        return []
+    bound = "at most" if promise.rate == "fpr" else "at least"
+    lines = [
+        f"Promised: {promise.rate.upper()} {bound} {promise.limit:g} with confidence {promise.confidence:g}",
+        f"  all rows: {_shown_cut(found.threshold)}, {promise.rows:,} rows ({promise.needed:,} are needed)",
+    ]
+    groups = found.groups
+    if groups is None:
+        return lines
+    for group in groups.groups:
+        rates = (("FPR", group.fpr), ("TPR", group.tpr))
+        shown = [f"{name} {shown_interval(rate)}" for name, rate in rates if rate is not None]
+        cut = "too few rows" if group.threshold is None else _shown_cut(group.threshold)
+        counts = f"{group.rows:,} rows ({group.needed:,} are needed)"
+        lines.append(f"  {_group_name(group.value)}: {', '.join([cut, counts, *shown])}")
+    single = "none, a group has too few rows"
+    if groups.threshold is not None:
+        single = f"{groups.threshold:.6g}"
+    return [*lines, f"  one threshold for all groups: {single}", groups.note]
+
+
+def _shown_cut(threshold: float | None) -> str:
+    return "no row is flagged" if threshold is None else f"threshold {threshold:.6g}"
 
 
 def _group_calibrations(names: list[str], groups: Sequence[types.EvaluatedGroup]) -> list[str]:

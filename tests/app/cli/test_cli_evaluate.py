@@ -96,6 +96,16 @@ def test_evaluate(trained: Run, tmp_path: Path) -> None:
     assert all("mean probability 0." in line for line in lines[at + 1 : at + 4])
     assert any("calibration in the large differs between the 3 groups" in line for line in lines)
     assert any(line.startswith("These cuts were chosen on these same rows") for line in lines)
+    promised = ("--group-by", "town", "--fpr", 0.2, "--confidence", 0.9)
+    lines = trained("evaluate", "sum", answer["dataset_id"], *promised).stdout.splitlines()
+    start = lines.index("Promised: FPR at most 0.2 with confidence 0.9")
+    assert lines[start + 1].startswith("  all rows: threshold ")
+    assert [line.split(":")[0] for line in lines[start + 2 : start + 5]] == ["  0", "  1", "  2"]
+    assert lines[start + 5].startswith("  one threshold for all groups: ")
+    kept = json.loads(trained("evaluate", "sum", answer["dataset_id"], *promised, "--json").stdout)
+    assert kept["promised"]["groups"]["by_group"] == "together"
+    lone = trained("evaluate", "sum", worse, "--confidence", 0.9, code=2).stderr
+    assert "needs one of --fpr and --tpr" in " ".join(lone.replace("│", " ").split())
     refusal = trained("evaluate", "sum", worse, "--group-by", "planet", code=1).stderr
     assert "group_by must be a column" in refusal
 

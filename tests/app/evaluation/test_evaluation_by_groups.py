@@ -14,6 +14,7 @@ from app.evaluation.schemas import evaluation_of
 from app.models import calibrations
 from app.models import service as models
 from app.platform.errors import Invalid
+from app.platform.tables import EvaluationCurve
 from core import metrics
 from tests.app.judged_people import People, evaluate, interval, train
 from tests.app.judged_people import ask as ask_for
@@ -263,6 +264,83 @@ def test_bad_groups_and_cuts(
 ) -> None:
     problem = refused(ask(body), 422, code, words)
     assert problem["errors"][0]["pointer"] == pointer
+
+
+def test_promises_by_group_over_http(start: Callable[..., Service]) -> None:
+    service = start()
+    client = service.client(service.key())
+    old = service.upload(client, People(300, 0).csv(), label="left", drop="w,g")
+    model = service.train(client, old, name="churn")["model_id"]
+    people = PeopleOfRegions(400, 1)
+    lines = people.csv().splitlines()
+    region = [line.split(",")[-3] for line in lines[1:]]
+    rare = "\n".join([*lines[:-1], lines[-1].replace(f",{region[-1]},", ",islands,"), ""])
+    region[-1] = "islands"
+
+    def evaluated(text: str, name: str, **options: str) -> str:
+        dataset = service.upload(client, text, name=name, label="left", positive="yes", **options)
+        body = {"model": model, "dataset_id": dataset, "group_by": "region"}
+        answer = client.post("/v1/evaluations", json=body)
+        service.work()
+        return f"/v1/evaluations/{answer.json()['id']}/operating-point"
+
+    path = evaluated(rare, "rare", drop="w,g")
+    rows = [dict(zip(("a", "b", "c"), values, strict=True)) for values in people.X.tolist()]
+    scores = np.array(
+        client.post(f"/v1/models/{model}/score", json={"rows": rows}).json()["scores"]
+    )
+    by = np.array(["~" if each == "" else each for each in region])  # no value comes last
+    for asked in ({"fpr": 0.2}, {"tpr": 0.7}):
+        for word, together in (("together", True), ("each", False)):
+            params: dict[str, Any] = {**asked, "confidence": 0.9, "by_group": word}
+            answer = client.get(path, params=params)
+            assert answer.status_code == 200, answer.text
+            found = answer.json()["groups"]
+            expected = metrics.promises_by_group(
+                people.y, scores, by, **asked, confidence=0.9, together=together
+            )
+            assert [each["value"] for each in found["groups"]] == [
+                *("islands", "north", "south"),
+                None,
+            ]
+            assert (found["column"], found["by_group"]) == ("region", word)
+            assert "Ask whether" in found["note"]
+            for one, same in zip(found["groups"], expected.groups, strict=True):
+                assert one["threshold"] == pytest.approx(same.threshold, abs=1e-12)
+                assert (one["rows"], one["needed"]) == (same.rows, same.needed)
+                if same.threshold is None:
+                    assert (one["errors"], one["broken"], one["fpr"]) == (None, None, None)
+                    continue
+                assert same.promise is not None
+                assert (one["errors"], one["broken"]) == (
+                    same.promise.errors,
+                    same.promise.broken,
+                )
+                own = by == same.group
+                for name, label in (("fpr", False), ("tpr", True)):
+                    flagged = (scores[own & (people.y == label)] >= same.threshold).mean()
+                    assert one[name]["value"] == pytest.approx(flagged)
+            assert found["threshold"] is None  # the islands have one row
+            assert found["groups"][0]["threshold"] is None
+
+    asked_all: dict[str, Any] = {"fpr": 0.2, "confidence": 0.9, "by_group": "together"}
+    refused(client.get(path, params={"fpr": 0.2, "by_group": "each"}), 422, "invalid", "confidence")
+    refused(client.get(path, params=asked_all | {"by_group": "x"}), 422, "invalid", "by_group")
+    body = {"model": model, "dataset_id": service.upload(client, rare, label="left", drop="w,g")}
+    plain = client.post("/v1/evaluations", json=body).json()["id"]
+    service.work()
+    answer = client.get(f"/v1/evaluations/{plain}/operating-point", params=asked_all)
+    refused(answer, 422, "no_promise", "has no groups: evaluate with group_by")
+    for options in ({"weight": "w", "drop": "g"}, {"group": "g", "drop": "w"}):
+        unequal = evaluated(people.csv(), "unequal", **options)
+        refused(client.get(unequal, params=asked_all), 422, "no_promise", "unequal weights")
+
+    def forget(session: Any) -> None:
+        session.get_one(EvaluationCurve, path.split("/")[3]).group_scores = None
+
+    service.context.db.writing(forget)  # as of an earlier version
+    refused(client.get(path, params=asked_all), 422, "no_promise", "evaluate again")
+    assert client.get(path, params={"fpr": 0.2, "confidence": 0.9}).json()["groups"] is None
 
 
 def test_groups_are_for_keys_that_may_read(ask: Callable[..., Any]) -> None:
