@@ -40,6 +40,7 @@ from rankwright.records import Record, read_one_of
 from rankwright.tables import (
     ARROW,
     MEDIA_TYPES,
+    SCORED_PART_BYTES,
     Body,
     Progress,
     Table,
@@ -574,6 +575,8 @@ SCORE_FORMATS = {
     "parquet": MEDIA_TYPES[".parquet"],
     "arrow": ARROW,
 }
+_LONG_SECONDS = 900.0
+"""How long the service may be silent while it scores a large file, in seconds."""
 _SCORE_TRIES = 3
 _SCORES: list[Any] = [types.Score, types.LabelScore]
 _ROWS_SCORES: list[Any] = [types.Scores, types.LabelScores]
@@ -677,7 +680,8 @@ class _ModelOperations(ApiObject):
         `probability_high`, and `prevalence` is the fraction of positives in the population of the rows.
 
         A large frame, or many rows as dicts, travel in several requests, which one version of the model answers. A file
-        travels in one: TooLarge, if the service does not accept so many bytes; then use `client.score_batch`.
+        travels in one, which the service scores block by block: TooLarge beyond its limit (a GiB, unless it is set
+        otherwise); then use `client.score_batch`.
         """
         body = body_of(table, media_type)
         query: dict[str, Any] = {
@@ -766,6 +770,7 @@ class _ModelOperations(ApiObject):
             headers=headers,
             body=body.chunks,
             repeatable=body.repeatable,
+            timeout=_LONG_SECONDS if body.size is None or body.size > SCORED_PART_BYTES else None,
         )
         return (yield from send(request))
 

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import rankwright
 
 from app.datasets.description import Format
 from app.http import server
@@ -214,6 +215,19 @@ def test_an_alias_that_keeps_a_promise_has_flags(
         assert answer.headers["X-Model-ID"] == model_id
     finally:
         client.delete("/v1/models/churn/aliases/strict")
+
+
+def test_a_file_of_the_client_library(
+    shared: Service, scorer: httpx.Client, model_id: str, expected: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "people.csv"
+    path.write_bytes(as_csv(ROWS))
+    key = scorer.headers["Authorization"].removeprefix("Bearer ")
+    with rankwright.Client(shared.url, key) as client:
+        model = client.models[model_id]
+        assert [row["score"] for row in model.score(path)] == expected["scores"]
+        found = rows_of(model.score_to_bytes(path, "arrow"), ARROW)
+        assert found["probability"].to_pylist() == expected["probabilities"]
 
 
 @pytest.mark.parametrize("content_type", [CSV, NDJSON, ARROW])
