@@ -18,6 +18,7 @@ from core.lazy import old_names
 from . import state
 from .monotone import Direction, Directions, Walk, find_directions
 from .parameters import check_values
+from .splits import join_units
 from .state import Arrays, read_state, write_state
 from .table import (
     Categories,
@@ -27,7 +28,16 @@ from .table import (
     keep_present,
     to_matrix,
 )
-from .target import LABEL_TYPES, check_labels, check_weights, number_units
+from .target import (
+    GRADE_RULE,
+    LABEL_TYPES,
+    MAX_GRADE,
+    check_grades,
+    check_labels,
+    check_row_weights,
+    check_weights,
+    number_units,
+)
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Floats = state.Floats
@@ -37,6 +47,28 @@ Groups = npt.NDArray[np.uint64]
 MAX_FEATURES = (
     1_000_000  # columns of X: bounds what an artifact may store per feature before it is read
 )
+
+
+class ListRows(NamedTuple):
+    """Checked rows of lists, or with grades. Shape (n_rows, n_features) of X, (n_rows,) of the others."""
+
+    X: Floats
+    grade: npt.NDArray[np.int64]
+    """0 and 1 for two classes."""
+    weight: Floats
+    """Above 0."""
+    query: npt.NDArray[np.int64]
+    """Numbered from 0 without gaps; all 0 without queries."""
+    graded: bool
+    group: Groups | None
+    """The caller's groups."""
+    has_query: bool
+
+    @property
+    def inseparable(self) -> Groups | None:
+        """Groups that part neither a query nor a group; None without any."""
+        query = self.query.astype(np.uint64) if self.has_query else None
+        return join_units(self.group, query)
 
 
 class StopFit(Exception):
@@ -68,7 +100,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The two labels; the greater one, `classes_[1]`, is positive. Absent when fitted on pairs.
+        The two labels; the greater one, `classes_[1]`, is positive. Absent when fitted on pairs or on grades.
+    grades_ : ndarray of shape (n_grades,), int64
+        The distinct grades, ascending. Only when fitted on graded labels; then there are no `classes_`.
     feature_names_in_ : ndarray of shape (n_features_in_,), object
         Only when fitted on a table whose columns are named by strings.
     categories_ : tuple, one entry per feature
@@ -81,7 +115,14 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     keeps_when_stopped: ClassVar[bool] = False
     """Whether a fit that `StopFit` ends after its first step keeps what it has; if not, `StopFit` is not caught."""
 
+    takes_query: ClassVar[bool] = False
+    """Whether `fit` takes queries, so that only pairs of rows of one query count."""
+
+    takes_grades: ClassVar[bool] = False
+    """Whether `fit` takes graded labels."""
+
     classes_: npt.NDArray[Any]
+    grades_: npt.NDArray[np.int64]
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]
     categories_: Categories
@@ -93,9 +134,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         sample_weight: Any = None,
         *,
         groups: Any = None,
+        query: Any = None,
+        graded: bool = False,
         callback: Callback | None = None,
     ) -> Self:
-        """Learn to rank the rows of the positive class above the others.
+        """Learn to rank the rows of the positive class above the others, or those of a greater grade.
 
         Whatever draws rows (forests, subsamples, `SampledMartiRank`, validation parts) draws a row of weight k as one
         row: k equal rows of weight 1 give another draw.
@@ -104,8 +147,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         rows of a group or, without groups, equal rows. Early stopping and pruning do separate equal rows if there are
         fewer than 30 distinct rows, and ten of each or more on average.
 
-        InvalidParameter: a parameter breaks its rule. InvalidData: X, y, sample_weight or groups break one of the rules
-        below.
+        InvalidParameter: a parameter breaks its rule, or this ranker takes no queries or grades. InvalidData: X, y,
+        sample_weight, groups or query break one of the rules below, or no query has rows of both classes.
 
         Parameters
         ----------
@@ -114,17 +157,28 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             table that hold text, or are of a categorical type, are categorical: their distinct
             values are the categories, and any other value counts as missing later on.
         y : array-like of shape (n_samples,)
-            Two distinct values; the greater one is positive.
+            Two distinct values; the greater one is positive. With `graded` whole numbers from 0 to 31.
         sample_weight : array-like of shape (n_samples,), optional
             0 or between 1e-100 and 1e100. A row of weight 0 counts as absent, a row of weight k as k rows.
         groups : array-like of shape (n_samples,), optional
             Numbers, booleans or text: rows with the same value belong together. Used for validation parts only.
+        query : array-like of shape (n_samples,), optional
+            Numbers, booleans or text: rows with the same value are one list, and only pairs within a list count. Rows
+            of a list with one class only count as absent. A validation part never separates a list. One list is all
+            rows together. See `takes_query`.
+        graded : bool
+            Whether y holds grades: a row should stand above all rows of lower grades. See `takes_grades`.
         callback : callable (step, of, info) -> None, optional
             Called after each step, counted from 1. `info` has figures such as the loss; those of boosting are computed
             when they are read, so copy them with `dict(info)`. What it raises stops the fit and reaches the caller;
             `StopFit` stops it and keeps the steps so far.
         """
-        self._fit(*self._take_rows(X, y, sample_weight, groups), callback or ignore)
+        if query is None and not graded:
+            self.__dict__.pop("grades_", None)  # of an earlier fit
+            self._fit(*self._take_rows(X, y, sample_weight, groups), callback or ignore)
+        else:
+            rows = self._take_lists(X, y, sample_weight, groups, query, graded)
+            self._fit_lists(rows, callback or ignore)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -154,8 +208,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         if not hasattr(self, "classes_"):
+            fitted_on = "grades" if hasattr(self, "grades_") else "pairs"
             raise InvalidData(
-                f"predict needs labels: this {type(self).__name__} was fitted on pairs, "
+                f"predict needs labels: this {type(self).__name__} was fitted on {fitted_on}, "
                 "whose scores have no zero that means anything"
             )
         above = self.decision_function(X) > 0
@@ -188,7 +243,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         try:
             ranker._set_columns(meta["n_features_in"], meta["feature_names_in"])
             ranker._set_categories(meta["categories"])
-            if meta["classes"] is not None or not hasattr(cls, "fit_pairs"):
+            if "grades" in meta:
+                ranker._set_grades(meta["grades"], meta["classes"])
+            elif meta["classes"] is not None or not hasattr(cls, "fit_pairs"):
                 ranker._set_classes(**meta["classes"])
             ranker._set_state(arrays, meta)
         except ArtifactError:
@@ -210,12 +267,15 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         arrays, meta = self._get_state()
         names = getattr(self, "feature_names_in_", None)
-        return arrays, meta | {
+        common = {
             "n_features_in": self.n_features_in_,
             "feature_names_in": None if names is None else [str(name) for name in names],
             "categories": self._get_categories(),
             "classes": self._get_classes(),
         }
+        if hasattr(self, "grades_"):
+            common["grades"] = self.grades_.tolist()
+        return arrays, meta | common
 
     @abstractmethod
     def score_rows(self, X: Floats) -> Floats:
@@ -240,6 +300,15 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
                 for key, direction in parameters["monotone"].items()
             }
         return parameters
+
+    def check_lists(self, *, query: bool, graded: bool) -> None:
+        """Raise InvalidParameter if the ranker, with its parameters, takes no queries or no grades."""
+        if query and not self.takes_query:
+            raise InvalidParameter(
+                f"a {type(self).__name__} takes no query: it compares rows of all lists"
+            )
+        if graded and not self.takes_grades:
+            raise InvalidParameter(f"a {type(self).__name__} takes no grades: its labels are two")
 
     def takes_categories(self) -> bool:
         """Return True if the ranker, with its parameters, can be fitted on categorical columns."""
@@ -289,6 +358,10 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     ) -> None:
         """Fit on checked input: all weights are above 0, and both classes are present."""
 
+    def _fit_lists(self, rows: ListRows, callback: Callback) -> None:
+        """Fit on checked rows of lists, or with grades; only of a ranker that takes them."""
+        raise NotImplementedError
+
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         """Return the fitted state of the subclass: the fields that it declares."""
         return write_state(self)
@@ -332,6 +405,43 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         matrix, self.categories_ = keep_present(matrix, self.categories_)
         self.find_directions()  # refuses constraints that the columns cannot have
         return matrix, positive, weight, group
+
+    def _take_lists(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, query: Any, graded: bool
+    ) -> ListRows:
+        """Check the input of `fit` with queries or grades, as `_take_rows`."""
+        if type(graded) is not bool:
+            raise InvalidParameter(f"graded must be True or False, got {graded!r}")
+        check_values(type(self), self.get_params(deep=False))
+        self._check_parameters()
+        self.check_lists(query=query is not None, graded=graded)
+        if y is None:
+            raise InvalidData(f"{type(self).__name__} requires y to be passed, but it is None")
+        matrix = self._matrix(X, reset=True)
+        n_samples = matrix.shape[0]
+        for name in ("classes_", "grades_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if graded:
+            grade = check_grades(y, n_samples)
+            weight = check_row_weights(sample_weight, n_samples)
+        else:
+            self.classes_, positive = self._check_target(y, n_samples)
+            grade = positive.astype(np.int64)
+            weight = check_weights(sample_weight, positive, self.classes_)
+        group = check_groups(groups, n_samples)
+        unit = np.zeros(n_samples, dtype=np.int64)
+        if query is not None:
+            unit = number_units("query", query, n_samples).astype(np.int64)
+        present = weight > 0
+        if not present.all():
+            matrix, grade, weight = matrix[present], grade[present], weight[present]
+            group = None if group is None else group[present]
+            unit = np.unique(unit[present], return_inverse=True)[1].astype(np.int64)
+        if graded:
+            self.grades_ = np.unique(grade)
+        matrix, self.categories_ = keep_present(matrix, self.categories_)
+        self.find_directions()  # refuses constraints that the columns cannot have
+        return ListRows(matrix, grade, weight, unit, graded, group, query is not None)
 
     def _check_target(
         self, y: Any, n_samples: int
@@ -395,6 +505,17 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         self.classes_ = np.array(values, dtype=dtype)
         if self.classes_.shape != (2,):
             raise ArtifactError(f"classes must hold two values, got {values!r}")
+
+    def _set_grades(self, grades: Any, classes: Any) -> None:
+        usable = isinstance(grades, list) and all(type(grade) is int for grade in grades)
+        usable = usable and len(grades) > 1 and sorted(set(grades)) == grades
+        if not usable or grades[0] < 0 or grades[-1] > MAX_GRADE or classes is not None:
+            raise ArtifactError(
+                f"grades must be {GRADE_RULE}, ascending and without classes, got {str(grades)[:80]}"
+            )
+        if not self.takes_grades:
+            raise ArtifactError(f"{type(self).__name__} takes no grades")
+        self.grades_ = np.array(grades, dtype=np.int64)
 
     def _feature_name(self, feature: int) -> str:
         names = getattr(self, "feature_names_in_", None)

@@ -121,6 +121,17 @@ def check_weights(
     With several labels a row belongs to each class that one of its labels has.
     """
     n_samples = len(positive)
+    weight = check_row_weights(sample_weight, n_samples)
+    for value, rows in zip(classes.tolist(), (~positive, positive), strict=True):
+        if not weight[rows.reshape(n_samples, -1).any(axis=1)].any():
+            raise InvalidData(
+                f"sample_weight must leave both classes, but every weight is zero in class {value!r}"
+            )
+    return weight
+
+
+def check_row_weights(sample_weight: Any, n_samples: int) -> Floats:
+    """Return the weights as float64, all 1 for None; InvalidData for a bad weight."""
     if sample_weight is None:
         return np.ones(n_samples)
     try:
@@ -135,11 +146,6 @@ def check_weights(
             f"got shape {weight.shape}"
         )
     check_range("sample_weight", weight, "at row")
-    for value, rows in zip(classes.tolist(), (~positive, positive), strict=True):
-        if not weight[rows.reshape(n_samples, -1).any(axis=1)].any():
-            raise InvalidData(
-                f"sample_weight must leave both classes, but every weight is zero in class {value!r}"
-            )
     return weight
 
 

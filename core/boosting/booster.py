@@ -16,7 +16,16 @@ from core.base import state
 from core.base.checkpoint import identify_fit, offered
 from core.base.monotone import Directions, Walk
 from core.base.parameters import check_values
-from core.base.ranker import Callback, Combination, Floats, Groups, Ranker, check_groups, ignore
+from core.base.ranker import (
+    Callback,
+    Combination,
+    Floats,
+    Groups,
+    ListRows,
+    Ranker,
+    check_groups,
+    ignore,
+)
 from core.base.state import Array, Nested, Value
 from core.base.table import keep_present
 from core.base.target import check_pairs
@@ -37,6 +46,7 @@ from .loop import (
     WeakLearner,
 )
 from .pairs import PairStumpLearner, PairTreeLearner
+from .queries import QueryRows, QueryStumpLearner, QueryTreeLearner
 from .stumps import StumpLearner
 from .trees import TreeLearner
 
@@ -49,6 +59,13 @@ PAIR_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
     {"stump": PairStumpLearner, "column": PairColumnLearner, "tree": PairTreeLearner}
 )
 """The same on listed pairs; what they sum up is as on rows."""
+
+QUERY_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
+    {"stump": QueryStumpLearner, "tree": QueryTreeLearner}
+)
+"""The same on rows of queries, or with grades."""
+
+TrainingData = Rows | ListedPairs | QueryRows
 
 # How trees choose their number of rounds, if n_rounds is None; each number was chosen on public tables
 # (docs/benchmarks.md).
@@ -145,6 +162,8 @@ class Booster(Ranker):
         sample_weight: Any = None,
         *,
         groups: Any = None,
+        query: Any = None,
+        graded: bool = False,
         X_valid: Any,
         metric: Callable[[Floats], float],
         patience: int | None = None,
@@ -155,7 +174,7 @@ class Booster(Ranker):
 
         Parameters
         ----------
-        X, y, sample_weight, groups, callback
+        X, y, sample_weight, groups, query, graded, callback
             As for `fit`. The callback hears of its value as "metric". No part of X is held out:
             `early_stopping_rounds` and `validation_fraction` say nothing here.
         X_valid : array or table of shape (n_valid, n_features)
@@ -186,7 +205,12 @@ class Booster(Ranker):
                 raise InvalidParameter(
                     f"{name} must be an integer of at least 1, or None, got {given!r}"
                 )
-        rows = self._rows(*self._take_rows(X, y, sample_weight, groups))
+        rows: Rows | QueryRows
+        if query is None and not graded:
+            self.__dict__.pop("grades_", None)  # of an earlier fit
+            rows = self._rows(*self._take_rows(X, y, sample_weight, groups))
+        else:
+            rows = self._list_rows(self._take_lists(X, y, sample_weight, groups, query, graded))
         if self._chooses(rows):
             bounded = self._bounded(rows)._with(n_rounds=MAX_ROUNDS)
             values = bounded.fit_watched(
@@ -194,6 +218,8 @@ class Booster(Ranker):
                 y,
                 sample_weight,
                 groups=groups,
+                query=query,
+                graded=graded,
                 X_valid=X_valid,
                 metric=metric,
                 patience=patience or PATIENCE,
@@ -308,10 +334,18 @@ class Booster(Ranker):
         """Return the class of the weak learner on rows."""
         return WEAK_LEARNERS[self.weak_ranker]
 
-    def _before_rounds(self, data: Rows | ListedPairs) -> None:
+    def _learner_on(self, data: TrainingData) -> type[WeakLearner]:
+        """Return the class of the weak learner on these data."""
+        if isinstance(data, ListedPairs):
+            return PAIR_LEARNERS[self.weak_ranker]
+        if isinstance(data, QueryRows):
+            return QUERY_LEARNERS[self.weak_ranker]
+        return self._weak_learner()
+
+    def _before_rounds(self, data: TrainingData) -> None:
         """Store what the algorithm needs to know of its training rows or pairs."""
 
-    def _after_rounds(self, data: Rows | ListedPairs, history: BoostingHistory) -> None:
+    def _after_rounds(self, data: TrainingData, history: BoostingHistory) -> None:
         """Compute attributes that need the training rows or pairs, after the run."""
 
     def _fit(
@@ -328,6 +362,38 @@ class Booster(Ranker):
         else:
             self._fit_data(rows, callback)
 
+    def _fit_lists(self, rows: ListRows, callback: Callback) -> None:
+        data = self._list_rows(rows)
+        if isinstance(data, QueryRows):
+            if self._chooses(data):
+                self._fit_chosen(data, callback)
+            else:
+                self._fit_data(data, callback)
+            return
+        if self.early_stopping_rounds is not None:
+            raise InvalidData(
+                "early stopping needs rows of at least 2 queries, got 1: a query is never parted"
+            )
+        if self._chooses(data):
+            message = f"n_rounds is {DEFAULT_ROUNDS}: one query cannot be held out"
+            warnings.warn(message, UserWarning, stacklevel=3)
+        self._fit_data(data, callback)
+
+    def _list_rows(self, rows: ListRows) -> "Rows | QueryRows":
+        """Return the rows of queries; one query of two classes is an ordinary table."""
+        n_categories = self._n_categories()
+        if not rows.graded and rows.query.max() == 0:
+            return self._rows(rows.X, rows.grade > 0, rows.weight, rows.group)
+        return QueryRows.of(
+            rows.X,
+            rows.grade,
+            rows.weight,
+            n_categories,
+            rows.query,
+            np.array(rows.graded),
+            rows.inseparable,
+        )
+
     def _rows(
         self,
         X: Floats,
@@ -339,9 +405,9 @@ class Booster(Ranker):
 
     def _fit_data(
         self,
-        data: Rows | ListedPairs,
+        data: TrainingData,
         callback: Callback,
-        parts: tuple[Rows, Rows] | None = None,
+        parts: tuple[TrainingData, TrainingData] | None = None,
     ) -> None:
         """Fit with at most n_rounds, or `DEFAULT_ROUNDS`; early stopping uses `parts`, or holds out data itself."""
         training, validation = data, None
@@ -354,7 +420,7 @@ class Booster(Ranker):
             training, validation, callback, self.early_stopping_rounds
         )
 
-    def _fit_chosen(self, rows: Rows, callback: Callback) -> None:
+    def _fit_chosen(self, rows: Rows | QueryRows, callback: Callback) -> None:
         """Choose the number of rounds by a validation part, then fit on all rows."""
         first = self._bounded(rows)
         try:
@@ -385,14 +451,14 @@ class Booster(Ranker):
         self._adopt(kept)
         self.validation_auc_, self.stop_reason_ = first.validation_auc_, reason
 
-    def _chooses(self, rows: Rows) -> bool:
+    def _chooses(self, rows: Rows | QueryRows) -> bool:
         """Return whether it chooses the number of rounds: trees, with enough rows of each class to hold some out."""
         if self.n_rounds is not None or self.weak_ranker != "tree":
             return False
         n_positives = int(rows.positive.sum())
         return min(n_positives, len(rows.positive) - n_positives) >= MIN_CLASS_ROWS
 
-    def _bounded(self, rows: Rows) -> Self:
+    def _bounded(self, rows: Rows | QueryRows) -> Self:
         """Return a copy for the first fit, with parameters that are None chosen by the table."""
         chosen = {name: value for name, value in CHOSEN.items() if getattr(self, name) is None}
         if rows.X.shape[1] < MIN_FEATURES:
@@ -415,7 +481,7 @@ class Booster(Ranker):
 
     def _boost(
         self,
-        data: Rows | ListedPairs,
+        data: TrainingData,
         validation: Evaluation | None,
         callback: Callback,
         patience: int | None,
@@ -424,9 +490,7 @@ class Booster(Ranker):
         """Run the rounds, and keep the best number of them; return the validation metric of each that was tried."""
         self._before_rounds(data)
         algorithm = self._algorithm()
-        on_pairs = isinstance(data, ListedPairs)
-        start = PAIR_LEARNERS[self.weak_ranker] if on_pairs else self._weak_learner()
-        learner = start(self, algorithm, data)
+        learner = self._learner_on(data)(self, algorithm, data)
         n_rounds = DEFAULT_ROUNDS if self.n_rounds is None else self.n_rounds
         history = BoostingHistory.start(n_rounds, learner.log_f)
         monitor = Monitor(
@@ -498,6 +562,23 @@ class Booster(Ranker):
 class PairBooster(Booster):
     """A booster whose algorithm needs pairs only, so that it can learn from any list of them."""
 
+    takes_query = True
+    takes_grades = True
+
+    def check_lists(self, *, query: bool, graded: bool) -> None:
+        """Raise InvalidParameter for parameters that neither queries nor grades can have."""
+        super().check_lists(query=query, graded=graded)
+        if not (query or graded):
+            return
+        what = "a query" if query else "grades"
+        if self.weak_ranker not in QUERY_LEARNERS:
+            raise InvalidParameter(
+                f"weak_ranker must be {' or '.join(QUERY_LEARNERS)} with {what}, got {self.weak_ranker!r}"
+            )
+        push = getattr(self, "push", 1.0)
+        if push != 1.0:
+            raise InvalidParameter(f"push must be 1 with {what}, got {push}")
+
     def fit_pairs(
         self,
         X: Any,
@@ -557,8 +638,8 @@ class PairBooster(Booster):
         checked = check_pairs(pairs, pair_weight, len(matrix))
         occurs = np.union1d(checked.better, checked.worse)
         matrix, self.categories_ = keep_present(matrix, self.categories_, occurs)
-        if hasattr(self, "classes_"):
-            del self.classes_  # left by an earlier fit
+        for name in ("classes_", "grades_"):  # left by an earlier fit
+            self.__dict__.pop(name, None)
         group = check_groups(groups, len(matrix))
         listed = ListedPairs.of(matrix, checked, self._n_categories(), group)
         self._fit_data(listed, callback or ignore)

@@ -24,7 +24,7 @@ RankBoost", JMLR 10, 2009: eq. 1, for the loss of general crucial pairs.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numba
 import numpy as np
@@ -66,6 +66,13 @@ class Cut(NamedTuple):
     tied: float
 
 
+class WeightsByItem(Protocol):
+    """What `CategoryOrder` needs of pairs."""
+
+    def by_item(self, weight: Floats) -> tuple[Floats, Floats]:
+        """See `ListedPairs.by_item`."""
+
+
 class CategoryOrder:
     """The order of categories under listed pairs: by the fraction of pairs in which they are the better.
 
@@ -104,7 +111,7 @@ class CategoryOrder:
         self._given, self._n_given = codes, bins.n_bins
         self._n_slots = bins.n_slots
 
-    def renew(self, pairs: ListedPairs, weights: Floats) -> None:
+    def renew(self, pairs: WeightsByItem, weights: Floats) -> None:
         """Sort the bins under the present weights of pairs, which sum to 1."""
         if not self.features:
             return
@@ -167,7 +174,7 @@ class PairStumpLearner(WeakLearner):
     """
 
     ensemble = StumpSum
-    changing = ("_weights", "_log_loss")
+    changing: ClassVar[tuple[str, ...]] = ("_weights", "_log_loss")
 
     def __init__(self, parameters: Any, algorithm: RankingAlgorithm, data: ListedPairs) -> None:
         n_items = len(data.rows)
@@ -208,10 +215,7 @@ class PairStumpLearner(WeakLearner):
         split = self._find_best_split()
         if split.feature < 0:
             return None
-        above = sides_of(self._codes[split.feature], split).is_above.view(np.uint8)
-        pairs = self._pairs
-        sums = sort_pairs(above, pairs.better, pairs.worse, self._weights, self._ends)
-        outside, wrong, right, inside = sums.tolist()
+        outside, wrong, right, inside = self._sort_ends(split)
         total = right + wrong + inside + outside
         self._cut = Cut(right / total, wrong / total, (inside + outside) / total)
         if not self._bins.has_missing[split.feature]:
@@ -235,10 +239,21 @@ class PairStumpLearner(WeakLearner):
         """Sum up the stumps of a run of the loop."""
         return self._maker.collect(history)
 
+    def _sort_ends(self, split: Split) -> tuple[float, float, float, float]:
+        """Return the weights of pairs of which no item is above a cut, the worse, the better, and both."""
+        above = sides_of(self._codes[split.feature], split).is_above.view(np.uint8)
+        pairs = self._pairs
+        sums = sort_pairs(above, pairs.better, pairs.worse, self._weights, self._ends)
+        return sums[0].item(), sums[1].item(), sums[2].item(), sums[3].item()
+
+    def _renew_order(self) -> None:
+        """Sort the categories under the present weights."""
+        self._order.renew(self._pairs, self._weights)
+
     def _find_best_split(self) -> Split:
         """Return the best cut under the present weights; its feature is -1 if none has a gain."""
+        self._renew_order()
         order = self._order
-        order.renew(self._pairs, self._weights)
         self._fill(order.codes, order.n_bins)
         for j in order.features:
             order.shrink(j, self._masses[j])

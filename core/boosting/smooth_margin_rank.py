@@ -16,9 +16,8 @@ from core.coding.bins import MaxBins
 from core.metrics.margins import max_tied_mass
 
 from .algorithms import RankingAlgorithm
-from .booster import PairBooster
+from .booster import PairBooster, TrainingData
 from .columns import Column
-from .data import ListedPairs, Rows
 from .loop import BoostingHistory, LoopState, WeakRanker, log_ratio
 from .options import EarlyStoppingRounds, NRounds, RandomState, StumpOrColumn, ValidationFraction
 
@@ -99,10 +98,10 @@ class SmoothMarginRank(PairBooster):
     def _algorithm(self) -> "SmoothMarginAlgorithm":
         return SmoothMarginAlgorithm(criterion=Criterion.YOUDEN, log_least=self._log_least)
 
-    def _before_rounds(self, data: Rows | ListedPairs) -> None:
+    def _before_rounds(self, data: TrainingData) -> None:
         self._log_least = data.log_least_weight
 
-    def _after_rounds(self, data: Rows | ListedPairs, history: BoostingHistory) -> None:
+    def _after_rounds(self, data: TrainingData, history: BoostingHistory) -> None:
         """Take the margins of the rows, or pairs, trained on."""
         stages = self._ensemble.staged(np.ascontiguousarray(data.X))
         norms = np.cumsum(history.alpha)

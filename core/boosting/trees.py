@@ -610,7 +610,7 @@ class TreeLearner(WeakLearner):
 
     ensemble = TreeSum
     changing = ("_loss", "_round")
-    encodes_targets: ClassVar[bool] = True
+    encodes_targets: bool = True
     """Whether the parameter `target_encoding` is used."""
 
     def __init__(self, parameters: Any, algorithm: Any, data: Rows) -> None:

@@ -1,0 +1,736 @@
+"""Pairs within queries: rows of lists, with two classes or grades; stumps and trees that learn from their pairs.
+
+A query is a list of its own: a pair is two rows of one query, of which one has the greater grade. The loss is the sum
+over these pairs, F̃ = Σ w_i w_k e^{-(f(x_i) - f(x_k))}, and no pair is ever listed. The rows of one grade in one query
+are a *level*. With A_l = Σ w_i e^{-f(x_i)} and B_l = Σ w_k e^{f(x_k)} over the rows of a level, a query has
+Σ A_l B_m over its levels l above m, so that
+
+    F̃ = Σ over queries, Σ over levels l > m of A_l B_m,
+
+and the pair of rows i and k weighs a_i b_k A_l B_m / F̃, where a and b are the rows' shares of A_l and B_m.
+
+**What each cut orders.** Rows of a query go above the cut one after the other, by falling value. A row that goes up
+orders its pairs with lower levels that are still below, and no longer misorders those with higher levels: sums by level
+of what is above and what is below tell both. That is O(rows · levels of a query) for all cuts of a feature.
+
+**Trees.** A row stands once as the better one of its pairs and once as the worse one, as in `pairs`; with two classes
+each row has one role only.
+
+References
+----------
+C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and RankBoost", JMLR 10, 2009:
+eq. 1, whose pairs may be any; Freund, Iyer, Schapire & Singer, "An efficient boosting algorithm for combining
+preferences", JMLR 4, 2003: weights that factorise.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from core.base.checkpoint import Resumable
+from core.base.monotone import Directions
+from core.base.ranker import Floats, Groups
+from core.base.splits import draw_part, number_inseparable
+from core.coding import WIDTHS, Codes, Split, fit_bins, slot
+from core.coding.threads import shared_pool, take
+from core.errors import InvalidData
+from core.kernels import kernel
+from core.metrics.groups import inner
+from core.metrics.lists import ListAuc, ListFigure, take_lists
+from core.trees.grower import TreeGrower
+
+from .algorithms import RankingAlgorithm
+from .data import SAMPLE_ROWS, Bools, Evaluation, Integers, Rows
+from .pairs import CategoryOrder, Cut, PairStumpLearner
+from .stumps import Stump, StumpMaker, sides_of
+from .trees import PairLoss, RankingTreeAlgorithm, TreeLearner
+
+
+class QueryRows(NamedTuple):
+    """Rows of queries, each of which has rows of two grades or more.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64
+    grade : ndarray of shape (n_rows,), int64
+        0 and 1 for two classes.
+    weight : ndarray of shape (n_rows,), float64
+        Above 0.
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
+    query : ndarray of shape (n_rows,), int64
+        Numbered from 0 without gaps.
+    graded : ndarray of shape (), bool
+        Whether the labels are grades, not classes.
+    group : ndarray of shape (n_rows,), uint64, or None
+        Rows with equal values stay in one part, and a query is in one group; None: one list, whose equal rows do.
+    """
+
+    X: Floats
+    grade: Integers
+    weight: Floats
+    n_categories: Integers
+    query: Integers
+    graded: Bools
+    group: Groups | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: Floats,
+        grade: Integers,
+        weight: Floats,
+        n_categories: Integers,
+        query: Integers,
+        graded: Bools,
+        group: Groups | None,
+    ) -> "QueryRows":
+        """Return the rows of the queries that have two grades; InvalidData if there is no such query."""
+        used = has_pairs(grade, query)
+        if not used.any():
+            raise InvalidData(
+                "query must leave a pair: no query has rows of two "
+                f"{'grades' if graded else 'classes'} with weight above 0"
+            )
+        number = np.unique(query[used], return_inverse=True)[1].astype(np.int64)
+        group = None if group is None else group[used]
+        return cls(X[used], grade[used], weight[used], n_categories, number, graded, group)
+
+    @property
+    def positive(self) -> Bools:
+        """Which rows have a grade above the least one."""
+        return np.asarray(self.grade > self.grade.min())
+
+    @property
+    def log_least_weight(self) -> float:
+        """Logarithm of the minimum weight of a pair."""
+        levels = Levels.of(self.grade, self.query)
+        least = np.log(np.minimum.reduceat(self.weight[levels.order], levels.starts[:-1]))
+        return float((least[levels.better] + least[levels.worse]).min())
+
+    def least_difference(self, scores: Floats) -> float:
+        """Return the minimum difference of the scores of the better and the worse row of a pair."""
+        levels = Levels.of(self.grade, self.query)
+        ordered = scores[levels.order]
+        low = np.minimum.reduceat(ordered, levels.starts[:-1])
+        high = np.maximum.reduceat(ordered, levels.starts[:-1])
+        return float((low[levels.better] - high[levels.worse]).min())
+
+    def sample(self) -> Evaluation:
+        """Return a sample of about `SAMPLE_ROWS` rows: of whole queries, or of the one list that is longer."""
+        if len(self.grade) <= SAMPLE_ROWS:
+            return self.evaluation()
+        sizes = np.bincount(self.query)
+        if sizes.max() > SAMPLE_ROWS:
+            order = np.lexsort((self.grade, self.query))
+            taken = np.zeros(len(self.grade), dtype=np.bool_)
+            taken[order[:: math.ceil(len(order) / SAMPLE_ROWS)]] = True
+        else:
+            n_taken = max(int(len(sizes) * SAMPLE_ROWS / len(self.grade)), 1)
+            queries = np.zeros(len(sizes), dtype=np.bool_)
+            queries[np.arange(n_taken) * len(sizes) // n_taken] = True
+            taken = queries[self.query]
+        if not has_pairs(self.grade[taken], self.query[taken]).any():
+            return self.evaluation()
+        return self.take(taken).evaluation()
+
+    def evaluation(
+        self, figure: ListFigure | None = None, name: str = "validation_auc"
+    ) -> Evaluation:
+        """Return the evaluation by the mean over queries of a figure, by default of the pairs in order."""
+        figure = ListAuc() if figure is None else figure
+        of_query = np.bincount(self.query, self.weight) / np.bincount(self.query)
+        grade, weight, query = self.grade, self.weight, self.query.astype(np.intp)
+
+        def metric(scores: Floats) -> float:
+            values = figure.of(take_lists(grade, scores, weight, query))
+            has = ~np.isnan(values)
+            if not has.any():
+                return math.nan
+            return min(1.0, inner(of_query[has], values[has]) / float(of_query[has].sum()))
+
+        X = np.ascontiguousarray(self.X)
+        return Evaluation(X, (len(grade),), len(grade), metric, name)
+
+    def split_off(self, fraction: float, seed: int) -> tuple["QueryRows", "QueryRows"]:
+        """Draw a validation part of whole queries, or of one list's rows; return the training and validation rows.
+
+        InvalidData: a part would have no pairs.
+        """
+        positive = self.positive
+        unit = number_inseparable(self.X, positive, self.weight, self.group)
+        drawn = draw_part(positive, fraction, seed, unit)
+        if drawn is not None:
+            parts = [self._replace_rows(rows) for rows in (~drawn, drawn)]
+            if all(has_pairs(part.grade, part.query).any() for part in parts):
+                return parts[0].take(None), parts[1].take(None)
+        raise InvalidData(
+            "early stopping needs pairs on both sides: at least 2 queries (or groups) with rows of two grades, "
+            "since some are held out and none is parted"
+        )
+
+    def take(self, rows: Bools | None) -> "QueryRows":
+        """Return the pairs of these rows, by default of all."""
+        part = self if rows is None else self._replace_rows(rows)
+        return QueryRows.of(*part)
+
+    def _replace_rows(self, rows: Bools) -> "QueryRows":
+        return self._replace(
+            X=self.X[rows],
+            grade=self.grade[rows],
+            weight=self.weight[rows],
+            query=self.query[rows],
+            group=None if self.group is None else self.group[rows],
+        )
+
+
+def has_pairs(grade: Integers, query: npt.NDArray[Any]) -> Bools:
+    """Return which rows are in a query of two grades or more, shape (n_rows,)."""
+    if not len(grade):
+        return np.zeros(0, dtype=np.bool_)
+    order = np.lexsort((grade, query))
+    grades, queries = grade[order], query[order]
+    starts = np.flatnonzero(np.append(True, queries[1:] != queries[:-1]))
+    ends = np.append(starts[1:], len(order))
+    found = np.empty(len(order), dtype=np.bool_)
+    found[order] = np.repeat(grades[starts] < grades[ends - 1], ends - starts)
+    return found
+
+
+class Levels(NamedTuple):
+    """The levels of queries: the rows of one grade in one query.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n_rows,), int64
+        Rows by query, and within each by grade.
+    starts : ndarray of shape (n_levels + 1,), int64
+        The rows of level l are order[starts[l]:starts[l + 1]].
+    of_query : ndarray of shape (n_queries + 1,), int64
+        The levels of query q are those from of_query[q] to of_query[q + 1].
+    better, worse : ndarray of shape (n_pairs,), int64
+        Pairs of levels of a query, by the better one and then by the worse one.
+    pairs : ndarray of shape (n_queries + 1,), int64
+        The pairs of query q are those from pairs[q] to pairs[q + 1].
+    """
+
+    order: Integers
+    starts: Integers
+    of_query: Integers
+    better: Integers
+    worse: Integers
+    pairs: Integers
+
+    @classmethod
+    def of(cls, grade: Integers, query: Integers) -> "Levels":
+        """Return the levels of rows; at most 31 pairs of levels for each 2 rows."""
+        order = np.lexsort((grade, query))
+        grades, queries = grade[order], query[order]
+        new = (grades[1:] != grades[:-1]) | (queries[1:] != queries[:-1])
+        starts = np.flatnonzero(np.concatenate([[True], new, [True]]))
+        n_levels = np.bincount(queries[starts[:-1]])
+        of_query = np.concatenate([[0], np.cumsum(n_levels)])
+        # level l of a query is the better one of l pairs
+        place = np.arange(len(starts) - 1) - np.repeat(of_query[:-1], n_levels)
+        better = np.repeat(np.arange(len(place)), place)
+        first = np.cumsum(place) - place
+        worse = np.arange(len(better)) - first[better] + (np.arange(len(place)) - place)[better]
+        pairs = np.concatenate([[0], np.cumsum(n_levels * (n_levels - 1) // 2)])
+        return cls(order, starts, of_query, better, worse, pairs)
+
+
+class QueryWeights(Resumable):
+    """The weights of all pairs within queries, as two shares per row and a weight per pair of levels.
+
+    Rows are in the order of `Levels`. A level's shares sum to 1, and so do the weights of the pairs of levels: however
+    large scores are, no level and no sum of weights underflows.
+
+    Attributes
+    ----------
+    better, worse : ndarray of shape (n_rows,), float64
+        a and b of the module: shares of e^{-f} and of e^{f} in the row's level.
+    pair : ndarray of shape (n_level_pairs,), float64
+        A_l B_m / F̃.
+    log_loss : float
+        ln F̃, a sum over pairs.
+    """
+
+    changing = ("better", "worse", "pair", "_logs", "log_loss")
+
+    def __init__(self, data: QueryRows, levels: Levels) -> None:
+        self.levels = levels
+        sizes = np.diff(levels.starts)
+        self.of_row = np.repeat(np.arange(len(sizes)), sizes)
+        self._is_top = np.zeros(len(sizes), dtype=np.bool_)
+        self._is_top[levels.of_query[1:] - 1] = True
+        self._is_graded = bool(data.graded)
+        self.better = data.weight[levels.order]
+        self.worse = self.better.copy()
+        self._logs = np.zeros((2, len(sizes)))  # ln A and ln B of each level
+        self.pair = np.zeros(len(levels.better))
+        self.log_loss = 0.0
+        self.grow(np.ones(len(self.of_row)))
+
+    @property
+    def log_f(self) -> tuple[float, float]:
+        """Logarithms whose sum is ln F̃; for classes they differ by ln of F₊ over F₋, each summed over all queries."""
+        half = 0.5 * self.log_loss
+        if self._is_graded:
+            return half, half
+        plus, minus = _log_sum(self._logs[0, self._is_top]), _log_sum(self._logs[1, ~self._is_top])
+        return half + 0.5 * (plus - minus), half - 0.5 * (plus - minus)
+
+    def grow(self, factor: Floats) -> None:
+        """Let the score of each row, in the order of levels, grow by the logarithm of its factor."""
+        levels = self.levels
+        self.better /= factor
+        self.worse *= factor
+        for k, share in enumerate((self.better, self.worse)):
+            sums = np.add.reduceat(share, levels.starts[:-1])
+            np.divide(share, sums[self.of_row], out=share)
+            self._logs[k] += np.log(sums)
+        exponents = self._logs[0, levels.better] + self._logs[1, levels.worse]
+        most = float(exponents.max())
+        np.exp(exponents - most, out=self.pair)
+        total = float(self.pair.sum())
+        self.pair /= total
+        self.log_loss = most + math.log(total)
+
+    def sum_levels(self, rows: Floats) -> Floats:
+        """Return the sum over each level of a number per row."""
+        return np.asarray(np.add.reduceat(rows, self.levels.starts[:-1]))
+
+    def by_row(self) -> tuple[Floats, Floats]:
+        """Return for each row the weight of the pairs in which it is the better one, and the worse one."""
+        n_levels = len(self._is_top)
+        of_better = np.bincount(self.levels.better, self.pair, n_levels)
+        of_worse = np.bincount(self.levels.worse, self.pair, n_levels)
+        return self.better * of_better[self.of_row], self.worse * of_worse[self.of_row]
+
+    def by_item(self, weights: Any) -> tuple[Floats, Floats]:
+        """Return `by_row`, which is what `CategoryOrder` asks of pairs."""
+        return self.by_row()
+
+
+def _log_sum(logs: Floats) -> float:
+    most = float(logs.max())
+    return most + math.log(float(np.exp(logs - most).sum()))
+
+
+class QueryStumpLearner(PairStumpLearner):
+    """The rows of queries, the weights of their pairs, and the scan for the best stump.
+
+    Notes
+    -----
+    A round is O(n_features · n_rows · levels of a query). Memory: for each row 5 bytes a feature (its code, and its
+    place in the order of its query) and 40 bytes, and 4 kB a feature.
+    """
+
+    changing = ("_queries",)
+
+    def __init__(self, parameters: Any, algorithm: RankingAlgorithm, data: QueryRows) -> None:
+        self._levels = levels = Levels.of(data.grade, data.query)
+        n_rows = len(levels.order)
+        bins, codes = fit_bins(
+            data.X, levels.order, np.ones(n_rows), parameters.max_bins, data.n_categories
+        )
+        self._algorithm = algorithm
+        self._directions: Directions | None = parameters.find_directions()
+        self._bins, self._codes = bins, codes
+        self._order = CategoryOrder(codes, bins)
+        self._masses = np.zeros((len(codes), 2, 2, bins.n_slots))
+        self._starts = levels.starts[levels.of_query]
+        self._query = data.query[levels.order]
+        self._places = np.empty(codes.shape, dtype=np.uint32)
+        self._sort(codes, list(range(len(codes))))
+        self._queries = QueryWeights(data, levels)
+        self._row_level = self._queries.of_row
+        sizes = np.diff(levels.starts).astype(np.float64)
+        ones = np.ones(n_rows)
+        # counts of pairs, hence exact
+        self._fill_with(codes, bins.n_bins, ones, ones, sizes, np.ones(len(levels.better)))
+        self._possible = self._masses > 0
+        self._possible[self._order.features] = True  # because their cuts change with the order
+        self._sums = np.ones(len(sizes))
+        self._cut = Cut(0.0, 0.0, 1.0)
+        mass = np.add(*self._queries.by_row())
+        shares = np.empty((len(codes), bins.n_slots))
+        for feature, column in enumerate(codes):
+            slots = np.minimum(column, bins.n_slots - 1)
+            shares[feature] = np.bincount(slots, mass, bins.n_slots)
+        shares /= mass.sum()
+        self._maker = StumpMaker(bins, data.n_categories, shares)
+
+    @property
+    def log_f(self) -> tuple[float, float]:
+        """See `QueryWeights.log_f`."""
+        return self._queries.log_f
+
+    def update(self, weak_ranker: Stump, alpha: float) -> None:
+        """Let f grow by alpha h."""
+        above, below = (math.exp(alpha * value) for value in weak_ranker.above_below)
+        is_above = sides_of(self._codes[weak_ranker.feature], weak_ranker.split).is_above
+        self._queries.grow(np.where(is_above, above, below))
+
+    def _sort_ends(self, split: Split) -> tuple[float, float, float, float]:
+        """Return the weights of pairs of which no row is above a cut, the worse, the better, and both."""
+        queries, levels = self._queries, self._levels
+        is_above = sides_of(self._codes[split.feature], split).is_above
+        better = [queries.sum_levels(queries.better * side) for side in (~is_above, is_above)]
+        worse = [queries.sum_levels(queries.worse * side) for side in (~is_above, is_above)]
+        sums = [
+            inner(queries.pair, better[i][levels.better] * worse[k][levels.worse])
+            for i in range(2)
+            for k in range(2)
+        ]
+        return sums[0], sums[1], sums[2], sums[3]
+
+    def _renew_order(self) -> None:
+        order = self._order
+        order.renew(self._queries, self._queries.pair)
+        if order.features:
+            self._sort(order.codes, order.features)
+
+    def _sort(self, codes: Codes, features: list[int]) -> None:
+        """Sort the rows of each query by the code of each of these features."""
+        by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
+        columns = np.array(features, dtype=np.int64)
+        arguments = (
+            *by_width,
+            columns,
+            self._query,
+            self._starts,
+            self._bins.n_slots,
+            self._places,
+        )
+        shared_pool(codes.size).deal(_sort_queries, len(features), *arguments)
+
+    def _fill(self, codes: Codes, n_bins: Integers) -> None:
+        """Sum up the weights that every cut of every feature orders rightly and wrongly; one thread sums a feature."""
+        queries = self._queries
+        self._fill_with(codes, n_bins, queries.better, queries.worse, self._sums, queries.pair)
+
+    def _fill_with(
+        self,
+        codes: Codes,
+        n_bins: Integers,
+        better: Floats,
+        worse: Floats,
+        sums: Floats,
+        pair: Floats,
+    ) -> None:
+        by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
+        levels = self._levels
+        arguments = (
+            *by_width,
+            self._places,
+            self._starts,
+            self._row_level,
+            levels.of_query,
+            levels.pairs,
+            better,
+            worse,
+            sums,
+            pair,
+            n_bins,
+            self._masses,
+        )
+        shared_pool(codes.size).deal(_fill_queries, len(codes), *arguments)
+
+
+class QueryLoss(PairLoss):
+    """The exponential loss of the pairs within queries; its rows stand once in each role that they have.
+
+    Parameters
+    ----------
+    grower : TreeGrower
+        Over the rows that are better in some pair, then over those that are worse in some.
+    weights : QueryWeights
+    rows : ndarray of shape (n_roles,), int64
+        The row, in the order of levels, of each of these.
+    algorithm : RankingTreeAlgorithm
+    """
+
+    changing = (*PairLoss.changing, "_queries")
+
+    def __init__(
+        self,
+        grower: TreeGrower,
+        weights: QueryWeights,
+        rows: Integers,
+        algorithm: RankingTreeAlgorithm,
+    ) -> None:
+        self._queries, self._rows = weights, rows
+        self._n_better = grower.table.n_positives
+        super().__init__(
+            grower,
+            self._masses_of_roles(),
+            leaf=algorithm.leaf,
+            smoothing=algorithm.smoothing,
+            push=1.0,
+        )
+        self.log_f_plus, self.log_f_minus = weights.log_f
+
+    def update(self, values: Floats) -> None:
+        """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
+        factor = np.empty(len(self._queries.of_row))
+        factor[self._rows] = np.exp(values)[
+            self._grower.leaves
+        ]  # a row's roles lie in the same leaf
+        self._queries.grow(factor)
+        self.log_f_plus, self.log_f_minus = self._queries.log_f
+        self._weights[:, 0] = self._masses_of_roles()
+        self._rescale(np.ones((2, len(values))))
+
+    def _masses_of_roles(self) -> Floats:
+        better, worse = self._queries.by_row()
+        m = self._n_better
+        return np.concatenate([better[self._rows[:m]], worse[self._rows[m:]]])
+
+
+class QueryTreeLearner(TreeLearner):
+    """The rows of queries in their roles, better or worse, and the growth of the next tree.
+
+    With grades a row of a middle one has both roles: for the bins, and in the mean score, it counts once for each, and
+    there is no target encoding.
+    """
+
+    def __init__(self, parameters: Any, algorithm: RankingTreeAlgorithm, data: QueryRows) -> None:
+        levels = Levels.of(data.grade, data.query)
+        self._queries = QueryWeights(data, levels)
+        has_worse, has_better = np.zeros((2, len(levels.starts) - 1), dtype=np.bool_)
+        has_worse[levels.better] = True
+        has_better[levels.worse] = True
+        of_row = self._queries.of_row
+        better, worse = np.flatnonzero(has_worse[of_row]), np.flatnonzero(has_better[of_row])
+        self._rows = np.concatenate([better, worse]).astype(np.int64)
+        rows, is_better = levels.order[self._rows], np.arange(len(self._rows)) < len(better)
+        self.encodes_targets = not data.graded
+        group = None if data.group is None else data.group[rows]
+        super().__init__(
+            parameters,
+            algorithm,
+            Rows(data.X[rows], is_better, data.weight[rows], data.n_categories, group),
+        )
+
+    def _make_loss(self, algorithm: RankingTreeAlgorithm, weight: Floats) -> QueryLoss:
+        return QueryLoss(self._grower, self._queries, self._rows, algorithm)
+
+
+# Arrays for the arguments that a call does not need.
+_NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=np.uint16)
+
+
+@kernel(
+    *[
+        numba.void(
+            code[::1],
+            numba.int64[::1],
+            numba.int64[::1],
+            numba.int64,
+            numba.uint32[::1],
+        )
+        for code in WIDTHS
+    ],
+    inner=True,
+)
+def _sort_column(column, query, starts, n_slots, places):  # type: ignore[no-untyped-def]
+    """Write the rows of each query by ascending code, missing last, to places; rows of equal codes ascend.
+
+    column: (n_rows,) uint8 or uint16; query: (n_rows,) int64, ascending; starts: (n_queries + 1,) int64; places:
+    (n_rows,) uint32.
+    """
+    last = np.uint64(n_slots - 1)
+    ends = np.zeros(n_slots + 1, dtype=np.int64)
+    for i in range(len(column)):
+        ends[slot(column[i], last) + np.uint64(1)] += 1
+    for k in range(n_slots):
+        ends[k + 1] += ends[k]
+    order = np.empty(len(column), dtype=np.uint32)
+    for i in range(len(column)):
+        code = slot(column[i], last)
+        order[ends[code]] = i
+        ends[code] += 1
+    next_place = starts.copy()
+    for t in range(len(order)):
+        q = query[order[t]]
+        places[next_place[q]] = order[t]
+        next_place[q] += 1
+
+
+@kernel(
+    numba.void(
+        numba.int64[::1],
+        numba.int64,
+        numba.uint8[:, ::1],
+        numba.uint16[:, ::1],
+        numba.int64[::1],
+        numba.int64[::1],
+        numba.int64[::1],
+        numba.int64,
+        numba.uint32[:, ::1],
+    )
+)
+def _sort_queries(queue, n, narrow, wide, features, query, starts, n_slots, places):  # type: ignore[no-untyped-def]
+    """Sort the rows of each query by the codes of features from the queue; see `_sort_column`.
+
+    narrow: (n_features, n_rows) codes of uint8, wide: of uint16, the other is empty; features: (n,) int64; query:
+    (n_rows,) int64; starts: (n_queries + 1,) int64; places: (n_features, n_rows) uint32.
+    """
+    k = take(queue)
+    while k < n:
+        j = features[k]
+        if len(narrow) > 0:
+            _sort_column(narrow[j], query, starts, n_slots, places[j])
+        else:
+            _sort_column(wide[j], query, starts, n_slots, places[j])
+        k = take(queue)
+
+
+_MAX_LEVELS = 32
+
+_FILL = (
+    numba.uint32[::1],
+    numba.int64[::1],
+    numba.int64[::1],
+    numba.int64[::1],
+    numba.int64[::1],
+    numba.float64[::1],
+    numba.float64[::1],
+    numba.float64[::1],
+    numba.float64[::1],
+)
+
+
+@kernel(
+    *[
+        numba.void(code[::1], *_FILL, numba.float64[:, :, ::1], numba.float64[:, ::1])
+        for code in WIDTHS
+    ],
+    inner=True,
+)
+def _add_queries(  # type: ignore[no-untyped-def]
+    column, places, starts, level, of_query, pairs, better, worse, sums, pair, gains, side
+):
+    """Add what each row orders rightly and wrongly as it goes above the cut to gains[missing above?, wrongly?, code].
+
+    column: (n_rows,) uint8 or uint16; places: (n_rows,) uint32; starts, of_query, pairs: (n_queries + 1,) int64; level:
+    (n_rows,) int64; better, worse: (n_rows,) float64; sums: (n_levels,) float64, of both over each level; pair:
+    (n_level_pairs,) float64; gains: (2, 2, n_slots) float64; side: (4, 32) float64, for the sums by level of what is
+    above and below.
+    """
+    last = np.uint64(gains.shape[2] - 1)
+    for q in range(len(starts) - 1):
+        first, end = starts[q], starts[q + 1]
+        origin, n_levels = of_query[q], of_query[q + 1] - of_query[q]
+        has_missing = slot(column[places[end - 1]], last) == last
+        for missing_above in range(2 if has_missing else 1):
+            for m in range(n_levels):
+                side[0, m] = side[1, m] = 0.0
+                side[2, m] = side[3, m] = sums[origin + m]
+            for t in range(end - 1, first - 1, -1):
+                row = places[t]
+                code = slot(column[row], last)
+                if code == last and missing_above == 0:
+                    continue  # the missing stay below
+                own_level = level[row] - origin
+                a, b = better[row], worse[row]
+                right = wrong = 0.0
+                p = pairs[q] + own_level * (own_level - 1) // 2
+                for m in range(own_level):
+                    right += a * pair[p + m] * side[3, m]
+                    wrong -= a * pair[p + m] * side[1, m]
+                side[0, own_level] += a
+                side[2, own_level] -= a
+                for m in range(own_level + 1, n_levels):
+                    p = pairs[q] + m * (m - 1) // 2 + own_level
+                    right -= b * pair[p] * side[0, m]
+                    wrong += b * pair[p] * side[2, m]
+                side[1, own_level] += b
+                side[3, own_level] -= b
+                gains[missing_above, 0, code] += right
+                gains[missing_above, 1, code] += wrong
+                if not has_missing:
+                    gains[1, 0, code] += right
+                    gains[1, 1, code] += wrong
+
+
+@kernel(
+    numba.void(
+        numba.int64[::1],
+        numba.int64,
+        numba.uint8[:, ::1],
+        numba.uint16[:, ::1],
+        numba.uint32[:, ::1],
+        *_FILL[1:],
+        numba.int64[::1],
+        numba.float64[:, :, :, ::1],
+    )
+)
+def _fill_queries(  # type: ignore[no-untyped-def]
+    queue,
+    n,
+    narrow,
+    wide,
+    places,
+    starts,
+    level,
+    of_query,
+    pairs,
+    better,
+    worse,
+    sums,
+    pair,
+    n_bins,
+    masses,
+):
+    """Write d+ and d- of the cuts -1 to n_bins - 2 to masses[feature, missing above?, wrongly?, cut + 1], float64.
+
+    Features come from the queue. narrow: (n_features, n_rows) codes of uint8, wide: of uint16; the other is empty.
+    n_bins: (n_features,) int64. For the other arrays see `_add_queries`.
+    """
+    gains = np.empty((2, 2, masses.shape[3]))
+    side = np.empty((4, _MAX_LEVELS))
+    j = take(queue)
+    while j < n:
+        gains[:] = 0.0
+        if len(narrow) > 0:
+            _add_queries(
+                narrow[j],
+                places[j],
+                starts,
+                level,
+                of_query,
+                pairs,
+                better,
+                worse,
+                sums,
+                pair,
+                gains,
+                side,
+            )
+        else:
+            _add_queries(
+                wide[j],
+                places[j],
+                starts,
+                level,
+                of_query,
+                pairs,
+                better,
+                worse,
+                sums,
+                pair,
+                gains,
+                side,
+            )
+        for missing_above in range(2):
+            for wrongly in range(2):
+                total = gains[missing_above, wrongly, masses.shape[3] - 1]
+                for k in range(n_bins[j] - 1, -1, -1):
+                    total += gains[missing_above, wrongly, k]
+                    masses[j, missing_above, wrongly, k] = total
+        j = take(queue)

@@ -1,0 +1,424 @@
+"""RankBoost's family on pairs within queries and on grades: against the list of these pairs, and against one table."""
+
+from __future__ import annotations
+
+import tracemalloc
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from core import (
+    CoordinateRankBoost,
+    RankAverage,
+    RankBoost,
+    SmoothMarginRank,
+    load,
+    save,
+)
+from core.base.checkpoint import Checkpoints
+from core.base.ranker import StopFit
+from core.boosting.queries import QueryRows
+from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.metrics import ListAuc, measure_lists
+from core.registry import ALGORITHMS
+from tests.core.threads import on_one_thread_and_on_all
+
+STUMPS = [RankBoost, CoordinateRankBoost, SmoothMarginRank]
+
+
+class Table:
+    """Rows of queries in any order, with ties, missing values, weights (0 among them) and two classes or grades."""
+
+    def __init__(self, seed: int, top: int, n: int = 60, n_queries: int = 8) -> None:
+        rng = np.random.default_rng(seed)
+        self.query = rng.integers(0, n_queries, n)
+        self.y = rng.integers(0, top + 1, n)
+        self.X = np.round(rng.normal(size=(n, 3)) + np.array([1.0, 0.3, 0.0]) * self.y[:, None], 1)
+        self.X[rng.random((n, 3)) < 0.2] = np.nan
+        self.weight = rng.choice([0.0, 0.5, 1.0, 2.0], n)
+        self.graded = top > 1
+
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        same = self.query[:, None] == self.query
+        better, worse = np.nonzero(same & (self.y[:, None] > self.y))
+        return np.stack([better, worse], axis=1), self.weight[better] * self.weight[worse]
+
+    def fit(self, ranker: Any, X: Any = None) -> Any:
+        return ranker.fit(
+            self.X if X is None else X,
+            self.y,
+            self.weight,
+            query=self.query,
+            graded=self.graded,
+        )
+
+
+def without_constant(ranker: Any, X: Any) -> np.ndarray:
+    return ranker.decision_function(X) - ranker.intercept_
+
+
+@pytest.mark.parametrize("top", [1, 3])
+@pytest.mark.parametrize("algorithm", STUMPS)
+def test_stumps_are_those_of_the_listed_pairs(algorithm: type[Any], top: int) -> None:
+    for seed in range(4):
+        table = Table(seed, top)
+        ours = table.fit(algorithm(n_rounds=20))
+        theirs = algorithm(n_rounds=20).fit_pairs(table.X, *table.pairs())
+        np.testing.assert_array_equal(
+            ours.rounds_[["feature", "threshold", "sign"]],
+            theirs.rounds_[["feature", "threshold", "sign"]],
+        )
+        np.testing.assert_allclose(ours.loss_, theirs.loss_, rtol=1e-9)
+        np.testing.assert_allclose(ours.rounds_["d_plus"], theirs.rounds_["d_plus"], atol=1e-12)
+        np.testing.assert_allclose(ours.rounds_["coverage"], theirs.rounds_["coverage"])
+        np.testing.assert_allclose(
+            without_constant(ours, table.X), without_constant(theirs, table.X), atol=1e-9
+        )
+        if algorithm is SmoothMarginRank:
+            np.testing.assert_allclose(ours.margin_, theirs.margin_, atol=1e-12)
+            np.testing.assert_allclose(ours.smooth_margin_, theirs.smooth_margin_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("algorithm", STUMPS)
+def test_sets_of_categories_are_those_of_the_listed_pairs(algorithm: type[Any]) -> None:
+    table = Table(0, 3, n=200, n_queries=20)
+    rng = np.random.default_rng(1)
+    town = np.array(list("abcdefg"), dtype=object)[rng.integers(0, 7, 200) // (1 + table.y % 2)]
+    X = pd.DataFrame({"x": table.X[:, 0], "town": town})
+    ours = table.fit(algorithm(n_rounds=10), X)
+    theirs = algorithm(n_rounds=10).fit_pairs(X, *table.pairs())
+    assert ours.structure()["rules"][0]["rule"] == theirs.structure()["rules"][0]["rule"]
+    np.testing.assert_allclose(without_constant(ours, X), without_constant(theirs, X), atol=1e-9)
+
+
+@pytest.mark.parametrize("top", [1, 3])
+def test_trees_are_those_of_the_listed_pairs(top: int) -> None:
+    table = Table(2, top, n=120)
+    table.weight = np.ones(120)
+    tree = RankBoost(weak_ranker="tree", n_rounds=10, min_samples_leaf=3)
+    ours, theirs = table.fit(tree), RankBoost(**tree.get_params())
+    theirs.fit_pairs(table.X, *table.pairs())
+    np.testing.assert_allclose(ours.loss_, theirs.loss_, rtol=1e-9)
+    assert (np.diff(ours.loss_) < 0).all()
+    np.testing.assert_allclose(
+        without_constant(ours, table.X), without_constant(theirs, table.X), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    "ranker", [RankBoost(n_rounds=20), RankBoost(weak_ranker="tree", n_rounds=5)]
+)
+@pytest.mark.parametrize("top", [1, 3])
+def test_a_row_of_weight_k_counts_as_k_rows(ranker: Any, top: int) -> None:
+    table = Table(3, top, n=150)
+    weight = np.random.default_rng(0).integers(0, 4, 150)
+    rows = np.repeat(np.arange(150), weight)
+    options = {"graded": table.graded}
+    weighted = ranker.fit(table.X, table.y, weight, query=table.query, **options)
+    scores = weighted.decision_function(table.X)
+    repeated = ranker.fit(table.X[rows], table.y[rows], query=table.query[rows], **options)
+    np.testing.assert_allclose(scores, repeated.decision_function(table.X), atol=1e-9)
+
+
+@pytest.mark.parametrize("weak_ranker", ["stump", "tree"])
+def test_one_query_of_two_classes_is_a_table_without_queries(weak_ranker: str) -> None:
+    table = Table(4, 1, n=300)
+    ranker = RankBoost(weak_ranker=weak_ranker, n_rounds=20)
+    plain = save(ranker.fit(table.X, table.y, table.weight))
+    of_query = ranker.fit(table.X, table.y, table.weight, query=["a"] * 300)
+    assert save(of_query) == plain
+    with pytest.raises(InvalidData, match="at least 2 queries, got 1"):
+        RankBoost(early_stopping_rounds=5).fit(table.X, table.y, query=np.zeros(300))
+    large = Table(5, 1, n=800)
+    with pytest.warns(UserWarning, match="n_rounds is 100: one query cannot be held out"):
+        chosen = RankBoost(weak_ranker="tree").fit(large.X, large.y, query=np.zeros(800))
+    assert len(chosen.rounds_) == 100
+
+
+def test_queries_of_one_class_count_as_absent_and_names_and_order_say_nothing() -> None:
+    table = Table(6, 1, n=200)
+    ranker = RankBoost(n_rounds=30)
+    scores = table.fit(ranker).decision_function(table.X)
+    rng = np.random.default_rng(0)
+    lone = rng.normal(size=(50, 3)) * 100
+    order = rng.permutation(250)
+    X = np.vstack([table.X, lone])[order]
+    y = np.append(table.y, np.ones(50, dtype=np.int64))[order]
+    query = np.append([f"q{9 - q}" for q in table.query], [f"z{i}" for i in range(50)])[order]
+    other = ranker.fit(X, y, np.append(table.weight, np.ones(50))[order], query=query)
+    np.testing.assert_allclose(other.decision_function(table.X), scores, atol=1e-9)
+
+
+def test_levels_of_queries_do_not_mislead() -> None:
+    """A column that is high in queries with many positives orders nothing within them."""
+    rng = np.random.default_rng(7)
+    query = np.repeat(np.arange(100), 20)
+    base = rng.normal(size=100)[query]
+    real = rng.normal(size=2000)
+    y = (2 * base + real + rng.normal(size=2000) > 0).astype(int)
+    X = np.column_stack([base, real])
+    ranker = RankBoost(n_rounds=40).fit(X, y, query=query)
+    assert set(ranker.rounds_["feature"]) == {1}
+    pooled = RankBoost(n_rounds=40).fit(X, y)
+    ours, theirs = (
+        measure_lists(y, r.decision_function(X), query, [ListAuc()])[0].interval.value
+        for r in (ranker, pooled)
+    )
+    assert ours > theirs
+
+
+@pytest.mark.parametrize("top", [1, 4])
+def test_scores_far_beyond_the_range_of_exp_do_not_underflow(top: int) -> None:
+    y = np.tile(np.arange(top + 1), 30)
+    X = np.column_stack([y + 0.0, np.random.default_rng(0).normal(size=len(y))])
+    ranker = RankBoost(n_rounds=2000, smoothing=1e-6)
+    ranker.fit(X, y, query=np.arange(len(y)) // (top + 1), graded=top > 1)
+    assert np.isfinite(ranker.log_f_tilde_).all()
+    assert (np.diff(ranker.log_f_tilde_) < 0).all()
+    assert np.isfinite(ranker.decision_function(X)).all()
+
+
+@pytest.mark.parametrize("weak_ranker", ["stump", "tree"])
+@pytest.mark.parametrize("top", [1, 4])
+def test_one_thread_or_two_same_bits(weak_ranker: str, top: int) -> None:
+    table = Table(8, top, n=40_000, n_queries=3_000)
+    ranker = RankBoost(weak_ranker=weak_ranker, n_rounds=4)
+    one, two = on_one_thread_and_on_all(lambda: save(table.fit(ranker)))
+    assert one == two
+
+
+@pytest.mark.parametrize("top", [1, 3])
+@pytest.mark.parametrize("weak_ranker", ["stump", "tree"])
+def test_a_stopped_fit_goes_on_to_the_same_bits(weak_ranker: str, top: int) -> None:
+    table = Table(9, top, n=300, n_queries=30)
+    ranker = RankBoost(
+        weak_ranker=weak_ranker, n_rounds=12, early_stopping_rounds=10, random_state=1
+    )
+    whole = save(table.fit(ranker))
+    taken: list[bytes] = []
+
+    def stop(step: int, of: int, info: object) -> None:
+        if step == 5:
+            taken.append(checkpoints.take())
+            raise StopFit
+
+    options = {"query": table.query, "graded": table.graded}
+    with Checkpoints() as checkpoints, pytest.warns(UserWarning, match="stopped after 5"):
+        ranker.fit(table.X, table.y, table.weight, callback=stop, **options)
+    with Checkpoints(taken[0]):
+        assert save(table.fit(ranker)) == whole
+    with Checkpoints(taken[0]):  # other queries are another fit
+        other = ranker.fit(
+            table.X, table.y, table.weight, query=table.query % 29, graded=table.graded
+        )
+    assert save(other) != whole
+
+
+def test_a_validation_part_never_parts_a_query_nor_a_group() -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(30):
+        query = rng.integers(0, 12, 80)
+        group = query // 3 if seed % 2 else np.arange(80)
+        data = QueryRows.of(
+            rng.normal(size=(80, 2)),
+            rng.integers(0, 3, 80),
+            np.ones(80),
+            np.zeros(2, dtype=np.int64),
+            query,
+            np.array(True),
+            (query if seed % 2 == 0 else group).astype(np.uint64),
+        )
+        parts = data.split_off(0.3, seed)
+        values = [np.isin(data.X[:, 0], part.X[:, 0]) for part in parts]
+        assert not (values[0] & values[1]).any()
+        of_part = [set(data.group[mask]) for mask in values]
+        assert not of_part[0] & of_part[1]
+        assert of_part[0] | of_part[1] == set(data.group)
+
+
+def test_early_stopping_judges_by_the_mean_of_the_queries() -> None:
+    table = Table(10, 3, n=900, n_queries=60)
+    ranker = RankBoost(n_rounds=60, early_stopping_rounds=15)
+    seen: list[dict[str, float]] = []
+    ranker.fit(
+        table.X,
+        table.y,
+        query=table.query,
+        graded=True,
+        callback=lambda step, of, info: seen.append(dict(info)),
+    )
+    assert ranker.stop_reason_ in ("validation", "n_rounds")
+    assert [round_["validation_auc"] for round_ in seen] == ranker.validation_auc_.tolist()
+    assert len(ranker.rounds_) == int(np.argmax(ranker.validation_auc_)) + 1
+    assert 0.5 < ranker.validation_auc_.max() < 1.0
+    progress: list[float] = []
+    RankBoost(n_rounds=10).fit(
+        table.X,
+        table.y,
+        query=table.query,
+        graded=True,
+        callback=lambda step, of, info: progress.append(info["training_auc"]),
+    )
+    assert progress[-1] > progress[0]
+
+
+def test_trees_choose_their_rounds_by_whole_queries() -> None:
+    table = Table(11, 1, n=1_500, n_queries=100)
+    ranker = RankBoost(weak_ranker="tree", max_leaves=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table.weight = np.ones(1_500)
+        table.fit(ranker)
+    assert 0 < len(ranker.rounds_) < 2000
+    assert np.nanmax(ranker.validation_auc_) > 0.6
+
+
+def test_grades_are_kept_and_have_no_zero() -> None:
+    table = Table(12, 3, n=200)
+    ranker = table.fit(RankBoost(n_rounds=10))
+    assert ranker.grades_.tolist() == [0, 1, 2, 3]
+    assert not hasattr(ranker, "classes_")
+    with pytest.raises(InvalidData, match="fitted on grades"):
+        ranker.predict(table.X)
+    again = load(save(ranker))
+    assert again.grades_.tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(
+        again.decision_function(table.X), ranker.decision_function(table.X)
+    )
+    arrays, meta = ranker.get_state()
+    for grades in ([3, 1], [0], [-1, 2], [0, 99], "ab", [[0, 1]], [0.5, 1], None, [0, 10**30]):
+        with pytest.raises(ArtifactError):
+            RankBoost.from_state(ranker.get_parameters(), arrays, meta | {"grades": grades})
+    with pytest.raises(ArtifactError):
+        RankBoost.from_state(
+            ranker.get_parameters(),
+            arrays,
+            meta | {"classes": {"dtype": "int64", "values": [0, 1]}},
+        )
+    ranker.fit(table.X, table.y > 1)
+    assert not hasattr(ranker, "grades_")
+    assert set(ranker.predict(table.X)) <= {False, True}
+    binary = Table(13, 1)
+    names = np.where(binary.y == 1, "yes", "no")
+    of_names = RankBoost(n_rounds=5).fit(binary.X, names, query=binary.query)
+    assert of_names.classes_.tolist() == ["no", "yes"]
+    assert set(load(save(of_names)).predict(binary.X)) <= {"no", "yes"}
+
+
+def test_grades_without_queries_are_one_list() -> None:
+    table = Table(14, 3, n=100)
+    ranker = RankBoost(n_rounds=10)
+    one = ranker.fit(table.X, table.y, graded=True).decision_function(table.X)
+    two = ranker.fit(table.X, table.y, graded=True, query=np.zeros(100)).decision_function(table.X)
+    np.testing.assert_array_equal(one, two)
+    stopped = RankBoost(n_rounds=30, early_stopping_rounds=5).fit(table.X, table.y, graded=True)
+    assert len(stopped.validation_auc_)
+    floats = ranker.fit(table.X, table.y.astype(float), graded=True).decision_function(table.X)
+    np.testing.assert_array_equal(one, floats)
+
+
+def test_two_classes_with_queries_cut_where_errors_of_all_rows_cost_least() -> None:
+    table = Table(15, 1, n=400, n_queries=40)
+    table.weight = np.ones(400)
+    ranker = table.fit(RankBoost(n_rounds=15))
+    counted = np.isin(
+        table.query, [q for q in range(40) if len(set(table.y[table.query == q])) == 2]
+    )
+    scores = ranker.decision_function(table.X)[counted]
+    positive = table.y[counted] == 1
+    assert np.exp(-scores[positive]).sum() == pytest.approx(np.exp(scores[~positive]).sum())
+
+
+def test_only_rankboosts_family_takes_queries_and_grades() -> None:
+    table = Table(16, 1)
+    for name in ALGORITHMS:
+        ranker = ALGORITHMS[name]()
+        if ranker.takes_query:
+            assert ranker.takes_grades
+            ranker.check_lists(query=True, graded=True)
+            continue
+        y = np.stack([table.y, 1 - table.y], axis=1) if ranker.target == "multilabel" else table.y
+        with pytest.raises(InvalidParameter, match="takes no query"):
+            ranker.fit(table.X, y, query=table.query)
+        with pytest.raises(InvalidParameter, match="takes no grades"):
+            ranker.fit(table.X, y, graded=True)
+    with pytest.raises(InvalidParameter, match="takes no query"):
+        RankAverage(members=[RankBoost()]).fit(table.X, table.y, query=table.query)
+    for options, says in (
+        ({"weak_ranker": "column"}, "weak_ranker must be stump or tree"),
+        ({"weak_ranker": "tree", "push": 2.0}, "push must be 1"),
+    ):
+        ranker = RankBoost(**options)
+        ranker.check_lists(query=False, graded=False)
+        for asked in ({"query": table.query}, {"graded": True}):
+            with pytest.raises(InvalidParameter, match=says):
+                ranker.fit(table.X, table.y, **asked)
+
+
+def test_bad_input_is_named() -> None:
+    table = Table(17, 3)
+    ranker = RankBoost(n_rounds=2)
+    for query, says in (
+        (table.query[:-1], "query must have one value for each of the 60 rows"),
+        (np.where(table.query == 0, np.nan, table.query), "query must not hold NaN"),
+        ([None, *table.query[1:]], "query must hold"),
+        (table.X, "one-dimensional"),
+        (np.arange(60), "no query has rows of two grades"),
+    ):
+        with pytest.raises(InvalidData, match=says):
+            ranker.fit(table.X, table.y, query=query, graded=True)
+    for y, says in (
+        (table.y + 0.5, "whole numbers from 0 to 31, got"),
+        (table.y + 40, "whole numbers from 0 to 31, got 4"),
+        (table.y - 1, "got -1"),
+        (np.zeros(60), "at least two grades, got 0"),
+        (table.y[:-1], "one label per row of X"),
+        (np.where(table.y == 1, np.nan, table.y), "missing"),
+        (None, "requires y"),
+    ):
+        with pytest.raises(InvalidData, match=says):
+            ranker.fit(table.X, y, query=table.query, graded=True)
+    with pytest.raises(InvalidData, match="Only binary classification"):
+        ranker.fit(table.X, table.y, query=table.query)
+    for graded in (1, "yes", None):
+        with pytest.raises(InvalidParameter, match="graded must be"):
+            ranker.fit(table.X, table.y, query=table.query, graded=graded)
+    with pytest.raises(InvalidData, match="no query has rows of two grades"):
+        ranker.fit(table.X, table.y, (table.y == 2).astype(float), query=table.query, graded=True)
+    with pytest.raises(InvalidData, match="no query has rows of two classes"):
+        ranker.fit(table.X, table.y > 1, query=table.y)
+    with pytest.raises(InvalidData, match="early stopping needs pairs on both sides"):
+        RankBoost(early_stopping_rounds=3).fit(
+            table.X, table.y, query=table.query, graded=True, groups=np.zeros(60)
+        )
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e100])
+def test_weights_at_both_ends_of_their_range_are_fitted(size: float) -> None:
+    table = Table(18, 3)
+    table.weight = np.where(table.query == 0, size, 1.0)
+    for ranker in (RankBoost(n_rounds=3), RankBoost(weak_ranker="tree", n_rounds=3)):
+        assert np.isfinite(table.fit(ranker).decision_function(table.X)).all()
+
+
+def test_memory_is_linear_in_the_rows() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 2)), rng.integers(0, 2, 20_000)
+    RankBoost(n_rounds=1).fit(X[:100], y[:100], query=np.arange(100) % 2)
+    tracemalloc.start()
+    RankBoost(n_rounds=2).fit(X, y, query=np.arange(20_000) % 2)  # 50 million pairs
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 40_000_000
+
+
+def test_monotone_constraints_hold() -> None:
+    table = Table(19, 3, n=400, n_queries=40)
+    for options in ({"n_rounds": 30}, {"n_rounds": 10, "weak_ranker": "tree"}):
+        ranker = table.fit(RankBoost(monotone={0: "decreasing", 1: "increasing"}, **options))
+        grid = np.zeros((50, 3))
+        grid[:, 0] = np.linspace(-3, 5, 50)
+        assert (np.diff(ranker.decision_function(grid)) <= 0).all()
