@@ -87,7 +87,7 @@ class Combination(NamedTuple):
     d_plus: Floats | None
     d_minus: Floats | None
     """Mass of the pairs that each weak ranker orders correctly and incorrectly, with the weights of its round; None if
-    the algorithm weights rows, not pairs. Shape (n_rounds,), float64."""
+    the algorithm weights rows, not pairs, or the p-norm push. Shape (n_rounds,), float64."""
 
 
 class Ranker(ClassifierMixin, BaseEstimator, ABC):

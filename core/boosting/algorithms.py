@@ -85,6 +85,9 @@ class StumpAlgorithm(BoostingAlgorithm):
 
     criterion: Criterion
 
+    push: float = 1.0
+    """r: a negative weighs w_k e^{r f(x_k)}; 1 without a push."""
+
     @abstractmethod
     def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
         """Return the weak ranker of a cut.
@@ -103,9 +106,19 @@ class StumpAlgorithm(BoostingAlgorithm):
 
 @dataclass(kw_only=True)
 class RankingAlgorithm(PairLossAlgorithm, StumpAlgorithm):
-    """Weak rankers in {0, 1}, judged by the pairs that they order: RankBoost and its kin."""
+    """Weak rankers in {0, 1}, judged by the pairs that they order: RankBoost and its kin.
+
+    With a push r > 1 the loss is F₊^r Σ_k w_k e^{r f(x_k)} = Σ_k w_k (Σ_i w_i e^{-(f(x_i) - f(x_k))})^r over the
+    negatives k: those that stand highest weigh more. It factorises as F̃ does. Along a cut its least value is at the
+    step ln(d+/d-)/(1 + r).
+
+    References
+    ----------
+    C. Rudin, "The P-Norm Push", JMLR 10, 2009: Section 3.
+    """
 
     criterion: Criterion
+    push: float = 1.0
 
     def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
         """Return the weak ranker of a cut, judged by the pairs of a positive and a negative."""
@@ -122,7 +135,18 @@ class RankingAlgorithm(PairLossAlgorithm, StumpAlgorithm):
         """Return the step of eq. 4, smoothed; along a real-valued column the result of a line search."""
         if isinstance(weak_ranker, Column) and weak_ranker.line is not None:
             return self.learning_rate * weak_ranker.line.descend(self.smoothing)
-        return super().step(weak_ranker, state)
+        return 2.0 / (1.0 + self.push) * super().step(weak_ranker, state)
+
+    def loss(self, log_f: Floats, start: Floats) -> float:
+        """Return F₊^r Σ_k w_k e^{r f(x_k)}; without a push, r = 1, it is F̃."""
+        if self.push == 1.0:
+            return super().loss(log_f, start)
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.push * log_f[0] + log_f[1]))
+
+    def intercept(self, log_f: Floats) -> float:
+        """Return ½ ln(F₊/F₋), by Corollary 13; with a push the difference of the logarithms over 1 + r."""
+        return float((log_f[0] - log_f[1]) / (1.0 + self.push))
 
 
 class Losses(NamedTuple):

@@ -297,7 +297,8 @@ class Booster(Ranker):
         weights = self._ensemble.binary_weights()
         if weights is None or (weights < 0).any():
             return None
-        if not isinstance(self._algorithm(), RankingAlgorithm):
+        algorithm = self._algorithm()
+        if not isinstance(algorithm, RankingAlgorithm) or algorithm.push != 1.0:
             return Combination(weights, None, None)
         return Combination(weights, self.rounds_["d_plus"].copy(), self.rounds_["d_minus"].copy())
 

@@ -50,7 +50,8 @@ class LineSearch:
 
     Z(α) = F̃(λ + α e_j)/F̃(λ) = Σ d_ik e^{-α (h(x_i) - h(x_k))}, as a product of sums Σ w e^{-α h}.
 
-    For listed pairs it is one sum over the pairs, for two classes a sum per class.
+    For listed pairs it is one sum over the pairs, for two classes a sum per class. With a push r it is
+    (Σ_i w_i e^{-α h(x_i)})^r Σ_k w_k e^{r α h(x_k)}.
 
     Parameters
     ----------
@@ -58,20 +59,31 @@ class LineSearch:
         w sums to 1 in each.
     spread : float
         A bound of |h(x_i) - h(x_k)|, above 0.
+    push : float
+        r: the first factor is to this power, and the others have h times r.
     """
 
-    def __init__(self, factors: Sequence[tuple[Floats, Floats]], spread: float) -> None:
+    def __init__(
+        self, factors: Sequence[tuple[Floats, Floats]], spread: float, push: float = 1.0
+    ) -> None:
         self._factors = factors
         self._spread = spread
+        self._push = push
 
     @classmethod
     def of_classes(
-        cls, positives: Floats, weights_p: Floats, negatives: Floats, weights_n: Floats
+        cls,
+        positives: Floats,
+        weights_p: Floats,
+        negatives: Floats,
+        weights_n: Floats,
+        push: float = 1.0,
     ) -> "LineSearch":
         """Return the search, given h on the rows of each class, and their weights, which sum to 1 in each class."""
         most = max(positives.max(), negatives.max())
         least = min(positives.min(), negatives.min())
-        return cls(((positives, weights_p), (-negatives, weights_n)), float(most - least))
+        factors = (positives, weights_p), (-push * negatives, weights_n)
+        return cls(factors, float(most - least), push)
 
     def forget(self) -> None:
         """Release the memory of h; called when the step has been taken."""
@@ -79,26 +91,34 @@ class LineSearch:
 
     def log_z(self, alpha: float) -> float:
         """Return ln Z(α)."""
-        return sum(log_sum(w, -alpha * h) for h, w in self._factors)
+        parts = [log_sum(w, -alpha * h) for h, w in self._factors]
+        return sum((self._push * parts[0], *parts[1:]))
 
     def slope(self, alpha: float) -> float:
         """Return -(ln Z)'(α), which falls as α grows; at 0 it is eq. 3's Σ d_ik (h(x_i) - h(x_k))."""
         total = 0.0
-        for h, w in self._factors:
+        for k, (h, w) in enumerate(self._factors):
             tilted = w * np.exp(-alpha * h - (-alpha * h).max())
-            total += dot(tilted, h) / float(tilted.sum())
+            mean = dot(tilted, h) / float(tilted.sum())
+            total += self._push * mean if k == 0 else mean
         return total
 
     def descend(self, smoothing: float) -> float:
         """Return the step that lowers F̃ most.
 
         `smoothing` is a fraction of the weight of pairs, added at both ends of the spread, so that for h in {0, 1} the
-        step is ½ ln((d+ + ε)/(d- + ε)).
+        step is ½ ln((d+ + ε)/(d- + ε)), or ln((d+ + ε)/(d- + ε))/(1 + r) with a push.
         """
 
         def falls(alpha: float) -> float:
-            push = smoothing * self._spread * 2.0 * math.sinh(alpha * self._spread)
-            return math.exp(self.log_z(alpha)) * self.slope(alpha) - push
+            # the derivative of Z over that of the first factor's power, A^(r-1), which has the same sign
+            log_mass = sum(log_sum(w, -alpha * h) for h, w in self._factors)
+            fall = math.exp(log_mass) * self.slope(alpha) / self._push
+            rise = alpha * self._spread
+            if self._push == 1.0:
+                return fall - smoothing * self._spread * 2.0 * math.sinh(rise)
+            added = math.exp(self._push * rise) - math.exp(-rise)
+            return fall - smoothing * self._spread * added
 
         return self._root(falls)
 
@@ -114,7 +134,7 @@ class LineSearch:
         """Return the root of a falling condition; the greatest step if it has none."""
         from scipy.optimize import brentq
 
-        longest = MAX_STEP / self._spread
+        longest = 2.0 / (1.0 + self._push) * MAX_STEP / self._spread
         if condition(0.0) <= 0.0:
             return 0.0
         if condition(longest) >= 0.0:
@@ -240,7 +260,7 @@ class ColumnSearch(WeakLearner):
             raise InvalidData(
                 f"weak_ranker 'column' takes values up to {MAX_VALUE:g}, got {greatest:g}"
             )
-        self._criterion = algorithm.criterion
+        self._criterion, self._push = algorithm.criterion, algorithm.push
         self._directions: Directions | None = parameters.find_directions()
         self._is_binary: Bools = np.asarray(np.isin(columns, (0.0, 1.0)).all(axis=0))
         self._is_constant: Bools = columns.max(axis=0) == columns.min(axis=0)
@@ -252,7 +272,7 @@ class ColumnSearch(WeakLearner):
         if self._directions is not None:
             slopes = np.where(slopes * self._directions < 0.0, 0.0, slopes)
         gains = np.abs(slopes)
-        if self._criterion is Criterion.LOSS:
+        if self._criterion in (Criterion.LOSS, Criterion.PUSH):
             gains = np.array([self._fall(j, slopes[j]) for j in range(len(slopes))])
         best = float(gains.max())
         if best <= 0.0:
@@ -270,7 +290,7 @@ class ColumnSearch(WeakLearner):
         """Return the fraction of the loss that the best step along a column takes off."""
         if slope == 0.0:
             return 0.0
-        if self._is_binary[j]:
+        if self._is_binary[j] and self._push == 1.0:
             d_plus, d_minus = self._binary_pairs(j, 1)
             return (math.sqrt(d_plus) - math.sqrt(d_minus)) ** 2
         line = self._line(j, 1 if slope > 0 else -1)
@@ -323,10 +343,10 @@ class ColumnLearner(ColumnSearch):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Logarithms of F₊ and F₋."""
+        """Logarithms of F₊ and Σ_k w_k e^{r f(x_k)}, which is F₋ without a push."""
         log_f_plus, log_f_minus = (
             self._log_totals[k] + log_sum(self._shares[k], direction * self._f[k])
-            for k, direction in enumerate((-1.0, 1.0))
+            for k, direction in enumerate((-1.0, self._push))
         )
         return log_f_plus, log_f_minus
 
@@ -334,7 +354,7 @@ class ColumnLearner(ColumnSearch):
         """Let f grow by alpha h."""
         if weak_ranker.line is not None:
             weak_ranker.line.forget()
-        for k, direction in enumerate((-1.0, 1.0)):
+        for k, direction in enumerate((-1.0, self._push)):
             self._f[k] += alpha * weak_ranker.sign * self._classes[k][:, weak_ranker.feature]
             exponents = direction * self._f[k]
             weights = self._shares[k] * np.exp(exponents - exponents.max())
@@ -347,7 +367,7 @@ class ColumnLearner(ColumnSearch):
 
     def _line(self, j: int, sign: int) -> LineSearch:
         (p, n), (v, u) = self._classes, self._weights
-        return LineSearch.of_classes(sign * p[:, j], v, sign * n[:, j], u)
+        return LineSearch.of_classes(sign * p[:, j], v, sign * n[:, j], u, self._push)
 
     def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
         """Return d+ = P (1 - N) and d- = N (1 - P)."""

@@ -82,6 +82,10 @@ class RankBoost(PairBooster):
     few rows) like .03; the plain formula lost up to .1. For trees it is a number of rows, whose
     mean mass is added to both of a leaf's: see `trees.PairLoss`.
 
+    With `push` p > 1 the loss is Σ_k w_k (Σ_i w_i e^{-(f(x_i) - f(x_k))})^p. It factorises in the same way, so that a
+    round costs the same. The best step of a stump is ln(d+/d-)/(1 + p), and the stump is chosen for it. `loss_` is this
+    loss, and `intercept_` the difference of the logarithms of the classes' sums over 1 + p.
+
     Departures from the paper. Eq. 5 is blind to the sign: of a stump and its reverse the one with
     d+ >= d- is taken, so that steps are never negative. The step is smoothed,
     ½ ln((d+ + ε)/(d- + ε)), because d- = 0 asks for an infinite one; `smoothing` is ε.
@@ -154,8 +158,6 @@ class RankBoost(PairBooster):
         if self.weak_ranker == "tree":
             check_shape(self.max_depth, self.max_leaves)
             return
-        if self.push != 1.0:
-            raise InvalidParameter(f"push must be 1 unless weak_ranker is 'tree', got {self.push}")
         if self.smoothing is not None and self.smoothing > 1.0:
             raise InvalidParameter(
                 f"smoothing must be at most 1 unless weak_ranker is 'tree', got {self.smoothing}"
@@ -172,7 +174,10 @@ class RankBoost(PairBooster):
                 learning_rate=learning_rate, smoothing=smoothing, leaf=self.leaf, push=self.push
             )
         return RankingAlgorithm(
-            criterion=Criterion.LOSS, learning_rate=learning_rate, smoothing=smoothing
+            criterion=Criterion.LOSS if self.push == 1.0 else Criterion.PUSH,
+            learning_rate=learning_rate,
+            smoothing=smoothing,
+            push=self.push,
         )
 
 
@@ -224,6 +229,7 @@ class CoordinateRankBoost(PairBooster):
     learning_rate: LearningRate = 1.0
     max_bins: MaxBins = 255
     smoothing: Smoothing = 1e-2
+    push: Push = 1.0
     monotone: Monotone = None
     early_stopping_rounds: EarlyStoppingRounds = None
     validation_fraction: ValidationFraction = 0.2
@@ -231,5 +237,8 @@ class CoordinateRankBoost(PairBooster):
 
     def _algorithm(self) -> RankingAlgorithm:
         return RankingAlgorithm(
-            criterion=Criterion.YOUDEN, learning_rate=self.learning_rate, smoothing=self.smoothing
+            criterion=Criterion.YOUDEN,
+            learning_rate=self.learning_rate,
+            smoothing=self.smoothing,
+            push=self.push,
         )

@@ -481,11 +481,11 @@ class StumpMaker:
 class StumpLearner(WeakLearner):
     """The training rows with the weights of all crucial pairs, kept as one weight per row, and the scan for a stump.
 
-    With v_i ∝ w_i e^{-f(x_i)} on positives and v_k ∝ w_k e^{f(x_k)} on negatives, each class
-    summing to 1, the pair (i, k) weighs v_i v_k: no pair is ever listed. A step multiplies each side of a cut by a
-    factor of its own. As only ratios within a class matter, one side may stay as it is: for large tables the rows of
-    the smaller side are changed and listed, and only they are added to the histograms. Totals are brought back to 1
-    before they leave their range, so that no class underflows, however large the scores are.
+    With v_i ∝ w_i e^{-f(x_i)} on positives and v_k ∝ w_k e^{r f(x_k)} on negatives, each class summing to 1, the pair
+    (i, k) weighs v_i v_k: no pair is ever listed. r is the push of the algorithm, 1 without one. A step multiplies each
+    side of a cut by a factor of its own. As only ratios within a class matter, one side may stay as it is: for large
+    tables the rows of the smaller side are changed and listed, and only they are added to the histograms. Totals are
+    brought back to 1 before they leave their range, so that no class underflows, however large the scores are.
 
     Its algorithm is a `algorithms.StumpAlgorithm`.
 
@@ -525,7 +525,7 @@ class StumpLearner(WeakLearner):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Logarithms of F₊ and F₋."""
+        """Logarithms of F₊ and Σ_k w_k e^{r f(x_k)}, which is F₋ without a push."""
         return self._log_f_plus, self._log_f_minus
 
     @property
@@ -548,6 +548,7 @@ class StumpLearner(WeakLearner):
             self._bins.is_categorical,
             inverse_ess,
             self._directions,
+            algorithm.push,
         )
         best = None
         if split.feature >= 0:
@@ -565,13 +566,14 @@ class StumpLearner(WeakLearner):
     def update(self, weak_ranker: Stump, alpha: float) -> None:
         """Let f grow by alpha h."""
         rise_above, rise_below = (alpha * value for value in weak_ranker.above_below)
-        masses = weak_ranker.masses
+        masses, push = weak_ranker.masses, self._algorithm.push
         if masses is None:  # a constant changes no ratio within a class
             self._log_f_plus -= rise_above
-            self._log_f_minus += rise_above
+            self._log_f_minus += push * rise_above
             return
         shrink_p = masses.above_p * math.exp(-rise_above) + masses.below_p * math.exp(-rise_below)
-        shrink_n = masses.above_n * math.exp(rise_above) + masses.below_n * math.exp(rise_below)
+        shrink_n = masses.above_n * math.exp(push * rise_above)
+        shrink_n += masses.below_n * math.exp(push * rise_below)
         self._log_f_plus += math.log(shrink_p)
         self._log_f_minus += math.log(shrink_n)
         # f rises by `common` for all rows, which changes no ratio, and by `rise` on the smaller side.
@@ -581,7 +583,7 @@ class StumpLearner(WeakLearner):
         else:
             smaller, rise, common = below, rise_below - rise_above, rise_above
         total_p = masses.total_p * shrink_p * math.exp(common)
-        total_n = masses.total_n * shrink_n * math.exp(-common)
+        total_n = masses.total_n * shrink_n * math.exp(-push * common)
         low, high = TOTAL_RANGE
         in_range = low < total_p < high and low < total_n < high
         if self._rows.size and self._changed_since_fill < FILL_EVERY and in_range:
@@ -589,7 +591,8 @@ class StumpLearner(WeakLearner):
             return
         m, weights = self._n_positives, self._weights
         rescale_sides(column[:m], *smaller, math.exp(-rise) / total_p, 1 / total_p, weights[:m])
-        rescale_sides(column[m:], *smaller, math.exp(rise) / total_n, 1 / total_n, weights[m:])
+        inside = math.exp(push * rise) / total_n
+        rescale_sides(column[m:], *smaller, inside, 1 / total_n, weights[m:])
         self._fill()
 
     def collect(self, history: BoostingHistory) -> StumpSum:
@@ -621,9 +624,8 @@ class StumpLearner(WeakLearner):
         """Let f grow by `rise` on one side, the smaller, and update the histograms."""
         m, weights, rows, changes = self._n_positives, self._weights, self._rows, self._changes
         n_p = rescale_and_list(column[:m], *side, math.exp(-rise), weights[:m], 0, rows, changes)
-        n_n = rescale_and_list(
-            column[m:], *side, math.exp(rise), weights[m:], m, rows[n_p:], changes[n_p:]
-        )
+        growth = math.exp(self._algorithm.push * rise)
+        n_n = rescale_and_list(column[m:], *side, growth, weights[m:], m, rows[n_p:], changes[n_p:])
         n = n_p + n_n
         change_histograms(self._codes, rows[:n], changes[:n], n_p, self._histograms)
         self._changed_since_fill += 1

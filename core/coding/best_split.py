@@ -35,6 +35,9 @@ class Criterion(IntEnum):
     """|p (2P - 1) - n (2N - 1)| = |2 S(t) - S|, where p and n are the fractions of all weight in the two classes
     and S(t) the signed weight above the cut: the edge of h = ±1 as a classifier. With both fractions ½
     it is |P - N|."""
+    PUSH = 3
+    """1 - P^s N^(1-s) - (1-P)^s (1-N)^(1-s) with s = r/(1 + r): what the best step takes off the p-norm push of power
+    r, to the power 1/(1 + r)."""
 
 
 class Split(NamedTuple):
@@ -71,6 +74,7 @@ def find_best_split(
     is_categorical: npt.NDArray[np.bool_] | None = None,
     inverse_ess: InverseESS = INFINITE_ESS,
     directions: npt.NDArray[np.int8] | None = None,
+    push: float = 1.0,
 ) -> Split:
     """Find the best cut of all features.
 
@@ -91,6 +95,8 @@ def find_best_split(
     directions : ndarray of shape (n_features,), int8, optional
         Of monotone constraints: 1 if the stump of a cut of a numeric feature must be higher above it, -1 if below it, 0
         for either. The cut that separates the missing from all values is always free.
+    push : float
+        r of `Criterion.PUSH`, at least 1.
 
     Notes
     -----
@@ -111,10 +117,11 @@ def find_best_split(
     if is_categorical is None:
         is_categorical = np.zeros(len(n_bins), dtype=np.bool_)
     order = np.empty(histograms.shape[2], dtype=np.int64)
+    share = push / (1.0 + push) if criterion is Criterion.PUSH else share_p
     constrained = None
     if directions is not None and directions.any():
         found = _find_directed_split(
-            histograms, n_bins, has_missing, directions, int(criterion), share_p
+            histograms, n_bins, has_missing, directions, int(criterion), share
         )
         constrained = Split(*found)
         n_bins = np.where(directions == 0, n_bins, 0)  # a feature without bins has no cut
@@ -124,7 +131,7 @@ def find_best_split(
         has_missing,
         is_categorical,
         int(criterion),
-        share_p,
+        share,
         *inverse_ess,
         order,
     )
@@ -158,6 +165,16 @@ def categories_above(bins: Bins, split: Split) -> npt.NDArray[np.bool_] | None:
     return np.where(own >= 0, split.bins_above[own], split.missing_above)
 
 
+@kernel(numba.float64(numba.float64, numba.float64, numba.float64), inner=True)
+def _affinity_loss(p, n, s):  # type: ignore[no-untyped-def]
+    """Return p - p^s n^(1-s), which is summed over both sides of a cut; 1e-16 |p - n| is lost to rounding."""
+    if p <= 0.0:
+        return 0.0
+    if n <= 0.0:
+        return p
+    return -p * math.expm1((1.0 - s) * math.log(n / p))
+
+
 @kernel(
     numba.void(
         numba.float64[:, ::1],
@@ -170,10 +187,11 @@ def categories_above(bins: Bins, split: Split) -> npt.NDArray[np.bool_] | None:
     inner=True,
     error_model="numpy",
 )
-def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ignore[no-untyped-def]
+def _write_gains(sums, n_bins, missing, criterion, share, gains):  # type: ignore[no-untyped-def]
     """Write the gain of every cut to gains, (n_slots,) float64.
 
-    sums: (4, n_slots) float64, see `_scan_feature`; missing: mass of the missing to add below (p, n) and above (p, n).
+    sums: (4, n_slots) float64, see `_scan_feature`; missing: mass of the missing to add below (p, n) and above (p, n);
+    share: fraction of all weight that is on positives, for `Criterion.EDGE`; s, for `Criterion.PUSH`.
     """
     below_p, below_n, above_p, above_n = missing
     # The totals: only missing values lie below the first cut.
@@ -184,12 +202,23 @@ def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ign
             minus = (sums[3, c] + above_n) * (sums[0, c] + below_p)
             gains[c] = scale * abs(plus - minus)
     elif criterion == 2:
-        scale_p = share_p / (sums[2, 0] + below_p + above_p)
-        scale_n = (1.0 - share_p) / (sums[3, 0] + below_n + above_n)
+        scale_p = share / (sums[2, 0] + below_p + above_p)
+        scale_n = (1.0 - share) / (sums[3, 0] + below_n + above_n)
         for c in range(n_bins):
             edge_p = (sums[2, c] + above_p) - (sums[0, c] + below_p)
             edge_n = (sums[3, c] + above_n) - (sums[1, c] + below_n)
             gains[c] = abs(scale_p * edge_p - scale_n * edge_n)
+    elif criterion == 3:
+        scale_p = 1.0 / (sums[2, 0] + below_p + above_p)
+        scale_n = 1.0 / (sums[3, 0] + below_n + above_n)
+        for c in range(n_bins):
+            above = _affinity_loss(
+                scale_p * (sums[2, c] + above_p), scale_n * (sums[3, c] + above_n), share
+            )
+            below = _affinity_loss(
+                scale_p * (sums[0, c] + below_p), scale_n * (sums[1, c] + below_n), share
+            )
+            gains[c] = max(above + below, 0.0)
     else:
         for c in range(n_bins):
             plus = (sums[2, c] + above_p) * (sums[1, c] + below_n)
@@ -211,7 +240,7 @@ def _write_gains(sums, n_bins, missing, criterion, share_p, gains):  # type: ign
     ),
     inner=True,
 )
-def _scan_feature(histogram, n_bins, has_missing, criterion, share_p, sums, gains):  # type: ignore[no-untyped-def]
+def _scan_feature(histogram, n_bins, has_missing, criterion, share, sums, gains):  # type: ignore[no-untyped-def]
     """Write the gain of every cut c to gains[:, c + 1]: missing below in row 0, above in row 1.
 
     histogram: (2, n_slots) float64; sums: (4, n_slots) float64; gains: (2, n_slots) float64. The mass below cut c is
@@ -230,11 +259,11 @@ def _scan_feature(histogram, n_bins, has_missing, criterion, share_p, sums, gain
         above_n += max(histogram[1, other], 0.0)
         sums[2, other] = above_p
         sums[3, other] = above_n
-    _write_gains(sums, n_bins, (missing_p, missing_n, 0.0, 0.0), criterion, share_p, gains[0])
+    _write_gains(sums, n_bins, (missing_p, missing_n, 0.0, 0.0), criterion, share, gains[0])
     if not has_missing:
         gains[0, 0] = 0.0  # all rows above: no cut, though a constant classifier has an edge
     if has_missing:
-        _write_gains(sums, n_bins, (0.0, 0.0, missing_p, missing_n), criterion, share_p, gains[1])
+        _write_gains(sums, n_bins, (0.0, 0.0, missing_p, missing_n), criterion, share, gains[1])
         gains[1, 0] = 0.0
 
 
@@ -303,7 +332,7 @@ def _find_best_split(  # type: ignore[no-untyped-def]
     has_missing,
     is_categorical,
     criterion,
-    share_p,
+    share,
     inverse_ess_p,
     inverse_ess_n,
     order,
@@ -331,7 +360,7 @@ def _find_best_split(  # type: ignore[no-untyped-def]
             histogram = ordered
         if n == 0:
             continue
-        _scan_feature(histogram, n, has_missing[j], criterion, share_p, sums, gains)
+        _scan_feature(histogram, n, has_missing[j], criterion, share, sums, gains)
         best[j] = _greatest(gains[0, :n])
         if has_missing[j]:
             best[j] = max(best[j], _greatest(gains[1, :n]))
@@ -350,7 +379,7 @@ def _find_best_split(  # type: ignore[no-untyped-def]
         n_ordered = abs(n)
         n = 1 if n < 0 else n
         histogram = ordered
-    _scan_feature(histogram, n, has_missing[feature], criterion, share_p, sums, gains)
+    _scan_feature(histogram, n, has_missing[feature], criterion, share, sums, gains)
     column = 0
     missing_above = False
     while gains[0, column] < least:
@@ -375,7 +404,7 @@ def _find_best_split(  # type: ignore[no-untyped-def]
         numba.float64,
     )
 )
-def _find_directed_split(histograms, n_bins, has_missing, directions, criterion, share_p):  # type: ignore[no-untyped-def]
+def _find_directed_split(histograms, n_bins, has_missing, directions, criterion, share):  # type: ignore[no-untyped-def]
     """Return the best cut of the features with a direction: feature, cut, missing above?, gain; the feature -1 if none.
 
     For the arrays see `find_best_split`.
@@ -386,13 +415,13 @@ def _find_directed_split(histograms, n_bins, has_missing, directions, criterion,
     for j in range(len(n_bins)):
         if directions[j] == 0 or n_bins[j] == 0:
             continue
-        _scan_feature(histograms[j], n_bins[j], has_missing[j], criterion, share_p, sums, gains)
+        _scan_feature(histograms[j], n_bins[j], has_missing[j], criterion, share, sums, gains)
         missing_p, missing_n = max(histograms[j, 0, -1], 0.0), max(histograms[j, 1, -1], 0.0)
         total_p = sums[2, 0] + missing_p
         total_n = sums[3, 0] + missing_n
         of_p, of_n = 1.0, 1.0
         if criterion == 2:
-            of_p, of_n = share_p, 1.0 - share_p
+            of_p, of_n = share, 1.0 - share
         for c in range(n_bins[j]):
             for side in range(2 if has_missing[j] else 1):
                 above_p = (sums[2, c] + (missing_p if side == 1 else 0.0)) / total_p

@@ -98,7 +98,7 @@ Push = Annotated[
     Ge(1),
     Le(64),
     Doc(
-        "Trees: p of the p-norm push. Above 1, negatives with high scores weigh more. It improves the top of the list "
+        "p of the p-norm push. Above 1, negatives with high scores weigh more. It improves the top of the list "
         "on some tables and harms it on others: choose it by validation."
     ),
 ]

@@ -98,6 +98,8 @@ FORMS: dict[str, Form] = {
     "rankboost of columns": Form("rankboost", COLUMNS),
     "rankboost of trees": Form("rankboost", TREES),
     "rankboost of Newton's trees": Form("rankboost", TREES | {"leaf": "newton"}),
+    "rankboost, pushed": Form("rankboost", {"push": 8.0}),
+    "rankboost of pushed columns": Form("rankboost", COLUMNS | {"push": 4.0}),
     "rankboost of pushed trees": Form("rankboost", TREES | {"push": 2.0}),
     "rankboost of sampled trees": Form("rankboost", TREES | SAMPLED | STOPS),
     "rankboost of pairs": Form("rankboost", {}, "pairs"),

@@ -349,8 +349,8 @@ def test_a_refusal_is_a_failure_that_says_why_and_a_limit_ends_the_fit(
     tried = carry_out((X[y == 1], y[y == 1], X_held, y_held), Trial("greedy_pairs", {}))
     assert tried.values == ()
     assert "two classes" in (tried.failed or "")
-    tried = carry_out(rows, Trial("rankboost", {"push": 2.0}))
-    assert "push must be 1 unless" in (tried.failed or "")
+    tried = carry_out(rows, Trial("rankboost", {"smoothing": 2.0}))
+    assert "smoothing must be at most 1 unless" in (tried.failed or "")
     ticks = iter(range(1000))
     tried = carry_out(rows, Trial("rankboost", {}, limit=5.5), clock=lambda: float(next(ticks)))
     assert (tried.failed, tried.fitted) == (None, 6)  # a booster keeps the rounds so far
