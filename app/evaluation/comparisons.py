@@ -10,6 +10,7 @@ import numpy as np
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import repository
+from app.evaluation.amounts import AmountSpec, costs_of, least_cost, read_amounts
 from app.evaluation.metrics import JudgedModel, Overlap, load_ranker, model_of, read_rows
 from app.evaluation.service import ComparisonRequest, check_comparison, seen_before
 from app.jobs import service as jobs
@@ -26,7 +27,9 @@ from app.platform.tables import Comparison
 from app.training.interpretation import score
 
 if TYPE_CHECKING:
+    from app.datasets.matrices import Table
     from core import metrics
+    from core.base.ranker import Floats
 
 
 COMPARE = "compare"
@@ -40,6 +43,7 @@ class ComparisonSpec(TypedDict):
     comparison_id: str
     dataset: DatasetLineage
     figures: NotRequired[list[str]]
+    amounts: NotRequired[AmountSpec]
 
 
 class ComparedModel(JudgedModel):
@@ -55,6 +59,7 @@ class ComparisonPayload(Work):
     models: list[ComparedModel]
     windows: list[Window]
     figures: list[str]
+    amounts: AmountSpec | None
     level: float
     warnings: list[str]
 
@@ -69,6 +74,7 @@ class Compared(TypedDict):
     p_value: float
     windows: list[Json]
     figures: list[Json]
+    costs: Json | None
 
 
 class ComparisonResult(Work):
@@ -90,6 +96,8 @@ def submit(
         "dataset": lineage_of(dataset),
         "figures": [*request.figures],
     }
+    if (amounts := request.amounts.spec()) is not None:
+        spec["amounts"] = amounts
     job = jobs.enqueue(
         session,
         settings,
@@ -137,6 +145,7 @@ def prepare(
         "models": described,
         "windows": [(window["fpr_min"], window["fpr_max"]) for window in comparison.windows],
         "figures": cast(ComparisonSpec, claim.spec).get("figures", []),
+        "amounts": cast(ComparisonSpec, claim.spec).get("amounts"),
         "level": comparison.level,
         "warnings": comparison.warnings,
     }
@@ -197,6 +206,7 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
                 for window in found.windows
             ],
             "figures": [{"figure": each.figure.name} | _compared(each, names) for each in compared],
+            "costs": _compare_costs(payload, table, scores, names),
         },
     }
 
@@ -209,6 +219,34 @@ def _compared(of: metrics.WindowComparison | metrics.FigureComparison, names: li
         ],
         "differences": [vars(difference) for difference in of.differences],
         "p_value": of.joint_p_value,
+    }
+
+
+def _compare_costs(
+    payload: ComparisonPayload, table: Table, scores: list[Floats], names: list[str]
+) -> Json | None:
+    """What errors cost by each model, and the differences; None if nobody asked."""
+    from core.metrics import compare_costs
+
+    amounts = payload["amounts"]
+    if amounts is None or amounts["costs"] is None:
+        return None
+    found = compare_costs(
+        table.y,
+        scores,
+        costs_of(amounts["costs"]),
+        read_amounts(payload["table"]["path"], amounts),
+        level=payload["level"],
+        sample_weight=table.weight,
+        group=table.group,
+        names=names,
+    )
+    return {
+        "models": [
+            {"model_id": name, **least_cost(each)}
+            for name, each in zip(names, found.reports, strict=True)
+        ],
+        "differences": [vars(difference) for difference in found.differences],
     }
 
 
@@ -235,9 +273,12 @@ def _routes() -> Routes:
                 "Score a dataset with 2 to 20 models and test whether they differ beyond chance. For every window the "
                 "result has the area of each model, the difference of each pair of models with its interval, p-values "
                 "adjusted for the number of tests, and joint p-values. The tests are paired, because all models rank "
-                "the same rows. A job of kind `compare` does the work."
+                "the same rows. With `costs`, and `amount` for costs that depend on a column, models are also compared "
+                "by what their errors cost at their cuts of least cost; `amount` needs the scope `read`, too. A job of "
+                "kind `compare` does the work."
                 "\n\nThe dataset must fit every model, as for an evaluation, and have exactly one label.",
             ),
+            read_field=lambda request: None if request.amounts.column is None else "amount",
         ),
         list_docs=Docs(
             "List comparisons",

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import metrics, repository
+from app.evaluation.amounts import BY_AMOUNT, AmountSpec
 from app.evaluation.groups import BY_GROUP, Grouping, grouping_of, split_scores
 from app.evaluation.metrics import MEASURES, BipartiteMeasure, JudgedModel, Overlap, Remembered
 from app.evaluation.service import EvaluationRequest, check_evaluation, seen_before
@@ -70,6 +71,7 @@ class EvaluationSpec(TypedDict):
     dataset: DatasetLineage
     at: NotRequired[dict[str, float]]
     grouping: NotRequired[Grouping]
+    amounts: NotRequired[AmountSpec]
 
 
 class EvaluationPayload(Work):
@@ -82,6 +84,7 @@ class EvaluationPayload(Work):
     level: float
     threshold: float | None
     grouping: Grouping | None
+    amounts: AmountSpec | None
     validation: Remembered | None
     calibration: CalibrationFile | None
     warnings: list[str]
@@ -113,6 +116,8 @@ def submit(
         spec["at"] = dict(request.groups.at)
     if (grouping := grouping_of(dataset, request.groups)) is not None:
         spec["grouping"] = grouping
+    if (amounts := request.amounts.spec()) is not None:
+        spec["amounts"] = amounts
     job = jobs.enqueue(
         session,
         settings,
@@ -163,6 +168,7 @@ def prepare(
         "level": evaluation.level,
         "threshold": threshold,
         "grouping": spec.get("grouping"),
+        "amounts": spec.get("amounts"),
         "validation": remembered,
         "calibration": None
         if calibration is None
@@ -214,6 +220,10 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             if (scores := measure.group_scores(table, grouping)) is not None:
                 group_scores = _GROUPS_FILE
                 (workdir / group_scores).write_bytes(scores.astype("<f8").tobytes())
+        if (amounts := payload["amounts"]) is not None:
+            found[BY_AMOUNT] = measure.by_amount(
+                payload["table"]["path"], amounts, payload["level"], payload["threshold"], served
+            )
         curve = _CURVE_FILE
         models.write_curve(workdir / curve, measure.curve)
     drifted = None
@@ -365,6 +375,13 @@ def _no_curve(evaluation: Evaluation) -> NotFound:
     return NotFound(f"evaluation {evaluation.id} has no ROC curve: {why}", code="no_curve")
 
 
+def _read_field(request: EvaluationRequest) -> str | None:
+    """Return the field of a request whose answer says something of the values of a column."""
+    if request.groups.column is not None:
+        return "group_by"
+    return None if request.amounts.column is None else "amount"
+
+
 def _routes() -> Routes:
     from app.evaluation.schemas import Evaluation, NewEvaluation, evaluation_of
 
@@ -382,11 +399,13 @@ def _routes() -> Routes:
                 "Score a dataset that has a label, and measure the model on it: areas with intervals, counts, the ROC "
                 "curve, and the drift since the model's validation. A job of kind `evaluate` does the work."
                 "\n\nWith `group_by` the figures come for each value of a column, too: areas, rates at one cut, pairs "
-                "across groups, and joint tests. It needs the scope `read`, too."
+                "across groups, and joint tests. With `amount`, a column of amounts, and `costs` it tells what share "
+                "of the money is caught, which cut costs least, and what that costs on other rows. `group_by` and "
+                "`amount` need the scope `read`, too."
                 "\n\nThe dataset must have the kind, the features and the label values of the dataset that the "
                 "model was trained on.",
             ),
-            read_field=lambda request: None if request.groups.column is None else "group_by",
+            read_field=_read_field,
         ),
         list_docs=Docs(
             "List evaluations",

@@ -103,29 +103,41 @@ def _has_curve(session: Session, model: Model) -> bool:
 
 
 def _check_column(dataset: Dataset, name: str) -> None:
-    column = find_column(dataset, name)
-    if column is None:
-        known = [each["name"] for each in dataset.columns]
-        listed = ", ".join(map(repr, known[:20])) + (", …" if len(known) > 20 else "")
-        detail = (
-            f"group_by must be a column of dataset {dataset.id}, got {shown(name)}; it has {listed}"
-        )
-        raise invalid("/group_by", detail, code="unknown_column")
-    what = f"group_by must be a column of categories, booleans or few numbers, {shown(name)}"
-    if column["role"] == "label":
-        raise invalid("/group_by", f"{what} is the label")
-    if column["role"] == "dropped":
-        raise invalid("/group_by", f"{what} was dropped in the upload")
+    what = "a column of categories, booleans or few numbers"
+    column = usable_column(dataset, name, "group_by", what)
     if column["type"] == "datetime":
-        raise invalid("/group_by", f"{what} is of type datetime")
-    if not column["distinct"]:
-        raise invalid("/group_by", f"{what} is empty")
+        raise invalid("/group_by", f"group_by must be {what}, {shown(name)} is of type datetime")
     groups = column["distinct"] + (1 if column["missing"] else 0)
     if groups > MAX_GROUPS:
         raise invalid(
             "/group_by",
             f"group_by must have at most {MAX_GROUPS} groups, {shown(name)} has {groups}",
         )
+
+
+def usable_column(dataset: Dataset, name: str, field: str, what: str) -> Mapping[str, Any]:
+    """Return the profile of a column that a field of a request names.
+
+    Raise Invalid for one that is unknown, empty, dropped or the label; `what` says which columns the field may name.
+    """
+    column = find_column(dataset, name)
+    if column is None:
+        known = [each["name"] for each in dataset.columns]
+        listed = ", ".join(map(repr, known[:20])) + (", …" if len(known) > 20 else "")
+        detail = (
+            f"{field} must be a column of dataset {dataset.id}, got {shown(name)}; it has {listed}"
+        )
+        raise invalid(f"/{field}", detail, code="unknown_column")
+    why = None
+    if column["role"] == "label":
+        why = "is the label"
+    elif column["role"] == "dropped":
+        why = "was dropped in the upload"
+    elif not column["distinct"]:
+        why = "is empty"
+    if why is not None:
+        raise invalid(f"/{field}", f"{field} must be {what}, {shown(name)} {why}")
+    return column
 
 
 def find_column(dataset: Dataset, name: str) -> Mapping[str, Any] | None:
@@ -235,7 +247,7 @@ def _calibration(
         chosen = np.unique(np.linspace(0, len(every) - 1, MAX_POINTS).round().astype(int))
         points = [every[index] for index in chosen]
     return {
-        "predicted": _finite(found.predicted),
+        "predicted": finite(found.predicted),
         "observed": _figure(found.observed),
         "in_the_large": _figure(found.in_the_large),
         "points": points,
@@ -274,7 +286,7 @@ def _as_json(found: GroupComparison, column: str, values: Sequence[str | None]) 
 
     return {
         "column": column,
-        "threshold": _finite(found.threshold),
+        "threshold": finite(found.threshold),
         "cuts": found.cuts,
         "rate": found.rate,
         "note": None if found.cuts is None else IN_SAMPLE,
@@ -324,9 +336,9 @@ def _figure(figure: GroupFigure) -> Json:
 
 def _cut(cut: GroupCut) -> Json:
     return {
-        "threshold": _finite(cut.threshold),
-        "threshold_low": _finite(cut.threshold_low),
-        "threshold_high": _finite(cut.threshold_high),
+        "threshold": finite(cut.threshold),
+        "threshold_low": finite(cut.threshold_low),
+        "threshold_high": finite(cut.threshold_high),
         "fpr": cut.fpr._asdict(),
         "tpr": cut.tpr._asdict(),
     }
@@ -366,6 +378,6 @@ def _test(test: GroupTest, level: float) -> Json:
     }
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
     """JSON knows no infinity."""
     return value if value is not None and math.isfinite(value) else None

@@ -4,7 +4,6 @@ table that it was trained on.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Protocol, TypedDict
@@ -14,7 +13,8 @@ import numpy.typing as npt
 
 from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Columns, Table, check_classes, read_table
-from app.evaluation.groups import Grouping, measure_groups, scores_by_group
+from app.evaluation.amounts import AmountSpec, measure_amounts, read_amounts
+from app.evaluation.groups import Grouping, finite, measure_groups, scores_by_group
 from app.ingest.rows import Hashes
 from app.models import calibrations
 from app.models import repository as model_rows
@@ -193,6 +193,30 @@ class BipartiteMeasure:
             return None
         return scores_by_group(self._y, self._scores, self._weight, path, grouping)
 
+    def by_amount(
+        self,
+        path: str,
+        spec: AmountSpec,
+        level: float,
+        threshold: float | None,
+        calibration: ServedCalibration | None,
+    ) -> Json:
+        """The value that is caught by a column of amounts, and what errors cost."""
+        probability = None
+        if calibration is not None:
+            probability = calibration.calibration.probability(self._scores)
+        return measure_amounts(
+            self._y,
+            self._scores,
+            self._weight,
+            self._group,
+            read_amounts(path, spec),
+            spec,
+            level,
+            threshold,
+            probability,
+        )
+
 
 class PreferenceMeasure:
     """Items that pairs compare: the weighted fraction of pairs in order."""
@@ -327,15 +351,11 @@ def _figures(area: Mapping[str, Any]) -> Json:
 
 def _point(point: OperatingPoint) -> Json:
     """A cut for JSON, which knows neither NaN nor infinity."""
-    shown: Json = {"threshold": _finite(point.threshold)}
+    shown: Json = {"threshold": finite(point.threshold)}
     for name in ("fpr", "tpr", "precision", "lift"):
         interval: Interval = getattr(point, name)
-        shown[name] = {end: _finite(value) for end, value in interval._asdict().items()}
+        shown[name] = {end: finite(value) for end, value in interval._asdict().items()}
     return shown
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _mean(values: Sequence[float]) -> float:

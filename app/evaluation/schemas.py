@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from app.evaluation.amounts import BY_AMOUNT, Amounts
 from app.evaluation.groups import BY_GROUP, Groups
 from app.evaluation.service import (
     DEFAULT_LEVEL,
@@ -23,6 +24,7 @@ from app.models.service import MAX_FIGURES
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
+from core.base.target import MAX_WEIGHT
 from core.metrics.window import CUTS, MAX_GROUPS
 
 LEVEL = Field(
@@ -75,6 +77,42 @@ class NewCut(Body):
 
 Cuts = Literal["equal_fpr", "equal_tpr"]
 
+Cost = Annotated[float, Field(ge=0, le=MAX_WEIGHT)]
+
+
+class Price(Body):
+    """What one row costs: `fixed` + `rate` times its amount. Each is 0 or at least 1e-100."""
+
+    fixed: Cost = 0.0
+    rate: Cost = Field(default=0.0, description="Needs `amount`.")
+
+
+class NewCosts(Body):
+    """What decisions cost, in the unit of the amounts. Something must speak for flagging a row, and something against
+    it.
+    """
+
+    false_positive: Price = Field(
+        default=Price(), description="Cost of flagging a negative, besides its review."
+    )
+    false_negative: Price = Field(
+        default=Price(), description="Cost of a positive that is not flagged."
+    )
+    benefit: Price = Field(default=Price(), description="What a flagged positive brings in.")
+    review: Cost = Field(default=0.0, description="Cost of each flagged row.")
+
+
+AMOUNT = Field(
+    default=None,
+    description="A column of numbers from 0 on, without missing values: what each row is worth. The models need not "
+    "use it.",
+)
+
+
+def amounts_of(column: str | None, costs: NewCosts | None) -> Amounts:
+    """The column of amounts and the costs as the service takes them."""
+    return Amounts(column, None if costs is None else costs.model_dump())
+
 
 class NewEvaluation(Body):
     """A model, and the dataset to evaluate it on."""
@@ -100,13 +138,21 @@ class NewEvaluation(Body):
         description="Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR "
         "(`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.",
     )
+    amount: Text | None = AMOUNT
+    costs: NewCosts | None = Field(
+        default=None,
+        description="What errors cost. The cut of least cost is chosen on these rows, and judged on rows held out.",
+    )
 
     def to_request(self) -> EvaluationRequest:
         """What the service takes."""
         windows = None if self.windows is None else pairs_of(self.windows)
         at = None if self.at is None else self.at.given()
         groups = Groups(self.group_by, at, self.cuts)
-        return EvaluationRequest(self.model, self.dataset_id, windows, float(self.level), groups)
+        amounts = amounts_of(self.amount, self.costs)
+        return EvaluationRequest(
+            self.model, self.dataset_id, windows, float(self.level), groups, amounts
+        )
 
 
 class EvaluatedCut(Resource):
@@ -293,6 +339,117 @@ class EvaluatedGroups(Resource):
     worst: list[WorstGroup] = Field(description="Empty if fewer than two groups have a figure.")
 
 
+Over = Annotated[str, one_of(("rows", "negatives", "amount_of_negatives"))]
+
+
+class ValueRecall(Interval):
+    """The share of the positives' amount that is caught."""
+
+    share: float = Field(description="The share of the rows, or of the negatives, that is flagged.")
+    threshold: float = Field(
+        description="The lowest score among the flagged. Of a tie there, a part is flagged."
+    )
+
+
+class EvaluatedValue(Resource):
+    """How much of the positives' amount the ranking catches."""
+
+    over: Over = Field(
+        description="What is flagged for it: a share of all rows, of the negatives (FPR), or of the negatives' amount."
+    )
+    area: Interval | None = Field(
+        description="Mean height of the curve. Scores that say nothing have 0.5."
+    )
+    recalls: list[ValueRecall]
+    reason: str | None = Field(description="Why there is no figure: all amounts of a class are 0.")
+
+
+class ValuePoint(Resource):
+    """A point of the value curves."""
+
+    threshold: float | None = Field(description="Null: no row is flagged.")
+    rows: float = Field(description="Share of the rows with such scores.")
+    negatives: float
+    amount_of_negatives: float | None
+    value: float = Field(description="Share of the positives' amount.")
+
+
+class DecisionCost(Resource):
+    """What a way to decide costs per row, on rows that did not choose it."""
+
+    flagged: float = Field(description="Fraction of the rows that is flagged.")
+    cost: Interval = Field(
+        description="Mean cost of a row. Below 0 if benefits outweigh the costs."
+    )
+    saved_to_none: Interval = Field(
+        description="What flagging no row costs more, per row: above 0 if this way is cheaper."
+    )
+    saved_to_all: Interval = Field(description="The same of flagging every row.")
+
+
+class LeastCost(Resource):
+    """The cut of least cost on these rows."""
+
+    threshold: float | None = Field(
+        description="Flag every row whose score is at least this. Null: no row."
+    )
+    flagged: float = Field(description="Fraction of the rows with such scores.")
+    in_sample: float = Field(
+        description="Mean cost of a row on the rows that chose the cut: too low."
+    )
+    held_out: DecisionCost | None = Field(
+        description="Each part of the rows is judged by the cut that the others choose. Null if all rows are one group."
+    )
+    parts: int
+    threshold_low: float | None = Field(
+        description="The least cut that the parts have chosen. Null: no row is flagged."
+    )
+    threshold_high: float | None = Field(description="The greatest of these. Null: no row.")
+
+
+class ProbabilitySaving(Interval):
+    """What the cut costs more per row, held out, than deciding by probability: above 0 if probabilities cost less."""
+
+    p_value: float
+
+
+class EvaluatedCosts(Resource):
+    """What errors cost by the ranking, per row."""
+
+    rows: float = Field(
+        description="Weight of all rows. A cost per row times this is that of all rows."
+    )
+    flag_none: Interval = Field(description="Mean cost of a row if no row is flagged.")
+    flag_all: Interval
+    least: LeastCost
+    threshold: float | None = Field(
+        description="The cut of `at`, or of a model of the objective `tpr`."
+    )
+    at: DecisionCost | None = Field(
+        description="At `threshold`, which these rows did not choose. Null if there is none."
+    )
+    by_probability: DecisionCost | None = Field(
+        description="Each row is flagged if that costs less on average, by its own probability and amount. Null if the "
+        "model has no calibration."
+    )
+    probability_saves: ProbabilitySaving | None
+    note: str = Field(description="Which rows chose the cut, and which judge it.")
+
+
+class EvaluatedAmounts(Resource):
+    """The ranking by money."""
+
+    column: str | None = Field(description="The column of amounts. Null if all costs are fixed.")
+    amount_of_positives: float | None = Field(description="Their total, weighted.")
+    effective: float | None = Field(
+        description="Effective number of positives by amount: few if a few are most of the total. Intervals then are "
+        "wide."
+    )
+    values: list[EvaluatedValue]
+    curve: list[ValuePoint] = Field(description="At most 100 points of the value curves.")
+    costs: EvaluatedCosts | None = Field(description="Null if no `costs` were asked for.")
+
+
 class EvaluatedPairs(Resource):
     """Quality of the order of pairs of items."""
 
@@ -404,6 +561,8 @@ class Evaluation(Resource):
     cuts: Annotated[str, one_of(CUTS)] | None = Field(
         default=None, description="The groups' own cuts that were asked for."
     )
+    amount: str | None = Field(default=None, description="The column of amounts.")
+    costs: NewCosts | None = Field(default=None, description="The costs that were asked for.")
     warnings: list[str]
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | None = Field(
         description="The metrics; their form depends on `kind`. Null until the evaluation is ready."
@@ -411,6 +570,11 @@ class Evaluation(Resource):
     groups: EvaluatedGroups | None = Field(
         default=None,
         description="The metrics by group. Null without `group_by`, and until the evaluation is ready.",
+    )
+    amounts: EvaluatedAmounts | None = Field(
+        default=None,
+        description="The value that is caught, and what errors cost. Null without `amount` and `costs`, and until the "
+        "evaluation is ready.",
     )
     drift: Drift | None = Field(
         description="Null if the model has no validation, or if it is not independent of these rows; a warning says "
@@ -429,16 +593,22 @@ _METRICS: dict[str, type[EvaluatedCurve | EvaluatedPairs | EvaluatedLabels]] = {
 
 def evaluation_of(row: EvaluationRow) -> Evaluation:
     """Show a row with the state of its job."""
-    kept = same_fields(Evaluation) - {"group_by", "at", "cuts", "groups"}
+    kept = same_fields(Evaluation) - {
+        *("group_by", "at", "cuts", "groups"),
+        *("amount", "costs", "amounts"),
+    }
     shown = {name: getattr(row, name) for name in kept}
     metrics = None if row.metrics is None else _METRICS[row.kind].model_validate(row.metrics)
     spec = row.job.spec
-    grouping = spec.get("grouping") or {}
+    grouping, money = spec.get("grouping") or {}, spec.get("amounts") or {}
     asked = {
         "group_by": grouping.get("column"),
         "at": spec.get("at"),
         "cuts": grouping.get("cuts"),
         "groups": (row.metrics or {}).get(BY_GROUP),
+        "amount": money.get("column"),
+        "costs": money.get("costs"),
+        "amounts": (row.metrics or {}).get(BY_AMOUNT),
     }
     return Evaluation.model_validate(
         shown | asked | {"status": status_of(row), "metrics": metrics, "error": row.job.error}
@@ -462,6 +632,11 @@ class NewComparison(Body):
         "`precision@100` or `two_way:0.1,0.8`. Default: none.",
     )
     level: float = LEVEL
+    amount: Text | None = AMOUNT
+    costs: NewCosts | None = Field(
+        default=None,
+        description="What errors cost: compare the models by it, too, each at its own cut of least cost.",
+    )
 
     def to_request(self) -> ComparisonRequest:
         """What the service takes."""
@@ -471,6 +646,7 @@ class NewComparison(Body):
             pairs_of(self.windows),
             float(self.level),
             self.figures,
+            amounts_of(self.amount, self.costs),
         )
 
 
@@ -527,6 +703,31 @@ class ComparedFigure(Resource):
     )
 
 
+class ComparedCost(LeastCost):
+    """What errors cost by one model, at its own cut of least cost."""
+
+    model_id: str
+
+
+class ComparedCostPair(Resource):
+    """Cost per row of `first` minus that of `second`, each held out: below 0 if `first` costs less."""
+
+    first: str = Field(description="Id of a model.")
+    second: str
+    value: float
+    low: float
+    high: float
+    p_value: float
+    adjusted_p_value: float = Field(description="p-value adjusted by Holm over all pairs.")
+
+
+class ComparedCosts(Resource):
+    """The models by what their errors cost."""
+
+    models: list[ComparedCost]
+    differences: list[ComparedCostPair]
+
+
 class ComparisonResult(Resource):
     """The result of a comparison."""
 
@@ -543,6 +744,9 @@ class ComparisonResult(Resource):
     windows: list[ComparedWindow]
     figures: list[ComparedFigure] = Field(
         default_factory=list, description="The comparison by each of the `figures` of the request."
+    )
+    costs: ComparedCosts | None = Field(
+        default=None, description="The comparison by costs. Null if none were asked for."
     )
 
 
@@ -562,6 +766,8 @@ class Comparison(Resource):
     warnings: list[str] = Field(
         description="Warnings; one names the models that were trained on rows of the dataset."
     )
+    amount: str | None = Field(default=None, description="The column of amounts.")
+    costs: NewCosts | None = Field(default=None, description="The costs that were asked for.")
     result: ComparisonResult | None = Field(description="Null until the comparison is ready.")
     error: dict[str, Any] | None = Field(description="The problem, if the job failed.")
     created_at: Timestamp
@@ -569,5 +775,9 @@ class Comparison(Resource):
 
 def comparison_of(row: ComparisonRow) -> Comparison:
     """Show a row with the state of its job."""
-    shown = {name: getattr(row, name) for name in same_fields(Comparison)}
-    return Comparison.model_validate(shown | {"status": status_of(row), "error": row.job.error})
+    shown = {name: getattr(row, name) for name in same_fields(Comparison) - {"amount", "costs"}}
+    money = row.job.spec.get("amounts") or {}
+    asked = {"amount": money.get("column"), "costs": money.get("costs")}
+    return Comparison.model_validate(
+        shown | asked | {"status": status_of(row), "error": row.job.error}
+    )

@@ -15,6 +15,7 @@ from app.datasets.service import (
     shares_rows,
     show_labels,
 )
+from app.evaluation.amounts import NO_AMOUNTS, Amounts, check_amounts
 from app.evaluation.groups import NO_GROUPS, Groups, check_groups
 from app.models.objectives import WHOLE, Window
 from app.models.service import figures_named, find_named, find_to_use
@@ -146,6 +147,7 @@ class EvaluationRequest:
     windows: Sequence[Window] | None = None
     level: float = DEFAULT_LEVEL
     groups: Groups = NO_GROUPS
+    amounts: Amounts = NO_AMOUNTS
 
 
 def check_evaluation(
@@ -156,6 +158,7 @@ def check_evaluation(
     given = None if request.windows is None else check_windows(request.windows)
     inputs = find_inputs(session, owner, [request.model], ["/model"], request.dataset_id, lock=lock)
     check_groups(session, inputs.models[0], inputs.dataset, request.groups)
+    check_amounts(inputs.dataset, request.amounts)
     if given is not None:
         refuse_windows(inputs.dataset)
         return inputs, given
@@ -176,6 +179,7 @@ class ComparisonRequest:
     windows: Sequence[Window] = (WHOLE,)
     level: float = DEFAULT_LEVEL
     figures: Sequence[str] = ()
+    amounts: Amounts = NO_AMOUNTS
 
 
 def check_comparison(
@@ -199,6 +203,9 @@ def check_comparison(
             "each of them instead"
         )
         raise invalid("/dataset_id", detail, code="wrong_kind")
+    check_amounts(dataset, request.amounts)
+    if request.amounts.column is not None and request.amounts.costs is None:
+        raise invalid("/costs", "models are compared by what errors cost: pass costs with amount")
     for number, figure in enumerate(figures):
         count = figure.count if isinstance(figure, PrecisionAt) else None
         # Of weighted rows it is a weight, which the job knows.

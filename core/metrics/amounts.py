@@ -88,7 +88,7 @@ from core.metrics.operating import COST_ROUNDING, check_threshold
 from core.metrics.window import check_level, check_rate
 
 Over = Literal["rows", "negatives", "amount_of_negatives"]
-OVERS = ("rows", "negatives", "amount_of_negatives")
+OVERS: tuple[Over, ...] = ("rows", "negatives", "amount_of_negatives")
 """What is flagged for the value: a share of all rows, of the negatives, or of the negatives' amount."""
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -655,10 +655,13 @@ def _deal(rows: Rows, random_state: int) -> NDArray[np.intp] | None:
     """Return the part of each row: units are dealt at random, rows of either class by turns; None for one unit."""
     rng = np.random.default_rng(random_state)
     if rows.unit is not None:
-        units = int(rows.unit.max()) + 1
-        if units < 2:
+        # in the order of their first rows, whatever the units are called
+        _, first, unit = np.unique(rows.unit, return_index=True, return_inverse=True)
+        if first.size < 2:
             return None
-        return (rng.permutation(units) % min(MAX_PARTS, units)).astype(np.intp)[rows.unit]
+        dealt = np.empty(first.size, dtype=np.intp)
+        dealt[np.argsort(first)] = rng.permutation(first.size) % min(MAX_PARTS, first.size)
+        return dealt[unit]
     parts = np.empty(rows.positive.size, dtype=np.intp)
     number = min(MAX_PARTS, parts.size)
     start = 0

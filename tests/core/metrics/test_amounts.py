@@ -236,6 +236,12 @@ def test_parts_hold_both_classes_by_turns() -> None:
     assert parts is not None
     assert set(np.bincount(parts[:25], minlength=10)) == {2, 3}
     assert set(np.bincount(parts)) == {100}
+    units, names = np.arange(1000) // 4, np.random.default_rng(0).permutation(250)
+    dealt = [
+        _deal(_rows_with(y, {"scores": np.zeros(1000)}, {}, None, each)[0], 0)
+        for each in (units, names[units])
+    ]
+    np.testing.assert_array_equal(*dealt)
 
 
 def test_costs_without_amounts_are_those_of_an_operating_point() -> None:

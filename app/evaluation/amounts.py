@@ -1,0 +1,243 @@
+"""Evaluations and comparisons by money: the column of amounts, the costs of errors, and the result as it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from app.evaluation.groups import finite, usable_column
+from app.platform.errors import invalid, shown
+from app.platform.sql import Json
+from app.platform.tables import Dataset, DatasetKind
+from core.errors import InvalidData, InvalidParameter
+
+if TYPE_CHECKING:
+    from core.base.ranker import Floats
+    from core.metrics import AmountCosts, DecisionCost, Interval, LeastCost, ValueCaught
+    from core.metrics.comparison import Difference
+
+BY_AMOUNT = "by_amount"
+"""Key of the value and the costs in an evaluation's stored metrics."""
+PRICES = ("false_positive", "false_negative", "benefit")
+MAX_CURVE_POINTS = 100
+NUMERIC = "numeric"
+
+HELD_OUT = (
+    "The cut was chosen on these same rows, so `in_sample` is too low. For `held_out` the rows were dealt into parts, "
+    "and each part is judged by the cut that the others choose."
+)
+
+
+class AmountSpec(TypedDict):
+    """What a job measures by money: the column of amounts, and what errors cost."""
+
+    column: str | None
+    costs: Json | None
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """The column of amounts, and the costs as they were asked for: `review`, and `fixed` and `rate` of each price."""
+
+    column: str | None = None
+    costs: Mapping[str, Any] | None = None
+
+    def spec(self) -> AmountSpec | None:
+        """Return what the job measures; None if nothing was asked for."""
+        if self == NO_AMOUNTS:
+            return None
+        return {"column": self.column, "costs": None if self.costs is None else dict(self.costs)}
+
+
+NO_AMOUNTS = Amounts()
+
+
+def check_amounts(dataset: Dataset, asked: Amounts) -> None:
+    """Raise Invalid for a column that holds no amounts, and for costs that decide nothing."""
+    if asked == NO_AMOUNTS:
+        return
+    if dataset.kind != DatasetKind.BIPARTITE:
+        detail = f"amounts and costs are of rows with one label, dataset {dataset.id} is of kind {dataset.kind}"
+        pointer = "/amount" if asked.column is not None else "/costs"
+        raise invalid(pointer, detail, code="wrong_kind")
+    if asked.costs is not None:
+        try:
+            costs = costs_of(asked.costs)
+        except InvalidParameter as error:
+            raise invalid("/costs", str(error)) from error
+        if costs.need_amounts and asked.column is None:
+            raise invalid("/amount", "a cost has a rate of the amount: name the column in amount")
+    if asked.column is not None:
+        _check_column(dataset, asked.column)
+
+
+def costs_of(asked: Mapping[str, Any]) -> AmountCosts:
+    """Return the costs as core takes them; InvalidParameter as `AmountCosts`."""
+    from core.metrics import AmountCosts, Price
+
+    prices = {name: Price(**asked[name]) for name in PRICES if asked.get(name) is not None}
+    return AmountCosts(**prices, review=asked.get("review", 0.0))
+
+
+def _check_column(dataset: Dataset, name: str) -> None:
+    from core.metrics.amounts import MAX_AMOUNT
+
+    what = "a column of numbers"
+    column = usable_column(dataset, name, "amount", what)
+    if column["type"] != NUMERIC:
+        detail = f"amount must be {what}, {shown(name)} is of type {column['type']}"
+        raise invalid("/amount", detail)
+    if column["missing"]:
+        detail = f"amount must have a value in every row, {shown(name)} has none in {column['missing']} rows"
+        raise invalid("/amount", f"{detail}: write what such a row is worth, such as 0")
+    for end, is_outside in (("min", column["min"] < 0.0), ("max", column["max"] > MAX_AMOUNT)):
+        if is_outside:
+            detail = f"amount must be from 0 to {MAX_AMOUNT:g}, {end} of {shown(name)} is {column[end]:g}"
+            raise invalid("/amount", detail)
+
+
+def read_amounts(path: str, spec: AmountSpec) -> Floats | None:
+    """Return the amounts of the rows of a typed table; None without a column."""
+    import pyarrow.parquet as pq
+
+    if spec["column"] is None:
+        return None
+    column = pq.read_table(path, columns=[spec["column"]]).column(0)
+    return np.asarray(column.to_numpy(), dtype=np.float64)
+
+
+def measure_amounts(
+    y: npt.NDArray[np.int8],
+    scores: Floats,
+    weight: Floats | None,
+    units: npt.NDArray[np.uint64] | None,
+    amounts: Floats | None,
+    spec: AmountSpec,
+    level: float,
+    threshold: float | None,
+    probability: Floats | None,
+) -> Json:
+    """Return the value that is caught, and what errors cost, as they are stored."""
+    from core.metrics import cost_report, value_caught
+    from core.metrics.amounts import OVERS
+
+    values: list[Json] = []
+    curves: dict[str, ValueCaught] = {}
+    for over in OVERS:
+        if amounts is None:
+            break
+        try:
+            found = value_caught(
+                y,
+                scores,
+                amounts,
+                over=over,
+                level=level,
+                sample_weight=weight,
+                group=units,
+            )
+        except InvalidData as error:  # all amounts of a class are 0
+            values.append({"over": over, "area": None, "recalls": [], "reason": str(error)})
+        else:
+            curves[over] = found
+            values.append(_value(found))
+    costs = None
+    if spec["costs"] is not None:
+        report = cost_report(
+            y,
+            scores,
+            costs_of(spec["costs"]),
+            amounts,
+            threshold=threshold,
+            probability=probability,
+            level=level,
+            sample_weight=weight,
+            group=units,
+        )
+        costs = {
+            "rows": report.rows,
+            "flag_none": report.flag_none._asdict(),
+            "flag_all": report.flag_all._asdict(),
+            "least": least_cost(report.least),
+            "at": None if report.at is None else _decision(report.at),
+            "threshold": finite(threshold),
+            "by_probability": _decision_or_none(report.by_probability),
+            "probability_saves": _saving(report.probability_saves),
+            "note": HELD_OUT,
+        }
+    some = next(iter(curves.values()), None)
+    return {
+        "column": spec["column"],
+        "amount_of_positives": None if some is None else some.amount,
+        "effective": None if some is None else some.effective,
+        "values": values,
+        "curve": [] if some is None else _curve(curves),
+        "costs": costs,
+    }
+
+
+def _value(found: ValueCaught) -> Json:
+    return {
+        "over": found.over,
+        "area": found.area._asdict(),
+        "recalls": [
+            {"share": each.share, "threshold": each.threshold, **each.recall._asdict()}
+            for each in found.recalls
+        ],
+        "reason": None,
+    }
+
+
+def _curve(found: Mapping[str, ValueCaught]) -> list[Json]:
+    """Return at most `MAX_CURVE_POINTS` points of the value curves, spread evenly along that over rows."""
+    rows = found["rows"].curve
+    length = rows.shares + rows.values
+    marks = np.linspace(0.0, length[-1], MAX_CURVE_POINTS)
+    kept = np.unique(np.minimum(np.searchsorted(length, marks), length.size - 1))
+    if length.size <= MAX_CURVE_POINTS:
+        kept = np.arange(length.size)
+    columns: dict[str, Sequence[float | None]] = {
+        over: each.curve.shares[kept].tolist() for over, each in found.items()
+    }
+    columns.setdefault("amount_of_negatives", [None] * kept.size)
+    columns["value"] = rows.values[kept].tolist()
+    columns["threshold"] = [finite(cut) for cut in rows.thresholds[kept].tolist()]
+    return [dict(zip(columns, point, strict=True)) for point in zip(*columns.values(), strict=True)]
+
+
+def least_cost(found: LeastCost) -> Json:
+    """Return the cut of least cost for JSON."""
+    return {
+        "threshold": finite(found.threshold),
+        "flagged": found.flagged,
+        "in_sample": found.in_sample,
+        "held_out": _decision_or_none(found.held_out),
+        "parts": found.parts,
+        "threshold_low": finite(found.threshold_low),
+        "threshold_high": finite(found.threshold_high),
+    }
+
+
+def _decision_or_none(found: DecisionCost | None) -> Json | None:
+    return None if found is None else _decision(found)
+
+
+def _decision(found: DecisionCost) -> Json:
+    intervals: dict[str, Interval] = {
+        "cost": found.cost,
+        "saved_to_none": found.saved_to_none,
+        "saved_to_all": found.saved_to_all,
+    }
+    return {"flagged": found.flagged} | {
+        name: interval._asdict() for name, interval in intervals.items()
+    }
+
+
+def _saving(found: Difference | None) -> Json | None:
+    if found is None:
+        return None
+    return {name: getattr(found, name) for name in ("value", "low", "high", "p_value")}

@@ -1,0 +1,301 @@
+"""Evaluations and comparisons by a column of amounts and costs: the stored figures are those of core on these rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.evaluation.amounts import Amounts
+from app.evaluation.comparisons import COMPARISONS
+from app.evaluation.groups import Groups
+from app.evaluation.schemas import comparison_of, evaluation_of
+from app.models import calibrations
+from app.models import service as models
+from app.platform.errors import Invalid
+from app.platform.tables import JobState
+from core import metrics
+from tests.app.judged_people import People, ask_comparison, evaluate, interval, train
+from tests.app.judged_people import ask as ask_for
+from tests.app.live_service import Service
+from tests.app.preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
+from tests.app.refusals import refused
+from tests.app.workbench import OWNER, Workbench
+
+COSTS = {
+    "false_positive": {"fixed": 0.25, "rate": 0.0},
+    "false_negative": {"fixed": 0.0, "rate": 1.0},
+    "benefit": {"fixed": 0.0, "rate": 0.0},
+    "review": 0.5,
+}
+CORE_COSTS = metrics.AmountCosts(0.25, metrics.Price(rate=1.0), review=0.5)
+
+
+class PeopleOfWorth(People):
+    """People with a balance that no model knows; some have 0."""
+
+    def __init__(self, n: int, seed: int) -> None:
+        super().__init__(n, seed)
+        self.balance = np.where(
+            np.arange(n) % 7, np.random.default_rng(seed).lognormal(size=n).round(2), 0.0
+        )
+
+    def csv(self) -> str:
+        """The table as it is uploaded."""
+        head, *lines = super().csv().splitlines()
+        rows = [f"{line},{worth}" for line, worth in zip(lines, self.balance, strict=True)]
+        return "\n".join([f"{head},balance", *rows, ""])
+
+
+def test_value_and_costs_of_a_column(bench: Workbench) -> None:
+    model = train(bench, People(300, 0).upload(bench), "churn")
+    people = PeopleOfWorth(420, 1)
+    new = people.upload(bench, weight="w", group="g")
+    found = evaluate(
+        bench,
+        "churn",
+        new,
+        level=0.9,
+        groups=Groups(at={"fpr": 0.2}),
+        amounts=Amounts("balance", COSTS),
+    )
+    shown = json.loads(evaluation_of(found).model_dump_json())
+    assert (shown["amount"], shown["costs"]) == ("balance", COSTS)
+    amounts = shown["amounts"]
+    scores = people.scores(bench, model)
+    rows: Any = {"level": 0.9, "sample_weight": people.weight, "group": people.group}
+    assert [each["over"] for each in amounts["values"]] == list(metrics.amounts.OVERS)
+    for each in amounts["values"]:
+        value = metrics.value_caught(people.y, scores, people.balance, over=each["over"], **rows)
+        assert interval(each["area"]) == pytest.approx(value.area)
+        assert each["reason"] is None
+        for recall, same in zip(each["recalls"], value.recalls, strict=True):
+            assert (recall["share"], recall["threshold"]) == (same.share, same.threshold)
+            assert interval(recall) == pytest.approx(same.recall)
+        assert amounts["amount_of_positives"] == pytest.approx(value.amount)
+        assert amounts["effective"] == pytest.approx(value.effective)
+    assert len(amounts["curve"]) <= 100
+    for axis in ("rows", "negatives", "amount_of_negatives", "value"):
+        ends = [amounts["curve"][index][axis] for index in (0, -1)]
+        assert ends == pytest.approx([0.0, 1.0])
+    w, y = people.weight, people.y
+    point = amounts["curve"][len(amounts["curve"]) // 2]
+    over = scores >= point["threshold"]
+    assert point["rows"] == pytest.approx(w[over].sum() / w.sum())
+    assert point["negatives"] == pytest.approx(w[over & ~y].sum() / w[~y].sum())
+    worth = w * people.balance
+    assert point["value"] == pytest.approx(worth[over & y].sum() / worth[y].sum())
+    cut = bench.db.reading(models.operating_point, OWNER, model.id, "validation", fpr=0.2)[1]
+    calibration = bench.db.reading(calibrations.find_served, model)
+    assert calibration is not None
+    served = calibrations.served_of(calibration)
+    expected = metrics.cost_report(
+        people.y,
+        scores,
+        CORE_COSTS,
+        people.balance,
+        threshold=cut.threshold,
+        probability=served.calibration.probability(scores),
+        **rows,
+    )
+    costs = amounts["costs"]
+    assert interval(costs["flag_none"]) == pytest.approx(expected.flag_none)
+    assert interval(costs["flag_all"]) == pytest.approx(expected.flag_all)
+    assert (costs["rows"], costs["threshold"]) == (w.sum(), cut.threshold)
+    least = costs["least"]
+    assert least["threshold"] == expected.least.threshold
+    assert least["in_sample"] == pytest.approx(expected.least.in_sample)
+    assert least["parts"] == 10
+    for part, decision in (
+        (least["held_out"], expected.least.held_out),
+        (costs["at"], expected.at),
+        (costs["by_probability"], expected.by_probability),
+    ):
+        assert decision is not None
+        assert part["flagged"] == pytest.approx(decision.flagged)
+        for name in ("cost", "saved_to_none", "saved_to_all"):
+            assert interval(part[name]) == pytest.approx(getattr(decision, name))
+    saves = expected.probability_saves
+    assert saves is not None
+    assert interval(costs["probability_saves"]) == pytest.approx(
+        (saves.value, saves.low, saves.high)
+    )
+    assert costs["probability_saves"]["p_value"] == pytest.approx(saves.p_value)
+    assert "chosen on these same rows" in costs["note"]
+
+
+def test_amounts_without_costs_and_costs_without_amounts(bench: Workbench) -> None:
+    old = People(300, 0).upload(bench)
+    train(bench, old, "churn")
+    people = PeopleOfWorth(300, 1)
+    new = people.upload(bench)
+    found = evaluate(bench, "churn", new, amounts=Amounts("balance"))
+    assert found.metrics is not None
+    assert found.metrics["by_amount"]["costs"] is None
+    assert len(found.metrics["by_amount"]["values"]) == 3
+    fixed = {"false_positive": {"fixed": 1.0}, "false_negative": {"fixed": 5.0}}
+    found = evaluate(bench, "churn", new, amounts=Amounts(None, fixed))
+    assert found.metrics is not None
+    amounts = found.metrics["by_amount"]
+    assert (amounts["column"], amounts["values"], amounts["curve"]) == (None, [], [])
+    costs = amounts["costs"]
+    assert (costs["at"], costs["threshold"]) == (None, None)
+    assert costs["least"]["held_out"]["cost"]["value"] > 0.0
+    # what was stored before, and evaluations without amounts, have none
+    plain = evaluation_of(evaluate(bench, "churn", new))
+    assert (plain.amount, plain.costs, plain.amounts) == (None, None, None)
+    # positives that are worth nothing
+    people.balance = np.where(people.y, 0.0, 1.0)
+    found = evaluate(bench, "churn", people.upload(bench), amounts=Amounts("balance", COSTS))
+    shown = json.loads(evaluation_of(found).model_dump_json())["amounts"]
+    assert {each["reason"] for each in shown["values"]} == {
+        "amount must be above 0 for some positive, got 0 for all of them"
+    }
+    assert shown["costs"]["least"]["threshold"] is None  # nothing is worth a review
+    assert shown["costs"]["flag_none"] == {
+        "value": 0.0,
+        "low": 0.0,
+        "high": pytest.approx(0.0127, abs=1e-3),
+    }
+    people.balance = np.where(people.y, 1.0, 0.0)
+    found = evaluate(bench, "churn", people.upload(bench), amounts=Amounts("balance"))
+    shown = json.loads(evaluation_of(found).model_dump_json())["amounts"]
+    assert [each["reason"] is None for each in shown["values"]] == [True, True, False]
+    assert shown["curve"][1]["amount_of_negatives"] is None
+
+
+def test_models_are_compared_by_costs(bench: Workbench) -> None:
+    old = People(300, 0).upload(bench)
+    first, second = train(bench, old, "a"), train(bench, old, "b", seed=5)
+    people = PeopleOfWorth(400, 1)
+    new = people.upload(bench, weight="w")
+    asked = ask_comparison(bench, ["a", "b"], new, amounts=Amounts("balance", COSTS))
+    job = bench.work()
+    assert job.state == JobState.SUCCEEDED, job.error
+    row = bench.db.reading(COMPARISONS.find, OWNER, asked.id)
+    shown = json.loads(comparison_of(row).model_dump_json())
+    assert (shown["amount"], shown["costs"]) == ("balance", COSTS)
+    expected = metrics.compare_costs(
+        people.y,
+        [people.scores(bench, model) for model in (first, second)],
+        CORE_COSTS,
+        people.balance,
+        sample_weight=people.weight,
+        names=[first.id, second.id],
+    )
+    costs = shown["result"]["costs"]
+    (pair,) = costs["differences"]
+    assert (pair["first"], pair["second"]) == (first.id, second.id)
+    (same,) = expected.differences
+    assert interval(pair) == pytest.approx((same.value, same.low, same.high))
+    assert pair["adjusted_p_value"] == pytest.approx(same.adjusted_p_value)
+    for one, report in zip(costs["models"], expected.reports, strict=True):
+        assert one["threshold"] == report.threshold
+        assert report.held_out is not None
+        assert interval(one["held_out"]["cost"]) == pytest.approx(report.held_out.cost)
+    plain = ask_comparison(bench, ["a", "b"], new)
+    bench.work()
+    row = bench.db.reading(COMPARISONS.find, OWNER, plain.id)
+    without = comparison_of(row)
+    assert without.result is not None
+    assert (without.costs, without.result.costs) == (None, None)
+
+
+@pytest.fixture(scope="module")
+def ask(start: Callable[..., Service]) -> Callable[..., Any]:
+    """POST an evaluation of a model, or a comparison of two, on people with odd columns, by a key of these scopes."""
+    service = start()
+    client = service.client(service.key())
+    old = service.upload(client, People(120, 0).csv(), label="left", drop="w,g")
+    service.train(client, old, name="churn")
+    service.train(client, old, name="other", seed=3)
+    lines = PeopleOfWorth(120, 1).csv().splitlines()
+    more = ",day,code,empty,gaps,huge"
+    rows = [
+        f"{line},2026-01-{1 + i % 9:02d},c{i % 40},,{'' if i == 3 else i},{'1e101' if i == 3 else i}"
+        for i, line in enumerate(lines[1:])
+    ]
+    new = service.upload(client, "\n".join([lines[0] + more, *rows, ""]), label="left", drop="w")
+
+    def post(body: dict[str, Any], scopes: list[str] | None = None, **query: str) -> Any:
+        by = client if scopes is None else service.client(service.key(scopes=scopes))
+        several = body.pop("several", False)
+        models: dict[str, Any] = {"models": ["churn", "other"]} if several else {"model": "churn"}
+        path = "/v1/comparisons" if several else "/v1/evaluations"
+        return by.post(path, json={**models, "dataset_id": new, **body}, params=query)
+
+    return post
+
+
+FREE = {"false_negative": {"fixed": 1}}
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "pointer", "words"),
+    [
+        ({"amount": "planet"}, "unknown_column", "/amount", "got 'planet'; it has 'a', 'b'"),
+        ({"amount": "left"}, "invalid", "/amount", "'left' is the label"),
+        ({"amount": "w"}, "invalid", "/amount", "'w' was dropped in the upload"),
+        ({"amount": "day"}, "invalid", "/amount", "'day' is of type datetime"),
+        ({"amount": "code"}, "invalid", "/amount", "'code' is of type categorical"),
+        ({"amount": "empty"}, "invalid", "/amount", "'empty' is empty"),
+        ({"amount": "gaps"}, "invalid", "/amount", "'gaps' has none in 1 rows"),
+        ({"amount": "huge"}, "invalid", "/amount", "max of 'huge' is 1e+101"),
+        ({"amount": "a"}, "invalid", "/amount", "from 0 to 1e+100, min of 'a' is -"),
+        ({"amount": ""}, "invalid", "/amount", "1"),
+        ({"amount": "x" * 300}, "invalid", "/amount", "255"),
+        ({"amount": "\x00"}, "invalid", "/amount", ""),
+        ({"amount": 5}, "invalid", "/amount", "string"),
+        ({"costs": {}}, "invalid", "/costs", "false_positive or review must be above 0"),
+        ({"costs": FREE}, "invalid", "/costs", "false_positive or review must be above 0"),
+        (
+            {"costs": {"review": 1}},
+            "invalid",
+            "/costs",
+            "false_negative or benefit must be above 0",
+        ),
+        ({"costs": {"review": -1}}, "invalid", "/costs/review", "0"),
+        ({"costs": {"review": 1e101} | FREE}, "invalid", "/costs/review", "1e"),
+        ({"costs": {"review": 1e-101} | FREE}, "invalid", "/costs", "review must be 0 or a number"),
+        ({"costs": {"review": "1"} | FREE}, "invalid", "/costs/review", "number"),
+        ({"costs": {"review": True} | FREE}, "invalid", "/costs/review", "number"),
+        ({"costs": {"benefit": 1}}, "invalid", "/costs/benefit", ""),
+        ({"costs": {"benefit": {"each": 1}}}, "invalid", "/costs/benefit/each", "not"),
+        ({"costs": {"tax": {"fixed": 1}}}, "invalid", "/costs/tax", "not"),
+        ({"costs": COSTS}, "invalid", "/amount", "a cost has a rate of the amount"),
+        ({"amount": "balance", "several": True}, "invalid", "/costs", "pass costs with amount"),
+        ({"amount": "planet", "costs": COSTS, "several": True}, "unknown_column", "/amount", "got"),
+        ({"costs": {}, "several": True}, "invalid", "/costs", "must be above 0"),
+    ],
+)
+def test_bad_amounts_and_costs(
+    ask: Callable[..., Any], body: dict[str, Any], code: str, pointer: str, words: str
+) -> None:
+    problem = refused(ask(dict(body)), 422, code, words)
+    assert problem["errors"][0]["pointer"] == pointer
+
+
+def test_amounts_are_for_keys_that_may_read(ask: Callable[..., Any]) -> None:
+    body = {"amount": "balance", "costs": COSTS}
+    for several in (False, True):
+        for query in ({}, {"validate": "true"}):
+            answer = ask(body | {"several": several}, ["train"], **query)
+            refused(answer, 403, "forbidden", "amount answers values of the dataset's columns")
+        known = body | {"several": several}
+        assert ask(known, ["train", "read"], validate="true").status_code == 200
+    fixed = {"costs": {"review": 1, "benefit": {"fixed": 3}}}
+    assert ask(fixed, ["train"], validate="true").status_code == 200
+
+
+def test_pairs_have_no_amounts(bench: Workbench) -> None:
+    dataset, _, worth = upload_items(bench, 60)
+    bench.compare(dataset, pairs_csv(draw_pairs(worth, 600)))
+    bench.model(bench.work_on(dataset, name="films"))
+    X, worth = worths(40, seed=5)
+    fresh = bench.ready(items_csv(X), kind="preferences", item="item")
+    bench.compare(fresh, pairs_csv(draw_pairs(worth, 200, seed=5)))
+    with pytest.raises(Invalid, match="amounts and costs are of rows with one label"):
+        ask_for(bench, "films", fresh.id, amounts=Amounts("a"))
