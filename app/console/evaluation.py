@@ -195,6 +195,18 @@ def _window(form: Fields) -> dict[str, float | str] | None:
     return None if given is None else {"fpr_min": 0.0, "fpr_max": given}
 
 
+def _costs(form: Fields) -> dict[str, Any] | None:
+    """Return the requested costs: a missed positive costs its amount times the number, if there are amounts."""
+    found = {
+        name: number_or_text(form.get(name, ""))
+        for name in ("false_positive", "false_negative", "review")
+    }
+    asked: dict[str, Any] = {name: cost for name, cost in found.items() if cost is not None}
+    if "false_negative" in asked and form.get("amount"):
+        asked["false_negative"] = {"rate": asked["false_negative"]}
+    return asked or None
+
+
 @router.get("/evaluations")
 async def list_evaluations(page: PageDep) -> Response:
     """Show the evaluations, with areas over time if they are of one model, and the form for a new one."""
@@ -274,6 +286,8 @@ async def create_evaluation(page: PageDep) -> Response:
             windows=None if window is None else [window],
             group_by=form.get("group_by") or None,
             at=None if at_fpr is None else {"fpr": cast(float, at_fpr)},
+            amount=form.get("amount") or None,
+            costs=_costs(form),
             wait=False,
         )
     except ProblemError as error:

@@ -275,6 +275,16 @@ _JOB_FIELDS = (
 )
 
 
+def _prices(costs: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return costs as the service takes them: a number other than `review` is a fixed cost."""
+    if costs is None:
+        return None
+    return {
+        name: cost if name == "review" or isinstance(cost, Mapping) else {"fixed": cost}
+        for name, cost in costs.items()
+    }
+
+
 def _job_body(
     dataset: Any, algorithm: str | Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -796,6 +806,8 @@ class _ClientOperations(ApiObject):
         group_by: str | None = None,
         at: Mapping[str, float] | None = None,
         cuts: str | None = None,
+        amount: str | None = None,
+        costs: Mapping[str, Any] | None = None,
         wait: bool = True,
     ) -> Steps[Either[Evaluation, AsyncEvaluation]]:
         """Judge a model by a dataset, and wait for the result; return the evaluation.
@@ -814,6 +826,11 @@ class _ClientOperations(ApiObject):
             The cut whose rates are measured: `{"fpr": 0.01}`, `{"tpr": 0.9}` or `{"threshold": 1.5}`.
         cuts : {"equal_fpr", "equal_tpr"}, optional
             Also choose a cut for each group.
+        amount : str, optional
+            A column of the dataset that says what each row is worth.
+        costs : mapping, optional
+            What errors cost: `false_positive`, `false_negative`, `benefit` and `review`. Each is a number, or for all
+            but the last `{"fixed": 5, "rate": 0.1}`, a fixed cost plus a rate of the amount.
         wait : bool
             Wait for the result.
         """
@@ -825,6 +842,8 @@ class _ClientOperations(ApiObject):
             "group_by": group_by,
             "at": at,
             "cuts": cuts,
+            "amount": amount,
+            "costs": _prices(costs),
         }
         data = yield from self._post("/v1/evaluations", body)
         return (yield from self._ended(self._make(Evaluation, AsyncEvaluation, data), wait))
@@ -838,11 +857,15 @@ class _ClientOperations(ApiObject):
         level: float | None = None,
         windows: Sequence[Mapping[str, Any]] | None = None,
         figures: Sequence[str] | None = None,
+        amount: str | None = None,
+        costs: Mapping[str, Any] | None = None,
         wait: bool = True,
     ) -> Steps[Either[Comparison, AsyncComparison]]:
         """Compare models on a dataset, and wait for the result; return the comparison.
 
-        `figures` are others than the areas over `windows`, such as `average_precision` or `precision@100`.
+        `figures` are others than the areas over `windows`, such as `average_precision` or `precision@100`. With
+        `costs`, and `amount` for costs that depend on a column, models are also compared by what their errors cost:
+        both as for `evaluate`.
         """
         body = {
             "models": [_ref(model) for model in models],
@@ -850,6 +873,8 @@ class _ClientOperations(ApiObject):
             "level": level,
             "windows": windows,
             "figures": figures,
+            "amount": amount,
+            "costs": _prices(costs),
         }
         data = yield from self._post("/v1/comparisons", body)
         return (yield from self._ended(self._make(Comparison, AsyncComparison, data), wait))

@@ -351,6 +351,43 @@ class ColumnProfile(Record):
     leak: bool
     """True if its AUC is so extreme that it was probably made from the label."""
 
+class ComparedCost(Record):
+    """What errors cost by one model, at its own cut of least cost."""
+
+    threshold: float | None
+    """Flag every row whose score is at least this. Null: no row."""
+    flagged: float
+    """Fraction of the rows with such scores."""
+    in_sample: float
+    """Mean cost of a row on the rows that chose the cut: too low."""
+    held_out: DecisionCost | None
+    """Each part of the rows is judged by the cut that the others choose. Null if all rows are one group."""
+    parts: int
+    threshold_low: float | None
+    """The least cut that the parts have chosen. Null: no row is flagged."""
+    threshold_high: float | None
+    """The greatest of these. Null: no row."""
+    model_id: str
+
+class ComparedCostPair(Record):
+    """Cost per row of `first` minus that of `second`, each held out: below 0 if `first` costs less."""
+
+    first: str
+    """Id of a model."""
+    second: str
+    value: float
+    low: float
+    high: float
+    p_value: float
+    adjusted_p_value: float
+    """p-value adjusted by Holm over all pairs."""
+
+class ComparedCosts(Record):
+    """The models by what their errors cost."""
+
+    models: list[ComparedCost]
+    differences: list[ComparedCostPair]
+
 class ComparedFigure(Record):
     """The models by one figure, and their differences."""
 
@@ -417,6 +454,10 @@ class Comparison(Record):
     level: float
     warnings: list[str]
     """Warnings; one names the models that were trained on rows of the dataset."""
+    amount: str | None = None
+    """The column of amounts."""
+    costs: NewCosts | None = None
+    """The costs that were asked for."""
     result: ComparisonResult | None
     """Null until the comparison is ready."""
     error: dict[str, Any] | None
@@ -439,6 +480,8 @@ class ComparisonResult(Record):
     windows: list[ComparedWindow]
     figures: list[ComparedFigure] | None = None
     """The comparison by each of the `figures` of the request."""
+    costs: ComparedCosts | None = None
+    """The comparison by costs. Null if none were asked for."""
 
 class Control(Record):
     """A control: a plain algorithm fitted on the same splits."""
@@ -649,6 +692,18 @@ class DatasetVersion(Record):
     pairs_sha256: str | None = None
     """SHA-256 of its pairs. Only for a dataset of kind `preferences`."""
 
+class DecisionCost(Record):
+    """What a way to decide costs per row, on rows that did not choose it."""
+
+    flagged: float
+    """Fraction of the rows that is flagged."""
+    cost: Interval
+    """Mean cost of a row. Below 0 if benefits outweigh the costs."""
+    saved_to_none: Interval
+    """What flagging no row costs more, per row: above 0 if this way is cheaper."""
+    saved_to_all: Interval
+    """The same of flagging every row."""
+
 class DependenceAxis(Record):
     """One feature and the values of its grid."""
 
@@ -696,6 +751,44 @@ class Estimate(Record):
 
     seconds: float
     memory_bytes: int
+
+class EvaluatedAmounts(Record):
+    """The ranking by money."""
+
+    column: str | None
+    """The column of amounts. Null if all costs are fixed."""
+    amount_of_positives: float | None
+    """Their total, weighted."""
+    effective: float | None
+    """Effective number of positives by amount: few if a few are most of the total. Intervals then are
+    wide.
+    """
+    values: list[EvaluatedValue]
+    curve: list[ValuePoint]
+    """At most 100 points of the value curves."""
+    costs: EvaluatedCosts | None
+    """Null if no `costs` were asked for."""
+
+class EvaluatedCosts(Record):
+    """What errors cost by the ranking, per row."""
+
+    rows: float
+    """Weight of all rows. A cost per row times this is that of all rows."""
+    flag_none: Interval
+    """Mean cost of a row if no row is flagged."""
+    flag_all: Interval
+    least: LeastCost
+    threshold: float | None
+    """The cut of `at`, or of a model of the objective `tpr`."""
+    at: DecisionCost | None
+    """At `threshold`, which these rows did not choose. Null if there is none."""
+    by_probability: DecisionCost | None
+    """Each row is flagged if that costs less on average, by its own probability and amount. Null if the
+    model has no calibration.
+    """
+    probability_saves: ProbabilitySaving | None
+    note: str
+    """Which rows chose the cut, and which judge it."""
 
 class EvaluatedCurve(Record):
     """Quality of the ranking on rows with one label."""
@@ -800,6 +893,17 @@ class EvaluatedPairs(Record):
     weight: float
     effective_pairs: float
 
+class EvaluatedValue(Record):
+    """How much of the positives' amount the ranking catches."""
+
+    over: Literal['rows', 'negatives', 'amount_of_negatives']
+    """What is flagged for it: a share of all rows, of the negatives (FPR), or of the negatives' amount."""
+    area: Interval | None
+    """Mean height of the curve. Scores that say nothing have 0.5."""
+    recalls: list[ValueRecall]
+    reason: str | None
+    """Why there is no figure: all amounts of a class are 0."""
+
 class Evaluation(Record):
     """The quality of a model on a dataset. It stays when the model or the dataset is deleted."""
 
@@ -825,11 +929,19 @@ class Evaluation(Record):
     """The cut that was asked for."""
     cuts: Literal['equal_fpr', 'equal_tpr'] | None = None
     """The groups' own cuts that were asked for."""
+    amount: str | None = None
+    """The column of amounts."""
+    costs: NewCosts | None = None
+    """The costs that were asked for."""
     warnings: list[str]
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | None
     """The metrics; their form depends on `kind`. Null until the evaluation is ready."""
     groups: EvaluatedGroups | None = None
     """The metrics by group. Null without `group_by`, and until the evaluation is ready."""
+    amounts: EvaluatedAmounts | None = None
+    """The value that is caught, and what errors cost. Null without `amount` and `costs`, and until the
+    evaluation is ready.
+    """
     drift: Drift | None
     """Null if the model has no validation, or if it is not independent of these rows; a warning says
     which.
@@ -1332,6 +1444,23 @@ class LeaderboardRow(Record):
     """`chosen`, `left`, `failed` or `untried`."""
     reason: str
 
+class LeastCost(Record):
+    """The cut of least cost on these rows."""
+
+    threshold: float | None
+    """Flag every row whose score is at least this. Null: no row."""
+    flagged: float
+    """Fraction of the rows with such scores."""
+    in_sample: float
+    """Mean cost of a row on the rows that chose the cut: too low."""
+    held_out: DecisionCost | None
+    """Each part of the rows is judged by the cut that the others choose. Null if all rows are one group."""
+    parts: int
+    threshold_low: float | None
+    """The least cut that the parts have chosen. Null: no row is flagged."""
+    threshold_high: float | None
+    """The greatest of these. Null: no row."""
+
 class ListedModel(Record):
     """A model in a list."""
 
@@ -1626,6 +1755,20 @@ class MultilabelMetrics(Record):
     mean_auc: float | None
     mean_pauc: list[MeanArea]
 
+class NewCosts(Record):
+    """What decisions cost, in the unit of the amounts. Something must speak for flagging a row, and
+    something against it.
+    """
+
+    false_positive: Price | None = None
+    """Cost of flagging a negative, besides its review. Default: `{"fixed": 0.0, "rate": 0.0}`."""
+    false_negative: Price | None = None
+    """Cost of a positive that is not flagged. Default: `{"fixed": 0.0, "rate": 0.0}`."""
+    benefit: Price | None = None
+    """What a flagged positive brings in. Default: `{"fixed": 0.0, "rate": 0.0}`."""
+    review: float | None = None
+    """Cost of each flagged row. Default: `0.0`."""
+
 class NewCut(Record):
     """The cut that an evaluation is judged at. Pass one of the three."""
 
@@ -1796,6 +1939,24 @@ class Preview(Record):
 
     columns: list[str]
     data: list[list[float | bool | str | None]]
+
+class Price(Record):
+    """What one row costs: `fixed` + `rate` times its amount. Each is 0 or at least 1e-100."""
+
+    fixed: float | None = None
+    """Default: `0.0`."""
+    rate: float | None = None
+    """Needs `amount`. Default: `0.0`."""
+
+class ProbabilitySaving(Record):
+    """What the cut costs more per row, held out, than deciding by probability: above 0 if probabilities
+    cost less.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    p_value: float
 
 class Progress(Record):
     """The progress of a running job: its phase, its steps, and its best candidates."""
@@ -2259,6 +2420,29 @@ class Valid(Record):
     """Answer to `?validate=true`: the request is valid. Nothing was created."""
 
     valid: bool
+
+class ValuePoint(Record):
+    """A point of the value curves."""
+
+    threshold: float | None
+    """Null: no row is flagged."""
+    rows: float
+    """Share of the rows with such scores."""
+    negatives: float
+    amount_of_negatives: float | None
+    value: float
+    """Share of the positives' amount."""
+
+class ValueRecall(Record):
+    """The share of the positives' amount that is caught."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    share: float
+    """The share of the rows, or of the negatives, that is flagged."""
+    threshold: float
+    """The lowest score among the flagged. Of a tie there, a part is flagged."""
 
 class VariableDependence(Record):
     """How much scores depend on each of some features, and on two of them together."""

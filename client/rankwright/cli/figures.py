@@ -202,7 +202,8 @@ def shown_interval(
     | types.MeasuredFigure
     | types.GroupFigure
     | types.GroupArea
-    | types.WorstGroup,
+    | types.WorstGroup
+    | types.ValueRecall,
 ) -> str:
     """Return a value with its interval, if it has one."""
     low, high = value.low, value.high

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -50,6 +51,21 @@ Windows = Annotated[
     ),
 ]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
+Amount = Annotated[
+    str | None, typer.Option(help="A column of numbers that says what each row is worth.")
+]
+CostsGiven = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cost",
+        help="What errors cost, as false_positive=5, false_negative=1*amount, benefit=2+0.1*amount or review=3. "
+        "Repeat it for more.",
+    ),
+]
+
+
+_NUMBER = r"[0-9]{1,20}(?:\.[0-9]{1,20})?(?:e[+-]?[0-9]{1,3})?"
+_PRICE = re.compile(rf"(?P<fixed>{_NUMBER})|(?:(?P<base>{_NUMBER})\+)?(?P<rate>{_NUMBER})\*amount")
 
 
 def evaluate(
@@ -80,6 +96,8 @@ def evaluate(
             help="Show also the cut that keeps the FPR or TPR with this confidence; with --group-by in every group."
         ),
     ] = None,
+    amount: Amount = None,
+    costs: CostsGiven = None,
     label: Label = None,
     positive: Positive = None,
     weight: Weight = None,
@@ -113,6 +131,8 @@ def evaluate(
             group_by=group_by,
             at=given(fpr=fpr, tpr=tpr, threshold=threshold) or None,
             cuts=cuts,
+            amount=amount,
+            costs=_costs(costs),
             wait=False,
         )
         _follow(client, found)
@@ -189,6 +209,8 @@ def compare(
             help="Another figure to compare by, such as average_precision or precision@100. Repeat it for more.",
         ),
     ] = None,
+    amount: Amount = None,
+    costs: CostsGiven = None,
     level: Level = 0.95,
     url: Url = None,
     key: Key = None,
@@ -203,6 +225,8 @@ def compare(
             level=level,
             windows=asked,
             figures=figures or None,
+            amount=amount,
+            costs=_costs(costs),
             wait=False,
         )
         _follow(client, found)
@@ -287,6 +311,23 @@ def _window(text: str) -> dict[str, float]:
     return dict(zip(("fpr_min", "fpr_max") if comma else ("fpr_max",), ends, strict=True))
 
 
+def _costs(given: list[str] | None) -> dict[str, Any] | None:
+    """Return the costs that were asked for: each `name=fixed`, `name=rate*amount` or `name=fixed+rate*amount`."""
+    found: dict[str, Any] = {}
+    for text in given or ():
+        name, _, price = text.partition("=")
+        match = _PRICE.fullmatch(price)
+        if not name or match is None:
+            raise typer.BadParameter(
+                f"a cost must read as false_positive=5 or false_negative=5+0.1*amount, got {text!r}"
+            )
+        if name in found:
+            raise typer.BadParameter(f"a cost must be given once, {name} is given twice")
+        fixed, rate = float(match["fixed"] or match["base"] or 0.0), float(match["rate"] or 0.0)
+        found[name] = fixed if match["rate"] is None else {"fixed": fixed, "rate": rate}
+    return found or None
+
+
 def _fields(model: types.Model, path: Path) -> dict[str, Any]:
     """Return the fields of an upload whose columns match a model."""
     fields: dict[str, Any] = {"name": path.name.split(".")[0], "kind": model.kind}
@@ -329,6 +370,8 @@ def _evaluation(evaluation: Evaluation) -> str:
             shown = title
     if found.groups is not None:
         shown = "\n".join([shown, "", *_groups(found.groups)])
+    if found.amounts is not None:
+        shown = "\n".join([shown, "", *_amounts(found.amounts)])
     drift = found.drift
     if drift is None:
         return shown
@@ -424,6 +467,67 @@ def _group_calibrations(names: list[str], groups: Sequence[types.EvaluatedGroup]
     return ["Probabilities:", *lines] if lines else []
 
 
+def _amounts(found: types.EvaluatedAmounts) -> list[str]:
+    """Return the lines of the value that is caught, and of what errors cost."""
+    lines = []
+    if found.column is not None:
+        lines = [f"By {found.column}:"]
+        if found.effective is not None:
+            lines[0] = (
+                f"By {found.column}, {found.amount_of_positives:.6g} of the positives "
+                f"(as {found.effective:.1f} equal amounts):"
+            )
+        for value in found.values:
+            over = value.over.replace("_", " ")
+            if value.area is None:
+                lines.append(f"  over {over}: {value.reason}")
+                continue
+            lines.append(f"  area over {over} {shown_interval(value.area)}")
+            lines += [
+                f"    {one.share:.0%} of the {over} catch {shown_interval(one)} of the amount"
+                for one in value.recalls
+            ]
+    costs = found.costs
+    if costs is None:
+        return lines
+    lines += [
+        "Costs per row:",
+        f"  flag no row    {_money(costs.flag_none)}",
+        f"  flag every row {_money(costs.flag_all)}",
+        *_least(costs.least),
+    ]
+    if costs.at is not None:
+        lines.append(f"  at the threshold {_cut(costs.threshold)}: {_decided(costs.at)}")
+    if costs.by_probability is not None:
+        lines.append(f"  by probability: {_decided(costs.by_probability)}")
+    if (saves := costs.probability_saves) is not None:
+        lines.append(f"    saves {_money(saves)} to the cut, p {_p_value(saves.p_value)}")
+    return [*lines, costs.note]
+
+
+def _least(least: types.LeastCost | types.ComparedCost) -> list[str]:
+    lines = [f"  least at the cut {_cut(least.threshold)}: {least.in_sample:.6g} on these rows"]
+    if least.held_out is not None:
+        ends = f"cuts {_cut(least.threshold_low)} to {_cut(least.threshold_high)}"
+        lines.append(f"    held out in {least.parts} parts ({ends}): {_decided(least.held_out)}")
+    return lines
+
+
+def _decided(decision: types.DecisionCost) -> str:
+    return (
+        f"{_money(decision.cost)}, {decision.flagged:.1%} flagged; saves "
+        f"{_money(decision.saved_to_none)} to none, {_money(decision.saved_to_all)} to all"
+    )
+
+
+def _money(interval: types.Interval | types.ProbabilitySaving) -> str:
+    return f"{interval.value:.6g} [{interval.low:.6g}, {interval.high:.6g}]"
+
+
+def _cut(threshold: float | None) -> str:
+    return "none" if threshold is None else f"{threshold:.6g}"
+
+
 def _group_name(value: str | None) -> str:
     return "(no value)" if value is None else value
 
@@ -485,6 +589,16 @@ def _comparison(found: types.Comparison, result: types.ComparisonResult) -> str:
             )
         width = max(len(name) for name, _ in rows)
         lines += [f"  {name:<{width}}  {figures}" for name, figures in rows]
+    if result.costs is not None:
+        lines += ["", "Costs per row:"]
+        for model in result.costs.models:
+            lines += [f"  {names[model.model_id]}", *("  " + line for line in _least(model))]
+        lines += [
+            f"  {names[each.first]} less {names[each.second]}  {each.value:+.6g} "
+            f"[{each.low:+.6g}, {each.high:+.6g}]  p {_p_value(each.p_value)}, "
+            f"adjusted {_p_value(each.adjusted_p_value)}"
+            for each in result.costs.differences
+        ]
     if len(result.windows) > 1:
         lines += ["", f"all alike in every window: p {_p_value(result.p_value)}"]
     return "\n".join(lines)

@@ -123,6 +123,58 @@ def test_evaluate(trained: Run, tmp_path: Path) -> None:
     assert "must have the label values 'yes' (positive)" in unlike
 
 
+def test_costs(trained: Run, tmp_path: Path) -> None:
+    march = write(tmp_path / "march.csv", 300, 1)
+    head, *lines = march.read_text().splitlines()
+    rows = [f"{line},{i % 9}" for i, line in enumerate(lines)]
+    march.write_text("\n".join([f"{head},balance", *rows, ""]))
+    labelled = ("--label", "left", "--positive", "yes", "--categorical", "town")
+    dataset = upload(trained, march, *labelled)
+    asked = ("--amount", "balance", "--cost", "false_negative=1e0*amount", "--cost", "review=1.5")
+    lines = trained("evaluate", "sum", dataset, *asked, "--fpr", 0.1).stdout.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("By balance, "))
+    assert lines[start + 1].startswith("  area over rows 0.")
+    assert lines[start + 2].startswith("    1% of the rows catch 0.")
+    assert "Costs per row:" in lines
+    begins = (
+        "  flag no row ",
+        "  flag every row 1.5 [1.5, 1.5]",
+        "  least at the cut ",
+        "    held out in 10 parts (cuts ",
+        "  at the threshold ",
+        "  by probability: ",
+        "    saves ",
+        "The cut was chosen on these same",
+    )
+    for begin in begins:
+        assert any(line.startswith(begin) for line in lines), begin
+    price = "false_negative=2+0.5*amount"
+    answer = json.loads(
+        trained(
+            "evaluate", "sum", dataset, *asked[:2], *asked[4:], "--cost", price, "--json"
+        ).stdout
+    )
+    assert answer["costs"]["false_negative"] == {"fixed": 2.0, "rate": 0.5}
+    lines = trained("compare", "sum", "line", "--dataset", dataset, *asked).stdout.splitlines()
+    costs = lines[lines.index("Costs per row:") :]
+    assert sum("held out in 10 parts" in line for line in costs) == 2
+    assert any(line.startswith("  sum:1 less line:1  ") for line in costs)
+    for wrong in (
+        "review",
+        "review=",
+        "=5",
+        "review=five",
+        "review=-1",
+        "review=1*money",
+        "a=1e9999",
+    ):
+        said = trained("evaluate", "sum", dataset, "--cost", wrong, code=2).stderr
+        assert "a cost must read as" in " ".join(said.replace("│", " ").split())
+    twice = ("--cost", "review=1", "--cost", "review=2")
+    assert "given twice" in trained("evaluate", "sum", dataset, *twice, code=2).stderr
+    assert "tax" in trained("evaluate", "sum", dataset, "--cost", "tax=1", code=1).stderr
+
+
 def test_compare(trained: Run, tmp_path: Path) -> None:
     labelled = ("--label", "left", "--positive", "yes", "--categorical", "town")
     dataset = upload(trained, write(tmp_path / "april.csv", 300, 2), *labelled)

@@ -133,6 +133,44 @@ def test_an_evaluation_by_groups(world: World) -> None:
         assert (bad.status_code, words in bad.text) == (422, True)
 
 
+def test_an_evaluation_by_amounts(world: World) -> None:
+    browser = world.browser()
+    lines = table(120, 5).splitlines()
+    rows = [f"{line},{i % 7}" for i, line in enumerate(lines[1:])]
+    other = world.service.upload(world.client, "\n".join([f"{lines[0]},balance", *rows, ""]))
+    form = {"model": world.models[0], "dataset_id": other, "amount": "balance"}
+    prices = {"false_negative": "1", "review": "0.5", "false_positive": "0.25"}
+    place = browser.post("/console/evaluations", **(form | prices)).headers["location"]
+    asked = world.client.get(place.replace("/console", "/v1")).json()
+    assert asked["amount"] == "balance"
+    assert asked["costs"]["false_negative"] == {"fixed": 0.0, "rate": 1.0}
+    assert asked["costs"]["false_positive"] == {"fixed": 0.25, "rate": 0.0}
+    world.service.work()
+    page = browser.read(place)
+    amounts = world.client.get(place.replace("/console", "/v1")).json()["amounts"]
+    assert "<h2>Value by balance</h2>" in page
+    assert "Caught by 10 %" in page
+    assert f"{amounts['values'][0]['area']['value']:.3f}" in page
+    assert "the cut, held out" in page
+    assert "by probability" in page
+    assert f"{amounts['costs']['least']['held_out']['cost']['value']:.3f}" in page
+    fixed = {"model": world.models[0], "dataset_id": other, "false_negative": "5", "review": "1"}
+    place = browser.post("/console/evaluations", **fixed).headers["location"]
+    world.service.work()
+    page = browser.read(place)
+    assert "Costs per row" in page
+    assert "Value by" not in page
+    for wrong, words in (({"amount": "planet"}, "planet"), ({"review": "much"}, "much")):
+        bad = browser.post("/console/evaluations", **(form | prices | wrong))
+        assert (bad.status_code, words in bad.text) == (422, True)
+    costs = {"review": 1.0, "benefit": {"fixed": 4.0}}
+    body = {"models": world.models[:2], "dataset_id": other, "costs": costs}
+    made = world.client.post("/v1/comparisons", json=body).json()
+    world.service.work()
+    page = browser.read(f"/console/comparisons/{made['id']}")
+    assert "Cost, held out" in page
+
+
 def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> None:
     browser, service = world.browser(), world.service
     model_id = service.train(world.client, world.dataset_id, name="gone")["model_id"]

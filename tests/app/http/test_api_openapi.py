@@ -280,13 +280,15 @@ def test_the_examples_hold(shared: Service, document: dict[str, Any]) -> None:
         asked = job | {"dataset_id": dataset_id}
         assert client.post("/v1/jobs?validate=true", json=asked).status_code == 200
     model = client.get("/v1/models/churn").json()["id"]
+    head, *lines = table().splitlines()
+    rows = [f"{line},{'ns'[i % 2]},{i}" for i, line in enumerate(lines)]
+    others = shared.upload(client, "\n".join([f"{head},region,balance", *rows, ""]))
     for name, model_of in (
         ("evaluation", {"model": model}),
         ("comparison", {"models": [model, "b"]}),
     ):
         for example in schemas[f"New{name.title()}"]["examples"]:
-            asked = example | model_of | {"dataset_id": dataset_id}
-            asked.pop("group_by", None)  # these people have no regions
+            asked = example | model_of | {"dataset_id": others}
             assert client.post(f"/v1/{name}s?validate=true", json=asked).status_code == 200
     assert client.post("/v1/keys", json=schemas["NewKey"]["examples"][0]).status_code == 201
 
