@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Generic, TypeVar
 
 import orjson
@@ -57,11 +58,17 @@ class Received(Generic[Described]):
 
 
 def body_docs(
-    example: str, fields: Mapping[str, str], max_length: int | None = None
+    example: str,
+    fields: Mapping[str, str],
+    max_length: int | None = None,
+    schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """OpenAPI's words for a body that is a table, with these fields in the form, of at most this length."""
+    """OpenAPI's words for a body that is a table, with these fields in the form, of at most this length; `schemas` has
+    those that are not as in every form.
+    """
     named = {
-        name: schema_of(name, max_length) | {"description": text} for name, text in fields.items()
+        name: {**schemas.get(name, schema_of(name, max_length)), "description": text}
+        for name, text in fields.items()
     }
     return {
         "required": True,

@@ -241,7 +241,7 @@ def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> No
         statuses += ["400", "413", "415", "507"]
     if is_work or tags & {"datasets", "models"} or operation_id == "rotate_key":
         statuses.append("409")
-    if operation_id in ("put_alias", "delete_alias"):
+    if operation_id in ("put_alias", "delete_alias", "put_reason_codes"):
         statuses += ["412", "428"]
     if any(status[0] == "2" and "content" in response for status, response in responses.items()):
         statuses.append("406")

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, TaggedFilterDep
 from app.http.responses import StoredFile, etag_matches
-from app.models import calibrations, margins
+from app.models import calibrations, margins, reason_codes
 from app.models import service as models
 from app.models.schemas import (
     AbsentPart,
@@ -33,9 +33,11 @@ from app.models.schemas import (
     ModelGains,
     ModelPage,
     ModelParts,
+    NewReasonCodes,
     OperatingPoint,
     OperatingPoints,
     Part,
+    ReasonCodes,
     Roc,
     WindowBounds,
     alias_of,
@@ -50,6 +52,7 @@ from app.models.schemas import (
     model_of,
     point_of,
     promise_of,
+    reason_codes_of,
 )
 from app.models.service import IncludedMember
 from app.platform.errors import Invalid, Unavailable, refuse_all, shown
@@ -236,12 +239,71 @@ def delete_alias(
     )
 
 
+@router.get("/{name}/reason-codes", summary="Read the reason codes")
+@needs("read")
+def read_reason_codes(
+    *,
+    name: str,
+    context: ContextDep,
+    caller: CallerDep,
+    response: Response,
+    revision: Annotated[
+        int | None, Query(ge=1, lt=2**31, description="An earlier revision. Default: the latest.")
+    ] = None,
+) -> ReasonCodes:
+    """The dictionary by which the reasons of all versions of this name are told. 404 if it has none: then reasons are
+    plain phrases.
+    """
+    shown = reason_codes_of(context.db.reading(reason_codes.read, caller.owner, name, revision))
+    response.headers["ETag"] = f'"{shown.revision}"'
+    return shown
+
+
+@router.put(
+    "/{name}/reason-codes",
+    summary="Replace the reason codes",
+    responses={201: {"model": ReasonCodes, "description": "The name has its first dictionary."}},
+)
+@needs("train")
+def put_reason_codes(
+    *,
+    name: str,
+    body: NewReasonCodes,
+    context: ContextDep,
+    caller: CallerDep,
+    response: Response,
+    if_match: Annotated[
+        str | None,
+        Header(description="The dictionary's ETag. Required if there is one.", examples=['"3"']),
+    ] = None,
+    if_none_match: Annotated[
+        str | None, Header(description="`*`: fail if there is a dictionary.", examples=["*"])
+    ] = None,
+) -> ReasonCodes:
+    """The code and text by which a feature's part of a score is told, for all versions of this name: a retrained model
+    states its reasons as the one before. Every PUT makes a revision, which answers name; none is ever deleted. 422 for
+    features that the latest version does not have.
+    """
+    found, created = context.db.writing(
+        reason_codes.replace,
+        caller.owner,
+        name,
+        [entry.as_stored() for entry in body.entries],
+        if_revision=_revision(if_match),
+        must_be_new=_must_be_new(if_none_match),
+    )
+    shown = reason_codes_of(found)
+    response.status_code = 201 if created else 200
+    response.headers["ETag"] = f'"{shown.revision}"'
+    return shown
+
+
 def _revision(if_match: str | None) -> int | None:
     if if_match is None:
         return None
     text = if_match.strip().strip('"')
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise Invalid(f"If-Match must be the alias's ETag, got {if_match[:100]!r}")
+        raise Invalid(f"If-Match must be the ETag that was read, got {if_match[:100]!r}")
     return int(text)
 
 

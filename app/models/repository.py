@@ -31,7 +31,9 @@ from app.platform.tables import (
     ModelName,
     ModelPairMetrics,
     ModelPartialAuc,
+    ModelReference,
     ModelSample,
+    ReasonCodes,
 )
 
 
@@ -338,6 +340,40 @@ def add_to_history(session: Session, alias: ModelAlias) -> None:
             at=alias.updated_at,
         )
     )
+
+
+def find_reference(session: Session, model_id: str) -> ModelReference | None:
+    """Return the average rows of a model. The caller has seen that the model is the owner's."""
+    return session.get(ModelReference, model_id)
+
+
+def find_reason_codes(
+    session: Session, owner: str, name: str, revision: int | None = None
+) -> ReasonCodes | None:
+    """Return a revision of the dictionary of reasons of a name, the latest if None."""
+    statement = select(ReasonCodes).where(ReasonCodes.owner == owner, ReasonCodes.name == name)
+    if revision is not None:
+        statement = statement.where(ReasonCodes.revision == revision)
+    return session.scalars(statement.order_by(ReasonCodes.revision.desc()).limit(1)).one_or_none()
+
+
+def list_reason_codes(
+    session: Session, owner: str, name: str, limit: int
+) -> Sequence[tuple[int, float]]:
+    """Return the number and time of each revision of a dictionary of reasons, the latest first."""
+    statement = (
+        select(ReasonCodes.revision, ReasonCodes.at)
+        .where(ReasonCodes.owner == owner, ReasonCodes.name == name)
+        .order_by(ReasonCodes.revision.desc())
+        .limit(limit)
+    )
+    return [(revision, at) for revision, at in session.execute(statement)]
+
+
+def lock_name(session: Session, owner: str, name: str) -> None:
+    """Lock a name of models until the transaction ends."""
+    statement = select(ModelName.name).where(ModelName.owner == owner, ModelName.name == name)
+    session.execute(statement.with_for_update())
 
 
 def find_sample(session: Session, model_id: str, part: str) -> ModelSample | None:

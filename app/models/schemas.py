@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from app.http.schemas import (
     Body,
@@ -21,6 +21,7 @@ from app.http.schemas import (
 )
 from app.models import margins
 from app.models.calibrations import LEARNT_ON
+from app.models.reason_codes import MAX_ENTRIES, Dictionary
 from app.models.service import (
     AliasState,
     CutsAlong,
@@ -958,6 +959,98 @@ def alias_of(state: AliasState) -> Alias:
     """Show an alias with its history."""
     steps = [AliasStep.model_validate(step) for step in state.history]
     return Alias(**dict(AliasSummary.model_validate(state.alias)), history=steps)
+
+
+ReasonDirection = Literal["raises", "lowers"]
+
+
+class ReasonEntry(Body):
+    """The code and the text of some features' parts of a score. Features of one code count together: their parts are
+    summed.
+    """
+
+    code: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00]*$")] = (
+        Field(examples=["R12"])
+    )
+    text: Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00]*$")] = (
+        Field(description="The same in all entries of a code.", examples=["Income too low"])
+    )
+    columns: Annotated[list[Text], Field(min_length=1, max_length=1000)] = Field(
+        description="Features of the latest version of the name.", examples=[["income"]]
+    )
+    direction: ReasonDirection | None = Field(
+        default=None,
+        description="Only for parts that raise the score, or that lower it. Null: all.",
+    )
+    min: float | str | None = Field(
+        default=None,
+        description="Only for values of at least this; a date as text. This and the next three need a single column.",
+    )
+    max: float | str | None = Field(default=None, description="Only for values of at most this.")
+    categories: Annotated[list[Text], Field(min_length=1, max_length=1000)] | None = Field(
+        default=None, description="Only for these categories."
+    )
+    missing: bool | None = Field(
+        default=None,
+        description="True: for missing values and new categories, too; alone: for them only. False: for known values "
+        "only. Null: for all, or with `min`, `max` or `categories` for known values only.",
+    )
+
+    def as_stored(self) -> documents.ReasonEntry:
+        """Return the entry as a document."""
+        return cast(documents.ReasonEntry, self.model_dump(mode="json"))
+
+
+class NewReasonCodes(Body):
+    """A dictionary of reasons."""
+
+    entries: Annotated[list[ReasonEntry], Field(max_length=MAX_ENTRIES)] = Field(
+        description="Of the entries that fit a feature, its value and direction, the first tells it. A feature without "
+        "one is told by a plain phrase, as `income is 52000`."
+    )
+
+
+class StoredReasonEntry(Resource):
+    """An entry of a dictionary of reasons."""
+
+    code: str = Field(examples=["R12"])
+    text: str = Field(examples=["Income too low"])
+    columns: list[str] = Field(examples=[["income"]])
+    direction: ReasonDirection | None
+    min: float | str | None
+    max: float | str | None
+    categories: list[str] | None
+    missing: bool | None
+
+
+class ReasonCodesStep(Resource):
+    """A revision of a dictionary of reasons."""
+
+    revision: int
+    at: Timestamp
+
+
+class ReasonCodes(Resource):
+    """The dictionary of reasons of a name of models, for all its versions."""
+
+    name: str = Field(examples=["churn"])
+    revision: int = Field(description="Also the ETag.")
+    entries: list[StoredReasonEntry]
+    at: Timestamp
+    history: list[ReasonCodesStep] = Field(
+        description="At most 100 revisions, the latest first. `?revision=` reads each of them."
+    )
+
+
+def reason_codes_of(found: Dictionary) -> ReasonCodes:
+    """Show a revision of a dictionary."""
+    return ReasonCodes(
+        name=found.row.name,
+        revision=found.row.revision,
+        entries=[StoredReasonEntry.model_validate(entry) for entry in found.row.entries],
+        at=found.row.at,
+        history=[ReasonCodesStep(revision=revision, at=at) for revision, at in found.revisions],
+    )
 
 
 class WindowArea(Interval):

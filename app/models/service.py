@@ -32,6 +32,7 @@ from app.platform.tables import (
     ModelAliasHistory,
     ModelCurve,
     ModelMetrics,
+    ReasonCodes,
 )
 from core import metrics as core_metrics
 from core.errors import InvalidParameter
@@ -48,8 +49,8 @@ HISTORY_SHOWN = 100
 ARTIFACTS = "artifacts"
 """The folder of the blob store that has the rankers."""
 
-_NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
-_REF = re.compile(rf"({_NAME})(?:@({_NAME})|:([1-9][0-9]{{0,8}}))?")
+NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
+_REF = re.compile(rf"({NAME})(?:@({NAME})|:([1-9][0-9]{{0,8}}))?")
 
 
 class ModelWithCut(NamedTuple):
@@ -127,8 +128,8 @@ def list_page(
     after: str | None,
 ) -> Page[Listed]:
     """Return the owner's models, newest first: all, those of one name, or as a filter says."""
-    if name is not None and not re.fullmatch(_NAME, name):
-        raise Invalid(f"name must match {_NAME}, got {name[:100]!r}")
+    if name is not None and not re.fullmatch(NAME, name):
+        raise Invalid(f"name must match {NAME}, got {name[:100]!r}")
     page = repository.list_page(session, owner, name=name, only=only, limit=limit, after=after)
     ids = [model.id for model in page.data]
     aliases: dict[str, list[str]] = {model_id: [] for model_id in ids}
@@ -176,7 +177,7 @@ class AliasState:
 def get_alias(session: Session, owner: str, name: str, alias: str) -> AliasState:
     """Return the alias with its history, the latest first."""
     current = None
-    if re.fullmatch(_NAME, name) and re.fullmatch(_NAME, alias):
+    if re.fullmatch(NAME, name) and re.fullmatch(NAME, alias):
         current = repository.find_alias(session, owner, name, alias)
     if current is None:
         raise _no_alias(name, alias)
@@ -191,7 +192,7 @@ def list_aliases(
     session: Session, owner: str, name: str, *, limit: int, after: str | None
 ) -> Page[ModelAlias]:
     """Return the aliases of a name, the last moved first; raises NotFound if no model has the name."""
-    if not re.fullmatch(_NAME, name) or repository.find_latest(session, owner, name) is None:
+    if not re.fullmatch(NAME, name) or repository.find_latest(session, owner, name) is None:
         raise NotFound(f"there is no model {name[:200]!r}")
     return repository.list_aliases(session, owner, name, limit=limit, after=after)
 
@@ -212,8 +213,8 @@ def set_alias(
     To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
     `promise` replaces the promise of the alias, None takes it away; raises Invalid if the model cannot keep it.
     """
-    if not re.fullmatch(_NAME, alias):
-        raise Invalid(f"an alias must match {_NAME}, got {alias[:100]!r}")
+    if not re.fullmatch(NAME, alias):
+        raise Invalid(f"an alias must match {NAME}, got {alias[:100]!r}")
     model = _check_target(session, owner, name, model_id)
     current = repository.find_alias(session, owner, name, alias, lock=True)
     created = False
@@ -221,7 +222,7 @@ def set_alias(
         created = repository.create(session, owner, name, alias, model_id)
         current = repository.find_alias(session, owner, name, alias, lock=True)
     if not created:
-        _check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
+        check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
         assert current is not None
         repository.move(session, current, model_id)
     assert current is not None
@@ -240,11 +241,11 @@ def remove_alias(
     continues it.
     """
     current = None
-    if re.fullmatch(_NAME, name) and re.fullmatch(_NAME, alias):
+    if re.fullmatch(NAME, name) and re.fullmatch(NAME, alias):
         current = repository.find_alias(session, owner, name, alias, lock=True)
     if current is None:
         raise _no_alias(name, alias)
-    _check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
+    check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
     repository.remove(session, current)
 
 
@@ -278,9 +279,13 @@ def _check_target(session: Session, owner: str, name: str, model_id: str) -> Mod
     return model
 
 
-def _check_revision(
-    shown: str, current: ModelAlias | None, if_revision: int | None, must_be_new: bool
+def check_revision(
+    shown: str,
+    current: ModelAlias | ReasonCodes | None,
+    if_revision: int | None,
+    must_be_new: bool,
 ) -> None:
+    """Raise PreconditionFailed or PreconditionRequired unless the caller has seen the current revision."""
     if current is None:
         raise PreconditionFailed(f"{shown} does not exist yet: create it without If-Match")
     if must_be_new:

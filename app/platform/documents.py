@@ -334,3 +334,20 @@ class AliasCut(TypedDict):
     threshold: float | None
     fpr: float
     tpr: float
+
+
+class ReasonEntry(TypedDict):
+    """An entry of a dictionary of reasons: the code and the text of some columns' parts of a score.
+
+    It holds for a row whose value of the column is in the range or among the categories; `missing` says whether a
+    missing value is; None: any, or with a range or categories no missing one. `direction` None: both.
+    """
+
+    code: str
+    text: str
+    columns: list[str]
+    direction: str | None
+    min: float | str | None
+    max: float | str | None
+    categories: list[str] | None
+    missing: bool | None

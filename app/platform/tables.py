@@ -46,6 +46,7 @@ from app.platform.documents import (
     Objective,
     Parameters,
     PartialAuc,
+    ReasonEntry,
     Reliability,
     SearchRecord,
     TableDialect,
@@ -658,6 +659,33 @@ class ModelCalibration(Base):
     reliability: Mapped[Document[Reliability] | None]
     job_id: Mapped[str]
     created_at: Mapped[float]
+
+
+class ModelReference(Base):
+    """The mean parts of a model's scores over rows of each class, as little-endian float64; reasons start from them."""
+
+    __tablename__ = "model_references"
+
+    model_id: Mapped[OfModel]
+    part: Mapped[str]
+    negatives: Mapped[int]
+    positives: Mapped[int]
+    negative_score: Mapped[float]
+    positive_score: Mapped[float]
+    negative_parts: Mapped[bytes]
+    positive_parts: Mapped[bytes]
+
+
+class ReasonCodes(Base):
+    """A revision of the dictionary of reasons of a name of models; the latest is served."""
+
+    __tablename__ = "reason_codes"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    revision: Mapped[int] = mapped_column(primary_key=True)
+    entries: Mapped[Document[list[ReasonEntry]]]
+    at: Mapped[float]
 
 
 class ModelOutOfFold(Base):

@@ -13,6 +13,7 @@ import orjson
 
 from app.http.responses import csv_header
 from app.ingest.formats import ARROW, CSV, NDJSON, PARQUET
+from app.scoring.reasons import as_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,7 +69,7 @@ class Answer:
         if not rows:
             return b""
         columns = [
-            [b"null"] * rows if column is None else _as_json(column).split(b",")
+            [b"null"] * rows if column is None else _cells(column)
             for column in self.columns.values()
         ]
         names = [orjson.dumps(name).replace(b"%", b"%%") for name in self.columns]
@@ -81,13 +82,19 @@ class Answer:
 
         nothing = pa.nulls(self._count(), pa.float64())
         arrays = [
-            nothing if column is None else pa.array(np.ascontiguousarray(column))
-            for column in self.columns.values()
+            nothing if column is None else as_arrow(column) for column in self.columns.values()
         ]
         return pa.table(arrays, names=list(self.columns))
 
     def _count(self) -> int:
         return next(len(column) for column in self.columns.values() if column is not None)
+
+
+def _cells(column: npt.NDArray[Any]) -> list[bytes]:
+    """Return each value as JSON."""
+    if column.dtype == np.object_:
+        return [orjson.dumps(text) for text in column]
+    return _as_json(column).split(b",")
 
 
 def _as_json(values: npt.NDArray[Any]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from app.datasets import service as datasets
 from app.datasets.description import Format
@@ -12,13 +13,16 @@ from app.datasets.service import lock_datasets, missing_features, ready_dataset
 from app.ingest.errors import show
 from app.jobs import service as jobs
 from app.jobs.kinds import Output, status_of
+from app.models import repository
 from app.models.service import ModelWithCut, find_named, find_to_use
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, TooLarge, Unavailable
 from app.platform.settings import Settings
-from app.platform.sql import Json, Session
+from app.platform.sql import Json, Reading, Session
 from app.platform.tables import BatchScore, Dataset, Model
 from app.scoring.probabilities import DEFAULT, ProbabilityOptions
+from app.scoring.reasons import ReasonOptions, prepare
+from app.scoring.reasons import check_options as check_reason_options
 from app.scoring.service import ModelCache
 from app.scoring.table_rows import Bounds, TableOptions, check_options, read_body
 
@@ -32,6 +36,8 @@ PROBABILITY_OPTIONS = "probability"
 """Where the `ProbabilityOptions` stand among the options that a batch score keeps."""
 ROW_COLUMN = "row"
 """Where only the best rows are kept: their numbers, from 0."""
+REASON_OPTIONS, DICTIONARY = "reasons", "dictionary"
+"""Where the `ReasonOptions` stand there, and the revision of the dictionary that tells the reasons."""
 CUT = "cut"
 """Where the cut of the alias stands among the options, if it keeps a promise."""
 _DROPPED = "dropped"
@@ -66,6 +72,7 @@ def check_dataset(
     keep: Sequence[str],
     options: ProbabilityOptions,
     top: int | None = None,
+    reasons: ReasonOptions | None = None,
     *,
     lock: bool = False,
 ) -> tuple[ModelWithCut, Dataset]:
@@ -85,7 +92,8 @@ def check_dataset(
         if name not in kept:
             detail = f"dataset {dataset.id} keeps no column {show(name)}"
             raise _invalid("pointer", f"/keep/{place}", detail, "unknown_column")
-    _check_results(_name(model), _labels(model), keep, options, top, "pointer", "/")
+    _check_results(_name(model), _labels(model), keep, options, top, reasons, "pointer", "/")
+    _check_reasons(session, found, reasons, "pointer", "/")
     return found, dataset
 
 
@@ -98,11 +106,14 @@ def submit(
     keep: Sequence[str],
     options: ProbabilityOptions = DEFAULT,
     top: int | None = None,
+    reasons: ReasonOptions | None = None,
 ) -> BatchScore:
     """Have the rows of a dataset scored: written with its job into the caller's transaction."""
-    found, dataset = check_dataset(session, owner, ref, dataset_id, keep, options, top, lock=True)
+    found, dataset = check_dataset(
+        session, owner, ref, dataset_id, keep, options, top, reasons, lock=True
+    )
     read_options = TableOptions(keep=tuple(keep), top=top)
-    return _insert(session, settings, found, read_options, options, dataset=dataset)
+    return _insert(session, settings, found, read_options, options, reasons, dataset=dataset)
 
 
 def accept(
@@ -116,8 +127,10 @@ def accept(
     found = find_to_use(session, owner, request.model, {"parameter": "model"})
     options = check_options(TableOptions.from_json(request.terms), upload.format)
     probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
-    _check_upload(_name(found.model), _labels(found.model), options, probability)
-    return _insert(session, settings, found, options, probability, upload=upload)
+    reasons = ReasonOptions.from_json(request.terms.get(REASON_OPTIONS))
+    _check_upload(_name(found.model), _labels(found.model), options, probability, reasons)
+    _check_reasons(session, found, reasons, "parameter", "")
+    return _insert(session, settings, found, options, probability, reasons, upload=upload)
 
 
 def find_model(session: Session, owner: str, ref: str) -> Model:
@@ -134,9 +147,33 @@ def _labels(model: Model) -> list[str] | None:
 
 
 def _check_upload(
-    model: str, labels: list[str] | None, options: TableOptions, probability: ProbabilityOptions
+    model: str,
+    labels: list[str] | None,
+    options: TableOptions,
+    probability: ProbabilityOptions,
+    reasons: ReasonOptions | None,
 ) -> None:
-    _check_results(model, labels, options.keep, probability, options.top, "parameter", "")
+    _check_results(model, labels, options.keep, probability, options.top, reasons, "parameter", "")
+
+
+def _check_reasons(
+    session: Session, found: ModelWithCut, options: ReasonOptions | None, key: str, place: str
+) -> None:
+    """Raise Invalid for reasons that the model cannot have."""
+    if options is None:
+        return
+    model = found.model
+    try:
+        check_reason_options(
+            options,
+            labels=model.labels is not None,
+            algorithm=model.algorithm,
+            cut=found.cut is not None,
+            reference=repository.find_reference(session, model.id) is not None,
+        )
+    except Invalid as error:
+        at = f"{place}{error.errors[0]['parameter']}"
+        raise _invalid(key, at, error.detail, error.code) from error
 
 
 def _check_results(
@@ -145,6 +182,7 @@ def _check_results(
     keep: Sequence[str],
     options: ProbabilityOptions,
     top: int | None,
+    reasons: ReasonOptions | None,
     key: str,
     place: str,
 ) -> None:
@@ -155,6 +193,8 @@ def _check_results(
     taken = {*score_names(labels), *(options.names if options.asked and labels is None else ())}
     if top is not None:
         taken.add(ROW_COLUMN)
+    if reasons is not None:
+        taken |= {*reasons.names}
     for name in keep:
         if name in taken:
             detail = f"a column with the name of a score column cannot be kept, got {show(name)}"
@@ -171,12 +211,17 @@ def _insert(
     found: ModelWithCut,
     options: TableOptions,
     probability: ProbabilityOptions,
+    reasons: ReasonOptions | None,
     *,
     dataset: Dataset | None = None,
     upload: datasets.Upload | None = None,
 ) -> BatchScore:
     model = found.model
-    kept = {PROBABILITY_OPTIONS: probability.as_json(), CUT: found.cut}
+    kept: dict[str, Any] = {PROBABILITY_OPTIONS: probability.as_json(), CUT: found.cut}
+    if reasons is not None:
+        codes = repository.find_reason_codes(session, model.owner, model.name)
+        kept[REASON_OPTIONS] = reasons.as_json()
+        kept[DICTIONARY] = None if codes is None else codes.revision
     job = jobs.enqueue(
         session,
         settings,
@@ -204,6 +249,7 @@ def _insert(
 
 
 def check(
+    reading: Reading,
     cache: ModelCache,
     settings: Settings,
     owner: str,
@@ -223,7 +269,10 @@ def check(
     served = cache.find(owner, request.model)
     options = check_options(TableOptions.from_json(request.terms), table)
     probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
-    _check_upload(request.model, served.labels, options, probability)
+    reasons = ReasonOptions.from_json(request.terms.get(REASON_OPTIONS))
+    _check_upload(request.model, served.labels, options, probability, reasons)
+    if reasons is not None:
+        prepare(reading, owner, served, reasons)
     bounds = Bounds(settings.max_columns, settings.max_score_bytes)
     reader, source = read_body(
         upload.read_bytes(), table, served.features, options, served.table_dialect, bounds

@@ -40,10 +40,11 @@ from app.platform.errors import MAX_ERRORS, Invalid, Malformed, TooLarge, neares
 from app.platform.sql import Session
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
-from app.scoring import probabilities, table_rows
+from app.scoring import probabilities, reasons, table_rows
 from app.scoring.batch import BATCH_SCORES, UploadRequest
 from app.scoring.endpoints import ModelsDep, is_json, is_lenient
 from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, options_of
+from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS
 from app.scoring.schemas import BatchScore, NewBatchScore, ScoreTableCheck, batch_score_of
 
 PATH = "/v1/batch-scores"
@@ -61,11 +62,13 @@ _FIELDS = {
     "delimiter": "For a CSV: as for an upload.",
     "decimal": "For a CSV: `point` or `comma`. Default: as in the training dataset.",
     **PROBABILITY_DOCS,
+    **REASON_DOCS,
 }
 _TABLE_DOCS = body_docs(
     "customer_id,age,income,contract\nc1,41,52000,two year\nc2,23,?,month-to-month\n",
     _FIELDS,
     MAX_LIST_LENGTH,
+    REASON_SCHEMAS,
 )
 _DOCS: dict[str, Any] = {
     "parameters": [
@@ -74,7 +77,7 @@ _DOCS: dict[str, Any] = {
             "in": "query",
             "required": False,
             "description": text,
-            "schema": schema_of(name, MAX_LIST_LENGTH),
+            "schema": REASON_SCHEMAS.get(name, schema_of(name, MAX_LIST_LENGTH)),
         }
         for name, text in _FIELDS.items()
     ],
@@ -127,7 +130,7 @@ async def create_batch_score(
     def check(table: Received[UploadRequest]) -> dict[str, Any]:
         path, asked = table.writer.path, table.description
         return batch_scores.check(
-            models, context.settings, sending.owner, asked, path, table.format
+            context.db.reading, models, context.settings, sending.owner, asked, path, table.format
         )
 
     def accept(session: Session, table: Received[UploadRequest], upload: Upload) -> BatchScoreRow:
@@ -169,6 +172,9 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
     terms = options.as_json()
     if probability != DEFAULT:  # so that a request of an older version has the same hash
         terms[batch_scores.PROBABILITY_OPTIONS] = probability.as_json()
+    wanted = reasons.options_of({name: given[name] for name in reasons.NAMES if name in given})
+    if wanted is not None:
+        terms[batch_scores.REASON_OPTIONS] = wanted.as_json()
     return UploadRequest(given[_MODEL], terms)
 
 
@@ -193,7 +199,8 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
         check_reads(caller, "keep")
 
     options = asked.probability_options()
-    given = (sending.owner, asked.model, asked.dataset_id, asked.keep, options, asked.top)
+    wanted = asked.reason_options()
+    given = (sending.owner, asked.model, asked.dataset_id, asked.keep, options, asked.top, wanted)
 
     def work(session: Session) -> dict[str, Any]:
         return _shown(batch_scores.submit(session, context.settings, *given))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 from fastapi import APIRouter, Depends, Query
+from pydantic import WithJsonSchema
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -30,10 +33,13 @@ from app.http.server import body_too_large
 from app.ingest.formats import CHOICES
 from app.platform.errors import Invalid, Malformed
 from app.platform.settings import Settings
-from app.scoring import large_tables, probabilities, table_rows
+from app.platform.sql import Reading
+from app.scoring import large_tables, probabilities, reasons, table_rows
 from app.scoring import service as scoring
 from app.scoring.answers import JSON, OFFERS, Answer, Column
 from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, ProbabilityOptions
+from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS, ReasonOptions, Reasons
+from app.scoring.reasons import options_of as options_of_reasons
 from app.scoring.schemas import (
     ROWS,
     ROWS_BODY,
@@ -120,6 +126,38 @@ def _probability_options(
 ProbabilityDep = Annotated[ProbabilityOptions, Depends(_probability_options)]
 
 
+def _reason_options(
+    reasons: Annotated[
+        Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.REASONS])] | None,
+        Query(description=REASON_DOCS[reasons.REASONS]),
+    ] = None,
+    reference: Annotated[
+        Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.REFERENCE])] | None,
+        Query(description=REASON_DOCS[reasons.REFERENCE]),
+    ] = None,
+    direction: Annotated[
+        Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.DIRECTION])] | None,
+        Query(description=REASON_DOCS[reasons.DIRECTION]),
+    ] = None,
+    threshold: Annotated[
+        Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.THRESHOLD])] | None,
+        Query(description=REASON_DOCS[reasons.THRESHOLD]),
+    ] = None,
+) -> ReasonOptions | None:
+    parameters = {
+        "reasons": reasons,
+        "reference": reference,
+        "direction": direction,
+        "threshold": threshold,
+    }
+    return options_of_reasons(
+        {name: value for name, value in parameters.items() if value is not None}
+    )
+
+
+ReasonDep = Annotated[ReasonOptions | None, Depends(_reason_options)]
+
+
 def models_of(request: Request) -> ModelCache:
     """Return the loaded models of this process."""
     models: ModelCache = request.app.state.models
@@ -147,11 +185,12 @@ async def answer_rows(
     ref: str,
     fields: Fields,
     make: Callable[[Served, Rows], Answer],
+    asked: ReasonOptions | None = None,
     *,
     by_block: bool = False,
 ) -> Response:
-    """Parse, score and answer: small bodies in the event loop, others in a thread. `by_block`: a table over the limit
-    of a body is scored from a file.
+    """Parse, score and answer: small bodies in the event loop, others in a thread; reasons are `asked` for. `by_block`:
+    a table over the limit of a body is scored from a file.
     """
     media_type = choose_media_type(request, OFFERS)
     score = _reader(request, context.settings, fields)
@@ -170,6 +209,9 @@ async def answer_rows(
 
     def work() -> tuple[str, bytes]:
         model = served or models.find(caller.owner, ref)
+        if asked is not None:
+            reasoner = reasons.prepare(context.db.reading, caller.owner, model, asked)
+            model = replace(model, reasoner=reasoner)
         return model.model_id, make(model, score(model, body)).write(media_type)
 
     def work_in_turn() -> tuple[str, bytes]:
@@ -177,7 +219,7 @@ async def answer_rows(
             return work()
 
     plain = is_json(request) and "content-encoding" not in request.headers
-    if served is not None and plain and len(body) <= _INLINE_BYTES:
+    if served is not None and plain and len(body) <= _INLINE_BYTES and asked is None:
         headers["X-Model-ID"], content = work()
     else:
         small = len(body) <= _LARGE_BYTES and "content-encoding" not in request.headers
@@ -276,9 +318,10 @@ class ScoreRow:
     needs = "score"
     path = SCORE_PATH  # sets the route for the metrics, as the framework does for other routes
 
-    def __init__(self, authenticator: Authenticator, models: ModelCache) -> None:
+    def __init__(self, authenticator: Authenticator, models: ModelCache, reading: Reading) -> None:
         self._authenticator = authenticator
         self._models = models
+        self._reading = reading
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one row."""
@@ -305,6 +348,13 @@ class ScoreRow:
         if probabilities.is_asked(query):
             query, options = probabilities.split_query(query, served.features.names)
             asked = b"" if options == DEFAULT else repr(options).encode()
+        if reasons.is_asked(query):
+            query, wanted = reasons.take(query, served.features.names)
+            if wanted is not None:
+                prepare = partial(reasons.prepare, self._reading, caller.owner, served, wanted)
+                reasoner = await run_in_threadpool(prepare)
+                served = replace(served, reasoner=reasoner)
+                asked += repr((wanted, reasoner.described)).encode()
         row = served.features.row_of_query(query, lenient=lenient)
         status, body = 200, b""
         if ref == served.model_id:
@@ -318,7 +368,10 @@ class ScoreRow:
             out.append((b"preference-applied", b"handling=lenient"))
         if status == 200:
             answer = _one_score if served.labels is None else _label_scores
-            body = answer(served, row, options)
+            if served.reasoner is None:
+                body = answer(served, row, options)
+            else:
+                body = await run_in_threadpool(_score_with_reasons, served, row, options)
             out.append((b"content-type", b"application/json"))
             out.append((b"content-length", b"%d" % len(body)))
         await send({"type": "http.response.start", "status": status, "headers": out})
@@ -343,6 +396,16 @@ def _one_score(served: Served, row: npt.NDArray[np.float64], options: Probabilit
     return f"{start}{probability}{flag}{approximate}}}".encode()
 
 
+def _score_with_reasons(
+    served: Served, row: npt.NDArray[np.float64], options: ProbabilityOptions
+) -> bytes:
+    found = served.score(row).reasons
+    assert found is not None
+    told = {"reasons": found.as_json()[0], "reasons_rest": found.rest.item()}
+    members = orjson.dumps({**told, "reference": found.described})
+    return _one_score(served, row, options)[:-1] + b"," + members[1:]
+
+
 def _probabilities(served: Served, score: float, options: ProbabilityOptions) -> str:
     """Return the members of one row's answer that the caller has asked for, each after a comma."""
     columns = options.columns(served, np.array([score]))
@@ -363,9 +426,10 @@ def _label_scores(
     return orjson.dumps({"model_id": served.model_id, "scores": named, **options.reason(served)})
 
 
-def score_route(authenticator: Authenticator, models: ModelCache) -> Route:
+def score_route(authenticator: Authenticator, models: ModelCache, reading: Reading) -> Route:
     """The route of one row. Registered before the others: the router asks in order."""
-    return Route(SCORE_PATH, ScoreRow(authenticator, models), methods=["GET"], name="score_row")
+    row = ScoreRow(authenticator, models, reading)
+    return Route(SCORE_PATH, row, methods=["GET"], name="score_row")
 
 
 SCORE_ROW_DOCS: dict[str, Any] = {
@@ -401,9 +465,9 @@ SCORE_ROW_DOCS: dict[str, Any] = {
                 "in": "query",
                 "required": False,
                 "description": f"{text} A feature of this name goes first.",
-                "schema": {"type": "string"},
+                "schema": REASON_SCHEMAS.get(name, {"type": "string"}),
             }
-            for name, text in PROBABILITY_DOCS.items()
+            for name, text in {**PROBABILITY_DOCS, **REASON_DOCS}.items()
         ),
         {
             "name": "Prefer",
@@ -457,9 +521,11 @@ async def score_rows(
     caller: CallerDep,
     fields: FieldsDep,
     options: ProbabilityDep,
+    asked: ReasonDep,
 ) -> Response:
     """The scores in the order of the rows, each with its FPR and TPR on the validation curve, and the probability that
-    the row is positive. Under an alias that keeps a promise, also `flags`.
+    the row is positive. Under an alias that keeps a promise, also `flags`. With `reasons=3` the three parts of each
+    score that set it most apart from a reference; of at most 1,000 rows.
 
     The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow; plain, gzip or zstd. A table must have the
     features as columns, in any order. Other columns are an error, unless `ignore` names them or the request has
@@ -486,9 +552,23 @@ async def score_rows(
         flags = served.flags(found.scores)
         body |= {f"{name}s": column for name, column in flags.items()}
         rest = approximate | options.reason(served)
-        return Answer({"model_id": served.model_id, **body, **rest}, columns | added | flags)
+        table = columns | added | flags
+        if found.reasons is not None:
+            rest |= _reasons_of(found.reasons)
+            table |= found.reasons.as_columns()
+        return Answer({"model_id": served.model_id, **body, **rest}, table)
 
-    return await answer_rows(request, context, models, caller, ref, fields, make, by_block=True)
+    terms = (request, context, models, caller, ref, fields)
+    return await answer_rows(*terms, make, asked, by_block=asked is None)
+
+
+def _reasons_of(found: Reasons) -> dict[str, Any]:
+    """Return the members of an answer about many rows."""
+    return {
+        "reasons": found.as_json(),
+        "reasons_rest": found.rest,
+        "reference": found.described,
+    }
 
 
 @router.post(

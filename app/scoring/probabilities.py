@@ -163,18 +163,29 @@ def is_asked(query: bytes) -> bool:
     return any(mark in query for mark in _MARKS)
 
 
-def split_query(query: bytes, features: Collection[str]) -> tuple[bytes, ProbabilityOptions]:
-    """Return a query without the parameters of `NAMES`, and what they say; raises Invalid."""
+def take_parameters(
+    query: bytes, names: Collection[str], features: Collection[str]
+) -> tuple[bytes, dict[str, str]]:
+    """Return a query without some parameters, and these with their texts; a feature of the same name stays.
+
+    Raises Invalid for a parameter that is repeated.
+    """
     left: list[bytes] = []
-    parameters: dict[str, str] = {}
+    taken: dict[str, str] = {}
     for pair in query.split(b"&"):
         raw_name, _, raw = pair.partition(b"=")
         name = raw_name.decode("latin-1")
-        if name not in NAMES or name in features:
+        if name not in names or name in features:
             left.append(pair)
             continue
-        if name in parameters:
+        if name in taken:
             detail = f"{name} must be given once"
             raise Invalid(detail, errors=[{"parameter": name, "detail": detail}])
-        parameters[name] = unquote_plus(raw.decode("latin-1"))
-    return b"&".join(left), options_of(parameters)
+        taken[name] = unquote_plus(raw.decode("latin-1"))
+    return b"&".join(left), taken
+
+
+def split_query(query: bytes, features: Collection[str]) -> tuple[bytes, ProbabilityOptions]:
+    """Return a query without the parameters of `NAMES`, and what they say; raises Invalid."""
+    left, taken = take_parameters(query, NAMES, features)
+    return left, options_of(taken)

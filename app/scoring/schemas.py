@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, WithJsonSchema
 
@@ -13,12 +13,21 @@ from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, spell_date
 from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.schemas import Part
-from app.platform.errors import invalid
+from app.platform.errors import Invalid, invalid
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import probabilities, table_rows
 from app.scoring.dependence import Dependence, DependenceOnVariables
 from app.scoring.probabilities import ProbabilityOptions
+from app.scoring.reasons import (
+    DIRECTIONS,
+    MAX_REASONS,
+    REASON_DOCS,
+    REFERENCES,
+    ReasonOptions,
+)
+from app.scoring.reasons import NAMES as REASON_NAMES
+from app.scoring.reasons import options_of as reason_options_of
 from app.scoring.table_rows import MAX_NAMES, MAX_TOP
 from app.training.interpretation import METHODS, Importances
 
@@ -157,6 +166,40 @@ NoProbability = Annotated[
 ]
 
 
+class ReasonReference(Resource):
+    """What reasons compare a score with, and how they are told."""
+
+    kind: Annotated[str, one_of(REFERENCES)] = Field(
+        description="`negative`: the average of the negatives. `average`: the average training row. `cut`: a score, as "
+        "the point with that score on the line between the average negative and the average positive."
+    )
+    score: float = Field(description="The score of the reference.", examples=[-0.81])
+    on: Part | None = Field(description="The part of the data whose rows were averaged.")
+    rows: int | None = Field(description="Number of negatives that were averaged.")
+    direction: Annotated[str, one_of(DIRECTIONS)] = Field(
+        description="`raises`, `lowers` or `both`: the parts that are reasons."
+    )
+    dictionary: int | None = Field(
+        description="Revision of the reason codes. Null: the name has none."
+    )
+
+
+class Reason(Resource):
+    """A part of the difference between the score and the reference."""
+
+    code: str | None = Field(
+        description="Null if the dictionary has no entry that fits.", examples=["R12"]
+    )
+    text: str = Field(examples=["Income too low"])
+    columns: list[str] = Field(
+        description="The features that the code sums.", examples=[["income", "salary"]]
+    )
+    contribution: float = Field(examples=[0.64])
+
+
+_REFERENCE = "With `reasons`: what they compare with."
+
+
 class Score(Resource):
     """The score of one row, its position on the model's validation curve, and the probability that it is positive."""
 
@@ -185,6 +228,15 @@ class Score(Resource):
         description="True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent "
         "otherwise.",
     )
+    reasons: list[Reason] | None = Field(
+        default=None,
+        description="With `reasons=3`: the greatest parts, the first the greatest; fewer if the row has fewer. They, "
+        "`reasons_rest` and the score of the reference sum to the score.",
+    )
+    reasons_rest: float | None = Field(
+        default=None, description="With `reasons`: the sum of all other parts.", examples=[-0.05]
+    )
+    reference: ReasonReference | None = Field(default=None, description=_REFERENCE)
 
 
 class Scores(Resource):
@@ -209,6 +261,15 @@ class Scores(Resource):
         description="True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent "
         "otherwise.",
     )
+    reasons: list[list[Reason]] | None = Field(
+        default=None,
+        description="With `reasons=3`: the greatest parts of each score, see `Score`. A table has the columns "
+        "`reason_1_code`, `reason_1_text`, `reason_1_contribution` and so on, `reasons_rest` and `reference_score`.",
+    )
+    reasons_rest: list[float] | None = Field(
+        default=None, description="With `reasons`: the sum of all other parts of each score."
+    )
+    reference: ReasonReference | None = Field(default=None, description=_REFERENCE)
 
 
 class LabelScore(Resource):
@@ -288,6 +349,27 @@ class NewBatchScore(Body):
         "that of the rows the calibration was learnt on.",
     )
 
+    reasons: int | None = Field(
+        default=None, ge=1, le=MAX_REASONS, description=REASON_DOCS["reasons"]
+    )
+    reference: Literal["negative", "average", "cut"] | None = Field(
+        default=None, description=REASON_DOCS["reference"]
+    )
+    direction: Literal["raises", "lowers", "both"] | None = Field(
+        default=None, description=REASON_DOCS["direction"]
+    )
+    threshold: float | None = Field(default=None, description=REASON_DOCS["threshold"])
+
+    def reason_options(self) -> ReasonOptions | None:
+        """Return the reasons that the caller wants."""
+        named = {name: getattr(self, name) for name in REASON_NAMES}
+        parameters = {name: str(value) for name, value in named.items() if value is not None}
+        try:
+            return reason_options_of(parameters)
+        except Invalid as error:
+            first = error.errors[0]
+            raise invalid(f"/{first['parameter']}", first["detail"]) from error
+
     def probability_options(self) -> ProbabilityOptions:
         """Return what the caller wants beside the scores."""
         named = self.model_fields_set & {*probabilities.NAMES}
@@ -309,6 +391,18 @@ class ResultColumn(Resource):
 
     name: str = Field(examples=["score"])
     type: str = Field(description="Name of the type in Arrow.", examples=["double"])
+
+
+class BatchReasons(Resource):
+    """The reasons beside the scores of a table."""
+
+    n: int = Field(description="Reasons per row.")
+    reference: Annotated[str, one_of(REFERENCES)]
+    direction: Annotated[str, one_of(DIRECTIONS)]
+    threshold: float | None
+    dictionary: int | None = Field(
+        description="Revision of the reason codes. Null: the name had none."
+    )
 
 
 class BatchScore(Resource):
@@ -333,6 +427,9 @@ class BatchScore(Resource):
         default=None,
         description="The result has at most this many rows: those with the highest scores, best first; equal scores in "
         "their order. Null: all rows.",
+    )
+    reasons: BatchReasons | None = Field(
+        default=None, description="The reasons in the result. Null: none were asked for."
     )
     rows: int | None = Field(description="Number of rows that were scored, if `ready`.")
     columns: list[ResultColumn] | None = Field(description="Columns of the result, if `ready`.")
@@ -367,6 +464,9 @@ def batch_score_of(row: BatchScoreRow) -> BatchScore:
         dataset_name=row.dataset_name,
         keep=row.read_options[table_rows.KEEP],
         top=row.read_options.get(table_rows.TOP),
+        reasons=None
+        if (reasons := row.read_options.get(batch_scores.REASON_OPTIONS)) is None
+        else BatchReasons(**reasons, dictionary=row.read_options[batch_scores.DICTIONARY]),
         rows=row.rows,
         columns=columns,
         bytes=row.result_bytes,

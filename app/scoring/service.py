@@ -31,6 +31,7 @@ from app.platform.sql import Reading, Session
 from app.platform.tables import Model, ModelCalibration, ModelCurve
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import NOTHING, ProbabilityOptions
+from app.scoring.reasons import Reasoner, Reasons
 from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body, read_plain_lines
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Scores(NamedTuple):
     scores: Floats
     fprs: Floats | None
     tprs: Floats | None
+    reasons: Reasons | None = None
+    """If they were asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +79,8 @@ class Served:
     """The reason why there is none."""
     flag_threshold: float | None = None
     """Scores of at least this are flagged. None: it was not asked for by an alias that keeps a promise."""
+    reasoner: Reasoner | None = None
+    """Computes the reasons of scores, if a request asks for them."""
 
     def label(self, name: str | None) -> int:
         """Return the position of a label; None is the name for a model with one label. Raises Invalid."""
@@ -91,9 +96,10 @@ class Served:
     def score(self, X: Floats) -> Scores:
         """Return the scores of rows, with FPR and TPR if there is a validation curve."""
         scores = self.ranker.score_rows(X)
+        reasons = None if self.reasoner is None else self.reasoner.of(X, scores)
         if self.curve is None:
-            return Scores(scores, None, None)
-        return Scores(scores, *self.curve.locate(scores))
+            return Scores(scores, None, None, reasons)
+        return Scores(scores, *self.curve.locate(scores), reasons)
 
     def flags(self, scores: Floats) -> dict[str, npt.NDArray[np.bool_]]:
         """Return the column `flag`; no column where nothing is promised."""
@@ -337,7 +343,7 @@ def explain(
     position = served.label(label)
     check_explained(served, len(X))
     ranker: Any = served.ranker
-    scores, fprs, tprs = served.score(X)
+    scores, fprs, tprs, _ = served.score(X)
     names = served.features.names
     parts = ranker.contributions(CodedTable(X, tuple(names), ranker.categories_))
     offset = ranker.offset_  # comes with `contributions`
@@ -423,8 +429,10 @@ def join_scores(served: Served, blocks: Sequence[Scores]) -> Scores:
         return blocks[0]
     if not blocks:
         return served.score(np.empty((0, len(served.features.names))))
-    scores, fprs, tprs = zip(*blocks, strict=True)
-    return Scores(np.concatenate(scores), _join(fprs), _join(tprs))
+    scores, fprs, tprs, reasons = zip(*blocks, strict=True)
+    known = [each for each in reasons if each is not None]
+    joined = Reasons.join(known) if known else None
+    return Scores(np.concatenate(scores), _join(fprs), _join(tprs), joined)
 
 
 def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[Scores]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
@@ -21,7 +22,7 @@ from app.models import service as models
 from app.models.calibrations import CalibrationFile
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
-from app.platform.documents import AliasCut, ModelFeature
+from app.platform.documents import AliasCut, ModelFeature, ReasonEntry
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Model
@@ -29,13 +30,25 @@ from app.scoring.batch import (
     BATCH_SCORE,
     BATCH_SCORES,
     CUT,
+    DICTIONARY,
     PROBABILITY_OPTIONS,
+    REASON_OPTIONS,
     ROW_COLUMN,
     SCORE_COLUMNS,
     score_names,
 )
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import ProbabilityOptions
+from app.scoring.reasons import (
+    AverageRows,
+    AverageRowsFile,
+    Phrases,
+    ReasonOptions,
+    Reasons,
+    as_arrow,
+    average_rows_of,
+    make_reasoner,
+)
 from app.scoring.service import FLAG, Served, rank
 from app.scoring.table_rows import ALL, RowReader, TableOptions
 
@@ -52,6 +65,14 @@ _CURVE_FILE = "model.curve"
 _READ_AS_NUMBERS = ("boolean", "datetime")  # in a dataset's own table, which is typed
 
 
+class ReasonsFile(TypedDict):
+    """The reasons to compute: the options, the dictionary, and the average rows."""
+
+    options: Json
+    entries: Sequence[ReasonEntry]
+    average_rows: AverageRowsFile | None
+
+
 class ScoringModel(TypedDict):
     """A model to score by; `path` and `curve` are files."""
 
@@ -63,6 +84,7 @@ class ScoringModel(TypedDict):
     curve: str | None
     calibration: CalibrationFile | None
     cut: AliasCut | None
+    reasons: ReasonsFile | None
 
 
 class ScoredTable(Bytes):
@@ -99,7 +121,7 @@ def prepare(
     """Gather where artifact, curve and rows lie, and how the rows are to be read."""
     batch = BATCH_SCORES.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, batch.model_id)
-    described = _model(session, model, batch.read_options.get(CUT), blobs, workdir)
+    described = _model(session, model, batch, blobs, workdir)
     table, forms = _table(session, batch, model, blobs)
     return {
         "workdir": str(workdir),
@@ -111,7 +133,7 @@ def prepare(
 
 
 def _model(
-    session: Session, model: Model, cut: AliasCut | None, blobs: BlobStore, workdir: Path
+    session: Session, model: Model, batch: BatchScore, blobs: BlobStore, workdir: Path
 ) -> ScoringModel:
     curve = model_repository.find_curve(session, model.id, models.VALIDATION)
     if curve is not None:
@@ -125,7 +147,25 @@ def _model(
         "labels": None if model.labels is None else [label["name"] for label in model.labels],
         "curve": None if curve is None else _CURVE_FILE,
         "calibration": None if found is None else calibrations.write_file(found, workdir),
-        "cut": cut,
+        "cut": batch.read_options.get(CUT),
+        "reasons": _reasons(session, model, batch.read_options, workdir),
+    }
+
+
+def _reasons(
+    session: Session, model: Model, read_options: Json, workdir: Path
+) -> ReasonsFile | None:
+    """Return the reasons that the batch has, told by the dictionary of when it was asked for."""
+    if (options := read_options.get(REASON_OPTIONS)) is None:
+        return None
+    codes = None
+    if (revision := read_options[DICTIONARY]) is not None:
+        codes = model_repository.find_reason_codes(session, model.owner, model.name, revision)
+    stored = model_repository.find_reference(session, model.id)
+    return {
+        "options": options,
+        "entries": [] if codes is None else codes.entries,
+        "average_rows": None if stored is None else average_rows_of(stored).write(workdir),
     }
 
 
@@ -188,6 +228,8 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         names = (*score_names(served.labels), *added)
         fields += [pa.field(name, pa.float64()) for name in names]
         flagged = served.flag_threshold is not None and FLAG not in options.keep
+        if served.reasoner is not None:
+            fields += _reason_fields(served.reasoner.options)
         fields += [pa.field(FLAG, pa.bool_())] if flagged else []
         count = 0
         writer = stack.enter_context(TableWriter(path, fields))
@@ -293,7 +335,7 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
         curve = models.read_curve(workdir / model["curve"])
     index = FeatureIndex(features, ranker.categories_)
     stored = model["calibration"]
-    return Served(
+    served = Served(
         model["id"],
         ranker,
         index,
@@ -302,6 +344,17 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
         model["labels"],
         calibration=None if stored is None else calibrations.read_file(stored, workdir),
         flag_threshold=models.flag_threshold(model["cut"]),
+    )
+    if (asked := model["reasons"]) is None:
+        return served
+    rows = asked["average_rows"]
+    phrases = Phrases(
+        None if rows is None else AverageRows.read(rows, workdir), None, asked["entries"]
+    )
+    types = [feature["type"] for feature in model["features"]]
+    return replace(
+        served,
+        reasoner=make_reasoner(served, ReasonOptions(**asked["options"]), phrases, None, types),
     )
 
 
@@ -323,8 +376,29 @@ def _score(
     columns = options.columns(served, scores)
     return [
         pa.array(scores),
-        *(_rates([block[k] for block in scored], len(scores)) for k in (1, 2)),
+        _rates([block.fprs for block in scored], len(scores)),
+        _rates([block.tprs for block in scored], len(scores)),
         *(_rates([columns[name]], len(scores)) for name in added),
+        *_reason_columns([block.reasons for block in scored if block.reasons is not None]),
+    ]
+
+
+def _reason_columns(blocks: Sequence[Reasons]) -> list[pa.Array]:
+    """Return the columns of `_reason_fields`; none without reasons."""
+    return (
+        [as_arrow(column) for column in Reasons.join(blocks).as_columns().values()]
+        if blocks
+        else []
+    )
+
+
+def _reason_fields(options: ReasonOptions) -> list[pa.Field]:
+    import pyarrow as pa
+
+    texts = ("_code", "_text")
+    return [
+        pa.field(name, pa.string() if name.endswith(texts) else pa.float64())
+        for name in options.names
     ]
 
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from app.jobs.progress import Callback
 from app.models.objectives import without_count
+from app.models.service import VALIDATION
 from app.platform.documents import MemberRecord, MonotoneRecord
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
@@ -54,6 +55,7 @@ from app.training.records import (
     FitPart,
     Outcome,
     Part,
+    ReferenceRecord,
     ServedOutcome,
     ShardFile,
     ShardPart,
@@ -352,6 +354,7 @@ class FitContext:
             "importance": interpretation.measure(
                 ranker, samples["train"], split_data.evaluation_rows, seed
             ),
+            "reference": _measure_reference(ranker, split_data, seed, folder),
             "features": [
                 {**feature, "missing": any_missing, **_categories_of(texts)}
                 for feature, (any_missing, _), texts in zip(
@@ -362,6 +365,18 @@ class FitContext:
             "trial_notes": list(split_data.notes),
             "empty_features": empty,
         }
+
+
+def _measure_reference(
+    ranker: Ranker, split_data: SplitData, seed: int, folder: Path
+) -> ReferenceRecord | None:
+    """Write the average negative and positive of the rows that judge, else of the training rows."""
+    if not isinstance(split_data, BipartiteSplitData):
+        return None
+    part = "train" if split_data.validation is None else VALIDATION
+    return interpretation.measure_reference(
+        ranker, part, split_data.validation or split_data.train, seed, folder
+    )
 
 
 def _prove_monotone(ranker: Ranker) -> MonotoneRecord | None:

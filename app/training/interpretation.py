@@ -21,7 +21,7 @@ from app.platform.documents import FeatureImportance
 from app.platform.errors import NotFound
 from app.platform.sql import Session
 from app.platform.tables import Model, ModelImportance, ModelSample
-from app.training.records import ImportanceRecord, SampleFile
+from app.training.records import ImportanceRecord, ReferenceRecord, SampleFile
 from core.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -61,6 +61,43 @@ def _draw(table: Table, seed: int, among: Rows, n_rows: int) -> Rows:
         among = among[table.weight[among] > 0]
     generator = np.random.Generator(np.random.Philox(key=seed % 2**64))
     return generator.permutation(among)[:n_rows]
+
+
+MAX_REFERENCE_ROWS = 10_000
+"""Rows of a class that an average row is the mean of."""
+MAX_REFERENCE_CELLS = 10_000_000
+MAX_REFERENCE_STEPS = 500_000_000
+"""Steps that the parts of these rows may take, about half a second; fewer rows are drawn if they would take more."""
+REFERENCE_FILE = "reference.npy"
+
+
+def measure_reference(
+    ranker: Ranker, part: str, table: Table, seed: int, workdir: Path
+) -> ReferenceRecord | None:
+    """Write the mean parts of the scores of negatives and positives; None if the ranker has no exact parts."""
+    from core.explain import mean_reference
+
+    n_features: int = table.X.shape[1]
+    n_rows = min(MAX_REFERENCE_ROWS, max(MIN_ROWS, MAX_REFERENCE_CELLS // n_features))
+    if steps := ranker.count_shapley_steps():
+        n_rows = min(n_rows, max(MIN_ROWS, MAX_REFERENCE_STEPS // steps))
+    drawn = [_draw(table, seed, np.flatnonzero(table.y == y), n_rows) for y in (0, 1)]
+    try:
+        negative, positive = (
+            mean_reference(ranker, as_scored(rows, ranker).coded, rows.weight)
+            for rows in map(table.take, drawn)
+        )
+    except InvalidParameter:  # no exact parts
+        return None
+    if not np.isfinite([*negative.parts, *positive.parts]).all():
+        return None
+    np.save(workdir / REFERENCE_FILE, np.stack((negative.parts, positive.parts)))
+    return {
+        "file": REFERENCE_FILE,
+        "part": part,
+        "rows": [len(rows) for rows in drawn],
+        "scores": [negative.score, positive.score],
+    }
 
 
 def as_scored(sample: Table, ranker: Ranker) -> Table:

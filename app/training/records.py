@@ -220,6 +220,15 @@ class ImportanceRecord(TypedDict):
     gains: NotRequired[list[float]]
 
 
+class ReferenceRecord(TypedDict):
+    """The average rows of both classes, negatives first: mean parts in a file in the work folder, and their scores."""
+
+    file: str
+    part: str
+    rows: list[int]
+    scores: list[float]
+
+
 class RocMetrics(TypedDict):
     """The figures of rows with one label; `curve` is a file in the work folder."""
 
@@ -284,6 +293,7 @@ class ServedOutcome(FitOutcome):
     parts: dict[str, PartMetrics]
     samples: dict[str, SampleFile]
     importance: ImportanceRecord | None
+    reference: NotRequired[ReferenceRecord | None]
     features: list[ModelFeature]
     monotone: NotRequired[MonotoneRecord | None]
     trial_notes: list[str]
@@ -451,6 +461,7 @@ class TrainResult(TypedDict):
     artifact: ArtifactFile
     samples: dict[str, SampleFile]
     importance: ImportanceRecord | None
+    reference: NotRequired[ReferenceRecord | None]
     features: list[ModelFeature]
     parts: dict[str, PartMetrics]
     out_of_fold: OutOfFoldRecord | None

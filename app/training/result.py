@@ -73,7 +73,9 @@ from app.training.records import (
     Finished,
     LeaderboardRecord,
     OutOfFoldRecord,
+    ReferenceRecord,
     RocMetrics,
+    ServedOutcome,
     TrainPayload,
     TrainResult,
     TrainSpec,
@@ -143,6 +145,7 @@ def put_together(
         "artifact": served["artifact"],
         "samples": served["samples"],
         "importance": served["importance"],
+        "reference": _reference(served, workdir),
         "features": served["features"],
         "parts": parts,
         "out_of_fold": out_of_fold,
@@ -168,6 +171,14 @@ def put_together(
             *_note_baselines(compared),
         ],
     }
+
+
+def _reference(served: ServedOutcome, workdir: Path) -> ReferenceRecord | None:
+    """Return the record of the average rows, and copy their file."""
+    record = served.get("reference")
+    if record is not None:
+        shutil.copyfile(served["files"][record["file"]], workdir / record["file"])
+    return record
 
 
 def _parameters(spec: TrainSpec, ranked: LeaderboardRecord | None, chosen: Chosen) -> Parameters:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+import numpy as np
+
 from app.datasets import repository as dataset_repository
 from app.datasets.service import (
     check_pairs_ready,
@@ -47,6 +49,7 @@ from app.platform.tables import (
     ModelOutOfFold,
     ModelPairMetrics,
     ModelPartialAuc,
+    ModelReference,
     ModelSample,
 )
 from app.training import search
@@ -365,7 +368,7 @@ def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path)
 
 
 def _rows_to_interpret(claim: Claim, model_id: str, result: TrainResult) -> list[Base]:
-    """Return the rows that say what the model has learnt: samples and importances."""
+    """Return the rows that say what the model has learnt: samples, importances and average rows."""
     own = claim.dataset_id or ""
     judge = spec_of(claim)["validation"].get("dataset_id")
     dataset_of = {"train": own, VALIDATION: judge or own}
@@ -399,6 +402,20 @@ def _rows_to_interpret(claim: Claim, model_id: str, result: TrainResult) -> list
                 method=importance["method"],
                 part=importance["part"],
                 features=features,
+            )
+        )
+    if (reference := result.get("reference")) is not None:
+        negative, positive = np.load(workdir / reference["file"], allow_pickle=False).astype("<f8")
+        rows.append(
+            ModelReference(
+                model_id=model_id,
+                part=reference["part"],
+                negatives=reference["rows"][0],
+                positives=reference["rows"][1],
+                negative_score=reference["scores"][0],
+                positive_score=reference["scores"][1],
+                negative_parts=negative.tobytes(),
+                positive_parts=positive.tobytes(),
             )
         )
     return rows

@@ -432,6 +432,52 @@ class _ModelsOperations(_Collection):
         """Delete an alias that has this revision now."""
         yield from self._delete(_alias_path(name, alias), {"If-Match": f'"{revision}"'})
 
+    @operation
+    def read_reason_codes(
+        self, name: str, *, revision: int | None = None
+    ) -> Steps[types.ReasonCodes]:
+        """Return the dictionary by which the reasons of a name's models are told, by default as it is now."""
+        path = f"/v1/models/{segment(name)}/reason-codes"
+        return (yield from self._record(types.ReasonCodes, path, revision=revision))
+
+    @operation
+    def set_reason_codes(
+        self,
+        name: str,
+        entries: Sequence[Mapping[str, Any]],
+        *,
+        revision: int | str | None = None,
+    ) -> Steps[types.ReasonCodes]:
+        """Replace the dictionary of a name: make it, or make the next revision if `revision` is what it has now.
+
+        An entry has `code`, `text` and `columns`, and may have `direction`, `min`, `max`, `categories` and `missing`.
+        """
+        condition = {"If-None-Match": "*"} if revision is None else {"If-Match": f'"{revision}"'}
+        path = f"/v1/models/{segment(name)}/reason-codes"
+        body = {"entries": [dict(entry) for entry in entries]}
+        request = Request.of_json("PUT", path, body, headers=condition)
+        try:
+            response = yield from send(request)
+        except Conflict:
+            if not request.lost_answer:
+                raise
+            found = yield from self._record(types.ReasonCodes, path)
+            follows = revision is None or str(found.revision - 1) == str(revision)
+            if not follows or not _are_entries(found, body["entries"]):
+                raise
+            return found  # as a try whose answer was lost has left it
+        return types.ReasonCodes.from_json(response.json())
+
+
+def _are_entries(found: types.ReasonCodes, entries: Sequence[Mapping[str, Any]]) -> bool:
+    """Return True if a dictionary has these entries."""
+    kept = [entry.to_json() for entry in found.entries]
+    return len(kept) == len(entries) and all(
+        {name: value for name, value in each.items() if value is not None}
+        == {name: value for name, value in entry.items() if value is not None}
+        for each, entry in zip(kept, entries, strict=True)
+    )
+
 
 def _is_kept(found: types.Alias, promise: Mapping[str, float] | str | None) -> bool:
     """Return True if an alias has the promise that it was to get."""
@@ -896,6 +942,10 @@ class _ClientOperations(ApiObject):
         probability: bool | None = None,
         interval: bool | None = None,
         prevalence: float | None = None,
+        reasons: int | None = None,
+        reference: str | None = None,
+        direction: str | None = None,
+        threshold: float | None = None,
         progress: Progress | bool | None = None,
         wait: bool = True,
     ) -> Steps[Either[BatchScore, AsyncBatchScore]]:
@@ -912,11 +962,21 @@ class _ClientOperations(ApiObject):
             False leaves the probability out; True adds `probability_low` and `probability_high`.
         prevalence : float, optional
             Fraction of positives in the population of the rows.
+        reasons, reference, direction, threshold
+            As of `Model.score`, for any number of rows.
         top : int, optional
             Keep only so many rows, those with the highest scores, best first.
         """
         query = {"model": _ref(model), "keep": _joined(keep), "ignore": _joined(ignore)}
-        wanted = {"probability": probability, "interval": interval, "prevalence": prevalence}
+        wanted = {
+            "probability": probability,
+            "interval": interval,
+            "prevalence": prevalence,
+            "reasons": reasons,
+            "reference": reference,
+            "direction": direction,
+            "threshold": threshold,
+        }
         if isinstance(table, (Dataset, AsyncDataset)):
             kept = keep.split(",") if isinstance(keep, str) else keep
             body = {

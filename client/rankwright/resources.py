@@ -671,6 +671,10 @@ class _ModelOperations(ApiObject):
         probability: bool | None = None,
         interval: bool | None = None,
         prevalence: float | None = None,
+        reasons: int | None = None,
+        reference: str | None = None,
+        direction: str | None = None,
+        threshold: float | None = None,
     ) -> Steps[Any]:
         """Score the rows of a table.
 
@@ -678,6 +682,11 @@ class _ModelOperations(ApiObject):
         `tpr` (what cutting there would give on the validation rows) and `probability`, a row for each row of the table,
         in order. `probability=False` leaves the last out, `interval=True` adds `probability_low` and
         `probability_high`, and `prevalence` is the fraction of positives in the population of the rows.
+
+        With `reasons=3` there are the three parts of each score that set it most apart from a `reference`: "negative",
+        the average negative; "average", the average training row; or "cut", a `threshold` or that of the alias.
+        `direction` is "raises" (why is the score high?), "lowers" or "both". They are the columns `reason_1_code`,
+        `reason_1_text`, `reason_1_contribution` and so on, `reasons_rest` and `reference_score`.
 
         A large frame, or many rows as dicts, travel in several requests, which one version of the model answers. A file
         travels in one, which the service scores block by block: TooLarge beyond its limit (a GiB, unless it is set
@@ -693,6 +702,10 @@ class _ModelOperations(ApiObject):
             "probability": probability,
             "interval": interval,
             "prevalence": prevalence,
+            "reasons": reasons,
+            "reference": reference,
+            "direction": direction,
+            "threshold": threshold,
         }
         for _ in range(_SCORE_TRIES):
             responses: list[Response] = yield from self._score_parts(body, query)
@@ -736,6 +749,10 @@ class _ModelOperations(ApiObject):
         probability: bool | None = None,
         interval: bool | None = None,
         prevalence: float | None = None,
+        reasons: int | None = None,
+        reference: str | None = None,
+        direction: str | None = None,
+        threshold: float | None = None,
     ) -> Steps[bytes]:
         """Score the rows of a table in one request; return the scores as a file: `csv`, `parquet` or `arrow`.
 
@@ -756,6 +773,10 @@ class _ModelOperations(ApiObject):
             probability=probability,
             interval=interval,
             prevalence=prevalence,
+            reasons=reasons,
+            reference=reference,
+            direction=direction,
+            threshold=threshold,
         )
         return response.content
 
@@ -783,16 +804,28 @@ class _ModelOperations(ApiObject):
         probability: Any = None,
         interval: Any = None,
         prevalence: Any = None,
+        reasons: Any = None,
+        reference: Any = None,
+        direction: Any = None,
+        threshold: Any = None,
         **more: Any,
     ) -> Steps[types.Score | types.LabelScore]:
         """Score one row: a feature for each argument; None is a missing value.
 
-        `probability`, `interval` and `prevalence` are options as of `score`, unless the model has such a feature.
+        The arguments of `score`, such as `interval` and `reasons`, are options, unless the model has such a feature.
         ConfigurationError: `features` has one of these names, and the option is set, too; use `score_rows`.
         """
         named = {**(features or {}), **more}
         query = {name: "" if value is None else value for name, value in named.items()}
-        options = {"probability": probability, "interval": interval, "prevalence": prevalence}
+        options = {
+            "probability": probability,
+            "interval": interval,
+            "prevalence": prevalence,
+            "reasons": reasons,
+            "reference": reference,
+            "direction": direction,
+            "threshold": threshold,
+        }
         for name, value in options.items():
             if value is None:
                 continue
@@ -812,12 +845,24 @@ class _ModelOperations(ApiObject):
         probability: bool | None = None,
         interval: bool | None = None,
         prevalence: float | None = None,
+        reasons: int | None = None,
+        reference: str | None = None,
+        direction: str | None = None,
+        threshold: float | None = None,
     ) -> Steps[types.Scores | types.LabelScores]:
         """Return the scores of rows that are sent as JSON objects, in their order; options as of `score`."""
         data = yield from self._post(
             self._path("score"),
             {"rows": list(rows)},
-            query={"probability": probability, "interval": interval, "prevalence": prevalence},
+            query={
+                "probability": probability,
+                "interval": interval,
+                "prevalence": prevalence,
+                "reasons": reasons,
+                "reference": reference,
+                "direction": direction,
+                "threshold": threshold,
+            },
         )
         return cast("types.Scores | types.LabelScores", read_one_of(_ROWS_SCORES, data))
 

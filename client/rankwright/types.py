@@ -166,6 +166,17 @@ class BaselineWindow(Record):
     fpr_min: float
     fpr_max: float
 
+class BatchReasons(Record):
+    """The reasons beside the scores of a table."""
+
+    n: int
+    """Reasons per row."""
+    reference: Literal['negative', 'average', 'cut']
+    direction: Literal['raises', 'lowers', 'both']
+    threshold: float | None
+    dictionary: int | None
+    """Revision of the reason codes. Null: the name had none."""
+
 class BatchScore(Record):
     """A table that a job scores. If it is `ready`, `…/result` has the kept columns and the scores, in the
     order of the rows.
@@ -187,6 +198,8 @@ class BatchScore(Record):
     """The result has at most this many rows: those with the highest scores, best first; equal scores in
     their order. Null: all rows.
     """
+    reasons: BatchReasons | None = None
+    """The reasons in the result. Null: none were asked for."""
     rows: int | None
     """Number of rows that were scored, if `ready`."""
     columns: list[ResultColumn] | None
@@ -2083,6 +2096,51 @@ class Ranking(Record):
     no_probability: str | None = None
     """Why there is no probability, if one was asked for and the model has no calibration."""
 
+class Reason(Record):
+    """A part of the difference between the score and the reference."""
+
+    code: str | None
+    """Null if the dictionary has no entry that fits."""
+    text: str
+    columns: list[str]
+    """The features that the code sums."""
+    contribution: float
+
+class ReasonCodes(Record):
+    """The dictionary of reasons of a name of models, for all its versions."""
+
+    name: str
+    revision: int
+    """Also the ETag."""
+    entries: list[StoredReasonEntry]
+    at: str
+    history: list[ReasonCodesStep]
+    """At most 100 revisions, the latest first. `?revision=` reads each of them."""
+
+class ReasonCodesStep(Record):
+    """A revision of a dictionary of reasons."""
+
+    revision: int
+    at: str
+
+class ReasonReference(Record):
+    """What reasons compare a score with, and how they are told."""
+
+    kind: Literal['negative', 'average', 'cut']
+    """`negative`: the average of the negatives. `average`: the average training row. `cut`: a score, as
+    the point with that score on the line between the average negative and the average positive.
+    """
+    score: float
+    """The score of the reference."""
+    on: Literal['validation', 'train'] | None
+    """The part of the data whose rows were averaged."""
+    rows: int | None
+    """Number of negatives that were averaged."""
+    direction: Literal['raises', 'lowers', 'both']
+    """`raises`, `lowers` or `both`: the parts that are reasons."""
+    dictionary: int | None
+    """Revision of the reason codes. Null: the name has none."""
+
 class Reliability(Record):
     """How good probabilities are on rows that their calibration was not learnt on."""
 
@@ -2256,6 +2314,14 @@ class Score(Record):
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
     """
+    reasons: list[Reason] | None = None
+    """With `reasons=3`: the greatest parts, the first the greatest; fewer if the row has fewer. They,
+    `reasons_rest` and the score of the reference sum to the score.
+    """
+    reasons_rest: float | None = None
+    """With `reasons`: the sum of all other parts."""
+    reference: ReasonReference | None = None
+    """With `reasons`: what they compare with."""
 
 class ScoreDrift(Record):
     """Change of the scores of one class between the model's validation and this dataset."""
@@ -2317,6 +2383,15 @@ class Scores(Record):
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
     """
+    reasons: list[list[Reason]] | None = None
+    """With `reasons=3`: the greatest parts of each score, see `Score`. A table has the columns
+    `reason_1_code`, `reason_1_text`, `reason_1_contribution` and so on, `reasons_rest` and
+    `reference_score`.
+    """
+    reasons_rest: list[float] | None = None
+    """With `reasons`: the sum of all other parts of each score."""
+    reference: ReasonReference | None = None
+    """With `reasons`: what they compare with."""
 
 class Search(Record):
     """What the search tried and chose, on splits of the training rows. These validation rows are not used
@@ -2355,6 +2430,18 @@ class SearchTrial(Record):
     state: Literal['chosen', 'left', 'failed', 'untried'] | None = None
     """`chosen`, `left`, `failed` or `untried`."""
     reason: str | None = None
+
+class StoredReasonEntry(Record):
+    """An entry of a dictionary of reasons."""
+
+    code: str
+    text: str
+    columns: list[str]
+    direction: Literal['raises', 'lowers'] | None
+    min: float | str | None
+    max: float | str | None
+    categories: list[str] | None
+    missing: bool | None
 
 class TableCheck(Record):
     """Answer to `?validate=true`: the table is valid. Nothing was stored."""

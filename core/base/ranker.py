@@ -343,6 +343,32 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """
         return None
 
+    def shapley_values(self, X: Any) -> Floats:
+        """Divide the difference between each row's score and the mean training score among the features, exactly.
+
+        The values of a row sum to decision_function(X) - offset_. A feature's value is its mean gain over all orders in
+        which the features of the row become known. Where the score is a sum of one function per feature, that is the
+        function's value less its training mean. In a sum of trees a row goes its own way at splits on known features,
+        and is divided by the training mass at all others (Lundberg, Erion & Lee 2018).
+
+        InvalidParameter: the score has no such parts.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        raise InvalidParameter(
+            f"the score of a {type(self).__name__} is no sum that can be divided among features exactly"
+        )
+
+    def count_shapley_steps(self) -> int:
+        """Return the most steps that the Shapley values of one row take; 0 if they take no longer than its score."""
+        return 0
+
     @abstractmethod
     def structure(self) -> dict[str, Any]:
         """Return a description of the fitted ranker, as JSON values and readable by a person."""

@@ -257,6 +257,14 @@ class Booster(Ranker):
         """
         return self._ensemble.contributions(self._checked_rows(X))
 
+    def shapley_values(self, X: Any) -> Floats:
+        """Divide each row's score among the features by their Shapley values; see `Ranker.shapley_values`."""
+        return self._ensemble.shapley_values(self._checked_rows(X))
+
+    def count_shapley_steps(self) -> int:
+        """Return the most steps that the Shapley values of one row take."""
+        return self._ensemble.count_shapley_steps()
+
     def staged_decision_function(self, X: Any) -> Iterator[Floats]:
         """Score rows after each round.
 

@@ -214,8 +214,10 @@ class ColumnSum(Ensemble):
         return scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Return slope times the difference of each value from the mean of its column."""
-        return self._slopes * (known(X) - self.column_mean)
+        """Return what each column adds, clipped as in `score`, less the same of the mean of the column."""
+        with np.errstate(over="ignore"):
+            parts = np.clip(self._slopes * known(X), -MAX_PART, MAX_PART)
+        return np.asarray(parts - self._slopes * self.column_mean)
 
     def walk_monotone(self, directions: Directions) -> Walk:
         """Compare what each constrained column adds per unit with 0; see `Ensemble.walk_monotone`."""

@@ -567,6 +567,10 @@ class KomoriEguchiBoost(Ranker):
         """
         return self._function.contributions(self._checked_rows(X))
 
+    def shapley_values(self, X: Any) -> Floats:
+        """Return the contributions, each of which depends on one feature; see `Ranker.shapley_values`."""
+        return self.contributions(X)
+
     def structure(self) -> dict[str, Any]:
         """Describe the sum: each feature's function at its breaks, as the papers' score plots."""
         return {

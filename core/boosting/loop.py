@@ -128,6 +128,14 @@ class Ensemble(State, ABC):
     def contributions(self, X: Floats) -> Floats:
         """Return a part per row and feature; the sum of a row is `mean` plus its parts."""
 
+    def shapley_values(self, X: Floats) -> Floats:
+        """Return the Shapley values of each row's features: its parts, where each depends on one feature."""
+        return self.contributions(X)
+
+    def count_shapley_steps(self) -> int:
+        """Return the most steps that the Shapley values of one row take; 0 if they take no longer than its parts."""
+        return 0
+
     @abstractmethod
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe the sum in words, ready for JSON; `name` returns the name of a feature."""

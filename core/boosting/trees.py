@@ -34,7 +34,17 @@ from core.trees.order import (
     pool_ratios,
     raise_values,
 )
-from core.trees.predictor import BinnedPredictor, Nodes, add_parts, add_scores, bin_trees, link
+from core.trees.predictor import (
+    BinnedPredictor,
+    Nodes,
+    add_parts,
+    add_scores,
+    add_shapley,
+    bin_trees,
+    count_shapley_steps,
+    cover_nodes,
+    link,
+)
 from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
 from core.trees.target_encoding import encode
 
@@ -248,6 +258,21 @@ class TreeSum(Ensemble):
         parts = np.zeros(X.shape)
         add_parts(X, self._nodes, parts)
         return parts
+
+    @cached_property
+    def _cover(self) -> Floats:
+        """The mass of the training rows in each node."""
+        return cover_nodes(self._nodes, self.leaf_weight)
+
+    def shapley_values(self, X: Floats) -> Floats:
+        """Return the Shapley values of each row's features, in the shape of X; see `add_shapley`."""
+        parts = np.zeros(X.shape)
+        add_shapley(X, self._nodes, self._cover, parts)
+        return parts
+
+    def count_shapley_steps(self) -> int:
+        """Return the most steps that the Shapley values of one row take."""
+        return count_shapley_steps(self._nodes, len(self.n_categories))
 
     def walk_monotone(self, directions: Directions) -> Walk:
         """Compare the leaves of each tree; see `Ensemble.walk_monotone`."""

@@ -20,5 +20,6 @@ if TYPE_CHECKING:
         score_grid,
         variable_dependence,
     )
+    from .reasons import Reference, average_reference, largest, mean_reference, reference_at
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

@@ -108,6 +108,10 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
         """
         return self._parts(self._checked_rows(X))
 
+    def shapley_values(self, X: Any) -> Floats:
+        """Return the contributions, each of which depends on one feature; see `Ranker.shapley_values`."""
+        return self.contributions(X)
+
     def structure(self) -> dict[str, Any]:
         """Return a description of the combination, ready for JSON: weights per unit of each column, largest first."""
         order = np.argsort(-np.abs(self.coef_), kind="stable")

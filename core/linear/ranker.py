@@ -99,6 +99,10 @@ class LinearRanker(PathEstimator):
             )
         return np.asarray(parts - self._means)
 
+    def shapley_values(self, X: Any) -> Floats:
+        """Return the contributions, each of which depends on one feature; see `Ranker.shapley_values`."""
+        return self.contributions(X)
+
     def structure(self) -> dict[str, Any]:
         """Return a description of the score, ready for JSON: its terms, largest first, and the numbers of the fit."""
         names = tuple(self._feature_name(j) for j in range(self.n_features_in_))

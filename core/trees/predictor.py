@@ -501,3 +501,122 @@ def add_parts(X, nodes, parts):  # type: ignore[no-untyped-def]
                 child = _step(X, nodes, True, np.uint64(i), node)
                 parts[i, nodes.feature[node]] += nodes.mean[child] - nodes.mean[node]
                 node = child
+
+
+@kernel(numba.void(_I4, _F1))
+def _sum_covers(child, cover):  # type: ignore[no-untyped-def]
+    """Write to each inner node the mass of its children; cover: (n_nodes,) float64, with the mass of the leaves."""
+    for node in range(len(cover) - 1, -1, -1):  # children come after their parents
+        below, above = child[2 * node], child[2 * node + 1]
+        if below != node:
+            cover[node] = cover[below] + cover[above]
+
+
+def cover_nodes(nodes: Nodes, leaf_weight: Floats) -> Floats:
+    """Return the mass of the training rows in each node; `leaf_weight` is that of all leaves, tree by tree."""
+    cover = np.zeros(len(nodes.mean))
+    cover[nodes.child[::2] == np.arange(len(cover))] = leaf_weight
+    _sum_covers(nodes.child, cover)
+    return cover
+
+
+@kernel(numba.void(_MATRIX, _NODES, _F1, _F1, _F1, numba.float64[:, ::1]), error_model="numpy")
+def _add_shapley(X, nodes, cover, points, masses, parts):  # type: ignore[no-untyped-def]
+    """Add the Shapley values; see `add_shapley`. points, masses: of a quadrature on [0, 1]."""
+    deepest = 1
+    for t in range(len(nodes.root)):
+        deepest = max(deepest, nodes.depth[t])
+    # By level of the walk: the node, the children that were visited, and the features on the path to it. A row that is
+    # unknown but for some features goes with it (`follows`) where it is known, else a fraction of its mass does.
+    at = np.empty(deepest + 1, dtype=np.int64)
+    visited = np.empty(deepest + 1, dtype=np.int64)
+    length = np.empty(deepest + 1, dtype=np.int64)
+    feature = np.empty((deepest + 1, deepest), dtype=np.int64)
+    fraction = np.empty((deepest + 1, deepest))
+    follows = np.empty((deepest + 1, deepest))
+    before, others = np.empty(deepest + 1), np.empty(deepest)
+    for i in range(X.shape[0]):
+        for t in range(len(nodes.root)):
+            level, at[0], visited[0], length[0] = 0, nodes.root[t], 0, 0
+            mean = nodes.mean[nodes.root[t]]
+            while level >= 0:
+                node, n = at[level], length[level]
+                if nodes.child[2 * node] == node:
+                    for k in range(n):
+                        others[k] = 0.0
+                    for q in range(len(points)):
+                        x, product = points[q], masses[q]
+                        for k in range(n):
+                            before[k] = product
+                            product *= follows[level, k] * x + fraction[level, k] * (1.0 - x)
+                        product = 1.0
+                        for k in range(n - 1, -1, -1):
+                            others[k] += before[k] * product
+                            product *= follows[level, k] * x + fraction[level, k] * (1.0 - x)
+                    for k in range(n):
+                        gain = follows[level, k] - fraction[level, k]
+                        parts[i, feature[level, k]] += (nodes.mean[node] - mean) * gain * others[k]
+                    level -= 1
+                    continue
+                if visited[level] == 2:
+                    level -= 1
+                    continue
+                child = nodes.child[2 * node + visited[level]]
+                visited[level] += 1
+                share = cover[child] / cover[node] if cover[node] > 0.0 else 0.5
+                followed = np.int64(_step(X, nodes, True, np.uint64(i), np.uint64(node))) == child
+                if share == 0.0 and not followed:
+                    continue  # nothing comes here
+                split, last = nodes.feature[node], n
+                for k in range(n):
+                    feature[level + 1, k] = feature[level, k]
+                    fraction[level + 1, k] = fraction[level, k]
+                    follows[level + 1, k] = follows[level, k]
+                    if feature[level, k] == split:
+                        last = k
+                if last == n:
+                    feature[level + 1, n] = split
+                    fraction[level + 1, n] = follows[level + 1, n] = 1.0
+                    n += 1
+                fraction[level + 1, last] *= share
+                follows[level + 1, last] *= 1.0 if followed else 0.0
+                level += 1
+                at[level], visited[level], length[level] = child, 0, n
+
+
+def _count_points(nodes: Nodes, n_features: int) -> int:
+    """Return the points by which Gauss's quadrature is exact for every leaf."""
+    return (min(int(nodes.depth.max(initial=1)), n_features) + 1) // 2
+
+
+def count_shapley_steps(nodes: Nodes, n_features: int) -> int:
+    """Return the most steps that `add_shapley` takes for one row."""
+    n_leaves = (len(nodes.mean) + len(nodes.root)) // 2
+    points = _count_points(nodes, n_features)
+    return 4 * points * points * n_leaves
+
+
+def add_shapley(X: Floats, nodes: Nodes, cover: Floats, parts: Floats) -> None:
+    """Add the Shapley values of each row's features to `parts`.
+
+    The game: of a row only some features are known. At a split on one of them the row goes its way; at any other it is
+    divided between both children by the training mass in them, and v is the mean value of the leaves that it reaches.
+    The Shapley value of a feature is its mean gain v(with it) - v(without it) over all orders in which the features
+    become known (Lundberg, Erion & Lee 2018). The mean is an integral over [0, 1] of a polynomial for each leaf, and
+    Gauss's quadrature is exact for it; all its terms are positive, so that none cancel.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+    nodes : Nodes
+        Trees; no node has two parents.
+    cover : ndarray of shape (n_nodes,), float64
+        See `cover_nodes`.
+    parts : ndarray of shape (n_rows, n_features), float64
+
+    Notes
+    -----
+    O(n_rows · n_leaves · d²), where d is the number of features on a path.
+    """
+    points, masses = np.polynomial.legendre.leggauss(_count_points(nodes, X.shape[1]))
+    _add_shapley(X, nodes, cover, 0.5 * (points + 1.0), 0.5 * masses, parts)

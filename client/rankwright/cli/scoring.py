@@ -73,6 +73,23 @@ def score(
         float | None,
         typer.Option(help="Fraction of positives in the population of the rows, such as 0.02."),
     ] = None,
+    reasons: Annotated[
+        int | None, typer.Option(help="Add so many reasons: the parts that set a score apart.")
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(help="What scores are compared with: negative (the default), average or cut."),
+    ] = None,
+    direction: Annotated[
+        str | None,
+        typer.Option(
+            help="Reasons why a score is high (raises, the default) or low (lowers); both."
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="For --reference cut: the score to explain the distance to."),
+    ] = None,
     missing: Missing = None,
     encoding: Encoding = None,
     delimiter: Delimiter = None,
@@ -92,7 +109,14 @@ def score(
     asked = given(
         keep=keep, top=top, missing=missing, encoding=encoding, delimiter=delimiter, decimal=decimal
     )
-    wanted = given(interval=interval or None, prevalence=prevalence)
+    wanted = given(
+        interval=interval or None,
+        prevalence=prevalence,
+        reasons=reasons,
+        reference=reference,
+        direction=direction,
+        threshold=threshold,
+    )
     with service(url, key) as client:
         if path is not None:
             _score_file(client, model, path, output, asked | wanted)
@@ -112,11 +136,11 @@ def _as_file(words: list[str]) -> Path | None:
 
 
 def _score_file(client: Client, model: str, path: Path, output: str, asked: dict[str, Any]) -> None:
-    """Score a small file in one request; a large one, one with kept columns, or the best rows of one, by a job."""
+    """Score a small file in one request; a large one, or one with kept columns, best rows or reasons, by a job."""
     format = _format_of(output)
     by_workers_alone = body_of(path).media_type == MEDIA_TYPES[".parquet"]
     if (
-        not {"keep", "top"} & set(asked)
+        not {"keep", "top", "reasons"} & set(asked)
         and not by_workers_alone
         and path.stat().st_size <= IN_ONE_REQUEST
     ):

@@ -77,6 +77,7 @@ def requests_of(
         ("POST", "/v1/datasets/{dataset_id}/versions"): {"content": b"a,b\n1,0\n", "headers": CSV},
         ("POST", "/v1/jobs"): {"json": job},
         ("PUT", "/v1/models/{name}/aliases/{alias}"): {"json": {"model_id": ids["ref"]}},
+        ("PUT", "/v1/models/{name}/reason-codes"): {"json": {"entries": []}},
         ("POST", "/v1/evaluations"): evaluation,
         ("POST", "/v1/comparisons"): comparison,
         ("PUT", "/v1/models/{ref}/calibration"): {
@@ -109,6 +110,7 @@ class World:
         job = service.train(owner, dataset_id)
         model_id = job["model_id"]
         owner.put("/v1/models/churn/aliases/champion", json={"model_id": model_id})
+        owner.put("/v1/models/churn/reason-codes", json={"entries": []})
         models = [model_id, service.train(owner, dataset_id, name="other")["model_id"]]
         judged = service.train(
             owner,

@@ -79,6 +79,8 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "delete_alias": ("models.delete_alias", ("n", "a")),
     "read_alias": ("models.read_alias", ("n", "a")),
     "put_alias": ("models.set_alias", ("n", "a", "mdl_1")),
+    "read_reason_codes": ("models.read_reason_codes", ("n",)),
+    "put_reason_codes": ("models.set_reason_codes", ("n", [])),
     "delete_model": ("model.delete", ()),
     "read_model": ("model.read", ()),
     "read_artifact": ("model.download", ("artifact",)),

@@ -101,6 +101,8 @@ def walk(service: Service, client: httpx.Client) -> set[str]:
     service.train(client, people)
     alias = "PUT /v1/models/{name}/aliases/{alias}"
     ask(alias, 201, json={"model_id": model}, name="churn", alias="champion")
+    codes = {"entries": [{"code": "A", "text": "Too old", "columns": ["age"]}]}
+    ask("PUT /v1/models/{name}/reason-codes", 201, json=codes, name="churn")
 
     newer = upload(table(80, 9), "?label=left&positive=yes")
     ask("PUT /v1/models/{ref}/calibration", 202, json={"dataset_id": newer}, ref=model)

@@ -1,0 +1,145 @@
+"""Dictionaries of reasons: which code and text a feature's part of a score is told by.
+
+A dictionary belongs to a name of models, so that all versions of the name, behind whichever alias, state their reasons
+alike. Each PUT makes a new revision; none is ever changed or deleted, and an answer names the revision that phrased it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.ingest.values import CATEGORICAL, read_json
+from app.models import repository
+from app.models.service import HISTORY_SHOWN, NAME, check_revision
+from app.platform.documents import ModelFeature, ReasonEntry
+from app.platform.errors import MAX_ERRORS, NotFound, refuse_all, shown
+from app.platform.sql import Session, db_now
+from app.platform.tables import ReasonCodes
+
+MAX_ENTRIES = 1_000
+MAX_NAMED = 20_000
+"""Columns and categories that all entries of a dictionary may name together."""
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """A revision of a dictionary; `revisions` are the latest ones, each with its time."""
+
+    row: ReasonCodes
+    revisions: Sequence[tuple[int, float]]
+
+
+def read(session: Session, owner: str, name: str, revision: int | None = None) -> Dictionary:
+    """Return the dictionary of a name, the latest revision if None; raises NotFound."""
+    row = None
+    if re.fullmatch(NAME, name):
+        row = repository.find_reason_codes(session, owner, name, revision)
+    if row is None:
+        if not re.fullmatch(NAME, name) or repository.find_latest(session, owner, name) is None:
+            raise NotFound(f"there is no model {name[:200]!r}")
+        which = "" if revision is None else f" of revision {revision}"
+        raise NotFound(
+            f"the models {name[:100]!r} have no reason codes{which}", code="no_reason_codes"
+        )
+    return Dictionary(row, repository.list_reason_codes(session, owner, name, HISTORY_SHOWN))
+
+
+def replace(
+    session: Session,
+    owner: str,
+    name: str,
+    entries: list[ReasonEntry],
+    *,
+    if_revision: int | None,
+    must_be_new: bool = False,
+) -> tuple[Dictionary, bool]:
+    """Store the next revision of a dictionary; return it, and True if it is the first.
+
+    Raises NotFound without a model of the name, and Invalid for entries that do not fit its latest version.
+    """
+    latest = repository.find_latest(session, owner, name) if re.fullmatch(NAME, name) else None
+    if latest is None:
+        raise NotFound(f"there is no model {name[:200]!r}")
+    check(entries, latest.features, f"{latest.name}:{latest.version}")
+    repository.lock_name(session, owner, name)
+    current = repository.find_reason_codes(session, owner, name)
+    if current is not None or if_revision is not None:
+        check_revision(f"the dictionary of {name}", current, if_revision, must_be_new)
+    revision = 1 if current is None else current.revision + 1
+    session.add(
+        ReasonCodes(owner=owner, name=name, revision=revision, entries=entries, at=db_now())
+    )
+    session.flush()
+    return read(session, owner, name), current is None
+
+
+def check(entries: Sequence[ReasonEntry], features: Sequence[ModelFeature], model: str) -> None:
+    """Raise Invalid for entries that do not fit the features of a model, with all errors."""
+    kinds = {feature["name"]: feature["type"] for feature in features}
+    errors: list[dict[str, Any]] = []
+    texts: dict[str, str] = {}
+
+    def refuse(pointer: str, detail: str, code: str = "invalid") -> None:
+        errors.append({"pointer": f"/entries/{pointer}", "detail": detail, "code": code})
+
+    named = sum(len(entry["columns"]) + len(entry["categories"] or ()) for entry in entries)
+    if named > MAX_NAMED:
+        detail = (
+            f"the entries may name at most {MAX_NAMED} columns and categories, they name {named}"
+        )
+        refuse_all([{"pointer": "/entries", "detail": detail}])
+    for number, entry in enumerate(entries):
+        if len(errors) >= MAX_ERRORS:
+            break
+        if texts.setdefault(entry["code"], entry["text"]) != entry["text"]:
+            refuse(f"{number}/text", f"code {shown(entry['code'])} has another text before")
+        for place, column in enumerate(entry["columns"]):
+            if column not in kinds:
+                detail = f"{model} has no feature {shown(column)}"
+                refuse(f"{number}/columns/{place}", detail, "unknown_feature")
+        if len(set(entry["columns"])) < len(entry["columns"]):
+            refuse(f"{number}/columns", "columns must name each feature once")
+        if is_conditional(entry):
+            if len(entry["columns"]) > 1:
+                detail = "min, max, categories and missing are for an entry of one column"
+                refuse(f"{number}/columns", f"{detail}, this has {len(entry['columns'])}")
+            elif (kind := kinds.get(entry["columns"][0])) is not None:
+                _check_condition(entry, kind, lambda at, text, n=number: refuse(f"{n}/{at}", text))
+    refuse_all(errors[:MAX_ERRORS])
+
+
+def is_conditional(entry: ReasonEntry) -> bool:
+    """Return True if the entry is for some values of its column only."""
+    return any(entry[key] is not None for key in ("min", "max", "categories", "missing"))
+
+
+def _check_condition(entry: ReasonEntry, kind: str, refuse: Any) -> None:
+    ends: dict[str, float | None] = {}
+    for key in ("min", "max"):
+        value = entry[key]
+        if value is None:
+            continue
+        if kind == CATEGORICAL:
+            refuse(key, f"{key} is for numbers and dates, {shown(entry['columns'][0])} is {kind}")
+            continue
+        ends[key] = end_of(kind, value)
+        if ends[key] is None:
+            refuse(key, f"{key} must be a value of a {kind} feature, got {shown(value)}")
+    low, high = ends.get("min"), ends.get("max")
+    if low is not None and high is not None and low > high:
+        refuse("min", f"min must be at most max, got {shown(entry['min'])}")
+    if entry["categories"] is not None and kind != CATEGORICAL:
+        refuse("categories", f"categories are for texts, {shown(entry['columns'][0])} is {kind}")
+
+
+def end_of(kind: str, value: float | str) -> float | None:
+    """Return an end of a range as a feature of that type holds it; None if it is no such value."""
+    try:
+        end = float(read_json(kind, value))
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return end if math.isfinite(end) else None

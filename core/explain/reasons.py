@@ -1,0 +1,96 @@
+"""Reasons: how a row's score differs from a stated reference, feature by feature, exactly.
+
+The parts of a score are its Shapley values (`Ranker.shapley_values`), which sum to the score less the mean training
+score. Less the parts of a reference, they sum to the score less the reference's score.
+
+>>> import numpy as np
+>>> from core import Logistic
+>>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
+>>> ranker = Logistic().fit(X, [0, 0, 1, 1])
+>>> negatives = mean_reference(ranker, X[:2])
+>>> parts = ranker.shapley_values(X) - negatives.parts
+>>> np.allclose(parts.sum(axis=1), ranker.decision_function(X) - negatives.score)
+True
+>>> largest(parts, 2, "raises")[2].tolist()
+[0, 1]
+"""
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from core.base.ranker import Ranker
+
+Floats = npt.NDArray[np.float64]
+Toward = Literal["raises", "lowers", "both"]
+"""Which parts are reasons: those above 0, those below, or all."""
+
+
+class Reference(NamedTuple):
+    """A score that others are compared with, and its parts by feature, which sum to it less the mean training score."""
+
+    score: float
+    parts: Floats
+    """Shape (n_features,), float64."""
+
+
+def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Reference:
+    """Return the weighted mean of the parts of some rows; InvalidParameter: the ranker has no exact parts.
+
+    Parameters
+    ----------
+    X : array or table of shape (n_samples, n_features)
+        With at least one row.
+    sample_weight : array-like of shape (n_samples,), optional
+        At least 0, with a sum above 0.
+    """
+    parts = ranker.shapley_values(X)
+    weight = None if sample_weight is None else np.asarray(sample_weight) / np.max(sample_weight)
+    mean: Floats = np.average(parts, axis=0, weights=weight)
+    return Reference(_offset(ranker) + float(mean.sum()), mean)
+
+
+def average_reference(ranker: "Ranker") -> Reference:
+    """Return the mean of the training rows, for a ranker that has exact parts."""
+    return Reference(_offset(ranker), np.zeros(ranker.n_features_in_))
+
+
+def _offset(ranker: Any) -> float:
+    return float(ranker.offset_)
+
+
+def reference_at(score: float, negative: Reference, positive: Reference) -> Reference:
+    """Return the reference of a given score on the straight line through the average negative and positive.
+
+    So each feature has as much of the way to the score as it has of the way between the classes. InvalidParameter: the
+    average positive does not score above the average negative.
+    """
+    width = positive.score - negative.score
+    if not 0.0 < width < np.inf:
+        raise InvalidParameter(
+            "the average positive must score above the average negative to explain the distance to a cut: "
+            f"they score {positive.score:g} and {negative.score:g}"
+        )
+    share = (score - negative.score) / width
+    return Reference(score, negative.parts + share * (positive.parts - negative.parts))
+
+
+def largest(parts: Floats, n: int, toward: Toward) -> npt.NDArray[np.intp]:
+    """Return the columns of each row's `n` largest parts in a direction, the largest first; of equal ones the first.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (n_rows, n_columns), float64
+
+    Returns
+    -------
+    ndarray of shape (n_rows, min(n, n_columns)), intp
+        -1 where a row has fewer parts in that direction; a part of 0 is in none.
+    """
+    size = {"raises": parts, "lowers": -parts, "both": np.abs(parts)}[toward]
+    order = np.argsort(-size, axis=1, kind="stable")[:, :n]
+    return np.where(np.take_along_axis(size, order, axis=1) > 0.0, order, -1)

@@ -1,0 +1,416 @@
+"""Reasons beside scores: exact against a stated reference, told by the dictionary of the model's name."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from tests.app.live_service import Service
+from tests.app.refusals import refused as refused_with
+
+CSV, NDJSON = "text/csv", "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+NAMES = ["age", "income", "debt", "job"]
+ADDRESS = "/v1/models/credit/reason-codes"
+PATH = "/v1/models/credit/score"
+JOBS = ["clerk", "miner", "nurse"]
+
+Put = Callable[..., httpx.Response]
+
+
+def people(rows: int = 300) -> str:
+    """Return a table whose labels depend on all its features; some ages are missing."""
+    rng = np.random.default_rng(1)
+    lines = [",".join([*NAMES, "left"])]
+    for _ in range(rows):
+        age, income, debt = (round(v, 3) for v in rng.normal(size=3).tolist())
+        job = JOBS[rng.integers(3)]
+        late = age - income + debt * income + (job == "miner") + 0.5 * rng.normal() > 0
+        shown = "" if rng.random() < 0.1 else age
+        lines.append(f"{shown},{income},{debt},{job},{'yes' if late else 'no'}")
+    return "\n".join(lines) + "\n"
+
+
+ROWS: list[dict[str, Any]] = [
+    {"age": 0.7, "income": -1.2, "debt": 0.4, "job": "miner"},
+    {"age": None, "income": 0.1, "debt": -0.4, "job": "nurse"},
+    {"age": -1.5, "income": 1.4, "debt": 0.0, "job": None},
+]
+IN_CSV = ",".join(NAMES) + "\n"
+IN_CSV += "".join(",".join("" if v is None else f"{v}" for v in r.values()) + "\n" for r in ROWS)
+LARGE = {"columns": NAMES, "data": [list(ROWS[0].values())] * 1001}
+
+
+@pytest.fixture(scope="module")
+def client(shared: Service) -> httpx.Client:
+    return shared.client(shared.key())
+
+
+@pytest.fixture(scope="module")
+def models(shared: Service, client: httpx.Client) -> dict[str, str]:
+    """The ids of models of several algorithms, by name."""
+    dataset_id = shared.upload(client, people())
+    jobs: dict[str, dict[str, Any]] = {
+        "credit": {"algorithm": {"name": "rankboost", "n_rounds": 20}},
+        "trees": {"algorithm": {"name": "rankboost", "weak_ranker": "tree", "n_rounds": 5}},
+        "linear": {
+            "algorithm": {"name": "logistic"},
+            "validation": {"method": "cross_validation", "folds": 2},
+        },
+        "forest": {"algorithm": {"name": "treerank"}},
+    }
+    found = {}
+    for name, job in jobs.items():
+        done = shared.train(client, dataset_id, name=name, **job)
+        assert done["model_id"], done
+        found[name] = done["model_id"]
+    return found
+
+
+@pytest.fixture
+def put(client: httpx.Client) -> Put:
+    """What replaces the dictionary."""
+
+    def put(*entries: dict[str, Any]) -> httpx.Response:
+        now = client.get(ADDRESS)
+        headers = {"If-Match": now.headers["ETag"]} if now.is_success else {}
+        return client.put(ADDRESS, json={"entries": entries}, headers=headers)
+
+    return put
+
+
+def entry(code: str, *columns: str, text: str = "", **more: Any) -> dict[str, Any]:
+    return {"code": code, "text": text or f"Because of {code}", "columns": columns, **more}
+
+
+def refused(answer: httpx.Response, status: int, *words: str) -> dict[str, Any]:
+    """Check a problem, whatever its code."""
+    return refused_with(answer, status, answer.json()["code"], *words)
+
+
+def ask(client: httpx.Client, path: str = PATH, rows: Any = None, **query: Any) -> dict[str, Any]:
+    answer = client.post(path, params=query, json={"rows": ROWS if rows is None else rows})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+@pytest.mark.parametrize("name", ["credit", "trees", "linear"])
+@pytest.mark.parametrize("reference", ["negative", "average", "cut"])
+def test_all_parts_sum_to_the_difference(
+    client: httpx.Client, models: dict[str, str], name: str, reference: str
+) -> None:
+    threshold = {"threshold": "0.3"} if reference == "cut" else {}
+    path = f"/v1/models/{name}/score"
+    query = {"reasons": "20", "reference": reference, "direction": "both", **threshold}
+    answer = ask(client, path, **query)
+    assert answer["scores"] == ask(client, path)["scores"]
+    told = answer["reference"]
+    assert told["kind"] == reference
+    assert told["on"] == ("train" if name == "linear" or reference == "average" else "validation")
+    if reference == "cut":
+        assert told["score"] == 0.3
+    for score, reasons, rest in zip(
+        answer["scores"], answer["reasons"], answer["reasons_rest"], strict=True
+    ):
+        parts = [reason["contribution"] for reason in reasons]
+        assert sum(parts) + rest == pytest.approx(score - told["score"], abs=1e-12)
+        assert abs(rest) < 1e-9  # every feature is told
+        assert parts == sorted(parts, key=abs, reverse=True)
+
+
+def test_the_average_negative_is_that_of_the_rows(
+    client: httpx.Client, models: dict[str, str]
+) -> None:
+    """Its score is the mean score of the negatives of the validation rows, which the curve knows."""
+    reference = ask(client, reasons=1)["reference"]
+    metrics = client.get("/v1/models/credit/metrics").json()
+    assert reference["rows"] == metrics["negatives"]
+    curve = client.get("/v1/models/credit/roc", params={"max_points": 100_000}).json()["points"]
+    steps = [(b["threshold"], b["fpr"] - a["fpr"]) for a, b in itertools.pairwise(curve)]
+    mean = sum(threshold * share for threshold, share in steps if share)
+    assert reference["score"] == pytest.approx(mean, abs=1e-9)
+
+
+def test_one_direction(client: httpx.Client, models: dict[str, str]) -> None:
+    both = ask(client, reasons=20, direction="both")["reasons"]
+    for direction, sign in (("raises", 1), ("lowers", -1)):
+        found = ask(client, reasons=2, direction=direction)
+        for reasons, every in zip(found["reasons"], both, strict=True):
+            assert reasons == [r for r in every if sign * r["contribution"] > 0][:2]
+    assert ask(client, reasons=2) == ask(client, reasons=2, direction="raises")
+
+
+def test_plain_phrases(client: httpx.Client, models: dict[str, str], put: Put) -> None:
+    put()
+    found = ask(client, reasons=20, direction="both")["reasons"]
+    texts = [{reason["columns"][0]: reason["text"] for reason in reasons} for reasons in found]
+    assert texts[0]["income"] == "income is -1.2"
+    assert texts[0]["job"] == "job is miner"
+    assert texts[1]["age"] == "age is missing"
+    assert texts[2]["job"] == "job is missing or unknown"
+    assert {reason["code"] for reasons in found for reason in reasons} == {None}
+
+
+def test_a_dictionary(client: httpx.Client, models: dict[str, str], put: Put) -> None:
+    plain = ask(client, reasons=20, direction="both")["reasons"]
+    parts = [{reason["columns"][0]: reason["contribution"] for reason in row} for row in plain]
+    answer = put(
+        entry("A0", "age", missing=True),
+        entry("A1", "age", min=0.5, direction="raises"),
+        entry("J1", "job", categories=["miner", "no such job"]),
+        entry("M", "income", "debt", text="Money"),
+    )
+    assert answer.status_code in (200, 201), answer.text
+    revision = answer.json()["revision"]
+    found = ask(client, reasons=20, direction="both")
+    assert found["reference"]["dictionary"] == revision
+    codes = [{reason["code"]: reason for reason in row} for row in found["reasons"]]
+    for i in range(3):
+        money = codes[i]["M"]
+        assert (money["text"], money["columns"]) == ("Money", ["income", "debt"])
+        both = parts[i].get("income", 0.0) + parts[i].get("debt", 0.0)
+        assert money["contribution"] == pytest.approx(both, abs=1e-12)
+    assert ["J1" in each for each in codes] == [True, False, False]
+    assert ("A1" in codes[0]) == (parts[0].get("age", 0) > 0)
+    assert ["A0" in each for each in codes] == [False, True, False]
+    assert codes[2][None]["text"] in ("age is -1.5", "job is missing or unknown")
+    assert put().json()["revision"] == revision + 1
+    assert ask(client, reasons=1)["reference"]["dictionary"] == revision + 1
+
+
+def test_one_row_by_get(client: httpx.Client, models: dict[str, str], put: Put) -> None:
+    put(entry("M", "income", "debt"))
+    path = f"/v1/models/{models['credit']}/score"
+    values = {**ROWS[0], "reasons": 2, "direction": "both"}
+    answer = client.get(path, params=values)
+    assert answer.status_code == 200, answer.text
+    one, many = answer.json(), ask(client, path, reasons=2, direction="both")
+    assert one["score"] == many["scores"][0]
+    assert one["reasons"] == many["reasons"][0]
+    assert one["reasons_rest"] == many["reasons_rest"][0]
+    assert one["reference"] == many["reference"]
+    tag = answer.headers["ETag"]
+    assert client.get(path, params=values, headers={"If-None-Match": tag}).status_code == 304
+    put(entry("N", "income", "debt"))
+    assert client.get(path, params=values, headers={"If-None-Match": tag}).status_code == 200
+    plain = client.get(path, params=ROWS[0])
+    assert "reasons" not in plain.json()
+    assert plain.headers["ETag"] != tag
+
+
+@pytest.mark.parametrize("accept", [CSV, NDJSON, ARROW])
+@pytest.mark.parametrize("body", ["json", "csv"])
+def test_tables(
+    client: httpx.Client, models: dict[str, str], put: Put, accept: str, body: str
+) -> None:
+    put(entry("M", "income", "debt", text='Money, "much" of it'))
+    said = ask(client, reasons=2)
+    given: dict[str, Any] = {"json": {"rows": ROWS}}
+    headers = {"Accept": accept}
+    if body == "csv":
+        given, headers = {"content": IN_CSV}, headers | {"Content-Type": CSV}
+    answer = client.post(PATH, params={"reasons": 2}, headers=headers, **given)
+    assert answer.status_code == 200, answer.text
+    if accept == CSV:
+        table = pa_csv.read_csv(
+            io.BytesIO(answer.content),
+            convert_options=pa_csv.ConvertOptions(strings_can_be_null=True),
+        )
+    elif accept == NDJSON:
+        table = pa.Table.from_pylist([json.loads(line) for line in answer.text.splitlines()])
+    else:
+        table = pa.ipc.open_stream(answer.content).read_all()
+    check_table(table, said)
+
+
+def check_table(table: pa.Table, said: dict[str, Any]) -> None:
+    """Check that a table says the same as an answer in JSON with two reasons."""
+    for row, score, reasons, rest in zip(
+        table.to_pylist(), said["scores"], said["reasons"], said["reasons_rest"], strict=True
+    ):
+        assert row["score"] == score
+        assert row["reasons_rest"] == pytest.approx(rest, abs=1e-15)
+        assert row["reference_score"] == said["reference"]["score"]
+        for k in range(2):
+            reason = reasons[k] if k < len(reasons) else {}
+            for what in ("code", "text", "contribution"):
+                value = row[f"reason_{k + 1}_{what}"]
+                assert value == reason.get(what)
+
+
+def batch(service: Service, client: httpx.Client, **given: Any) -> tuple[dict[str, Any], pa.Table]:
+    answer = client.post("/v1/batch-scores", **given)
+    assert answer.status_code == 202, answer.text
+    service.work()
+    shown = client.get(answer.headers["Location"]).json()
+    result = client.get(f"/v1/batch-scores/{answer.json()['id']}/result")
+    assert result.status_code == 200, result.text
+    return shown, pq.read_table(io.BytesIO(result.content))
+
+
+def test_a_batch(shared: Service, client: httpx.Client, models: dict[str, str], put: Put) -> None:
+    revision = put(entry("M", "income", "debt")).json()["revision"]
+    said = ask(client, reasons=2, reference="cut", threshold=0.25)
+    query = {"model": "credit", "reasons": 2, "reference": "cut", "threshold": 0.25}
+    csv: dict[str, Any] = {"params": query, "content": IN_CSV, "headers": {"Content-Type": CSV}}
+    answer = client.post("/v1/batch-scores", **csv)
+    assert answer.status_code == 202, answer.text
+    put()  # what was asked for is told as it was then
+    shared.work()
+    shown = client.get(f"/v1/batch-scores/{answer.json()['id']}").json()
+    assert shown["reasons"] == {
+        "n": 2,
+        "reference": "cut",
+        "direction": "raises",
+        "threshold": 0.25,
+        "dictionary": revision,
+    }
+    result = client.get(f"/v1/batch-scores/{shown['id']}/result")
+    check_table(pq.read_table(io.BytesIO(result.content)), said)
+
+
+def test_a_batch_of_a_dataset(
+    shared: Service, client: httpx.Client, models: dict[str, str], put: Put
+) -> None:
+    put(entry("A0", "age", missing=True))
+    dataset_id = shared.upload(client, people(50))
+    asked = {"model": "trees", "dataset_id": dataset_id, "reasons": 2, "direction": "lowers"}
+    _, table = batch(shared, client, json=asked)
+    assert table.num_rows == 50
+    assert set(table["reason_1_code"].to_pylist()) == {None}  # the dictionary is of another name
+    texts = table["reason_1_text"].to_pylist()
+    assert any(text and text.startswith(("income is", "debt is")) for text in texts)
+    parts = table["reason_1_contribution"].drop_null().to_pylist()
+    assert max(parts) < 0
+    _, best = batch(shared, client, json=asked | {"top": 5})
+    assert best.num_rows == 5
+    rows = best["row"].to_pylist()
+    for name in ("score", "reason_1_text", "reason_2_text", "reasons_rest"):
+        assert best[name].to_pylist() == table[name].take(pa.array(rows)).to_pylist()
+
+
+def test_the_cut_of_an_alias(client: httpx.Client, models: dict[str, str]) -> None:
+    body = {"model_id": models["credit"], "promise": {"fpr": 0.1}}
+    put = client.put("/v1/models/credit/aliases/live", json=body)
+    assert put.status_code == 201, put.text
+    cut = put.json()["cut"]["threshold"]
+    under = "/v1/models/credit@live/score"
+    answer = ask(client, under, reasons=20, reference="cut", direction="both")
+    assert answer["reference"]["score"] == cut
+    for score, reasons in zip(answer["scores"], answer["reasons"], strict=True):
+        assert sum(r["contribution"] for r in reasons) == pytest.approx(score - cut, abs=1e-9)
+    assert answer["flags"] == [score >= cut for score in answer["scores"]]
+    other = ask(client, under, reasons=1, reference="cut", threshold=0)
+    assert other["reference"]["score"] == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"reasons": "0"}, "from 1 to 20"),
+        ({"reasons": "21"}, "from 1 to 20"),
+        ({"reasons": "1_0"}, "from 1 to 20"),
+        ({"reasons": "²"}, "from 1 to 20"),
+        ({"reasons": "9" * 5000}, "from 1 to 20"),
+        ({"reasons": "1", "reference": "row"}, "negative, average, cut"),
+        ({"reasons": "1", "direction": "up"}, "raises, lowers, both"),
+        ({"reasons": "1", "reference": "cut"}, "needs a threshold"),
+        ({"reasons": "1", "threshold": "1"}, "needs reference=cut"),
+        ({"reasons": "1", "reference": "cut", "threshold": "nan"}, "finite"),
+        ({"reasons": "1", "reference": "cut", "threshold": "1e999"}, "finite"),
+        ({"direction": "both"}, "ask for some"),
+    ],
+)
+def test_bad_options(
+    client: httpx.Client, models: dict[str, str], query: dict[str, str], words: str
+) -> None:
+    refused(client.post(PATH, params=query, json={"rows": ROWS}), 422, words)
+    refused(client.get(PATH, params={**ROWS[0], **query}), 422, words)
+    csv: dict[str, Any] = {"content": IN_CSV, "headers": {"Content-Type": CSV}}
+    refused(client.post("/v1/batch-scores", params={"model": "credit", **query}, **csv), 422, words)
+
+
+def test_models_without_parts(client: httpx.Client, models: dict[str, str]) -> None:
+    path = "/v1/models/forest/score"
+    for answer in (
+        client.post(path, params={"reasons": 1}, json={"rows": ROWS}),
+        client.get(path, params={**ROWS[0], "reasons": 1}),
+        client.post(
+            "/v1/batch-scores",
+            params={"model": "forest", "reasons": 1},
+            content=IN_CSV,
+            headers={"Content-Type": CSV},
+        ),
+    ):
+        problem = refused(answer, 422, "rankboost")
+        assert problem["code"] == "not_additive"
+
+
+def test_too_many_rows(client: httpx.Client, models: dict[str, str]) -> None:
+    answer = client.post(PATH, params={"reasons": 1}, json=LARGE)
+    assert refused(answer, 422, "at most 1000 rows")["code"] == "too_many_rows"
+    assert client.post(PATH, json=LARGE).status_code == 200
+
+
+def test_revisions(shared: Service, client: httpx.Client, models: dict[str, str]) -> None:
+    address = "/v1/models/linear/reason-codes"
+    assert refused(client.get(address), 404, "no reason codes")["code"] == "no_reason_codes"
+    refused(client.put(address, json={"entries": []}, headers={"If-Match": '"1"'}), 412, "linear")
+    first = client.put(address, json={"entries": [entry("A", "age")]})
+    assert (first.status_code, first.headers["ETag"]) == (201, '"1"')
+    refused(client.put(address, json={"entries": []}), 428, "If-Match")
+    refused(client.put(address, json={"entries": []}, headers={"If-Match": '"2"'}), 412, "at revi")
+    second = client.put(address, json={"entries": []}, headers={"If-Match": '"1"'})
+    assert (second.status_code, second.json()["revision"]) == (200, 2)
+    assert [step["revision"] for step in second.json()["history"]] == [2, 1]
+    old = client.get(address, params={"revision": 1}).json()
+    assert [each["code"] for each in old["entries"]] == ["A"]
+    refused(client.get(address, params={"revision": 3}), 404, "revision 3")
+    stranger = shared.client(shared.key("stranger"))
+    refused(stranger.get(address), 404, "no model")
+    refused(stranger.put(address, json={"entries": []}), 404, "no model")
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (entry("A", "agee"), "no feature 'agee'"),
+        (entry("A", "age", "age"), "each feature once"),
+        (entry("A"), "columns"),
+        (entry("", "age"), "code"),
+        (entry("A", "age", "income", min=1), "one column"),
+        (entry("A", "job", min=1), "numbers and dates"),
+        (entry("A", "age", categories=["x"]), "texts"),
+        (entry("A", "age", min="2020-01-01"), "numeric"),
+        (entry("A", "age", min=2, max=1), "at most max"),
+        (entry("A", "age", direction="both"), "direction"),
+        (entry("A", "age", weight=1), "weight"),
+        ({"code": "A", "columns": ["age"]}, "text"),
+    ],
+)
+def test_bad_entries(
+    client: httpx.Client, models: dict[str, str], put: Put, bad: dict[str, Any], words: str
+) -> None:
+    refused(put(bad), 422, words)
+
+
+def test_bad_dictionaries(client: httpx.Client, models: dict[str, str], put: Put) -> None:
+    refused(put(entry("A", "age"), entry("A", "debt", text="Other")), 422, "another text")
+    refused(put(*[entry("A", "age")] * 1001), 422, "entries")
+    many = [f"c{k}" for k in range(1000)]
+    refused(put(*[entry("A", "job", categories=many)] * 21), 422, "20000")
+    refused(client.put("/v1/models/none/reason-codes", json={"entries": []}), 404, "no model")
+    refused(client.get("/v1/models/No%20name/reason-codes"), 404, "no model")
+    reader = client.put(ADDRESS, content=b'{"entries": [{"min": 1e999}]}')
+    assert reader.status_code in (400, 415, 422)
