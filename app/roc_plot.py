@@ -86,7 +86,8 @@ class _Drawing:
             low * (high / low) ** (n / steps) if plot.x.log else low + (high - low) * n / steps
             for n in range(steps + 1)
         ]
-        yield self._path("chance", self._through([(rate, rate) for rate in rates]))
+        chance = [(rate, rate) for rate in rates] if plot.chance is None else plot.chance
+        yield self._path("chance", self._through(chance))
         for index, line in enumerate(plot.lines):
             drawn = self._path("line", self._through(line.points), line.name)
             yield f'<g class="series-{index % 8}">{drawn}</g>' if len(plot.lines) > 1 else drawn
@@ -210,8 +211,8 @@ def to_vega(plot: RocPlot) -> Json:
     if plot.band is not None:
         rows = [{"fpr": fpr, "tpr": low, "high": high} for fpr, low, high in plot.band.points]
         add(rows, "area", axes | {"y2": {"field": "high"}}, opacity=0.13, clip=True)
-    ends = [{"fpr": end, "tpr": end} for end in (plot.x.low, plot.x.high)]
-    add(ends, "line", axes, clip=True, strokeDash=[5, 5])
+    ends = plot.chance or [(end, end) for end in (plot.x.low, plot.x.high)]
+    add([{"fpr": x, "tpr": y} for x, y in ends], "line", axes, clip=True, strokeDash=[5, 5])
     # Without an order of its own the line is drawn along FPR alone, and vertical steps come out shuffled.
     order = {"order": {"field": "index", "type": "quantitative"}}
     for line in plot.lines:

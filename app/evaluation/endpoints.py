@@ -23,11 +23,15 @@ from app.models.endpoints import (
     CutQueryDep,
     FiguresQuery,
     GainsQueryDep,
+    ListCurveFormDep,
     answer_curve,
+    answer_list_curve,
 )
 from app.models.schemas import (
     CUTS_BY_GROUP,
     TOGETHER,
+    CurveKind,
+    EvaluationCurve,
     EvaluationFigures,
     EvaluationGains,
     EvaluationOperatingPoint,
@@ -203,3 +207,25 @@ def read_evaluation_gains(
     with context.computation():
         table = asked.table(curve, totals, row.level)
     return EvaluationGains(evaluation_id=row.id, model_id=row.model_id, **table)
+
+
+@router.get(
+    "/{evaluation_id}/curves/{kind}",
+    response_model=EvaluationCurve,
+    summary="Read a curve of the list",
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+@needs("read")
+def read_evaluation_list_curve(
+    *,
+    evaluation_id: str,
+    kind: CurveKind,
+    context: ContextDep,
+    caller: CallerDep,
+    form: ListCurveFormDep,
+) -> Response:
+    """The curve of precision and recall, of gains, or of costs on the rows of the evaluation, as for a model."""
+    row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
+    with context.computation():
+        of = {"evaluation_id": row.id, "model_id": row.model_id}
+        return answer_list_curve(of, kind, curve, totals, form)

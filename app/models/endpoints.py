@@ -28,7 +28,9 @@ from app.models.schemas import (
     AnyMetrics,
     BandKind,
     Calibration,
+    CurveKind,
     Model,
+    ModelCurve,
     ModelFigures,
     ModelGains,
     ModelPage,
@@ -57,6 +59,7 @@ from app.models.schemas import (
 from app.models.service import IncludedMember
 from app.platform.errors import Invalid, Unavailable, refuse_all, shown
 from app.platform.tables import Model as ModelRow
+from core.metrics.window import MIN_WIDTH
 
 if TYPE_CHECKING:
     from core.metrics import ClassTotals, Costs, Promise, RocCurve
@@ -329,6 +332,10 @@ class CurveForm:
 MaxPoints = Annotated[
     int, Query(ge=2, le=100_000, description="Maximum number of points of the curve.")
 ]
+CurveFormat = Annotated[
+    Literal["json", "csv"],
+    Query(description="`json`: at most `max_points` points. `csv`: all points."),
+]
 BandParameter = Annotated[
     BandKind | None,
     Query(
@@ -341,10 +348,7 @@ BandParameter = Annotated[
 
 def _form(
     max_points: MaxPoints = 1000,
-    format: Annotated[
-        Literal["json", "csv"],
-        Query(description="`json`: at most `max_points` points. `csv`: all points."),
-    ] = "json",
+    format: CurveFormat = "json",
     band: BandParameter = None,
 ) -> CurveForm:
     return CurveForm(max_points, format, band)
@@ -392,7 +396,7 @@ def _answer(
 
 def _csv(columns: Mapping[str, Floats]) -> Iterator[str]:
     yield ",".join(columns) + "\n"
-    for start in range(0, len(columns["fpr"]), _ROWS_PER_CHUNK):
+    for start in range(0, len(columns["threshold"]), _ROWS_PER_CHUNK):
         part = (column[start : start + _ROWS_PER_CHUNK].tolist() for column in columns.values())
         yield "".join(
             ",".join(repr(value) if math.isfinite(value) else "" for value in row) + "\n"
@@ -753,7 +757,7 @@ class GainsQuery:
 
 def _gains_query(
     share: Annotated[
-        list[Annotated[float, Field(gt=0, le=1)]] | None,
+        list[Annotated[float, Field(ge=MIN_WIDTH, le=1)]] | None,
         Query(
             max_length=models.MAX_SIZES,
             description="Size of the list as a fraction of all rows; repeat it for more. Default, without `count`: "
@@ -770,8 +774,8 @@ def _gains_query(
     prevalence: Annotated[
         float | None,
         Query(
-            gt=0,
-            lt=1,
+            ge=MIN_WIDTH,
+            le=1.0 - MIN_WIDTH,
             description="Fraction of positives among future rows. Default: that of the data. Not with `count`.",
         ),
     ] = None,
@@ -799,6 +803,86 @@ def read_gains(
     return ModelGains(
         model_id=of.model.id, on=on, approximate=models.is_approximate(of.model, on), **table
     )
+
+
+@dataclass(frozen=True)
+class ListCurveForm:
+    """How to show a curve of the list, and the fraction of positives that it assumes."""
+
+    max_points: int
+    format: Literal["json", "csv"]
+    prevalence: float | None
+
+
+def _list_form(
+    max_points: MaxPoints = 1000,
+    format: CurveFormat = "json",
+    prevalence: Annotated[
+        float | None,
+        Query(
+            ge=MIN_WIDTH,
+            le=1.0 - MIN_WIDTH,
+            description="Fraction of positives among future rows. Default: that of the data. Not for `cost`.",
+        ),
+    ] = None,
+) -> ListCurveForm:
+    return ListCurveForm(max_points, format, prevalence)
+
+
+ListCurveFormDep = Annotated[ListCurveForm, Depends(_list_form)]
+
+
+def answer_list_curve(
+    of: Mapping[str, Any],
+    kind: CurveKind,
+    curve: RocCurve,
+    totals: ClassTotals,
+    form: ListCurveForm,
+) -> Response:
+    """Return a curve of the list in that form; `of` are further members of the JSON."""
+    whole, prevalence = models.list_curve_on(kind, curve, totals, form.prevalence)
+    axes = models.AXES[kind]
+    if form.format == "csv":
+        columns = dict(zip((*axes, "threshold"), whole[:3], strict=True))
+        return StreamingResponse(_csv(columns), media_type="text/csv; charset=utf-8")
+    shown = whole.thin(form.max_points)
+    rows = zip(shown.x.tolist(), shown.y.tolist(), shown.thresholds.tolist(), strict=True)
+    return JSONResponse(
+        {
+            **of,
+            "kind": kind,
+            "axes": axes,
+            "prevalence": prevalence,
+            "exact": len(shown.x) == len(whole.x),
+            "total_points": len(whole.x),
+            "points": [{"x": x, "y": y, "threshold": finite(cut)} for x, y, cut in rows],
+        }
+    )
+
+
+@router.get(
+    "/{ref}/curves/{kind}",
+    response_model=ModelCurve,
+    summary="Read a curve of the list",
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+@needs("read")
+def read_list_curve(
+    *,
+    ref: str,
+    kind: CurveKind,
+    context: ContextDep,
+    caller: CallerDep,
+    form: ListCurveFormDep,
+    on: CurvePart = "validation",
+) -> Response:
+    """`precision_recall`: the precision at every recall; do not join its points by straight lines. `gains`: the recall
+    by the share of the list that is worked off (the Lorenz curve from the top). `cost`: the least expected cost of any
+    cut by the weight of a missed positive (Drummond & Holte 2006).
+    """
+    of = context.db.reading(models.roc, caller.owner, ref, on)
+    with context.computation():
+        return answer_list_curve(_of(of), kind, of.curve, of.totals, form)
 
 
 def _costs(false_positive: float | None, false_negative: float | None) -> Costs | None:

@@ -99,6 +99,51 @@ class EvaluationRoc(Points):
     evaluation_id: str
 
 
+CurveKind = Literal["precision_recall", "gains", "cost"]
+
+
+class ListPoint(Resource):
+    """A point of a curve of the list, and the cut that has it. Null: nothing is flagged."""
+
+    x: float
+    y: float
+    threshold: float | None
+
+
+class ListCurve(Resource):
+    """A curve of the list that is worked off from its top."""
+
+    kind: CurveKind
+    axes: list[str] = Field(
+        description="What x and y are: recall and precision; share of the list and recall; or weight and cost.",
+        examples=[["recall", "precision"]],
+    )
+    prevalence: float | None = Field(
+        description="Fraction of positives that the curve assumes. Default: that of the data. Null for costs, whose "
+        "weight includes it."
+    )
+    exact: bool = Field(
+        description="True if these are all points; false if only some of them, `max_points` at most."
+    )
+    total_points: int
+    points: list[ListPoint]
+
+
+class ModelCurve(ListCurve):
+    """A curve of a model's list on one part of its data."""
+
+    model_id: str
+    on: Part
+    approximate: bool = Field(description=APPROXIMATE)
+
+
+class EvaluationCurve(ListCurve):
+    """A curve of a model's list on the rows of an evaluation."""
+
+    evaluation_id: str
+    model_id: str
+
+
 class Cost(Interval):
     """Mean cost per row at this threshold."""
 

@@ -39,6 +39,7 @@ from core.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from core.metrics.figures import Figure
+    from core.metrics.gains import ListCurveKind
 
 VALIDATION = "validation"
 PARTS = (VALIDATION, "train")
@@ -701,6 +702,30 @@ def gains_on(
         named = str(error).split()[0]
         parameter = named if named in ("share", "prevalence") else "count"
         raise _invalid_query(parameter, str(error)) from error
+
+
+AXES: Mapping[ListCurveKind, tuple[str, str]] = {
+    "precision_recall": ("recall", "precision"),
+    "gains": ("share", "recall"),
+    "cost": ("weight", "cost"),
+}
+"""What x and y of a curve of the list are."""
+
+
+def list_curve_on(
+    kind: ListCurveKind,
+    curve: core_metrics.RocCurve,
+    totals: core_metrics.ClassTotals,
+    prevalence: float | None,
+) -> tuple[core_metrics.ListCurve, float | None]:
+    """Return a curve of the list from a stored curve, and the prevalence that it assumes; raises Invalid."""
+    if kind == "cost":
+        if prevalence is not None:
+            detail = "prevalence is part of the weight of a cost curve: leave it out"
+            raise _invalid_query("prevalence", detail)
+        return core_metrics.list_curve(kind, curve, totals.prevalence), None
+    share = totals.prevalence if prevalence is None else prevalence
+    return core_metrics.list_curve(kind, curve, share), share
 
 
 def _invalid_query(parameter: str, detail: str) -> Invalid:

@@ -108,7 +108,8 @@ def read_plot(
         plots.Kind,
         Query(
             description="`roc`: the whole curve. `pauc`: the window of the partial AUC, enlarged. `gains`: the recall "
-            "by the share of the list that is worked off, without a band."
+            "by the share of the list that is worked off. `precision_recall`: the precision at every recall. `cost`: "
+            "the least expected cost by the weight of a missed positive. The last three have no band."
         ),
     ] = "roc",
     band: Annotated[

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from core.metrics import Interval, RocCurve
     from core.metrics.bands import BandKind
 
-Kind = Literal["roc", "pauc", "gains"]
+Kind = Literal["roc", "pauc", "gains", "precision_recall", "cost"]
 
 MARKED_FPRS = (0.01, 0.05, 0.1)
 MAX_POINTS = 600
@@ -41,6 +41,10 @@ def plot_of(
 
     if kind == "gains":
         return gains_plot(curve_part, metrics)
+    if kind == "precision_recall":
+        return precision_recall_plot(curve_part, metrics)
+    if kind == "cost":
+        return cost_plot(curve_part, metrics)
     curve, model = curve_part.curve, curve_part.model
     measured = _window_shown(metrics["pauc"], model.objective)
     view = (0.0, 1.0)
@@ -83,21 +87,81 @@ def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
     """Describe the gains chart: the recall by the share of the list that is worked off, from its top."""
     from core.metrics import gains_curve
 
-    model, prevalence = curve_part.model, curve_part.totals.prevalence
-    found = gains_curve(curve_part.curve.thin(MAX_POINTS), prevalence)
+    found = gains_curve(curve_part.curve.thin(MAX_POINTS), curve_part.totals.prevalence)
+    return _plot_of_list(
+        curve_part,
+        metrics,
+        title="Gains",
+        line="positives found, by how much of the list is worked off",
+        points=list(zip(found.shares.tolist(), found.recalls.tolist(), strict=True)),
+        labels=("Share of the list", "Recall"),
+    )
+
+
+def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
+    """Describe the precision at every recall; the line between two cuts is that of cuts drawn by lot."""
+    from core.metrics import AveragePrecision, measure_on_curve
+
+    curve, prevalence = curve_part.curve, curve_part.totals.prevalence
+    (found,) = measure_on_curve(
+        curve, curve_part.totals, [AveragePrecision()], level=curve_part.level
+    )
+    way = curve.fpr + curve.tpr
+    least = float(way[1])
+    places = np.union1d(
+        np.linspace(least, 2.0, MAX_POINTS // 2), np.geomspace(least, 2.0, MAX_POINTS // 2)
+    ).clip(least, 2.0)
+    tpr, fpr = (np.interp(places, way, rates) for rates in (curve.tpr, curve.fpr))
+    caught = prevalence * tpr
+    precision = caught / (caught + (1.0 - prevalence) * fpr)
+    return _plot_of_list(
+        curve_part,
+        metrics,
+        title="Precision and recall",
+        line=f"average precision {interval_text(found.interval)}",
+        points=list(zip(tpr.tolist(), precision.tolist(), strict=True)),
+        labels=("Recall", "Precision"),
+        diagonal=f"chance: the prevalence, {prevalence:.4g}",
+        chance=[(0.0, prevalence), (1.0, prevalence)],
+    )
+
+
+def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
+    """Describe the cost curve: the least expected cost of any cut, by the weight of a missed positive."""
+    from core.metrics import list_curve
+
+    found = list_curve("cost", curve_part.curve, curve_part.totals.prevalence).thin(MAX_POINTS)
+    return _plot_of_list(
+        curve_part,
+        metrics,
+        title="Costs",
+        line="expected cost of the best cut",
+        points=list(zip(found.x.tolist(), found.y.tolist(), strict=True)),
+        labels=("Weight of a missed positive: prevalence and cost", "Expected cost"),
+        diagonal="all rows flagged, or none",
+        chance=[(0.0, 0.0), (0.5, 0.5), (1.0, 0.0)],
+        y=Axis(0.0, 0.5),
+    )
+
+
+def _plot_of_list(
+    curve_part: PartCurve,
+    metrics: Mapping[str, Any],
+    *,
+    title: str,
+    line: str,
+    points: list[tuple[float, float]],
+    **more: Any,
+) -> RocPlot:
+    model = curve_part.model
     rows = rows_of(model.validation, curve_part.part)
     return RocPlot(
-        title=f"Gains of {model.name}:{model.version}",
+        title=f"{title} of {model.name}:{model.version}",
         notes=[
             f"on {rows} rows: {metrics['positives']:,} positive, {metrics['negatives']:,} negative"
         ],
-        lines=[
-            Line(
-                "positives found, by how much of the list is worked off",
-                list(zip(found.shares.tolist(), found.recalls.tolist(), strict=True)),
-            )
-        ],
-        labels=("Share of the list", "Recall"),
+        lines=[Line(line, points)],
+        **more,
     )
 
 

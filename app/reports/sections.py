@@ -35,7 +35,7 @@ from app.reports.document import (
     Tile,
     Tiles,
 )
-from app.reports.plots import gains_plot, reliability_plot, rows_of
+from app.reports.plots import gains_plot, precision_recall_plot, reliability_plot, rows_of
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
 from core.base.parameters import list_parameters
@@ -643,8 +643,9 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
         f"where {share:.2%} of the rows are positive, as here; GET …/gains takes another prevalence and other sizes. "
         "Rows with equal scores at the end of a size are taken at random, and the figures are their mean."
     )
-    plot = gains_plot(curve_part, facts.metrics[curve_part.part])
-    return [Table(head, rows), Paragraph(note), Pictures([plot])]
+    metrics = facts.metrics[curve_part.part]
+    plots = [gains_plot(curve_part, metrics), precision_recall_plot(curve_part, metrics)]
+    return [Table(head, rows), Paragraph(note), Pictures(plots)]
 
 
 def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragraph | Pictures]:

@@ -1036,6 +1036,26 @@ class _ModelOperations(ApiObject):
         )
 
     @operation
+    def curve(
+        self,
+        kind: str,
+        *,
+        on: str | None = None,
+        max_points: int | None = None,
+        prevalence: float | None = None,
+    ) -> Steps[types.ModelCurve]:
+        """Return the curve of `precision_recall`, of `gains` or of `cost`."""
+        return (
+            yield from self._record(
+                types.ModelCurve,
+                self._path(f"curves/{segment(kind)}"),
+                on=on,
+                max_points=max_points,
+                prevalence=prevalence,
+            )
+        )
+
+    @operation
     def importance(self, *, label: str | None = None) -> Steps[types.Importance]:
         """Return how much each feature matters: by permutation, and by what the model itself is made of."""
         return (yield from self._record(types.Importance, self._path("importance"), label=label))
@@ -1375,6 +1395,18 @@ class _EvaluationOperations(_EndedOperations):
         return (
             yield from self._record(
                 types.EvaluationGains, path, share=share, count=count, prevalence=prevalence
+            )
+        )
+
+    @operation
+    def curve(
+        self, kind: str, *, max_points: int | None = None, prevalence: float | None = None
+    ) -> Steps[types.EvaluationCurve]:
+        """Return the curve of `precision_recall`, of `gains` or of `cost`."""
+        path = f"/v1/evaluations/{_id(self)}/curves/{segment(kind)}"
+        return (
+            yield from self._record(
+                types.EvaluationCurve, path, max_points=max_points, prevalence=prevalence
             )
         )
 

@@ -89,8 +89,8 @@ class RocPlot:
     """What is drawn: curves over the diagonal of chance, and what is known of the first one.
 
     `notes` are lines of text below the title, `marks_name` is the name of all marks together, and `cursor` is the
-    point that a reader can move. `labels` name the axes, and `diagonal` the diagonal: not every plot is of a ROC
-    curve.
+    point that a reader can move. `labels` name the axes, and `diagonal` the diagonal, or the line `chance` that
+    is drawn in its place: not every plot is of a ROC curve.
     """
 
     title: str
@@ -105,6 +105,7 @@ class RocPlot:
     cursor: tuple[float, float] | None = None
     labels: tuple[str, str] = (FPR, TPR)
     diagonal: str = "chance"
+    chance: Points | None = None
 
     def legend(self) -> list[tuple[str, str]]:
         """Return the kind and the name of each thing that is drawn."""

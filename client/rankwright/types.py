@@ -963,6 +963,23 @@ class Evaluation(Record):
     """The problem, if the job failed."""
     created_at: str
 
+class EvaluationCurve(Record):
+    """A curve of a model's list on the rows of an evaluation."""
+
+    kind: Literal['precision_recall', 'gains', 'cost']
+    axes: list[str]
+    """What x and y are: recall and precision; share of the list and recall; or weight and cost."""
+    prevalence: float | None
+    """Fraction of positives that the curve assumes. Default: that of the data. Null for costs, whose
+    weight includes it.
+    """
+    exact: bool
+    """True if these are all points; false if only some of them, `max_points` at most."""
+    total_points: int
+    points: list[ListPoint]
+    evaluation_id: str
+    model_id: str
+
 class EvaluationFigures(Record):
     """Figures of a model on the rows of an evaluation."""
 
@@ -1474,6 +1491,13 @@ class LeastCost(Record):
     threshold_high: float | None
     """The greatest of these. Null: no row."""
 
+class ListPoint(Record):
+    """A point of a curve of the list, and the cut that has it. Null: nothing is flagged."""
+
+    x: float
+    y: float
+    threshold: float | None
+
 class ListedModel(Record):
     """A model in a list."""
 
@@ -1698,6 +1722,27 @@ class Model(Record):
     artifact: Artifact
     included: ModelParts | None = None
     """The parts that `include` names. Only with `include`."""
+
+class ModelCurve(Record):
+    """A curve of a model's list on one part of its data."""
+
+    kind: Literal['precision_recall', 'gains', 'cost']
+    axes: list[str]
+    """What x and y are: recall and precision; share of the list and recall; or weight and cost."""
+    prevalence: float | None
+    """Fraction of positives that the curve assumes. Default: that of the data. Null for costs, whose
+    weight includes it.
+    """
+    exact: bool
+    """True if these are all points; false if only some of them, `max_points` at most."""
+    total_points: int
+    points: list[ListPoint]
+    model_id: str
+    on: Literal['validation', 'train']
+    approximate: bool
+    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
+    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
+    """
 
 class ModelFigures(Record):
     """Figures of a model on one part of its data."""

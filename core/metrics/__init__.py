@@ -74,11 +74,13 @@ if TYPE_CHECKING:
         CostCurve,
         Gain,
         GainsCurve,
+        ListCurve,
         PrecisionRecallCurve,
         cost_curve,
         gains_curve,
         gains_on_curve,
         gains_table,
+        list_curve,
         precision_recall_curve,
     )
     from .grades import (

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -293,3 +293,95 @@ def cost_curve(curve: RocCurve, weights: ArrayLike | None = None) -> CostCurve:
     missed, wrong = 1.0 - curve.tpr[hull], curve.fpr[hull]
     costs = np.array([float((w * missed + (1.0 - w) * wrong).min()) for w in at.tolist()])
     return CostCurve(at, costs)
+
+
+ListCurveKind = Literal["precision_recall", "gains", "cost"]
+
+
+class ListCurve(NamedTuple):
+    """A curve of a list that is cut at every threshold; x never falls."""
+
+    x: FloatArray
+    y: FloatArray
+    thresholds: FloatArray
+    """Cut of each point: scores of at least this are flagged. Shape (n_points,), float64 each."""
+    spread: tuple[FloatArray, FloatArray]
+    """Two ways along the curve by which `thin` spreads its points; neither falls. Shape (n_points,), float64."""
+
+    def thin(self, max_points: int) -> ListCurve:
+        """Return the curve of at most `max_points` of its points: the ends, and others spread along both ways.
+
+        InvalidParameter: `max_points` is less than 2. O(n_points).
+        """
+        if max_points < 2:
+            raise InvalidParameter(f"max_points must be at least 2, got {max_points}")
+        if len(self.x) <= max_points:
+            return self
+        kept = np.array([0, len(self.x) - 1])
+        first = (max_points - 2) // 2
+        for way, n_points in zip(self.spread, (first, max_points - 2 - first), strict=True):
+            marks = np.linspace(way[0], way[-1], n_points + 2)[1:-1]
+            kept = np.union1d(kept, np.searchsorted(way, marks, side="left"))
+        kept = kept[kept < len(self.x)]
+        return ListCurve(
+            self.x[kept],
+            self.y[kept],
+            self.thresholds[kept],
+            (self.spread[0][kept], self.spread[1][kept]),
+        )
+
+
+def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListCurve:
+    """Return a curve of a list at a prevalence, from a ROC curve.
+
+    `precision_recall` has the recall and the precision of every threshold: points, between which the curve is no
+    straight line. `gains` has the share of the list and the recall from (0, 0) on, joined by straight lines. `cost` has
+    the corners of the cost curve, joined by straight lines; its thresholds are the best cuts from the corner on.
+
+    InvalidParameter: the prevalence is not in (0, 1). O(n_points).
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve
+    >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
+    >>> list_curve("precision_recall", curve, 0.5).y
+    array([1.        , 0.66666667, 0.5       ])
+    >>> corners = list_curve("cost", curve, 0.5)
+    >>> corners.x, corners.y
+    (array([0.        , 0.5       , 0.66666667, 1.        ]), array([0.        , 0.25      , 0.33333333, 0.        ]))
+    """
+    share = share_of_list(curve, prevalence)
+    if kind == "gains":
+        gains = gains_curve(curve, prevalence)
+        return ListCurve(
+            gains.shares,
+            gains.recalls,
+            curve.thresholds,
+            (gains.shares + gains.recalls, _log(share)),
+        )
+    if kind == "precision_recall":
+        points = precision_recall_curve(curve, prevalence)
+        return ListCurve(*points, (points.recalls, _log(share[1:])))
+    hull = upper_hull(curve.fpr, curve.tpr)
+    missed, wrong = 1.0 - curve.tpr[hull], curve.fpr[hull]
+    # Two neighbours on the hull cost alike at one weight; before it the cut that flags less is the better one.
+    falls, rises = -np.diff(missed), np.diff(wrong)
+    corners = rises / (rises + falls)
+    x = np.concatenate(([0.0], corners, [1.0]))
+    cut = np.concatenate(([0], np.arange(1, hull.size), [hull.size - 1]))
+    y = x * missed[cut] + (1.0 - x) * wrong[cut]
+    x = np.maximum.accumulate(x)
+    return ListCurve(x, y, curve.thresholds[hull][cut], (x, x))
+
+
+def share_of_list(curve: RocCurve, prevalence: float) -> FloatArray:
+    """Return the share of all rows that each threshold flags, shape (n_points,)."""
+    share = check_prevalence(prevalence)
+    return share * curve.tpr + (1.0 - share) * curve.fpr
+
+
+def _log(share: FloatArray) -> FloatArray:
+    """Return the logarithm of shares that do not fall; the first may be 0."""
+    least = float(share[share > 0.0][0])
+    logs: FloatArray = np.log(np.maximum(share, least / 2.0))
+    return logs

@@ -199,7 +199,7 @@ def plot(
         str,
         typer.Option(
             help="roc: the whole curve. pauc: the window of the partial AUC, enlarged. gains: the recall by the share "
-            "of the list."
+            "of the list. precision_recall: the precision at every recall. cost: the least expected cost."
         ),
     ] = "roc",
     on: Annotated[str, typer.Option(help="validation or train.")] = "validation",

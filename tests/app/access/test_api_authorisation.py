@@ -127,6 +127,7 @@ class World:
             "dataset_id": dataset_id,
             "job_id": job["id"],
             "ref": model_id,
+            "kind": "gains",
             "name": "churn",
             "alias": "champion",
             "version": "1",

@@ -165,9 +165,63 @@ def test_the_gains_table(world: World) -> None:
         assert rare["rows"][0]["precision"]["value"] < tenth["precision"]["value"]
 
 
+def test_curves_of_the_list(world: World) -> None:
+    """Their points are those of the whole ROC curve, by the definitions of precision, share and cost."""
+    for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
+        roc = world.read(f"{path}/roc", max_points=100_000)["points"]
+        metrics = world.read(f"{path}/gains", share=1)
+        share = metrics["prevalence"]
+        flagged = [share * p["tpr"] + (1 - share) * p["fpr"] for p in roc]
+        found = world.read(f"{path}/curves/precision_recall", max_points=100_000)
+        assert (found["kind"], found["axes"]) == ("precision_recall", ["recall", "precision"])
+        assert found["exact"]
+        assert found["total_points"] == len(roc) - 1 == len(found["points"])
+        for point, cut, size in zip(found["points"], roc[1:], flagged[1:], strict=True):
+            assert (point["x"], point["threshold"]) == (cut["tpr"], cut["threshold"])
+            assert point["y"] == pytest.approx(share * cut["tpr"] / size)
+        gains = world.read(f"{path}/curves/gains", max_points=100_000)["points"]
+        assert gains[0] == {"x": 0.0, "y": 0.0, "threshold": None}
+        assert [p["x"] for p in gains] == pytest.approx(flagged)
+        costs = world.read(f"{path}/curves/cost")
+        assert costs["prevalence"] is None
+        for point in costs["points"]:
+            each = [point["x"] * (1 - p["tpr"]) + (1 - point["x"]) * p["fpr"] for p in roc]
+            assert point["y"] == pytest.approx(min(each))
+        thin = world.read(f"{path}/curves/precision_recall", max_points=7, prevalence=0.01)
+        assert (thin["exact"], thin["prevalence"]) == (False, 0.01)
+        assert len(thin["points"]) <= 7
+        answer = world.client.get(f"/v1/{path}/curves/gains", params={"format": "csv"})
+        head, *lines = answer.text.splitlines()
+        assert head == "share,recall,threshold"
+        assert len(lines) == len(roc)
+    assert world.read(f"models/{world.folded}/curves/gains")["approximate"]
+    assert world.read(f"models/{world.model}/curves/gains", on="train")["on"] == "train"
+
+
+def test_pictures_of_the_curves_of_the_list(world: World) -> None:
+    figures = world.read(f"models/{world.model}/figures", figure="average_precision")
+    area = f"{figures['figures'][0]['value']:.4f}"
+    for kind, words in (("precision_recall", f"average precision {area}"), ("cost", "best cut")):
+        answer = world.client.get(f"/v1/models/{world.model}/plot", params={"kind": kind})
+        assert answer.headers["content-type"] == "image/svg+xml"
+        assert words in answer.text
+        assert "NaN" not in answer.text.replace("nan", "NaN")
+        vega = world.read(f"models/{world.model}/plot", kind=kind, format="vega")
+        assert vega["layer"]
+
+
 @pytest.mark.parametrize(
     ("query", "code", "words"),
     [
+        ("curves/roc", "invalid", "kind"),
+        ("curves/gains?max_points=1", "invalid", "max_points must be greater than or equal to 2"),
+        ("curves/gains?max_points=1e9", "invalid", "max_points"),
+        ("curves/gains?max_points=100001", "invalid", "less than or equal to 100000"),
+        ("curves/gains?prevalence=0", "invalid", "prevalence must be greater than or equal to"),
+        ("curves/gains?prevalence=1", "invalid", "prevalence must be less than or equal to"),
+        ("curves/gains?prevalence=nan", "invalid", "prevalence"),
+        ("curves/cost?prevalence=0.1", "invalid_parameter", "part of the weight of a cost curve"),
+        ("curves/gains?format=xml", "invalid", "format"),
         ("figures", "invalid", "figure is required"),
         ("figures?figure=", "invalid_parameter", "a figure must be auc, pauc:FPR_MIN"),
         ("figures?figure=area", "invalid_parameter", "got 'area'"),
@@ -177,17 +231,17 @@ def test_the_gains_table(world: World) -> None:
         ("figures?figure=auc&figure=auc", "invalid_parameter", "auc occurs twice"),
         ("figures?" + "&".join(f"figure=ndcg@{k}" for k in range(1, 22)), "invalid", "figure"),
         ("figures?figure=auc&on=moon", "invalid", "on"),
-        ("gains?share=0", "invalid", "must be greater than 0"),
+        ("gains?share=0", "invalid", "must be greater than or equal to 0.000000001"),
         ("gains?share=1.1", "invalid", "must be less than or equal to 1"),
         ("gains?share=nan", "invalid", "share"),
         ("gains?count=0", "invalid", "must be greater than or equal to 1"),
         ("gains?count=1.5", "invalid", "count"),
         ("gains?count=100000", "invalid_parameter", "count must be at most the"),
         ("gains?count=5&prevalence=0.1", "invalid_parameter", "counts are of these rows"),
-        ("gains?share=5e-324", "invalid_parameter", "share must lie in [1e-09, 1]"),
-        ("gains?prevalence=1e-320", "invalid_parameter", "prevalence must be from 1e-09"),
-        ("gains?prevalence=1e-200&share=0.1", "invalid_parameter", "prevalence must be from 1e-09"),
-        ("gains?prevalence=1", "invalid", "prevalence must be less than 1"),
+        ("gains?share=5e-324", "invalid", "greater than or equal to 0.000000001"),
+        ("gains?prevalence=1e-320", "invalid", "greater than or equal to 0.000000001"),
+        ("gains?prevalence=1e-200&share=0.1", "invalid", "prevalence must be greater"),
+        ("gains?prevalence=1", "invalid", "prevalence must be less than or equal to 0.999999999"),
     ],
 )
 def test_bad_questions_of_lists(world: World, query: str, code: str, words: str) -> None:

@@ -136,10 +136,10 @@ def test_markdown_says_the_same_and_holds_its_pictures(writer: httpx.Client, add
     assert answer.headers["Content-Type"] == "text/markdown; charset=utf-8"
     text = answer.text
     pictures = re.findall(r"^\[picture-\d\]: data:image/png;base64,(\S+)$", text, re.MULTILINE)
-    assert len(pictures) == 4
+    assert len(pictures) == 5
     assert all(base64.b64decode(data, validate=True)[1:4] == b"PNG" for data in pictures)
     body = text[: text.index("[picture-1]: ")]
-    assert len(re.findall(r"!\[[^\]]*\]\[picture-\d\]", body)) == 4
+    assert len(re.findall(r"!\[[^\]]*\]\[picture-\d\]", body)) == 5
     assert not re.search(r"(?<!\\)<", body)
     assert not re.search(r"(?<!\\)\]\(", body)
     # Every row of a table has as many cells as its head.

@@ -36,6 +36,7 @@ from core.metrics import (
     gains_curve,
     gains_on_curve,
     gains_table,
+    list_curve,
     measure,
     measure_on_curve,
     partial_auc_interval,
@@ -384,6 +385,61 @@ def test_curves_of_a_list() -> None:
         assert cost == pytest.approx(every.min())
     with pytest.raises(InvalidParameter, match="weights must be"):
         cost_curve(curve, [1.5])
+
+
+@given(rankings(weighted=True), st.floats(1e-9, 1.0 - 1e-9))
+def test_curves_of_a_list_have_the_points_of_their_definitions(
+    ranking: Ranking, prevalence: float
+) -> None:
+    y, scores, weights = ranking
+    curve = roc_curve(y, scores, weights)
+    cuts = sorted(set(scores[weights > 0].tolist()), reverse=True)
+    rates = [
+        [(weights * own * (scores >= cut)).sum() / (weights * own).sum() for own in (y, 1 - y)]
+        for cut in cuts
+    ]
+    tpr, fpr = np.array(rates).T
+    share = prevalence * tpr + (1 - prevalence) * fpr
+    found = list_curve("precision_recall", curve, prevalence)
+    assert found.thresholds.tolist() == cuts
+    np.testing.assert_allclose(found.x, tpr)
+    np.testing.assert_allclose(found.y, prevalence * tpr / share)
+    gains = list_curve("gains", curve, prevalence)
+    np.testing.assert_allclose(gains.x, [0.0, *share])
+    np.testing.assert_allclose(gains.y, [0.0, *tpr])
+    costs = list_curve("cost", curve, prevalence)
+    assert (costs.x[0], costs.x[-1]) == (0.0, 1.0)
+    at = np.linspace(0.0, 1.0, 41)
+    np.testing.assert_allclose(
+        np.interp(at, costs.x, costs.y), cost_curve(curve, at).costs, atol=1e-12
+    )
+    for weight, cost, cut in zip(*costs[:3], strict=True):
+        place = int(np.flatnonzero(curve.thresholds == cut)[0])
+        own = weight * (1 - curve.tpr[place]) + (1 - weight) * curve.fpr[place]
+        assert cost == pytest.approx(own)
+    for whole in (found, gains, costs):
+        assert np.all(np.diff(whole.x) >= 0.0)
+        for max_points in (2, 3, 5):
+            thin = whole.thin(max_points)
+            assert len(thin.x) <= max_points
+            assert (thin.x[0], thin.x[-1]) == (whole.x[0], whole.x[-1])
+            points = set(zip(*(column.tolist() for column in whole[:3]), strict=True))
+            assert points.issuperset(zip(*(column.tolist() for column in thin[:3]), strict=True))
+
+
+def test_a_thinned_curve_keeps_the_top_of_the_list() -> None:
+    rng = np.random.default_rng(0)
+    y = (rng.random(100_000) < 0.02).astype(int)
+    curve = roc_curve(y, rng.normal(size=y.size) + 1.5 * y)
+    whole = list_curve("precision_recall", curve, float(y.mean()))
+    thin = whole.thin(400)
+    assert 300 < len(thin.x) <= 400
+    assert np.diff(thin.x).max() < 2 / 199  # the recall moves by no more than two marks
+    flagged = np.searchsorted(-whole.thresholds, -thin.thresholds)
+    steps = np.diff(np.log(flagged + 1.0))
+    assert steps[flagged[:-1] > 200].max() < 2 * math.log(y.size) / 199
+    with pytest.raises(InvalidParameter, match="max_points must be at least 2, got 1"):
+        whole.thin(1)
 
 
 def test_groups_widen_and_rows_of_no_weight_do_nothing() -> None:
