@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .linear.greedy_pairs import GreedyPairs
     from .martirank.martirank import MartiRank
     from .martirank.sampled import SampledMartiRank
-    from .svm.baselines import AsymmetricSVM, Logistic
+    from .svm.baselines import AsymmetricSVM, Logistic, PNormPush
     from .svm.estimators import AUCSVM, PAUCSVM, PAUCSVMDC, TopPush
     from .treerank.forest import TreeRankForest
     from .treerank.treerank import TreeRank

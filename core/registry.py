@@ -25,6 +25,7 @@ _HOMES = {
     "pauc_svm": ("svm.estimators", "PAUCSVM"),
     "pauc_svm_dc": ("svm.estimators", "PAUCSVMDC"),
     "top_push": ("svm.estimators", "TopPush"),
+    "p_norm_push": ("svm.baselines", "PNormPush"),
     "asymmetric_svm": ("svm.baselines", "AsymmetricSVM"),
     "logistic": ("svm.baselines", "Logistic"),
     "treerank": ("treerank.treerank", "TreeRank"),

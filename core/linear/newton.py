@@ -1,6 +1,7 @@
-"""Weighted sums of smooth losses, minimised by Newton's method: the classifiers that the SVMs are compared with.
+"""Smooth losses of linear scores, minimised by Newton's method: weighted sums over the rows, and the p-norm push.
 
-The objective is ½‖w‖² + C Σ cost_i ℓ(±(w·x_i + b)), with no penalty on b. A step solves for the Newton direction by
+The objective is ½‖w‖² + C Σ cost_i ℓ(±(w·x_i + b)), with no penalty on b, or ½‖w‖² + C L for another convex loss L of
+all scores. A step solves for the Newton direction by
 conjugate gradients, at two products with the table per direction; the line search uses cached scores. The gradients
 are preconditioned by the second derivatives of the `BLOCK_COORDINATES` coordinates of greatest curvature, estimated
 from a sample of rows, and by the diagonal for the others. Without it a table of words takes hundreds of directions.
@@ -15,6 +16,8 @@ C.-Y. Hsia, W.-L. Chiang and C.-J. Lin, "Preconditioned conjugate gradient metho
 large-scale linear classification", ACML 2018.
 """
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,7 +31,7 @@ from core.base.monotone import Directions
 from core.base.ranker import Floats, StopFit
 
 from .blas import one_blas_thread
-from .design import Rows, TableRows
+from .design import Ints, Rows, Sample, TableRows
 
 # Length of the gradient, as a fraction of that at w = 0, b = 0, at which a fit ends: nine digits of the objective.
 TOLERANCE = 1e-6
@@ -155,10 +158,27 @@ def minimise(
         1 for a coefficient that must not be below 0, -1 for one that must not be above it, 0 for a free one. The
         minimum under these bounds is found by projected Newton steps.
     """
-    assert isinstance(rows, TableRows)
     total = float(cost.sum())
-    scale = C * total  # the objective is divided by this, which may be huge
-    risk = _RegularisedLoss(rows, np.where(positive, 1.0, -1.0), cost / total, 1.0 / scale, loss)
+    losses = MarginLosses(np.where(positive, 1.0, -1.0), cost / total, loss)
+    return minimise_loss(
+        rows, losses, C=C * total, start=start, tol=tol, report=report, signs=signs
+    )
+
+
+def minimise_loss(
+    rows: Rows,
+    loss: "ScoreLoss",
+    *,
+    C: float = 1.0,
+    start: Affine | None = None,
+    tol: float = TOLERANCE,
+    report: Report | None = None,
+    signs: Directions | None = None,
+) -> Minimum:
+    """Minimise ½‖w‖² + C L over w and b, L a loss of the scores w·x_i + b; for the parameters see `minimise`."""
+    assert isinstance(rows, TableRows)
+    scale = C  # the objective is divided by this, which may be huge
+    risk = _RegularisedLoss(rows, loss, 1.0 / scale)
 
     def scaled(step: int, objective: float, gradient: float) -> None:
         if report is not None:
@@ -173,14 +193,104 @@ def minimise(
 
 
 @dataclass
-class _RegularisedLoss:
-    """½ penalty ‖w‖² + Σ cost_i ℓ(sign_i (w·x_i + b))."""
+class LossAt:
+    """A loss of the scores of all rows, at some scores.
 
-    rows: TableRows
+    Attributes
+    ----------
+    slope : ndarray of shape (n_rows,), float64
+        Derivative by each score.
+    curvature : ndarray of shape (n_rows,), float64
+        The second derivatives are at most this diagonal matrix, and nearly this.
+    """
+
+    value: float
+    slope: Floats
+    curvature: Floats
+
+    def bend(self, change: Floats) -> Floats:
+        """Return the matrix of second derivatives times a change of the scores."""
+        return self.curvature * change
+
+
+class ScoreLoss(ABC):
+    """A convex loss of the scores of all rows."""
+
+    @abstractmethod
+    def at(self, scores: Floats) -> LossAt:
+        """Return the loss at scores, shape (n_rows,), float64."""
+
+
+@dataclass
+class MarginLosses(ScoreLoss):
+    """Σ cost_i ℓ(sign_i s_i)."""
+
     sign: Floats
     cost: Floats
-    penalty: float
     loss: Callable[[Floats], Loss]
+
+    def at(self, scores: Floats) -> LossAt:
+        """Return the sum at scores; see `ScoreLoss.at`."""
+        value, slope, curvature = self.loss(self.sign * scores)
+        return LossAt(
+            float((self.cost * value).sum()), self.cost * self.sign * slope, self.cost * curvature
+        )
+
+
+@dataclass
+class _PushAt(LossAt):
+    """The p-norm push at some scores: its matrix is a variance within each class."""
+
+    parts: tuple[Ints, Ints]
+
+    def bend(self, change: Floats) -> Floats:
+        bent = np.zeros(len(change))
+        for rows in self.parts:
+            weight, own = self.curvature[rows], change[rows]
+            mean = float((weight * own).sum()) / float(weight.sum())
+            bent[rows] = weight * (own - mean)
+        return bent
+
+
+@dataclass
+class PushLoss(ScoreLoss):
+    """ln Σ_i p_i e^{-s_i} + (1/r) ln Σ_k q_k e^{r s_k} over positives i and negatives k, whose weights sum to 1.
+
+    r times it is the logarithm of the p-norm push Σ_k q_k (Σ_i p_i e^{-(s_i - s_k)})^r. With r = 1 it is the logarithm
+    of RankBoost's loss; as r grows, ln Σ_i p_i e^{-(s_i - max s_k)} of the highest negative alone. 0 at w = 0.
+
+    References
+    ----------
+    C. Rudin, "The P-Norm Push: A simple convex ranking algorithm that concentrates at the top of the list", JMLR 10,
+    2009.
+    """
+
+    sample: Sample
+    push: float
+
+    def at(self, scores: Floats) -> LossAt:
+        """Return the loss at scores; see `ScoreLoss.at`. No exponent overflows."""
+        value, slope, curvature = 0.0, np.zeros(len(scores)), np.zeros(len(scores))
+        parts = self.sample.positives, self.sample.negatives
+        for rows, factor in zip(parts, (-1.0, self.push), strict=True):
+            exponents = factor * scores[rows]
+            highest = float(exponents.max())
+            weight = self.sample.weights(rows) * np.exp(exponents - highest)
+            total = float(weight.sum())
+            scale = float(self.sample.weights(rows).sum())
+            value += (highest + math.log(total / scale)) / abs(factor)
+            slope[rows] = math.copysign(1.0, factor) * (weight / total)
+            curvature[rows] = abs(factor) * (weight / total)
+        return _PushAt(value, slope, curvature, parts)
+
+
+@dataclass
+class _RegularisedLoss:
+    """½ penalty ‖w‖² + L(w·x_i + b)."""
+
+    rows: TableRows
+    loss: ScoreLoss
+    penalty: float
 
     @property
     def origin(self) -> Affine:
@@ -190,10 +300,10 @@ class _RegularisedLoss:
     def minimise(self, start: Affine, tol: float, report: Report) -> Minimum:
         """Return the end of Newton's method from `start`."""
         score, scores = start, self._scores(start)
-        at = self._at(scores)
+        at = self.loss.at(scores)
         objective = self._objective(score, at)
         preconditioner, n_directions = None, 0
-        gradient_at_0 = self._gradient(self.origin, self._at(np.zeros(self.rows.n_rows)))
+        gradient_at_0 = self._gradient(self.origin, self.loss.at(np.zeros(self.rows.n_rows)))
         length_at_0 = np.sqrt(gradient_at_0.dot(gradient_at_0)) or 1.0
         n_iter = 0
         while n_iter < MAX_STEPS:
@@ -201,19 +311,18 @@ class _RegularisedLoss:
             length = np.sqrt(gradient.dot(gradient))
             if length <= tol * length_at_0:
                 break
-            curvature = self.cost * at.curvature
             if preconditioner is None or n_directions > MANY_DIRECTIONS:
-                preconditioner = Preconditioner(self.rows, curvature, self.penalty)
+                preconditioner = Preconditioner(self.rows, at.curvature, self.penalty)
             step, n_directions = self._newton_step(
-                gradient, curvature, preconditioner, min(0.1, length / length_at_0)
+                gradient, at, preconditioner, min(0.1, length / length_at_0)
             )
             change, slope = self._scores(step), gradient.dot(step)
             for halvings in range(MAX_HALVINGS):
                 t = 0.5**halvings
                 moved = score.moved(t, step)
-                at = self._at(scores + t * change)
+                at = self.loss.at(scores + t * change)
                 value = self._objective(moved, at)
-                if value <= objective + ARMIJO * t * slope + ROUNDING * objective:
+                if value <= objective + ARMIJO * t * slope + ROUNDING * abs(objective):
                     break
             else:
                 break
@@ -240,10 +349,10 @@ class _RegularisedLoss:
         the others a Newton step; what crosses its bound ends there.
         """
         score = start._replace(w=_within(start.w, signs))
-        at = self._at(self._scores(score))
+        at = self.loss.at(self._scores(score))
         objective = self._objective(score, at)
         preconditioner, n_directions = None, 0
-        gradient_at_0 = self._gradient(self.origin, self._at(np.zeros(self.rows.n_rows)))
+        gradient_at_0 = self._gradient(self.origin, self.loss.at(np.zeros(self.rows.n_rows)))
         length_at_0 = np.sqrt(gradient_at_0.dot(gradient_at_0)) or 1.0
         n_iter = 0
         while n_iter < MAX_STEPS:
@@ -253,16 +362,15 @@ class _RegularisedLoss:
             length = np.sqrt(left.dot(left))
             if length <= tol * length_at_0:
                 break
-            curvature = self.cost * at.curvature
             if preconditioner is None or n_directions > MANY_DIRECTIONS:
-                preconditioner = Preconditioner(self.rows, curvature, self.penalty)
+                preconditioner = Preconditioner(self.rows, at.curvature, self.penalty)
             own_step = gradient.w / preconditioner.diagonal
             moved_w = _within(score.w - own_step, signs)
             near = min(MAX_NEAR, float(np.sqrt(((moved_w - score.w) ** 2).sum())))
             bound = outward & (signs * score.w <= near)
             step, n_directions = self._newton_step(
                 gradient._replace(w=np.where(bound, 0.0, gradient.w)),
-                curvature,
+                at,
                 preconditioner,
                 min(0.1, length / length_at_0),
                 ~bound,
@@ -271,10 +379,10 @@ class _RegularisedLoss:
             for halvings in range(MAX_HALVINGS):
                 moved = score.moved(0.5**halvings, step)
                 moved = moved._replace(w=_within(moved.w, signs))
-                at_moved = self._at(self._scores(moved))
+                at_moved = self.loss.at(self._scores(moved))
                 value = self._objective(moved, at_moved)
                 fall = gradient.dot(moved.moved(-1.0, score))
-                if value <= objective + ARMIJO * fall + ROUNDING * objective:
+                if value <= objective + ARMIJO * fall + ROUNDING * abs(objective):
                     break
             else:
                 break
@@ -292,15 +400,12 @@ class _RegularisedLoss:
     def _scores(self, score: Affine) -> Floats:
         return self.rows.scores(score.w) + score.b
 
-    def _at(self, scores: Floats) -> Loss:
-        return self.loss(self.sign * scores)
-
-    def _objective(self, score: Affine, at: Loss) -> float:
+    def _objective(self, score: Affine, at: LossAt) -> float:
         half_square = 0.5 * float((score.w * score.w).sum())
-        return self.penalty * half_square + float((self.cost * at.value).sum())
+        return self.penalty * half_square + at.value
 
-    def _gradient(self, score: Affine, at: Loss) -> Affine:
-        return self._transposed(score, self.cost * self.sign * at.slope)
+    def _gradient(self, score: Affine, at: LossAt) -> Affine:
+        return self._transposed(score, at.slope)
 
     def _transposed(self, score: Affine, row_weight: Floats) -> Affine:
         """Return (penalty · w + Σ row_weight_i x_i, Σ row_weight_i)."""
@@ -310,7 +415,7 @@ class _RegularisedLoss:
     def _newton_step(
         self,
         gradient: Affine,
-        curvature: Floats,
+        at: LossAt,
         preconditioner: "Preconditioner",
         tol: float,
         free: npt.NDArray[np.bool_] | None = None,
@@ -331,7 +436,7 @@ class _RegularisedLoss:
         n_directions = 0
         while n_directions < MAX_DIRECTIONS:
             n_directions += 1
-            image = kept(self._transposed(direction, curvature * self._scores(direction)))
+            image = kept(self._transposed(direction, at.bend(self._scores(direction))))
             curved = direction.dot(image)
             if not curved > 0.0:  # flat: only b can be, once every row has its margin
                 break

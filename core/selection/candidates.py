@@ -95,6 +95,7 @@ _OTHERS: tuple[tuple[str, str, dict[str, Any], tuple[Any, ...]], ...] = (
     ("ranking trees", "treerank_forest", {"n_trees": 30}, ()),
     (LINEAR, "asymmetric_svm", {}, ()),
     (LINEAR, "top_push", {}, COSTS[1:-1]),
+    (LINEAR, "p_norm_push", {}, COSTS[1:]),
     (LINEAR, "pauc_svm_dc", {}, COSTS[1:-1]),
     (LINEAR, "greedy_pairs", {}, ()),
     ("splines", "komori_eguchi_boost", {}, (5, 10, 20, 40)),

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .baselines import AsymmetricSVM, Logistic
+    from .baselines import AsymmetricSVM, Logistic, PNormPush
     from .estimators import (
         AUCSVM,
         PAUCSVM,

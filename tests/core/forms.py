@@ -134,6 +134,7 @@ FORMS: dict[str, Form] = {
     "svm of a window, not convex": Form("pauc_svm_dc", {"C": 1.0, "fpr_max": 0.5}),
     "sigmoid svm": Form("pauc_svm", {"C": 1.0, "fpr_max": 0.5, "surrogate": "sigmoid"}),
     "top push": Form("top_push", {"C": 1.0}),
+    "push of a linear score": Form("p_norm_push", {"C": 1.0}),
     "svm on waves": Form("auc_svm", {"C": 1.0, "feature_map": "fourier"}),
     "svm on landmarks": Form("auc_svm", {"C": 1.0, "feature_map": "nystroem"}),
     "svm on bins": Form("pauc_svm", {"C": 1.0, "feature_map": "bins", "fpr_max": 0.5}),

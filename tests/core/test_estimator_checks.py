@@ -33,7 +33,10 @@ FEW = {"n_rounds": 20, "n_trees": 5, "n_bags": 2, "coarseness": 10}
 FEWER: dict[str, dict[str, float]] = {
     "sampled_martirank": {"n_rounds": 5, "noise_rate": 0.0},
     "komori_eguchi_boost": {"n_rounds": 5},
-    **{name: {"C": 1.0} for name in ("asymmetric_svm", "pauc_svm", "pauc_svm_dc", "top_push")},
+    **{
+        name: {"C": 1.0}
+        for name in ("asymmetric_svm", "pauc_svm", "pauc_svm_dc", "top_push", "p_norm_push")
+    },
 }
 
 

@@ -19,6 +19,7 @@ from core import (
     GreedyPairs,
     Logistic,
     LogitBoost,
+    PNormPush,
     RankAverage,
     RankBoost,
     SmoothMarginRank,
@@ -56,6 +57,7 @@ RANKERS: dict[str, Callable[..., Any]] = {
     "aucboost": AUCBoost,
     "logistic": Logistic,
     "asymmetric_svm": lambda **own: AsymmetricSVM(C=1.0, asymmetry=1.0, **own),
+    "p_norm_push": lambda **own: PNormPush(C=1.0, **own),
     "greedy_pairs": lambda **own: GreedyPairs(coarseness=20, **own),
     "rank_average": lambda **own: RankAverage(members=[Logistic(), RankBoost(**TREES)], **own),
 }
@@ -501,5 +503,5 @@ def test_the_algorithms_that_keep_constraints() -> None:
     able = {name for name, kind in ALGORITHMS.items() if "monotone" in kind().get_params()}
     assert able == {
         "rankboost", "coordinate_rankboost", "smooth_margin_rank", "adaboost", "aucboost",
-        "logitboost", "greedy_pairs", "asymmetric_svm", "logistic",
+        "logitboost", "greedy_pairs", "asymmetric_svm", "logistic", "p_norm_push",
     }  # fmt: skip

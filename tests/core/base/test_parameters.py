@@ -156,7 +156,7 @@ def test_what_the_schema_forbids_is_refused_by_name_at_fit_and_in_an_artifact(
 EMPTY_WINDOW = r"fpr_max must be greater than fpr_min \(0.2\), got 0.1"
 WINDOWED = (
     *("komori_eguchi_boost", "greedy_pairs", "asymmetric_svm"),
-    *("pauc_svm", "pauc_svm_dc", "top_push"),
+    *("pauc_svm", "pauc_svm_dc", "top_push", "p_norm_push"),
 )
 LEVELS = {"weak_ranker": "tree", "max_depth": 11, "max_leaves": None}
 NEEDS_CV = "leafrank_pruning='cv' needs pruning='cv'"

@@ -30,7 +30,14 @@ def noisy_table(target: str, n: int = 160, seed: int = 0) -> tuple[np.ndarray, n
 def test_all_that_has_a_path_is_tested() -> None:
     with_one = {name for name, it in ALGORITHMS.items() if path_parameter(it)}
     assert with_one == {*ON_A_PATH, *FOLLOWING, "treerank"}
-    assert set(FOLLOWING) == {"auc_svm", "pauc_svm", "pauc_svm_dc", "top_push", "logistic"}
+    assert set(FOLLOWING) == {
+        "auc_svm",
+        "pauc_svm",
+        "pauc_svm_dc",
+        "top_push",
+        "p_norm_push",
+        "logistic",
+    }
 
 
 @pytest.mark.parametrize("name", FOLLOWING)
