@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .boosting.adaboost import AdaBoost
     from .boosting.aucboost import AUCBoost
     from .boosting.komori_eguchi import KomoriEguchiBoost
+    from .boosting.lambdamart import LambdaMART
     from .boosting.logitboost import LogitBoost
     from .boosting.multilabel import AdaBoostMH, AdaBoostMR
     from .boosting.rankboost import CoordinateRankBoost, RankBoost

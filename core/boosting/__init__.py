@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .adaboost import AdaBoost
     from .aucboost import AUCBoost
     from .komori_eguchi import KomoriEguchiBoost
+    from .lambdamart import LambdaMART
     from .logitboost import LogitBoost
     from .multilabel import AdaBoostMH, AdaBoostMR
     from .rankboost import CoordinateRankBoost, RankBoost

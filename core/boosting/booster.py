@@ -351,6 +351,10 @@ class Booster(Ranker):
             return QUERY_LEARNERS[self.weak_ranker]
         return self._weak_learner()
 
+    def _evaluation(self, data: TrainingData) -> Evaluation:
+        """Return the evaluation of a validation part."""
+        return data.evaluation()
+
     def _before_rounds(self, data: TrainingData) -> None:
         """Store what the algorithm needs to know of its training rows or pairs."""
 
@@ -424,7 +428,7 @@ class Booster(Ranker):
             training, held_out = parts or data.split_off(
                 self.validation_fraction, self.random_state
             )
-            validation = held_out.evaluation()
+            validation = self._evaluation(held_out)
         self.validation_auc_ = self._boost(
             training, validation, callback, self.early_stopping_rounds
         )

@@ -119,6 +119,8 @@ FORMS: dict[str, Form] = {
     "aucboost of forests": Form("aucboost", {"weak_ranker": "random_forest", "n_rounds": 1}),
     "logitboost": Form("logitboost", TREES),
     "logitboost of numbers for words": Form("logitboost", TREES | {"target_encoding": 3}),
+    "lambdamart": Form("lambdamart", TREES),
+    "lambdamart of a few first rows": Form("lambdamart", TREES | STOPS | {"truncation": 5}),
     "splines": Form("komori_eguchi_boost", {"fpr_max": 0.5}),
     "steps": Form("komori_eguchi_boost", {"weak_ranker": "stump"}),
     "greedy pairs": Form("greedy_pairs"),

@@ -196,6 +196,8 @@ def test_tables_and_arrays_alike(algorithm: type[Any]) -> None:
 
 def test_columns_in_any_order(algorithm: type[Any]) -> None:
     skip_where_places_count(algorithm)
+    if name_of(algorithm()) == "lambdamart":
+        pytest.skip("in one list weights count for nothing, so that many cuts are equal")
     X, y = make_table()
     order = [3, 0, 4, 2, 1]
     # with weights of their own, hardly two cuts are equal: the lowest column would win

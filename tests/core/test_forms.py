@@ -29,6 +29,8 @@ DRAWS = {
     "sampled martirank of lines",
     "logitboost of numbers for words",
 }
+# What weighs whole lists neither.
+WEIGHS_LISTS = {"lambdamart"}
 HOLDS_ROWS_OUT = {
     name for name, form in FORMS.items() if "early_stopping_rounds" in form.parameters
 }
@@ -191,7 +193,7 @@ def test_weight_k_is_k_rows_and_weight_0_is_none(fitted: Any) -> None:
     without = fit_again(form, rows.take(present), k[present].astype(float))
     assert without.categories_ == weighted.categories_
     assert without.decision_function(table) == pytest.approx(scores, abs=1e-12)
-    if name in DRAWS | HOLDS_ROWS_OUT:
+    if name in DRAWS | HOLDS_ROWS_OUT | WEIGHS_LISTS:
         return
     repeated = fit_again(form, ROWS.take(np.repeat(np.arange(len(k)), k)))
     tolerance = SOLVED.get(name, 1e-6)

@@ -86,6 +86,12 @@ MAKERS: dict[str, Callable[[], Ranker]] = {
         make_rows(), PAIRS
     ),
     "logitboost_encoded": lambda: fit(few(LogitBoost, max_leaves=5, target_encoding=3)),
+    "rankboost_grades": lambda: few(RankBoost).fit(
+        make_rows(),
+        make_labels() + np.arange(len(make_rows())) % 2,
+        query=np.arange(len(make_rows())) % 9,
+        graded=True,
+    ),
     "martirank_logistic": lambda: fit(few(MartiRank, weak_ranker="logistic", n_rounds=3)),
     "treerank_linear": lambda: fit(few(TreeRank, splitter="linear_svm", max_depth=3)),
     "treerank_forest_splits": lambda: fit(few(TreeRank, splitter="random_forest", max_depth=2)),

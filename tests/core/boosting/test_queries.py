@@ -12,6 +12,7 @@ import pytest
 
 from core import (
     CoordinateRankBoost,
+    LambdaMART,
     RankAverage,
     RankBoost,
     SmoothMarginRank,
@@ -22,7 +23,7 @@ from core.base.checkpoint import Checkpoints
 from core.base.ranker import StopFit
 from core.boosting.queries import QueryRows
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.metrics import ListAuc, measure_lists
+from core.metrics import ListAuc, ListNdcg, list_values, measure_lists
 from core.registry import ALGORITHMS
 from tests.core.threads import on_one_thread_and_on_all
 
@@ -191,12 +192,14 @@ def test_one_thread_or_two_same_bits(weak_ranker: str, top: int) -> None:
 
 
 @pytest.mark.parametrize("top", [1, 3])
-@pytest.mark.parametrize("weak_ranker", ["stump", "tree"])
-def test_a_stopped_fit_goes_on_to_the_same_bits(weak_ranker: str, top: int) -> None:
+@pytest.mark.parametrize(
+    "ranker",
+    [RankBoost(), RankBoost(weak_ranker="tree"), LambdaMART()],
+    ids=["stump", "tree", "lambda"],
+)
+def test_a_stopped_fit_goes_on_to_the_same_bits(ranker: Any, top: int) -> None:
     table = Table(9, top, n=300, n_queries=30)
-    ranker = RankBoost(
-        weak_ranker=weak_ranker, n_rounds=12, early_stopping_rounds=10, random_state=1
-    )
+    ranker.set_params(n_rounds=12, early_stopping_rounds=10, random_state=1)
     whole = save(table.fit(ranker))
     taken: list[bytes] = []
 
@@ -332,7 +335,7 @@ def test_two_classes_with_queries_cut_where_errors_of_all_rows_cost_least() -> N
     assert np.exp(-scores[positive]).sum() == pytest.approx(np.exp(scores[~positive]).sum())
 
 
-def test_only_rankboosts_family_takes_queries_and_grades() -> None:
+def test_only_rankboosts_family_and_lambdamart_take_queries_and_grades() -> None:
     table = Table(16, 1)
     for name in ALGORITHMS:
         ranker = ALGORITHMS[name]()
@@ -422,3 +425,162 @@ def test_monotone_constraints_hold() -> None:
         grid = np.zeros((50, 3))
         grid[:, 0] = np.linspace(-3, 5, 50)
         assert (np.diff(ranker.decision_function(grid)) <= 0).all()
+
+
+# --- LambdaMART -----------------------------------------------------------------------------------
+
+
+def lambdas(grade: Any, scores: Any, truncation: int, normalize: bool) -> tuple[Any, Any, float]:
+    """Gradient and Hessian of each row of one list by definition, and 1 - NDCG.
+
+    Rows of one score and one grade are put in every place that they share, by their means.
+    """
+    n = len(grade)
+    order = sorted(range(n), key=lambda i: (-scores[i], grade[i]))
+    own = np.array([1.0 / np.log2(r + 2) if r < truncation else 0.0 for r in range(n)])
+    discount = np.empty(n)
+    for i in range(n):
+        places = [
+            r for r in range(n) if (scores[order[r]], grade[order[r]]) == (scores[i], grade[i])
+        ]
+        discount[i] = np.mean(own[places])
+    gain = 2.0**grade - 1.0
+    best = (np.sort(gain)[::-1] * own).sum()
+    gradient, hessian, total = np.zeros(n), np.zeros(n), 0.0
+    for i in range(n):
+        for k in range(n):
+            if grade[i] > grade[k]:
+                swap = (gain[i] - gain[k]) * abs(discount[i] - discount[k]) / best
+                if normalize and scores.min() < scores.max():
+                    swap /= 0.01 + abs(scores[i] - scores[k])
+                p = 1.0 / (1.0 + np.exp(scores[i] - scores[k]))
+                gradient[i] += swap * p
+                gradient[k] -= swap * p
+                hessian[i] += swap * p * (1 - p)
+                hessian[k] += swap * p * (1 - p)
+                total += 2 * swap * p
+    if normalize and total > 0:
+        gradient, hessian = (each * np.log2(1 + total) / total for each in (gradient, hessian))
+    return gradient, hessian, 1.0 - (gain * discount).sum() / best
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("truncation", [1, 4, 100])
+def test_the_first_two_trees_step_by_the_lambdas(truncation: int, normalize: bool) -> None:
+    """With one leaf for each value of the only column, the steps are the sums of lambdas over those of Hessians."""
+    rng = np.random.default_rng(0)
+    query, x = np.repeat(np.arange(6), 12), rng.integers(0, 5, 72)
+    grade = np.clip(x + rng.integers(-2, 3, 72), 0, 4)
+    ranker = LambdaMART(
+        n_rounds=3,
+        learning_rate=0.5,
+        smoothing=0.0,
+        min_samples_leaf=0,
+        max_leaves=32,
+        truncation=truncation,
+        normalize=normalize,
+    )
+    order = rng.permutation(72)
+    ranker.fit(x[order, None].astype(float), grade[order], query=query[order], graded=True)
+    scores = np.zeros(72)
+    for stage, loss in zip(
+        ranker.staged_decision_function(x[:, None].astype(float)), ranker.loss_, strict=True
+    ):
+        gradient, hessian = np.zeros(72), np.zeros(72)
+        for q in range(6):
+            own = query == q
+            gradient[own], hessian[own], _ = lambdas(grade[own], scores[own], truncation, normalize)
+        sums = [np.bincount(x, each) for each in (gradient, hessian)]
+        scores = scores + 0.5 * (sums[0] / sums[1])[x]
+        np.testing.assert_allclose(stage, scores, atol=1e-9)
+        scores = stage
+        losses = [
+            lambdas(grade[query == q], scores[query == q], truncation, normalize)[2]
+            for q in range(6)
+        ]
+        assert loss == pytest.approx(np.mean(losses))
+
+
+def test_lambdamart_learns_the_top_of_each_list() -> None:
+    rng = np.random.default_rng(1)
+    query = np.repeat(np.arange(200), 15)
+    X = rng.normal(size=(3_000, 5))
+    worth = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=3_000)
+    grade = np.digitize(worth, [0.0, 1.0, 2.0])
+    train, test = query < 100, query >= 100
+    ranker = LambdaMART(n_rounds=60, max_leaves=8)
+    ranker.fit(X[train], grade[train], query=query[train], graded=True)
+    found = measure_lists(
+        grade[test], ranker.decision_function(X[test]), query[test], [ListNdcg(5)], graded=True
+    )[0]
+    chance = list_values(grade[test], X[test][:, 3], query[test], [ListNdcg(5)], graded=True).mean()
+    assert found.interval.low > chance + 0.2
+    values = list_values(
+        grade[train], ranker.decision_function(X[train]), query[train], [ListNdcg(30)], graded=True
+    )
+    assert ranker.loss_[-1] == pytest.approx(1.0 - values.mean(), abs=1e-9)
+    stopped = LambdaMART(n_rounds=40, early_stopping_rounds=10, max_leaves=8, truncation=5)
+    seen: list[dict[str, float]] = []
+    stopped.fit(
+        X[train],
+        grade[train],
+        query=query[train],
+        graded=True,
+        callback=lambda step, of, info: seen.append(dict(info)),
+    )
+    assert [each["validation_ndcg"] for each in seen] == stopped.validation_ndcg_.tolist()
+    assert len(stopped.rounds_) == int(np.argmax(stopped.validation_ndcg_)) + 1
+
+
+def test_lambdamart_on_order_threads_queries_and_one_list() -> None:
+    table = Table(20, 4, n=40_000, n_queries=3_000)
+    ranker = LambdaMART(n_rounds=4)
+    one, two = on_one_thread_and_on_all(lambda: save(table.fit(ranker)))
+    assert one == two
+    small = Table(21, 3, n=300, n_queries=20)
+    scores = small.fit(LambdaMART(n_rounds=5)).decision_function(small.X)
+    order = np.random.default_rng(0).permutation(300)
+    other = LambdaMART(n_rounds=5).fit(
+        small.X[order],
+        small.y[order],
+        small.weight[order],
+        query=[f"q{q:02}" for q in small.query[order]],
+        graded=True,
+    )
+    np.testing.assert_allclose(other.decision_function(small.X), scores, atol=1e-9)
+    binary = Table(22, 1, n=300)
+    plain = LambdaMART(n_rounds=5).fit(binary.X, binary.y, binary.weight)
+    of_query = LambdaMART(n_rounds=5).fit(binary.X, binary.y, binary.weight, query=np.zeros(300))
+    assert save(plain) == save(of_query)
+    assert set(plain.predict(binary.X)) == {0, 1}
+
+
+def test_a_query_weighs_as_much_as_its_rows() -> None:
+    table = Table(23, 3, n=200, n_queries=10)
+    weight = np.where(table.query < 5, 1.0, 2.0)
+    ranker = LambdaMART(n_rounds=5, min_samples_leaf=0, smoothing=0.0)
+    weighted = ranker.fit(table.X, table.y, weight, query=table.query, graded=True)
+    scores = weighted.decision_function(table.X)
+    twice = np.concatenate([np.arange(200), np.flatnonzero(table.query >= 5)])
+    query = np.append(table.query, table.query[table.query >= 5] + 10)
+    repeated = ranker.fit(table.X[twice], table.y[twice], query=query, graded=True)
+    np.testing.assert_allclose(repeated.decision_function(table.X), scores, atol=1e-6)
+
+
+def test_the_greatest_grades_and_scores_stay_finite() -> None:
+    rng = np.random.default_rng(2)
+    grade = rng.choice([0, 31], 200)
+    X = np.column_stack([grade + 0.0, rng.normal(size=200)])
+    for query in (None, np.arange(200) // 2, np.zeros(200)):
+        for normalize in (True, False):
+            ranker = LambdaMART(
+                n_rounds=200,
+                smoothing=0.0,
+                min_samples_leaf=0,
+                learning_rate=1.0,
+                normalize=normalize,
+            )
+            ranker.fit(X, grade, query=query, graded=True)
+            assert np.isfinite(ranker.decision_function(X)).all()
+            assert np.isfinite(ranker.loss_).all()
+            assert load(save(ranker)).grades_.tolist() == [0, 31]

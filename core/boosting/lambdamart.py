@@ -1,0 +1,502 @@
+"""LambdaMART (Burges 2010): trees by Newton steps on lambdas, pair gradients that weigh what a swap does to NDCG."""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numba
+import numpy as np
+from annotated_doc import Doc
+from annotated_types import Ge, Gt, Le
+
+from core.base.monotone import Monotone
+from core.base.ranker import Callback, Floats, Groups, ListRows
+from core.base.target import MAX_GRADE
+from core.coding.bins import MaxBins
+from core.coding.rows import positives_first
+from core.coding.threads import shared_pool, take
+from core.kernels import kernel
+from core.metrics.groups import inner, prefix_sums
+from core.metrics.lists import ListNdcg
+from core.trees.grower import Splits, TreeGrower
+from core.trees.options import (
+    CATEGORY_PENALTY,
+    MAX_CATEGORIES,
+    TARGET_ENCODING,
+    CategoryPenalty,
+    MaxCategories,
+    MaxDepth,
+    MaxFeaturesOrChosen,
+    MaxLeaves,
+    MinSamplesLeaf,
+    Subsample,
+    TargetEncoding,
+    check_shape,
+)
+from core.trees.order import Relation, pool_ratios
+from core.trees.splitting import Objective, SplitCriterion
+
+from .booster import Booster, TrainingData
+from .data import Bools, Evaluation, Rows
+from .logitboost import LEARNING_RATE
+from .loop import WeakLearner
+from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
+from .queries import QueryRows
+from .trees import SORTED_NOISE_GAIN, Leaves, TreeAlgorithm, TreeLearner, TreeLoss
+
+# Added to a difference of scores that lambdas are divided by.
+MIN_DIFFERENCE = 0.01
+
+# Rows of queries that one thread takes at a time.
+BLOCK_ROWS = 4096
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LambdaMART(Booster):
+    """Boost trees towards a high NDCG: the order within queries, the top of each first.
+
+    A pair of two rows of a query, the grade of i above that of k, pulls i up and k down by
+    λ = Δ / (1 + e^{f(x_i) - f(x_k)}), where Δ is how much the query's NDCG would change if the two swapped places.
+    Leaves take Newton steps on the sums of these. Labels are two classes or, with `graded`, grades from 0 to 31; grade
+    g has the gain 2^g - 1. Without `query` all rows are one list.
+
+    Attributes
+    ----------
+    rounds_ : structured ndarray of shape (n_taken,)
+        alpha, n_leaves: see `trees.ROUND`.
+    loss_ : ndarray of shape (n_taken,), float64
+        1 - NDCG of the training rows after each round, the mean over queries; of tied rows the lower grade counts as
+        first.
+    f_tilde_, f_, f_skew_ : ndarray of shape (n_taken,), float64
+        `loss_` again, 2 √loss and 0.
+    intercept_ : float
+        Of two classes, where errors of both cost alike: Σ e^{-f} over positives is Σ e^{f} over negatives. 0 with
+        grades.
+    stop_reason_ : {"n_rounds", "no_edge", "validation", "stopped"}
+        Why there are no more rounds.
+    validation_ndcg_ : ndarray of float64
+        NDCG of the validation part, one value per round that was tried; see `Booster.validation_auc_`, which is the
+        same array.
+
+    Notes
+    -----
+    NDCG is cut after `truncation` rows: a swap below changes nothing. With `normalize` lambdas are divided by
+    0.01 + |f(x_i) - f(x_k)| and those of a query, of sum s, multiplied by log2(1 + s) / s, as in LightGBM.
+
+    Equal scores are taken as if lower grades came first, and rows of one grade share the mean of their places, so that
+    the order of rows says nothing. Weights: a query weighs as much as its rows do on average; a row of weight k is no k
+    rows.
+
+    A round is O(n_features · n_samples · depth + n_samples · truncation). Each query is computed by one thread, so that
+    the result does not depend on the number of threads.
+
+    References
+    ----------
+    C. Burges, "From RankNet to LambdaRank to LambdaMART: an overview", Microsoft Research MSR-TR-2010-82, 2010.
+
+    Examples
+    --------
+    >>> from core import LambdaMART
+    >>> X, y = [[1.0], [2.0], [3.0], [1.0], [2.0], [3.0]], [0, 2, 1, 0, 2, 1]
+    >>> ranker = LambdaMART(n_rounds=5, min_samples_leaf=0)
+    >>> scores = ranker.fit(X, y, query=[1, 1, 1, 2, 2, 2], graded=True).decision_function(X[:3])
+    >>> scores.argsort().tolist()
+    [0, 2, 1]
+    """
+
+    takes_query = True
+    takes_grades = True
+
+    n_rounds: NRoundsOrChosen = None
+    weak_ranker: Annotated[
+        Literal["tree"], Doc("The weak ranker of a round: a tree. With depth 1 it is a stump.")
+    ] = "tree"
+    truncation: Annotated[
+        int,
+        Ge(1),
+        Le(1000),
+        Doc("Number of first rows of a list whose order counts: k of the NDCG that is maximised."),
+    ] = 30
+    normalize: Annotated[
+        bool,
+        Doc(
+            "Divide each pair's gradient by the difference of its scores, and bound that of each query."
+        ),
+    ] = True
+    max_depth: MaxDepth = 12
+    max_leaves: MaxLeaves = 31
+    learning_rate: Annotated[
+        float | None,
+        Gt(0),
+        Le(1),
+        Doc(
+            "Fraction of the optimal step that a round takes. None: 0.1, or 0.05 if the fit chooses the number of "
+            "rounds."
+        ),
+    ] = None
+    min_samples_leaf: MinSamplesLeaf = None
+    subsample: Subsample = 1.0
+    max_features: MaxFeaturesOrChosen = None
+    category_penalty: CategoryPenalty = CATEGORY_PENALTY
+    max_categories: MaxCategories = MAX_CATEGORIES
+    target_encoding: TargetEncoding = TARGET_ENCODING
+    max_bins: MaxBins = 255
+    smoothing: Annotated[
+        float,
+        Ge(0),
+        Le(1000),
+        Doc(
+            "Amount added to the curvature of each leaf, in rows of mean curvature. 0: the plain Newton step."
+        ),
+    ] = 1.0
+    monotone: Monotone = None
+    early_stopping_rounds: EarlyStoppingRounds = None
+    validation_fraction: ValidationFraction = 0.2
+    random_state: RandomState = 0
+
+    @property
+    def validation_ndcg_(self) -> Floats:
+        """NDCG of the validation part after each round."""
+        return self.validation_auc_
+
+    def _check_parameters(self) -> None:
+        check_shape(self.max_depth, self.max_leaves)
+
+    def _algorithm(self) -> "LambdaAlgorithm":
+        rate = LEARNING_RATE if self.learning_rate is None else self.learning_rate
+        return LambdaAlgorithm(
+            learning_rate=rate,
+            smoothing=self.smoothing,
+            truncation=self.truncation,
+            normalize=self.normalize,
+        )
+
+    def _learner_on(self, data: TrainingData) -> type[WeakLearner]:
+        return LambdaLearner
+
+    def _fit(
+        self,
+        X: Floats,
+        positive: Bools,
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
+    ) -> None:
+        query = np.zeros(len(weight), dtype=np.int64)
+        grade = positive.astype(np.int64)
+        self._fit_lists(ListRows(X, grade, weight, query, False, group, False), callback)
+
+    def _rows(self, X: Floats, positive: Bools, weight: Floats, group: Groups | None) -> Any:
+        query = np.zeros(len(weight), dtype=np.int64)
+        return self._list_rows(
+            ListRows(X, positive.astype(np.int64), weight, query, False, group, False)
+        )
+
+    def _list_rows(self, rows: ListRows) -> QueryRows:
+        return QueryRows.of(
+            rows.X,
+            rows.grade,
+            rows.weight,
+            self._n_categories(),
+            rows.query,
+            np.array(rows.graded),
+            rows.inseparable,
+        )
+
+    def _evaluation(self, data: TrainingData) -> Evaluation:
+        assert isinstance(data, QueryRows)
+        return data.evaluation(ListNdcg(self.truncation), "validation_ndcg")
+
+
+@dataclass(kw_only=True)
+class LambdaAlgorithm(TreeAlgorithm):
+    """LambdaMART's loss; for the parameters see `LambdaMART`."""
+
+    n_weights = 2
+
+    truncation: int
+    normalize: bool
+
+    def make_loss(self, grower: TreeGrower, weight: Floats) -> TreeLoss:
+        """Not of rows without queries: see `LambdaLearner`."""
+        raise NotImplementedError
+
+    def loss(self, log_f: Floats, start: Floats) -> float:
+        """Return 1 - NDCG of the training rows."""
+        return math.exp(log_f[0] + log_f[1])
+
+    def intercept(self, log_f: Floats) -> float:
+        """Return half the difference of the logarithms."""
+        return float(0.5 * (log_f[0] - log_f[1]))
+
+
+class LambdaLearner(TreeLearner):
+    """The rows of queries, their lambdas, and the growth of the next tree."""
+
+    def __init__(self, parameters: Any, algorithm: LambdaAlgorithm, data: QueryRows) -> None:
+        self._data = data
+        self.encodes_targets = not data.graded
+        super().__init__(
+            parameters,
+            algorithm,
+            Rows(data.X, data.positive, data.weight, data.n_categories, data.group),
+        )
+        self._data = data._replace(X=np.empty((0, 0)))
+
+    def _make_loss(self, algorithm: LambdaAlgorithm, weight: Floats) -> "LambdaLoss":
+        return LambdaLoss(self._grower, self._data, algorithm)
+
+
+class LambdaLoss(TreeLoss):
+    """Gradients and Hessians by LambdaMART; its rows are the grower's, positives first.
+
+    Parameters
+    ----------
+    grower : TreeGrower
+    data : QueryRows
+        Its rows in their own order.
+    algorithm : LambdaAlgorithm
+    """
+
+    changing: ClassVar[tuple[str, ...]] = (
+        "_weights",
+        "_scores",
+        "_curvature",
+        "_unit",
+        "log_f_plus",
+        "log_f_minus",
+    )
+
+    def __init__(self, grower: TreeGrower, data: QueryRows, algorithm: LambdaAlgorithm) -> None:
+        super().__init__(grower, algorithm.smoothing)
+        own, _ = positives_first(data.positive)
+        place = np.empty(len(own), dtype=np.int64)
+        place[own] = np.arange(len(own))
+        order = np.argsort(data.query, kind="stable")
+        self._places = place[order]  # the grower's row of each row by query
+        self._grade = data.grade[order]
+        sizes = np.bincount(data.query)
+        self._starts = prefix_sums(sizes.astype(np.float64)).astype(np.int64)
+        self._query_weight = np.bincount(data.query, data.weight) / sizes
+        count = min(algorithm.truncation, int(sizes.max()))
+        self._discounts = prefix_sums(1.0 / np.log2(np.arange(count) + 2.0))
+        self._normalize = algorithm.normalize
+        self._blocks = _split_blocks(self._starts)
+        self._positive = None if data.graded else data.positive[own]
+        self._class_weight = data.weight[own]
+        self._scores = grower.scores
+        self._scores[:] = 0.0
+        self._losses = np.empty(len(sizes))
+        self._curvature = 0.0
+        self.update(np.zeros(1))
+
+    def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
+        """Return the criterion of splits under the present weights."""
+        penalty = category_penalty * SORTED_NOISE_GAIN * self._unit
+        return self._split_criterion(
+            Objective.GRADIENT, 1.0, min_samples_leaf, self._curvature, penalty
+        )
+
+    def best_step(self, splits: Splits, relation: Relation | None = None) -> Leaves:
+        """Return the best step of each leaf; see `TreeLoss.best_step`."""
+        gradient, curvature, sample_weight = splits.sums
+        denominator = np.maximum(curvature + self._smoothing * self._unit, np.finfo(float).tiny)
+        return Leaves(pool_ratios(gradient, denominator, relation), sample_weight)
+
+    def update(self, values: Floats) -> None:
+        """Let the scores grow by values[leaf], for the leaves of the last tree."""
+        scores, weights = self._scores, self._weights
+        scores += values[self._grower.leaves]
+        shared_pool(len(scores) * len(self._discounts)).deal(
+            _write_lambdas,
+            len(self._blocks) - 1,
+            self._blocks,
+            self._places,
+            self._grade,
+            self._starts,
+            self._query_weight,
+            self._discounts,
+            self._normalize,
+            scores,
+            weights,
+            self._losses,
+        )
+        curvature = weights[:, 1]
+        counts = self._grower.sample_weight
+        self._curvature = float(curvature.sum())
+        squares = curvature**2 if not len(counts) else curvature**2 / counts
+        self._unit = float(squares.sum()) / self._curvature if self._curvature > 0.0 else 0.0
+        total = inner(self._query_weight, self._losses) / float(self._query_weight.sum())
+        half = 0.5 * math.log(max(total, np.finfo(float).tiny))
+        tilt = 0.5 * self._tilt()
+        self.log_f_plus, self.log_f_minus = half + tilt, half - tilt
+
+    def _tilt(self) -> float:
+        """Return the logarithm of Σ w e^{-f} over positives divided by Σ w e^{f} over negatives; 0 with grades."""
+        if self._positive is None:
+            return 0.0
+        logs = np.log(self._class_weight) + np.where(self._positive, -self._scores, self._scores)
+        sides = [logs[rows] for rows in (self._positive, ~self._positive)]
+        plus, minus = (
+            float(side.max()) + math.log(float(np.exp(side - side.max()).sum())) for side in sides
+        )
+        return plus - minus
+
+
+def _split_blocks(starts: Any) -> Any:
+    """Return the first query of each block of about `BLOCK_ROWS` rows, then the number of queries, (n + 1,) int64."""
+    block = starts[:-1] // BLOCK_ROWS
+    first = np.flatnonzero(np.append(True, block[1:] != block[:-1]))
+    return np.append(first, len(starts) - 1).astype(np.int64)
+
+
+_INTEGERS = numba.int64[::1]
+_FLOATS = numba.float64[::1]
+
+
+@kernel(numba.void(_FLOATS, _INTEGERS, _INTEGERS, _INTEGERS), inner=True)
+def _sort_rows(scores, grade, order, spare):  # type: ignore[no-untyped-def]
+    """Sort the indices 0, 1, … by falling score, then by rising grade, in order, (n,) int64: a merge sort.
+
+    scores: (n,) float64; grade, spare: (n,) int64.
+    """
+    n = len(order)
+    for i in range(n):
+        order[i] = i
+    width = 1
+    while width < n:
+        for first in range(0, n, 2 * width):
+            middle, end = min(first + width, n), min(first + 2 * width, n)
+            a, b = first, middle
+            for t in range(first, end):
+                take_left = b >= end
+                if not take_left and a < middle:
+                    x, y = order[a], order[b]
+                    take_left = scores[x] > scores[y] or (
+                        scores[x] == scores[y] and grade[x] <= grade[y]
+                    )
+                if take_left:
+                    spare[t] = order[a]
+                    a += 1
+                else:
+                    spare[t] = order[b]
+                    b += 1
+        for t in range(n):
+            order[t] = spare[t]
+        width *= 2
+
+
+@kernel(
+    numba.void(
+        numba.int64[::1],
+        numba.int64,
+        _INTEGERS,
+        _INTEGERS,
+        _INTEGERS,
+        _INTEGERS,
+        _FLOATS,
+        _FLOATS,
+        numba.boolean,
+        _FLOATS,
+        numba.float64[:, ::1],
+        _FLOATS,
+    )
+)
+def _write_lambdas(  # type: ignore[no-untyped-def]
+    queue,
+    n,
+    blocks,
+    places,
+    grade,
+    starts,
+    query_weight,
+    discounts,
+    normalize,
+    scores,
+    weights,
+    losses,
+):
+    """Write gradient and Hessian of each row to weights, (n_rows, 2) float64, and 1 - NDCG of each query to losses.
+
+    Blocks of queries come from the queue. blocks: (n + 1,) int64, first queries; places: (n_rows,) int64, the place in
+    scores and weights of each row by query; grade: (n_rows,) int64, by query; starts: (n_queries + 1,) int64;
+    query_weight, losses: (n_queries,) float64; discounts: (count + 1,) float64, sums of the first ranks' discounts;
+    scores: (n_rows,) float64.
+    """
+    count = len(discounts) - 1
+    rows = np.empty(MAX_GRADE + 1, dtype=np.int64)
+    block = take(queue)
+    while block < n:
+        longest = 0
+        for q in range(blocks[block], blocks[block + 1]):
+            longest = max(longest, starts[q + 1] - starts[q])
+        own, own_grade = np.empty(longest), np.empty(longest, dtype=np.int64)
+        order, spare = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+        first, size = np.empty(longest, dtype=np.int64), np.empty(longest)
+        score, gain, discount = np.empty(longest), np.empty(longest), np.empty(longest)
+        pull, curvature = np.empty(longest), np.empty(longest)
+        for q in range(blocks[block], blocks[block + 1]):
+            start, length = starts[q], starts[q + 1] - starts[q]
+            rows[:] = 0
+            for i in range(length):
+                own[i] = scores[places[start + i]]
+                own_grade[i] = grade[start + i]
+                rows[own_grade[i]] += 1
+            _sort_rows(own[:length], own_grade[:length], order[:length], spare[:length])
+            # rows of one score and one grade share their places
+            n_ties = 0
+            found = 0.0
+            i = 0
+            while i < length:
+                j, row = i, order[i]
+                while (
+                    j < length
+                    and own[order[j]] == own[row]
+                    and own_grade[order[j]] == own_grade[row]
+                ):
+                    j += 1
+                first[n_ties], size[n_ties] = i, j - i
+                score[n_ties], gain[n_ties] = own[row], 2.0 ** own_grade[row] - 1.0
+                sums = discounts[min(j, count)] - discounts[min(i, count)]
+                discount[n_ties] = sums / (j - i)
+                found += gain[n_ties] * sums
+                pull[n_ties] = curvature[n_ties] = 0.0
+                n_ties += 1
+                i = j
+            best, rank = 0.0, 0
+            for g in range(MAX_GRADE, 0, -1):
+                best += (2.0**g - 1.0) * (
+                    discounts[min(rank + rows[g], count)] - discounts[min(rank, count)]
+                )
+                rank += rows[g]
+            losses[q] = max(0.0, 1.0 - found / best)
+            is_scaled = normalize and score[0] != score[n_ties - 1]
+            total = 0.0
+            for a in range(n_ties):
+                if first[a] >= count:
+                    break
+                for b in range(a + 1, n_ties):
+                    if gain[a] == gain[b]:
+                        continue
+                    high, low = (a, b) if gain[a] > gain[b] else (b, a)
+                    swap = (gain[high] - gain[low]) * abs(discount[a] - discount[b]) / best
+                    difference = score[high] - score[low]
+                    if is_scaled:
+                        swap /= MIN_DIFFERENCE + abs(difference)
+                    p = 1.0 / (1.0 + math.exp(min(difference, 700.0)))
+                    force, bend = swap * p, swap * p * (1.0 - p)
+                    pull[high] += force * size[low]
+                    pull[low] -= force * size[high]
+                    curvature[high] += bend * size[low]
+                    curvature[low] += bend * size[high]
+                    total += 2.0 * force * size[high] * size[low]
+            factor = query_weight[q]
+            if normalize and total > 0.0:
+                factor *= math.log2(1.0 + total) / total
+            for t in range(n_ties):
+                end = length if t + 1 == n_ties else first[t + 1]
+                for i in range(first[t], end):
+                    place = places[start + order[i]]
+                    weights[place, 0] = factor * pull[t]
+                    weights[place, 1] = factor * curvature[t]
+        block = take(queue)
