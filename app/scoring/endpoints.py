@@ -223,6 +223,7 @@ async def answer_rows(
         headers["X-Model-ID"], content = work()
     else:
         small = len(body) <= _LARGE_BYTES and "content-encoding" not in request.headers
+        small &= asked is None  # the parts of trees take long
         headers["X-Model-ID"], content = await run_in_threadpool(work if small else work_in_turn)
     return Response(content, media_type=media_type, headers=headers)
 

@@ -65,7 +65,8 @@ def _draw(table: Table, seed: int, among: Rows, n_rows: int) -> Rows:
 
 MAX_REFERENCE_ROWS = 10_000
 """Rows of a class that an average row is the mean of."""
-MAX_REFERENCE_CELLS = 10_000_000
+MIN_REFERENCE_ROWS = 10
+MAX_REFERENCE_CELLS = 4_000_000
 MAX_REFERENCE_STEPS = 500_000_000
 """Steps that the parts of these rows may take, about half a second; fewer rows are drawn if they would take more."""
 REFERENCE_FILE = "reference.npy"
@@ -74,14 +75,18 @@ REFERENCE_FILE = "reference.npy"
 def measure_reference(
     ranker: Ranker, part: str, table: Table, seed: int, workdir: Path
 ) -> ReferenceRecord | None:
-    """Write the mean parts of the scores of negatives and positives; None if the ranker has no exact parts."""
+    """Write the mean parts of the scores of negatives and positives; None if the ranker has no exact parts, or a class
+    no rows.
+    """
     from core.explain import mean_reference
 
     n_features: int = table.X.shape[1]
     n_rows = min(MAX_REFERENCE_ROWS, max(MIN_ROWS, MAX_REFERENCE_CELLS // n_features))
     if steps := ranker.count_shapley_steps():
-        n_rows = min(n_rows, max(MIN_ROWS, MAX_REFERENCE_STEPS // steps))
+        n_rows = min(n_rows, max(MIN_REFERENCE_ROWS, MAX_REFERENCE_STEPS // steps))
     drawn = [_draw(table, seed, np.flatnonzero(table.y == y), n_rows) for y in (0, 1)]
+    if not all(len(rows) for rows in drawn):  # a class has no weight here
+        return None
     try:
         negative, positive = (
             mean_reference(ranker, as_scored(rows, ranker).coded, rows.weight)

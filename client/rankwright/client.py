@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -454,14 +455,17 @@ class _ModelsOperations(_Collection):
         """
         condition = {"If-None-Match": "*"} if revision is None else {"If-Match": f'"{revision}"'}
         path = f"/v1/models/{segment(name)}/reason-codes"
-        body = {"entries": [dict(entry) for entry in entries]}
+        body = json.loads(json.dumps({"entries": [dict(entry) for entry in entries]}))
         request = Request.of_json("PUT", path, body, headers=condition)
         try:
             response = yield from send(request)
-        except Conflict:
+        except Conflict as refusal:
             if not request.lost_answer:
                 raise
-            found = yield from self._record(types.ReasonCodes, path)
+            try:
+                found = yield from self._record(types.ReasonCodes, path)
+            except NotFound:
+                raise refusal from None
             follows = revision is None or str(found.revision - 1) == str(revision)
             if not follows or not _are_entries(found, body["entries"]):
                 raise

@@ -29,6 +29,10 @@ Floats = npt.NDArray[np.float64]
 Toward = Literal["raises", "lowers", "both"]
 """Which parts are reasons: those above 0, those below, or all."""
 
+MAX_WIDTHS = 20
+"""How far a cut may be, in distances between the average negative and positive: beyond, noise would be magnified."""
+_NOISE = 1e-12  # of the sum of a row's parts: what rounding may leave of a part that is 0
+
 
 class Reference(NamedTuple):
     """A score that others are compared with, and its parts by feature, which sum to it less the mean training score."""
@@ -67,7 +71,8 @@ def reference_at(score: float, negative: Reference, positive: Reference) -> Refe
     """Return the reference of a given score on the straight line through the average negative and positive.
 
     So each feature has as much of the way to the score as it has of the way between the classes. InvalidParameter: the
-    average positive does not score above the average negative.
+    average positive does not score above the average negative, or not by enough: the score is more than `MAX_WIDTHS`
+    times as far away as they are from each other.
     """
     width = positive.score - negative.score
     if not 0.0 < width < np.inf:
@@ -76,6 +81,11 @@ def reference_at(score: float, negative: Reference, positive: Reference) -> Refe
             f"they score {positive.score:g} and {negative.score:g}"
         )
     share = (score - negative.score) / width
+    if abs(share) > MAX_WIDTHS:
+        raise InvalidParameter(
+            f"a cut must be within {MAX_WIDTHS} times the distance between the average negative and positive to be "
+            f"explained: they score {negative.score:g} and {positive.score:g}, the cut is {score:g}"
+        )
     return Reference(score, negative.parts + share * (positive.parts - negative.parts))
 
 
@@ -89,8 +99,9 @@ def largest(parts: Floats, n: int, toward: Toward) -> npt.NDArray[np.intp]:
     Returns
     -------
     ndarray of shape (n_rows, min(n, n_columns)), intp
-        -1 where a row has fewer parts in that direction; a part of 0 is in none.
+        -1 where a row has fewer parts in that direction; a part of 0, or that rounding alone may have left, is in none.
     """
     size = {"raises": parts, "lowers": -parts, "both": np.abs(parts)}[toward]
     order = np.argsort(-size, axis=1, kind="stable")[:, :n]
-    return np.where(np.take_along_axis(size, order, axis=1) > 0.0, order, -1)
+    noise = _NOISE * np.abs(parts).sum(axis=1, keepdims=True)
+    return np.where(np.take_along_axis(size, order, axis=1) > noise, order, -1)

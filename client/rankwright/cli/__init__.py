@@ -71,6 +71,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         models.profile,
         lists.cancel,
         lists.alias,
+        lists.codes,
     ):
         name = command.__name__.rstrip("_")
         app.command(name, rich_help_panel="Use the service")(command)

@@ -1,9 +1,11 @@
-"""`rankwright list | cancel | alias`: what the service keeps, and which version an alias means."""
+"""`rankwright list | cancel | alias | codes`: what the service keeps, what an alias means, how reasons are told."""
 
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -152,6 +154,47 @@ def alias(
             revision=revision,
         )
     out.print(f"{name}@{alias} is {target.name}:{target.version}{_promise(found)}", markup=False)
+
+
+def codes(
+    name: Annotated[str, typer.Argument(help="Name of the models.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            exists=True,
+            dir_okay=False,
+            help='JSON of the new dictionary: {"entries": [{"code": …, "text": …, "columns": […]}, …]}.',
+        ),
+    ] = None,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Print the dictionary that tells the reasons of a name's models, or replace it by that of a file.
+
+    What is printed can be changed and sent back.
+    """
+    with service(url, key) as client:
+        if file is not None:
+            entries = _entries_of(file)
+            try:
+                revision = client.models.read_reason_codes(name).revision
+            except NotFound:
+                revision = None
+            made = client.models.set_reason_codes(name, entries, revision=revision)
+            err.print(f"{name} has revision {made.revision} of its reason codes", markup=False)
+            return
+        found = client.models.read_reason_codes(name)
+        out.print_json(data={"entries": [entry.to_json() for entry in found.entries]})
+
+
+def _entries_of(file: Path) -> list[Any]:
+    try:
+        entries = json.loads(file.read_bytes())["entries"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CommandFailed(f'{file} must be JSON of the form {{"entries": […]}}') from error
+    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        raise CommandFailed(f"the entries of {file} must be a list of objects")
+    return entries
 
 
 def _promise(alias: types.Alias) -> str:

@@ -191,6 +191,28 @@ def test_compare(trained: Run, tmp_path: Path) -> None:
     assert "at least 2" in trained("compare", "sum", "--dataset", dataset, code=1).stderr
 
 
+def test_reasons_and_their_codes(trained: Run, tmp_path: Path) -> None:
+    assert "no reason codes" in trained("codes", "sum", code=1).stderr
+    file = tmp_path / "codes.json"
+    entry = {"code": "A1", "text": "Too high", "columns": ["age"], "direction": "raises"}
+    file.write_text(json.dumps({"entries": [entry]}))
+    assert "revision 1" in trained("codes", "sum", file).stderr
+    printed = trained("codes", "sum").stdout
+    assert json.loads(printed)["entries"][0]["code"] == "A1"
+    file.write_text(printed)
+    assert "revision 2" in trained("codes", "sum", file).stderr
+    for wrong in ("[]", '{"entries": [1]}', "{"):
+        file.write_text(wrong)
+        assert "entries" in trained("codes", "sum", file, code=1).stderr
+    asked = ("--reasons", 1, "--reference", "average", "--direction", "both")
+    rows = write(tmp_path / "rows.csv", 20, 1)
+    lines = trained("score", "sum", rows, *asked).stdout.splitlines()
+    assert len(lines) == 21
+    assert lines[0].split(",")[4:6] == ["reason_1_code", "reason_1_text"]
+    one = ("score", "sum", "age=2", "town=1", "spare=0", *asked)
+    assert len(json.loads(trained(*one).stdout)["reasons"]) == 1
+
+
 def test_what_is_there_is_listed_and_an_alias_moves(trained: Run, tmp_path: Path) -> None:
     trained("evaluate", "sum", write(tmp_path / "march.csv", 60, 1))
     dataset = json.loads(trained("list", "datasets", "--json", "--limit", 1).stdout)[0]["id"]

@@ -168,6 +168,17 @@ def alias(model: str, revision: int, promise: dict[str, float | None] | None = N
     return ok(json.dumps(shown).encode())
 
 
+def codes(revision: int, *entries: dict[str, Any]) -> Response:
+    nothing = dict.fromkeys(("direction", "min", "max", "categories", "missing"))
+    shown = [{**nothing, **entry} for entry in entries]
+    body = {"name": "n", "revision": revision, "entries": shown, "at": "2026-01-31", "history": []}
+    return ok(json.dumps(body).encode())
+
+
+ENTRY = {"code": "A", "text": "Too old", "columns": ("age",), "min": 60}
+STORED = {"code": "A", "text": "Too old", "columns": ["age"], "min": 60.0}
+
+
 def key(secret: str) -> Response:
     return ok(b'{"id": "key_new", "secret": %s}' % secret.encode())
 
@@ -222,6 +233,18 @@ DONE_OR_NOT: dict[
         problem(412),
         (alias("mdl_1", 4),),
         (problem(404),),
+    ),
+    "set_reason_codes": (
+        lambda client: client.models.set_reason_codes("n", [ENTRY], revision=3),
+        problem(412),
+        (codes(4, STORED),),
+        (codes(4, {**STORED, "max": 70}),),
+    ),
+    "set_reason_codes, new": (
+        lambda client: client.models.set_reason_codes("n", []),
+        problem(412),
+        (codes(1),),
+        (codes(1, STORED),),
     ),
     "cancel and keep": (
         lambda client: client.jobs["job_1"].cancel(keep=True),

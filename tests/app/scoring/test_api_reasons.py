@@ -15,6 +15,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from app.platform.tables import ModelReference
 from tests.app.live_service import Service
 from tests.app.refusals import refused as refused_with
 
@@ -355,6 +356,40 @@ def test_models_without_parts(client: httpx.Client, models: dict[str, str]) -> N
     ):
         problem = refused(answer, 422, "rankboost")
         assert problem["code"] == "not_additive"
+
+
+def test_what_no_model_can_have(client: httpx.Client, models: dict[str, str]) -> None:
+    far: dict[str, Any] = {"reasons": 1, "reference": "cut", "threshold": "1e300"}
+    answer = client.post(PATH, params=far, json={"rows": ROWS})
+    assert refused(answer, 422, "within 20 times")["code"] == "no_reference"
+    asked: dict[str, Any] = {"model": "credit", "reasons": 2, "keep": "reason_2_text"}
+    lines = IN_CSV.splitlines()
+    csv = "\n".join([f"{lines[0]},reason_2_text", *(f"{line},x" for line in lines[1:])])
+    answer = client.post(
+        "/v1/batch-scores", params=asked, content=csv, headers={"Content-Type": CSV}
+    )
+    refused(answer, 422, "cannot be kept")
+
+
+def test_a_model_of_an_earlier_version(
+    shared: Service, client: httpx.Client, models: dict[str, str]
+) -> None:
+    """It has no average rows: it says so, and has the average training row."""
+    with shared.context.db.write() as session:
+        row = session.get(ModelReference, models["trees"])
+        session.delete(row)
+    path = "/v1/models/trees/score"
+    references: list[dict[str, Any]] = [{}, {"reference": "cut", "threshold": 0}]
+    for reference in references:
+        query: dict[str, Any] = {"reasons": 1, **reference}
+        answer = client.post(path, params=query, json={"rows": ROWS})
+        assert refused(answer, 422, "reference=average")["code"] == "no_reference"
+        batch_of: dict[str, Any] = {
+            "params": {"model": "trees", **query},
+            "headers": {"Content-Type": CSV},
+        }
+        refused(client.post("/v1/batch-scores", content=IN_CSV, **batch_of), 422, "=average")
+    assert ask(client, path, reasons=1, reference="average")["reasons"]
 
 
 def test_too_many_rows(client: httpx.Client, models: dict[str, str]) -> None:

@@ -152,6 +152,9 @@ def test_a_reference_needs_positives_above_negatives() -> None:
     for positive in (low, Reference(-1.0, np.zeros(2)), Reference(math.inf, np.zeros(2))):
         with pytest.raises(InvalidParameter, match="average positive"):
             reference_at(1.0, low, positive)
+    for far in (41.0, -41.0, math.inf):
+        with pytest.raises(InvalidParameter, match="within 20 times"):
+            reference_at(far, low, high)
 
 
 def test_equal_parts_are_in_the_order_of_their_columns() -> None:
@@ -160,4 +163,5 @@ def test_equal_parts_are_in_the_order_of_their_columns() -> None:
     assert largest(parts, 3, "lowers").tolist() == [[1, -1, -1], [4, -1, -1]]
     assert largest(parts, 3, "both").tolist() == [[4, 1, 0], [4, -1, -1]]
     assert largest(parts, 9, "both").shape == (2, 5)
+    assert largest(np.array([[1.0, 0.1, 1e-17]]), 3, "raises").tolist() == [[0, 1, -1]]
     assert largest(np.empty((0, 5)), 3, "both").shape == (0, 3)
