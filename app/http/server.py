@@ -11,12 +11,12 @@ import math
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from http import HTTPStatus
 from ipaddress import ip_address
 from types import FrameType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -25,7 +25,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from app.http import problems
 from app.http.proxies import ProxiedConfig, put_prefix_before, root_path_of, take_off_prefix
@@ -42,6 +46,18 @@ MAX_PIPELINED = 16  # requests that may queue up behind the one that is being an
 ABORT = "rankwright.abort"
 """Key in the ASGI scope of a function that ends the connection without sending what still waits to be sent."""
 MAX_JOINED_BYTES = 1 << 16  # of the piece of a body that is copied behind its head
+
+
+class WholeAnswer(NamedTuple):
+    """An answer as it is sent; its headers tell the length of the body."""
+
+    status: int
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytes
+
+
+AnswerNow = Callable[[Scope], WholeAnswer | None]
+"""Returns the answer of a request if all it needs is in memory; never waits, never raises."""
 
 
 class JoiningTransport:
@@ -92,7 +108,8 @@ class BoundedProtocol(HttpToolsProtocol):
     Everything that is not body counts as head: the request line, headers, sizes and extensions of chunks, and
     trailers. A byte of a body, or a complete head, resets the count.
 
-    Heads and small bodies of answers are sent together; uvicorn itself sends them apart.
+    Heads and small bodies of answers are sent together; uvicorn itself sends them apart. What can be answered from
+    memory is answered where its head is complete, without a task and without the layers of the application.
     """
 
     _joining: JoiningTransport
@@ -100,6 +117,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, head_seconds: float, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._head_seconds = head_seconds
+        self._answer_now: AnswerNow | None = getattr(self.config, "answer_now", None)
         self._head_bytes = 0
         self._in_head = False
         self._in_body = False
@@ -141,10 +159,34 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes, self._in_head, self._in_body = 0, False, True
         self._stop_clock()
         super().on_headers_complete()
-        cast(Scope, self.scope)[ABORT] = self.transport.abort
-        self.cycle.transport = cast(asyncio.Transport, self._joining)
         if len(self.pipeline) > MAX_PIPELINED:
             raise ValueError("too many requests at once")  # the parser ends the connection
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Begin a request, or answer it at once."""
+        scope = cast(Scope, cycle.scope)
+        if self._answer_now is not None and not self.flow.write_paused:
+            answer = self._answer_now(scope)
+            if answer is not None:
+                self._write_answer(cycle, answer)
+                return
+        scope[ABORT] = self.transport.abort
+        cycle.transport = cast(asyncio.Transport, self._joining)
+        super()._start_asgi_task(cycle, app)
+
+    def _write_answer(self, cycle: RequestResponseCycle, answer: WholeAnswer) -> None:
+        """Write a whole answer, as `RequestResponseCycle.send` does; its headers hold nothing of a caller unchecked."""
+        parts = [STATUS_LINE[answer.status]]
+        for name, value in (*cycle.default_headers, *answer.headers):
+            parts += [name, b": ", value, b"\r\n"]
+        if not cycle.keep_alive:
+            parts.append(b"connection: close\r\n")
+        parts += [b"\r\n", answer.body]
+        self.transport.write(b"".join(parts))
+        cycle.response_started = cycle.response_complete = True
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
 
     def on_body(self, body: bytes) -> None:
         """Called for each piece of the body."""
@@ -350,7 +392,6 @@ class RequestMiddleware:
         request_id, length, size = _read_headers(scope)
         scope["request_id"] = request_id
         token = logs.request_id.set(request_id)
-        send = _abort_when_slow(send, scope, self._body_seconds)
         status = 0
         self._open += 1
 
@@ -380,11 +421,12 @@ class RequestMiddleware:
             ):
                 scope["path_params"] = match.groupdict()
                 await self._answer_busiest(scope, receive, send_with_headers)
-            elif scope["method"] in ("GET", "HEAD"):
-                await self._app(scope, receive, send_with_headers)
             else:
-                limited = _limited(receive, self._limit(scope["path"]), length, self._body_seconds)
-                await self._app(scope, limited, send_with_headers)
+                paced = _abort_when_slow(send_with_headers, scope, self._body_seconds)
+                if scope["method"] not in ("GET", "HEAD"):
+                    limit = self._limit(scope["path"])
+                    receive = _limited(receive, limit, length, self._body_seconds)
+                await self._app(scope, receive, paced)
         except asyncio.CancelledError:
             if status or not self._drain.begun:
                 raise
@@ -401,6 +443,36 @@ class RequestMiddleware:
                 release()
             self._note(scope, status, time.perf_counter() - started)
             logs.request_id.reset(token)
+
+    def answer_now(self, scope: Scope) -> WholeAnswer | None:
+        """Return the answer of a GET of the route `busiest` if all it needs is in memory; None for all others, which go
+        through the layers. Nothing else is done for those.
+        """
+        if scope["method"] != "GET" or self._drain.begun or self._open >= self._most_open:
+            return None
+        match = self._busiest.path_regex.match(scope["path"])
+        if match is None or self._root:
+            return None
+        started = time.perf_counter()
+        try:
+            request_id, _, size = _read_headers(scope)
+            if _refusal(scope, size, "") is not None:
+                return None
+            scope["path_params"] = match.groupdict()
+            answer: WholeAnswer | None = cast(Any, self._busiest.app).answer_now(scope)
+        except Exception:  # it is raised again, and answered, behind the layers
+            return None
+        if answer is None:
+            return None
+        headers = [*answer.headers, (b"x-request-id", request_id.encode()), *_HEADERS]
+        headers += _UNLESS_GIVEN[1:]  # the route says what may be cached
+        scope["request_id"] = request_id
+        token = logs.request_id.set(request_id)
+        try:
+            self._note(scope, answer.status, time.perf_counter() - started)
+        finally:
+            logs.request_id.reset(token)
+        return answer._replace(headers=headers)
 
     def _limit(self, path: str) -> int:
         """Return the most bytes of a body."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from app.datasets.description import Format, check_encoding, check_format
 from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
 from app.http.responses import FilesResponse, choose_media_type, etag_matches
 from app.http.schemas import one_of
-from app.http.server import body_too_large
+from app.http.server import WholeAnswer, body_too_large
 from app.ingest.formats import CHOICES
 from app.platform.errors import Invalid, Malformed
 from app.platform.settings import Settings
@@ -327,28 +327,17 @@ class ScoreRow:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one row."""
         scope["route"] = self
-        authorization, if_none_match, prefer, picky = None, None, None, False
-        for name, value in scope["headers"]:
-            if name == b"authorization":
-                authorization = value
-            elif name == b"if-none-match":
-                if_none_match = value
-            elif name == b"prefer":
-                prefer = value
-            elif name == b"accept" and value not in _ANYTHING:
-                picky = True
-        caller = await self._authenticator.authenticate(digest_of(authorization), "score", scope)
-        if picky:
+        said = _said(scope)
+        caller = await self._authenticator.authenticate(
+            digest_of(said.authorization), "score", scope
+        )
+        if said.picky:
             choose_media_type(Request(scope), ("application/json",))
         ref = scope["path_params"]["ref"]
         served = self._models.cached(caller.owner, ref)
         if served is None:
             served = await run_in_threadpool(self._models.find, caller.owner, ref)
-        lenient = prefer is not None and is_lenient(Request(scope))
-        query, options, asked = scope["query_string"], DEFAULT, b""
-        if probabilities.is_asked(query):
-            query, options = probabilities.split_query(query, served.features.names)
-            asked = b"" if options == DEFAULT else repr(options).encode()
+        query, options, asked = _options_of_query(scope["query_string"], served)
         if reasons.is_asked(query):
             query, wanted = reasons.take(query, served.features.names)
             if wanted is not None:
@@ -356,27 +345,92 @@ class ScoreRow:
                 reasoner = await run_in_threadpool(prepare)
                 served = replace(served, reasoner=reasoner)
                 asked += repr((wanted, reasoner.described)).encode()
+        work = partial(self._answer, scope, said, served, query, options, asked)
+        status, headers, body = work() if served.reasoner is None else await run_in_threadpool(work)
+        await send({"type": "http.response.start", "status": status, "headers": [*headers]})
+        await send({"type": "http.response.body", "body": body})
+
+    def answer_now(self, scope: Scope) -> WholeAnswer | None:
+        """Return the answer if key and model were seen within the last second, and nothing is asked that takes longer
+        than a score; else None. A refusal may be raised.
+        """
+        said = _said(scope)
+        if said.picky or said.forwarded or self._authenticator.limits_rates:
+            return None
+        caller = self._authenticator.keys.cached(digest_of(said.authorization))
+        if caller is None or "score" not in caller.scopes:
+            return None
+        served = self._models.cached(caller.owner, scope["path_params"]["ref"])
+        if served is None or reasons.is_asked(scope["query_string"]):
+            return None
+        scope["route"], scope["caller"] = self, caller
+        return self._answer(scope, said, served, *_options_of_query(scope["query_string"], served))
+
+    def _answer(
+        self,
+        scope: Scope,
+        said: _Said,
+        served: Served,
+        query: bytes,
+        options: ProbabilityOptions,
+        asked: bytes,
+    ) -> WholeAnswer:
+        lenient = said.prefer is not None and is_lenient(Request(scope))
         row = served.features.row_of_query(query, lenient=lenient)
         status, body = 200, b""
-        if ref == served.model_id:
+        if scope["path_params"]["ref"] == served.model_id:
             tag = served.entity_tag(row, asked)
             out = [(b"cache-control", b"private"), (b"etag", tag.encode())]
-            if if_none_match is not None and etag_matches(if_none_match.decode("latin-1"), tag):
+            held = said.if_none_match
+            if held is not None and etag_matches(held.decode("latin-1"), tag):
                 status = 304
         else:  # the name may point to another model at any time
             out = [(b"cache-control", b"no-cache")]
         if lenient:
             out.append((b"preference-applied", b"handling=lenient"))
         if status == 200:
-            answer = _one_score if served.labels is None else _label_scores
-            if served.reasoner is None:
-                body = answer(served, row, options)
+            if served.reasoner is not None:
+                body = _score_with_reasons(served, row, options)
             else:
-                body = await run_in_threadpool(_score_with_reasons, served, row, options)
+                make = _one_score if served.labels is None else _label_scores
+                body = make(served, row, options)
             out.append((b"content-type", b"application/json"))
             out.append((b"content-length", b"%d" % len(body)))
-        await send({"type": "http.response.start", "status": status, "headers": out})
-        await send({"type": "http.response.body", "body": body})
+        return WholeAnswer(status, out, body)
+
+
+def _options_of_query(query: bytes, served: Served) -> tuple[bytes, ProbabilityOptions, bytes]:
+    """Return a query without what it says of probabilities, what it says, and the same for the entity tag."""
+    if not probabilities.is_asked(query):
+        return query, DEFAULT, b""
+    query, options = probabilities.split_query(query, served.features.names)
+    return query, options, b"" if options == DEFAULT else repr(options).encode()
+
+
+class _Said(NamedTuple):
+    """What the headers say, as far as it counts for one row."""
+
+    authorization: bytes | None
+    if_none_match: bytes | None
+    prefer: bytes | None
+    picky: bool
+    forwarded: bool
+
+
+def _said(scope: Scope) -> _Said:
+    authorization, if_none_match, prefer, picky, forwarded = None, None, None, False, False
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            authorization = value
+        elif name == b"if-none-match":
+            if_none_match = value
+        elif name == b"prefer":
+            prefer = value
+        elif name == b"accept" and value not in _ANYTHING:
+            picky = True
+        elif name.startswith(b"x-forwarded-"):
+            forwarded = True
+    return _Said(authorization, if_none_match, prefer, picky, forwarded)
 
 
 def _one_score(served: Served, row: npt.NDArray[np.float64], options: ProbabilityOptions) -> bytes:
