@@ -14,9 +14,11 @@ from rankwright.types import (
     ComparedValue,
     ComparedWindow,
     EvaluatedCurve,
+    EvaluatedGrades,
     EvaluatedPairs,
     Evaluation,
     Interval,
+    ListFigures,
     Metrics,
     WindowArea,
 )
@@ -262,6 +264,8 @@ def area(evaluation: Evaluation) -> Interval | None:
     metrics = evaluation.metrics
     if isinstance(metrics, EvaluatedPairs):
         return metrics.pair_order
+    if isinstance(metrics, EvaluatedGrades):
+        return next((interval for _, interval in _grades(metrics)), None)
     return metrics.auc if isinstance(metrics, EvaluatedCurve) else None
 
 
@@ -317,6 +321,20 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
     )
 
 
+def _lists(found: ListFigures | None) -> list[tuple[str, Interval]]:
+    return [
+        (f"{each.figure} within queries", Interval(value=each.value, low=each.low, high=each.high))
+        for each in ([] if found is None else found.figures)
+    ]
+
+
+def _grades(metrics: EvaluatedGrades) -> list[tuple[str, Interval]]:
+    if (order := metrics.order) is None:
+        return _lists(metrics.lists)
+    found = [("C-index", order.c_index), ("Mean AUC of two grades", order.mean_auc)]
+    return found if order.volume is None else [*found, ("All grades in order", order.volume)]
+
+
 def _figures(evaluation: Evaluation) -> list[tuple[str, Interval | WindowArea]]:
     """Return the evaluation's figures with their intervals, each with its name."""
     metrics = evaluation.metrics
@@ -328,8 +346,11 @@ def _figures(evaluation: Evaluation) -> list[tuple[str, Interval | WindowArea]]:
             (f"TPR at FPR {number(at.fpr)}", Interval(value=at.tpr, low=at.low, high=at.high))
             for at in metrics.tpr_at_fpr
         ]
+        found += _lists(metrics.lists)
     elif isinstance(metrics, EvaluatedPairs):
         found.append(("Pairs in order", metrics.pair_order))
+    elif isinstance(metrics, EvaluatedGrades):
+        found += _grades(metrics)
     elif metrics is not None:
         found += [
             (f"AUC of {each.label}", each.auc) for each in metrics.labels if each.auc is not None

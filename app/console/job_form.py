@@ -41,6 +41,7 @@ FIRST: Mapping[str, str] = {
     "bipartite": "auto",
     "multilabel": "adaboost_mh",
     "preferences": "rankboost",
+    "graded": "lambdamart",
 }
 """Default algorithm for each kind of dataset."""
 OTHERS = ("controls", "label_noise", "seed", "timeout_seconds", "priority", "tags")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
 import numpy as np
 
+from app.datasets.matrices import Floats, Table
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import repository
@@ -24,6 +26,7 @@ from app.platform.documents import DatasetLineage, TableFile
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import Comparison
+from app.training import lists
 from app.training.interpretation import score
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 COMPARE = "compare"
 """The kind of job."""
+COMPARED_FIGURES = ("auc", "ndcg@10", "map")
+"""Figures of lists by which models are compared where the dataset has queries."""
 COMPARISONS = Output(Comparison, "cmp", "comparison")
 
 
@@ -75,6 +80,7 @@ class Compared(TypedDict):
     windows: list[Json]
     figures: list[Json]
     costs: Json | None
+    lists: list[Json]
 
 
 class ComparisonResult(Work):
@@ -207,11 +213,40 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
             ],
             "figures": [{"figure": each.figure.name} | _compared(each, names) for each in compared],
             "costs": _compare_costs(payload, table, scores, names),
+            "lists": _compare_lists(table, scores, names, payload["level"]),
         },
     }
 
 
-def _compared(of: metrics.WindowComparison | metrics.FigureComparison, names: list[str]) -> Json:
+def _compare_lists(
+    table: Table, scores: Sequence[Floats], names: list[str], level: float
+) -> list[Json]:
+    """Compare the scores within queries; an empty list without queries, or with too few of them."""
+    from core import metrics
+
+    query = table.query
+    if query is None or lists.count_informative(table.y, query, table.weight) < lists.MIN_QUERIES:
+        return []
+    found = metrics.compare_lists(
+        table.y,
+        scores,
+        query,
+        [metrics.list_figure_named(name) for name in COMPARED_FIGURES],
+        level=level,
+        sample_weight=table.weight,
+        names=names,
+    )
+    return [
+        {"figure": each.figure.name, "queries": each.queries, "skipped": each.skipped}
+        | _compared(each, names)
+        for each in found
+    ]
+
+
+def _compared(
+    of: metrics.WindowComparison | metrics.FigureComparison | metrics.ListComparison,
+    names: list[str],
+) -> Json:
     return {
         "values": [
             {"model_id": name, **value._asdict()}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Protocol, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +25,15 @@ from app.models.service import (
     artifact_key,
     curve_of,
     heights_of,
+    lists_of,
     read_curve,
     write_curve,
 )
 from app.platform.blobs import BlobStore
-from app.platform.documents import Reliability, TableFile
+from app.platform.documents import GradedOrder, ListFigures, Reliability, TableFile
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
+from app.training import lists
 from app.training.interpretation import score
 from app.training.multilabel import read_part
 from app.training.preferences import pair_counts, read_items
@@ -85,6 +87,7 @@ class BipartiteMeasure:
 
         rows = read_rows(table, features)
         self._y, self._weight, self._group = rows.y, rows.weight, rows.group
+        self._query = rows.query
         self._scores = score(ranker, rows)
         self.notes: list[str] = []
         self._summary = summarise(self._y, self._scores, self._weight, ())
@@ -129,14 +132,20 @@ class BipartiteMeasure:
         return calibrations.reliability_record(found)
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """The AUC, and the partial AUC of each window."""
-        return _areas(self._y, self._scores, self._weight, self._group, windows, level)
+        """The AUC, the partial AUC of each window, and of rows with queries the figures of lists."""
+        areas = _areas(self._y, self._scores, self._weight, self._group, windows, level)
+        return [*areas, *_list_areas(self._lists(level))]
+
+    def _lists(self, level: float) -> ListFigures | None:
+        return lists.measure(
+            self._y, self._scores, self._query, self._weight, graded=False, level=level
+        )
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
         """What the metrics of a model are, and the number of groups."""
         from core.metrics import ClassTotals, empirical_area_of, operating_point_on_curve
 
-        auc, *partial = self.areas(windows, level)
+        auc, *partial = _areas(self._y, self._scores, self._weight, self._group, windows, level)
         totals = self._summary.totals
         totals = ClassTotals(totals.positive, totals.negative, *self.effective)
         point = None
@@ -157,6 +166,7 @@ class BipartiteMeasure:
             "totals": vars(totals),
             "groups": self._n_groups,
             "ties": self._summary.ties,
+            "lists": self._lists(level),
         }
 
     def by_group(
@@ -241,6 +251,27 @@ class PreferenceMeasure:
         return {"pair_order": summary.order._asdict(), **pair_counts(summary)}
 
 
+class GradedMeasure:
+    """Rows with grades: figures within queries, or of one list."""
+
+    def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
+        self._rows = lists.read_graded(table, features)
+        lists.check_grades(self._rows, "the dataset")
+        lists.check_queries(self._rows, "the dataset", lists.MIN_QUERIES)
+        self._scores = score(ranker, self._rows)
+        self.notes: list[str] = []
+
+    def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
+        """The figures of lists, or of one list."""
+        found = lists.measure_graded_rows(self._rows, self._scores, level)
+        return [*_list_areas(found["lists"]), *_order_areas(found["order"])]
+
+    def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
+        """What the metrics of a model are."""
+        found = lists.measure_graded_rows(self._rows, self._scores, level)
+        return {name: found[name] for name in ("grades", "lists", "order")}
+
+
 class MultilabelMeasure:
     """Rows with several labels: areas label by label, and their means."""
 
@@ -307,7 +338,9 @@ def load_ranker(model: JudgedModel) -> Ranker:
 
 def read_rows(table: TableFile, features: Sequence[str]) -> Table:
     """Read a table whose rows have one label; raises Invalid where a class has too few."""
-    columns = Columns(features, table["label"], table["weight"], table["group"])
+    columns = Columns(
+        features, table["label"], table["weight"], table["group"], query=table.get("query")
+    )
     rows = read_table(Path(table["path"]), columns)
     present = rows.y if rows.weight is None else rows.y[rows.weight > 0]
     check_classes(present, "the dataset")
@@ -318,7 +351,24 @@ MEASURES: Mapping[str, Callable[[Ranker, TableFile, Sequence[str]], Measure]] = 
     DatasetKind.BIPARTITE: BipartiteMeasure,
     DatasetKind.PREFERENCES: PreferenceMeasure,
     DatasetKind.MULTILABEL: MultilabelMeasure,
+    DatasetKind.GRADED: GradedMeasure,
 }
+
+_COMPARED_FIGURES = ("auc", "ndcg@10")
+"""Figures of lists by which an evaluation is compared with the validation."""
+
+
+def _list_areas(found: ListFigures | None) -> list[Json]:
+    """The figures of lists that are compared, as areas are named."""
+    return [
+        {"of": "list", **{name: each[name] for name in ("figure", "value", "low", "high")}}
+        for each in cast(list[Json], [] if found is None else found["figures"])
+        if each["figure"] in _COMPARED_FIGURES
+    ]
+
+
+def _order_areas(found: GradedOrder | None) -> list[Json]:
+    return [] if found is None else [{"of": "grades", "figure": "c_index", **found["c_index"]}]
 
 
 def _areas(
@@ -417,6 +467,11 @@ def _areas_of(session: Session, model: Model) -> tuple[float | None, list[Json]]
         labels = model_rows.find_label_metrics(session, model.id, VALIDATION)
         areas = [{"of": "auc", "label": one.label, **one.auc} for one in labels if one.auc]
         return (labels[0].level if labels else None), areas
+    within = model_rows.find_list_metrics(session, model.id, VALIDATION)
+    of_lists = _list_areas(lists_of(within))
+    if model.kind == DatasetKind.GRADED:
+        level = None if within is None else within.level
+        return level, [*of_lists, *_order_areas(None if within is None else within.order)]
     found = model_rows.find_metrics(session, model.id, VALIDATION)
     if found is None:
         return None, []
@@ -428,6 +483,7 @@ def _areas_of(session: Session, model: Model) -> tuple[float | None, list[Json]]
             {"of": "pauc", "fpr_min": one.fpr_min, "fpr_max": one.fpr_max, **_interval(one)}
             for one in windows
         ),
+        *of_lists,
     ]
 
 
@@ -479,7 +535,7 @@ def measure_drift(
 
 
 def _key(area: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(area.get(name) for name in ("of", "label", "fpr_min", "fpr_max"))
+    return tuple(area.get(name) for name in ("of", "label", "figure", "fpr_min", "fpr_max"))
 
 
 def _change(before: Json, after: Json, level: float) -> Json:
@@ -539,6 +595,10 @@ def _name(area: Json) -> str:
     match area["of"]:
         case "pair_order":
             return "fraction of pairs in order"
+        case "list":
+            return f"mean {area['figure']} of a query"
+        case "grades":
+            return f"{area['figure']} of the grades"
         case "pauc":
             return f"pAUC on FPR [{area['fpr_min']:g}, {area['fpr_max']:g}]"
     return f"AUC of {area['label']}" if "label" in area else "AUC"

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from app.datasets.schemas import GradeRows
 from app.evaluation.amounts import BY_AMOUNT, Amounts
 from app.evaluation.groups import BY_GROUP, Groups
 from app.evaluation.service import (
@@ -19,7 +20,15 @@ from app.evaluation.service import (
 )
 from app.http.schemas import Body, Interval, Kind, Rate, Resource, Text, Timestamp, one_of
 from app.jobs.kinds import STATUS, STATUSES, status_of
-from app.models.schemas import Height, MeanArea, Reliability, ReliabilityPoint, WindowArea
+from app.models.schemas import (
+    GradedOrder,
+    Height,
+    ListFigures,
+    MeanArea,
+    Reliability,
+    ReliabilityPoint,
+    WindowArea,
+)
 from app.models.service import MAX_FIGURES
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
@@ -196,8 +205,8 @@ class EvaluatedCurve(Resource):
     negatives: int
     totals: Totals
     groups: int | None = Field(
-        description="Number of groups, if the dataset has a group column. The intervals then allow for correlation "
-        "within a group."
+        description="Number of groups, if the dataset has a column of groups or queries. The intervals then "
+        "allow for correlation within a group."
     )
     ties: float = Field(
         description="Fraction of the pairs of a positive and a negative that have equal scores."
@@ -205,6 +214,22 @@ class EvaluatedCurve(Resource):
     calibration: CalibrationDrift | None = Field(
         default=None,
         description="How good the model's probabilities are on these rows. Null if it had no calibration.",
+    )
+    lists: ListFigures | None = Field(
+        default=None,
+        description="Figures within queries. The figures above are of all rows as one list. Null without queries.",
+    )
+
+
+class EvaluatedGrades(Resource):
+    """Quality of the ranking on rows with grades."""
+
+    grades: list[GradeRows] = Field(
+        description="The rows of each grade, without those of weight 0."
+    )
+    lists: ListFigures | None = Field(description="Figures within queries. Null without queries.")
+    order: GradedOrder | None = Field(
+        description="Figures of all rows as one list. Null with queries."
     )
 
 
@@ -484,8 +509,11 @@ class EvaluatedLabels(Resource):
 class AreaDrift(Resource):
     """Change of one area between the model's validation and this dataset: two independent samples."""
 
-    of: Annotated[str, one_of(("auc", "pauc", "pair_order"))] = Field(
-        description="`auc`, `pauc` or `pair_order`."
+    of: Annotated[str, one_of(("auc", "pauc", "pair_order", "list", "grades"))] = Field(
+        description="`auc`, `pauc`, `pair_order`, `list` (a figure within queries) or `grades`."
+    )
+    figure: str | None = Field(
+        default=None, description="The name of the figure, such as ndcg@10; null for areas."
     )
     label: str | None = Field(
         default=None, description="The label, for a model with several labels."
@@ -564,7 +592,7 @@ class Evaluation(Resource):
     amount: str | None = Field(default=None, description="The column of amounts.")
     costs: NewCosts | None = Field(default=None, description="The costs that were asked for.")
     warnings: list[str]
-    metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | None = Field(
+    metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None = Field(
         description="The metrics; their form depends on `kind`. Null until the evaluation is ready."
     )
     groups: EvaluatedGroups | None = Field(
@@ -584,10 +612,11 @@ class Evaluation(Resource):
     created_at: Timestamp
 
 
-_METRICS: dict[str, type[EvaluatedCurve | EvaluatedPairs | EvaluatedLabels]] = {
+_METRICS: dict[str, type[EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades]] = {
     DatasetKind.BIPARTITE: EvaluatedCurve,
     DatasetKind.PREFERENCES: EvaluatedPairs,
     DatasetKind.MULTILABEL: EvaluatedLabels,
+    DatasetKind.GRADED: EvaluatedGrades,
 }
 
 
@@ -728,6 +757,13 @@ class ComparedCosts(Resource):
     differences: list[ComparedCostPair]
 
 
+class ComparedLists(ComparedFigure):
+    """The models by the mean over the queries of one figure of lists. The tests are paired by query."""
+
+    queries: int = Field(description="Number of queries in which it has a value.")
+    skipped: int = Field(description="Number of queries in which it has none.")
+
+
 class ComparisonResult(Resource):
     """The result of a comparison."""
 
@@ -747,6 +783,10 @@ class ComparisonResult(Resource):
     )
     costs: ComparedCosts | None = Field(
         default=None, description="The comparison by costs. Null if none were asked for."
+    )
+    lists: list[ComparedLists] = Field(
+        default_factory=list,
+        description="The comparison within queries, by `auc`, `ndcg@10` and `map`. Empty without a query column.",
     )
 
 

@@ -116,6 +116,8 @@ def refuse_windows(dataset: Dataset) -> None:
     """Raise Invalid for windows that were asked for where rows have no false positive rate."""
     if dataset.kind == DatasetKind.PREFERENCES:
         raise invalid("/windows", "pairs have no false positive rate: leave out the windows")
+    if dataset.kind == DatasetKind.GRADED:
+        raise invalid("/windows", "grades have no false positive rate: leave out the windows")
 
 
 def was_trained_on(model: Model, dataset: Dataset) -> bool:
@@ -162,7 +164,7 @@ def check_evaluation(
     if given is not None:
         refuse_windows(inputs.dataset)
         return inputs, given
-    if inputs.dataset.kind == DatasetKind.PREFERENCES:
+    if inputs.dataset.kind in (DatasetKind.PREFERENCES, DatasetKind.GRADED):
         return inputs, []
     return inputs, check_windows(windows_of(inputs.models[0].objective))
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from app.ingest.errors import BadTable, Errors, RowError, brief, show
 from app.ingest.profile import MAX_DISTINCT, ColumnProfile, Floats, TextProfile
-from app.ingest.roles import MAX_GRADE, Roles
+from app.ingest.roles import Roles
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, mix
 from app.ingest.value_columns import (
     TRUTH,
@@ -45,7 +45,7 @@ from app.ingest.values import (
     NUMERIC,
     SPACES,
 )
-from core.base.target import WEIGHT_RULE, are_weights
+from core.base.target import MAX_GRADE, WEIGHT_RULE, are_weights
 
 TYPE_FRACTION = 0.9
 """Fraction of the known values above which a column is numeric, of dates, or (if they differ) an identifier."""

@@ -9,9 +9,6 @@ from difflib import get_close_matches
 from app.ingest.errors import BadTable, show
 from app.ingest.values import read_number
 
-MAX_GRADE = 31
-"""The greatest grade of a label: gains of 2^grade - 1 stay far from the bounds of doubles."""
-
 LABEL_NAMES = ("label", "target", "class", "y")
 """Names of the label column, tried in this order if no label is given; without any of them the last column is the
 label.

@@ -260,6 +260,8 @@ def why_none(model: Model) -> str:
     """Return the reason why a model has no calibration."""
     if model.kind == DatasetKind.PREFERENCES:
         return "the model was trained on pairs: no row of theirs is positive or negative"
+    if model.kind == DatasetKind.GRADED:
+        return "the model was trained on grades: no row of theirs is positive or negative"
     if model.kind == DatasetKind.MULTILABEL:
         return "the model has several labels, and probabilities are for models with one"
     if model.validation.get("method") == "none":

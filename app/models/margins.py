@@ -234,6 +234,11 @@ def read_margins(session: Session, owner: str, ref: str, *, theta: float, delta:
 
     model = find(session, owner, ref)
     row = repository.find_margins(session, model.id)
+    if row is None and model.query is not None:
+        raise NotFound(
+            f"model {model.id} was trained within queries, and has no margins: they are of pairs of all rows",
+            code="no_margins",
+        )
     if row is None:
         raise NotFound(
             f"model {model.id} ({model.algorithm}) has no margins: training measures them only for rankers that "
@@ -346,6 +351,11 @@ def read_bounds(
 ) -> WindowBounds:
     """Return the bounds in a window, each with probability 1 - `delta`; by default the window trained for, or all."""
     model = find(session, owner, ref)
+    if model.query is not None:
+        raise NotFound(
+            f"model {model.id} was trained within queries, and has no bounds: they are for rows drawn one by one",
+            code="no_part",
+        )
     window = _window(model, fpr_min, fpr_max)
     bounds = [_bound(session, model, part, window, delta) for part in PARTS]
     known = tuple(bound for bound in bounds if bound is not None)

@@ -6,6 +6,7 @@ that by which a search chooses, has fewer rows: there a count becomes the same s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
@@ -18,11 +19,20 @@ from core.metrics.window import MIN_WIDTH, check_window
 if TYPE_CHECKING:
     from core.base.ranker import Floats
     from core.metrics.figures import Figure
+    from core.metrics.lists import ListFigure
 
 
 Window = tuple[float, float]
 
 WHOLE: Window = (0.0, 1.0)
+
+LIST_METRICS: Mapping[str, str] = {
+    "auc": "auc",
+    "average_precision": "map",
+    "ndcg": "ndcg",
+    "precision": "precision",
+}
+"""Metrics of an objective that lists have -> their names as figures of lists (`core.metrics.list_figure_named`)."""
 
 TPR_WINDOW_START = 0.5
 """Start of the window that trains the TPR at a rate, as a fraction of that rate.
@@ -79,11 +89,23 @@ def figure_of(objective: Objective) -> Figure | None:
     return None
 
 
+def list_figure_of(objective: Objective) -> ListFigure:
+    """Return the figure of lists that the objective names, one of `LIST_METRICS`; a count is of each list.
+
+    Raises InvalidParameter for a count that is out of range.
+    """
+    from core.metrics import list_figure_named
+
+    name, count = LIST_METRICS[objective["metric"]], objective.get("count")
+    return list_figure_named(name if count is None else f"{name}@{count}")
+
+
 def without_count(objective: Objective, rows: int | None) -> Objective:
-    """Return the objective with the share that its count is of these rows; unchanged if it has none."""
-    if "count" not in objective:
+    """Return the objective with the share that its count is of these rows; unchanged if it has none, or if `rows` is
+    None: then the count is of each list.
+    """
+    if "count" not in objective or rows is None:
         return objective
-    assert rows is not None  # a job with a count knows its validation rows
     share = min(1.0, objective["count"] / rows)
     return {"metric": objective["metric"], "share": share}
 

@@ -26,6 +26,7 @@ from app.platform.tables import (
     ModelCurve,
     ModelImportance,
     ModelLabelMetrics,
+    ModelListMetrics,
     ModelMargins,
     ModelMetrics,
     ModelName,
@@ -130,6 +131,11 @@ def find_label_metrics(session: Session, model_id: str, part: str) -> Sequence[M
         .where(ModelLabelMetrics.model_id == model_id, ModelLabelMetrics.part == part)
         .order_by(ModelLabelMetrics.position)
     ).all()
+
+
+def find_list_metrics(session: Session, model_id: str, part: str) -> ModelListMetrics | None:
+    """Return the figures of lists on one part. The caller has seen that the model is the owner's."""
+    return session.get(ModelListMetrics, (model_id, part))
 
 
 def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 from pydantic import Field, StringConstraints, model_validator
 
+from app.datasets.schemas import GradeRows
 from app.http.schemas import (
     Body,
     DatasetVersion,
@@ -732,6 +733,11 @@ class Model(ModelSummary):
     label: str | None = Field(
         description="Column of the label. Null if the model was trained on pairs or several labels."
     )
+    query: str | None = Field(
+        default=None,
+        description="Column of the queries within which the model was trained. It is no feature: rows to score need "
+        "none.",
+    )
     positive: str | None
     negative: str | None
     labels: list[LabelValues] | None = Field(
@@ -769,6 +775,7 @@ def model_of(row: ModelRow, aliases: list[str], point: metrics.OperatingPoint | 
         aliases=aliases,
         features=[Feature.model_validate(feature) for feature in row.features],
         label=row.label,
+        query=row.query,
         positive=row.positive,
         negative=row.negative,
         labels=None
@@ -1148,6 +1155,10 @@ class Metrics(Resource):
     ties: float = Field(
         description="Fraction of the pairs of a positive and a negative that have equal scores."
     )
+    lists: ListFigures | None = Field(
+        default=None,
+        description="Figures within queries. The figures above are of all rows as one list. Null without queries.",
+    )
 
 
 class PairMetrics(Resource):
@@ -1170,6 +1181,68 @@ class PairMetrics(Resource):
     effective_pairs: float = Field(
         description="Effective number of pairs, in the worst case: as many pairs without common items would be as "
         "informative."
+    )
+
+
+class ListFigure(Resource):
+    """A figure of lists: its mean over the queries in which it has a value."""
+
+    figure: str = Field(
+        description="The name of the figure; auc is the fraction of the pairs of a query that are in order.",
+        examples=["ndcg@10"],
+    )
+    value: float
+    low: float
+    high: float
+    queries: int = Field(description="Number of queries in which it has a value.")
+    skipped: int = Field(
+        description="Number of queries in which it has none: all their rows have the same label, or none is relevant."
+    )
+    effective_queries: float = Field(
+        description="Number of queries of equal weight that would be as informative."
+    )
+
+
+class ListFigures(Resource):
+    """Figures within queries. The intervals take the queries, not the rows, as drawn by chance."""
+
+    level: float = Field(description="Confidence level of the intervals.")
+    queries: int = Field(description="Number of queries.")
+    figures: list[ListFigure]
+
+
+class GradedOrder(Resource):
+    """How well rows with grades are in order, all of them as one list."""
+
+    c_index: Interval = Field(
+        description="Fraction of the pairs of rows of different grades that are in order; a tie counts half."
+    )
+    mean_auc: Interval = Field(description="Mean over all pairs of grades of the AUC between them.")
+    volume: Interval | None = Field(
+        description="Probability that one row of each grade, drawn at random, are all in order. Null for more than "
+        "nine grades."
+    )
+    pairwise: list[list[float | None]] = Field(
+        description="AUC of each grade (column) over each lower one (row), in ascending order of the grades; "
+        "otherwise null."
+    )
+
+
+class GradedMetrics(Resource):
+    """Quality of a model that was trained on grades, on one part."""
+
+    model_id: str
+    on: Part
+    level: float = Field(description="Confidence level of the intervals.")
+    grades: list[GradeRows] = Field(
+        description="The rows of each grade, without those of weight 0."
+    )
+    lists: ListFigures | None = Field(
+        description="Figures within queries. Null without queries, and with fewer than two queries that have rows of "
+        "different grades."
+    )
+    order: GradedOrder | None = Field(
+        description="Figures of all rows as one list. Null with queries."
     )
 
 
@@ -1204,7 +1277,7 @@ class MultilabelMetrics(Resource):
     mean_pauc: list[MeanArea]
 
 
-AnyMetrics = Metrics | PairMetrics | MultilabelMetrics
+AnyMetrics = Metrics | PairMetrics | MultilabelMetrics | GradedMetrics
 
 
 class AbsentPart(Resource):
@@ -1240,6 +1313,8 @@ def metrics_of(found: Mapping[str, Any]) -> AnyMetrics:
         return PairMetrics.model_validate(found)
     if "labels" in found:
         return MultilabelMetrics.model_validate(found)
+    if "grades" in found:
+        return GradedMetrics.model_validate(found)
     point = found["operating_point"]
     shown = {**found, "operating_point": None if point is None else point_of(point)}
     return Metrics.model_validate(shown)

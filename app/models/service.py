@@ -13,7 +13,7 @@ import numpy as np
 
 from app.models import repository
 from app.models.objectives import figure_among, target_fpr, without_count
-from app.platform.documents import AliasCut, AliasPromise
+from app.platform.documents import AliasCut, AliasPromise, ListFigures
 from app.platform.errors import (
     Conflict,
     Invalid,
@@ -31,6 +31,7 @@ from app.platform.tables import (
     ModelAlias,
     ModelAliasHistory,
     ModelCurve,
+    ModelListMetrics,
     ModelMetrics,
     ReasonCodes,
 )
@@ -393,6 +394,8 @@ def metrics_on(session: Session, model: Model, part: str) -> dict[str, Any]:
         return _pair_metrics(session, model, part)
     if model.kind == DatasetKind.MULTILABEL:
         return _label_metrics(session, model, part)
+    if model.kind == DatasetKind.GRADED:
+        return _graded_metrics(session, model, part)
     found = repository.find_metrics(session, model.id, part)
     measured = _curve_on(session, model, part)
     if found is None:
@@ -424,12 +427,15 @@ def metrics_on(session: Session, model: Model, part: str) -> dict[str, Any]:
         if measured is None
         else heights_of(measured.curve, measured.totals, measured.level),
         "operating_point": point,
-        "figure": None if measured is None else _figure_of_objective(session, measured),
+        "figure": None
+        if measured is None or model.query is not None
+        else _figure_of_objective(session, measured),
         "positives": row.positives,
         "negatives": row.negatives,
         "positive_weight": row.positive_weight,
         "negative_weight": row.negative_weight,
         "ties": row.ties,
+        "lists": lists_of(repository.find_list_metrics(session, model.id, part)),
     }
 
 
@@ -479,6 +485,13 @@ def figure_record(found: core_metrics.FigureEstimate) -> FigureRecord:
     }
 
 
+def lists_of(row: ModelListMetrics | None) -> ListFigures | None:
+    """Return the figures of lists of a part; None where its rows have no queries."""
+    if row is None or row.queries is None:
+        return None
+    return {"level": row.level, "queries": row.queries, "figures": row.figures}
+
+
 class CurveHeight(TypedDict):
     """The TPR at a false positive rate, with its interval."""
 
@@ -514,6 +527,20 @@ def _pair_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
         "items": row.items,
         "weight": row.weight,
         "effective_pairs": row.effective_pairs,
+    }
+
+
+def _graded_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
+    row = repository.find_list_metrics(session, model.id, part)
+    if row is None:
+        raise _no_part(model, part)
+    return {
+        "model_id": model.id,
+        "on": part,
+        "level": row.level,
+        "grades": row.grades,
+        "lists": lists_of(row),
+        "order": row.order,
     }
 
 

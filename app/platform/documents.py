@@ -51,6 +51,35 @@ class GradeCount(TypedDict):
     rows: int
 
 
+class ListFigure(TypedDict):
+    """The mean over queries of a figure of lists; `skipped` queries have no value."""
+
+    figure: str
+    value: float
+    low: float
+    high: float
+    queries: int
+    skipped: int
+    effective_queries: float
+
+
+class ListFigures(TypedDict):
+    """The figures of lists on some rows, and the number of their queries."""
+
+    level: float
+    queries: int
+    figures: list[ListFigure]
+
+
+class GradedOrder(TypedDict):
+    """How well graded rows that are one list are in order; `pairwise` is the AUC of each grade over each lower one."""
+
+    c_index: Interval
+    mean_auc: Interval
+    volume: Interval | None
+    pairwise: list[list[float | None]]
+
+
 class Objective(TypedDict):
     """What a job aims at: `auc`, `pauc` in a window, `tpr` at a rate, `average_precision`, `precision_at_recall`,
     `precision`, `lift` or `ndcg` of the first rows, or `pair_order` of pairs.

@@ -37,9 +37,12 @@ from app.platform.documents import (
     DatasetLineage,
     FeatureImportance,
     FoldAuc,
+    GradeCount,
+    GradedOrder,
     Interval,
     LabelValues,
     LeaderboardEntry,
+    ListFigure,
     MemberRecord,
     ModelFeature,
     MonotoneRecord,
@@ -479,6 +482,7 @@ class Model(Base):
     beats_controls: Mapped[bool | None]
     features: Mapped[Document[list[ModelFeature]]]
     label: Mapped[str | None]
+    query: Mapped[str | None] = mapped_column("query_column")
     positive: Mapped[str | None]
     negative: Mapped[str | None]
     labels: Mapped[Document[list[LabelValues]] | None]
@@ -619,6 +623,22 @@ class ModelLabelMetrics(Base):
     positives: Mapped[int]
     negatives: Mapped[int]
     ties: Mapped[float | None]
+
+
+class ModelListMetrics(Base):
+    """Figures of lists on one part: means over its `queries`; of graded rows their `grades`, and without queries
+    `order`, the figures of one list.
+    """
+
+    __tablename__ = "model_list_metrics"
+
+    model_id: Mapped[OfModel]
+    part: Mapped[str] = mapped_column(primary_key=True)
+    level: Mapped[float]
+    queries: Mapped[int | None]
+    figures: Mapped[Document[list[ListFigure]]]
+    grades: Mapped[Document[list[GradeCount]] | None]
+    order: Mapped[Document[GradedOrder] | None] = mapped_column("order_figures")
 
 
 class ModelCurve(Base):

@@ -378,6 +378,9 @@ def _purpose(facts: Facts) -> Iterator[str]:
     model = facts.model
     if model.kind == DatasetKind.PREFERENCES:
         yield "The model puts items in order, the better ones first, as the pairs that it has learnt from say."
+    elif model.kind == DatasetKind.GRADED:
+        within = "" if model.query is None else f" within each {model.query}"
+        yield f"The model ranks rows by their {model.label}{within}: those of the greatest grades come first."
     elif model.labels is not None:
         names = ", ".join(label["name"] for label in model.labels)
         yield f"The model ranks rows by each of {len(model.labels)} labels: {names}."
@@ -426,6 +429,17 @@ def _tiles(facts: Facts) -> Iterator[Tile]:
             yield Tile(
                 f"Mean partial AUC, {document.window(found)}", document.figure(found["value"]), note
             )
+        return
+    if (lists := metrics.get("lists")) is not None:
+        for each in lists["figures"]:
+            if each["figure"] in _LIST_TILES:
+                yield _tile(f"{_LIST_TILES[each['figure']]} of a query, mean", each)
+    if kind == DatasetKind.GRADED:
+        if (order := metrics["order"]) is not None:
+            yield _tile("C-index", order["c_index"])
+        note = ", ".join(f"{each['grade']}: {each['rows']:,}" for each in metrics["grades"])
+        total = sum(each["rows"] for each in metrics["grades"])
+        yield Tile(f"{rows.capitalize()} rows by grade", document.count(total), note)
         return
     yield _tile("AUC", metrics["auc"])
     for found in metrics["pauc"]:
@@ -476,6 +490,10 @@ def _rows(facts: Facts) -> Iterator[list[str]]:
     if kind == DatasetKind.MULTILABEL:
         yield from _label_rows(parts)
         return
+    yield from _list_rows(parts)
+    if kind == DatasetKind.GRADED:
+        yield from _grade_rows(parts)
+        return
     yield row("AUC", document.interval, "auc")
     for k, found in enumerate(parts[0]["pauc"]):
         areas = (document.interval(part["pauc"][k]) for part in parts)
@@ -493,6 +511,41 @@ def _rows(facts: Facts) -> Iterator[list[str]]:
         yield row("weight of the positives", document.count, "positive_weight")
         yield row("weight of the negatives", document.count, "negative_weight")
     yield row("tied pairs", document.figure, "ties")
+
+
+_LIST_TILES = {"auc": "AUC", "ndcg@10": "NDCG@10"}
+_ORDER = {
+    "c_index": "C-index: pairs of different grades in order",
+    "mean_auc": "mean AUC of two grades",
+    "volume": "probability that one row of each grade are all in order",
+}
+
+
+def _list_rows(parts: list[Json]) -> Iterator[list[str]]:
+    """The figures within queries, where a part has them."""
+    measured = [part.get("lists") for part in parts]
+    names = [
+        each["figure"]
+        for each in next((one for one in measured if one), {"figures": []})["figures"]
+    ]
+    for name in names:
+        shown = []
+        for found in measured:
+            figures = {each["figure"]: each for each in (found or {"figures": []})["figures"]}
+            shown.append(document.interval(figures.get(name)))
+        yield [f"{name} within queries, mean", *shown]
+    if names:
+        yield ["queries", *(document.count(found and found["queries"]) for found in measured)]
+
+
+def _grade_rows(parts: list[Json]) -> Iterator[list[str]]:
+    """The figures of grades as one list, and the rows of each grade."""
+    if any(part["order"] for part in parts):
+        for name, title in _ORDER.items():
+            yield [title, *(document.interval((part["order"] or {}).get(name)) for part in parts)]
+    for grade in sorted({each["grade"] for part in parts for each in part["grades"]}):
+        counts = ({each["grade"]: each["rows"] for each in part["grades"]} for part in parts)
+        yield [f"rows of grade {grade}", *(document.count(count.get(grade, 0)) for count in counts)]
 
 
 def _label_rows(parts: list[Json]) -> Iterator[list[str]]:

@@ -58,7 +58,9 @@ TIMEOUT_FACTOR = 1.5
 CHOSEN = "chosen"
 
 
-def resolve(asked: bool | None, *, kind: str, validation: Validation) -> BaselineSpec:
+def resolve(
+    asked: bool | None, *, kind: str, validation: Validation, query: str | None = None
+) -> BaselineSpec:
     """Return which baselines a job fits, and why none where it did not ask for none.
 
     `asked` is what the job says: True (on all rows, whatever it takes), False (none), or None.
@@ -66,6 +68,8 @@ def resolve(asked: bool | None, *, kind: str, validation: Validation) -> Baselin
     skipped = None
     if kind != "bipartite":
         skipped = f"controls rank rows with one label, the dataset is of kind {kind}"
+    elif query is not None:
+        skipped = "controls rank all rows as one list, and the dataset has queries"
     elif validation["method"] == "none":
         skipped = "controls need held-out rows, and validation.method is none"
     fitted = BASELINES if asked is not False and skipped is None else ()

@@ -25,6 +25,7 @@ from app.platform.documents import (
     Validation,
 )
 from app.platform.errors import Invalid
+from app.training import lists
 from app.training.interpretation import draw_classes, score
 from app.training.records import RocMetrics, TrainPayload
 from app.training.splits import (
@@ -65,12 +66,13 @@ class Folds:
 
 @dataclass(frozen=True)
 class HeldOutRows:
-    """The held-out rows: label, weight and group of each; under cross-validation each row once per repeat."""
+    """The held-out rows: label, weight, group and query of each; under cross-validation each row once per repeat."""
 
     y: npt.NDArray[np.int8]
     weight: Floats | None
     group: npt.NDArray[np.uint64] | None
     folds: Folds | None = None
+    query: npt.NDArray[np.uint64] | None = None
 
 
 class BipartiteTable:
@@ -147,6 +149,7 @@ class BipartiteTable:
                 np.repeat([repeat + 1 for repeat, _ in folds], sizes),
                 np.repeat([fold + 1 for _, fold in folds], sizes),
             ),
+            None if table.query is None else table.query[row],
         )
 
     def count_repeated(self) -> tuple[int, int]:
@@ -189,10 +192,17 @@ class BipartiteSplitData(SplitData):
         self.has_curve = validation is not None
         self._features = features
         self._divided = divided
+        lists.check_queries(train, "the training part", 1)
+        if validation is not None:
+            lists.check_queries(validation, "the validation part", lists.MIN_QUERIES)
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         train = self.train
-        ranker.fit(train.coded, train.y, train.weight, groups=train.group, callback=callback)
+        # Jobs of earlier versions may train any algorithm on a table with queries: these are groups then.
+        if train.query is None or not ranker.takes_query:
+            ranker.fit(train.coded, train.y, train.weight, groups=train.group, callback=callback)
+        else:
+            ranker.fit(train.coded, train.y, train.weight, query=train.query, callback=callback)
 
     def fit_share(self, ranker: SharedRanker, first: int, last: int, callback: Callback) -> bytes:
         """Fit some of the pieces of a ranker on the training rows."""
@@ -208,8 +218,12 @@ class BipartiteSplitData(SplitData):
     def thinned(self, fraction: float, seed: int) -> BipartiteSplitData:
         from core.selection import draw_rows
 
-        thin = copy(self)
-        thin.train = self.train.take(draw_rows(self.train.y, fraction, seed)).known_to()
+        thin, query = copy(self), self.train.query
+        if query is not None:
+            rows = lists.draw_queries(query, fraction, seed)
+        else:
+            rows = draw_rows(self.train.y, fraction, seed)
+        thin.train = self.train.take(rows).known_to()
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> BipartiteSplitData:
@@ -248,6 +262,8 @@ class BipartiteSplitData(SplitData):
 
     def value(self, scores: Floats, objective: Objective) -> float:
         rows = self._known("validation")
+        if rows.query is not None:
+            return lists.value_of(rows.y, scores, rows.query, rows.weight, objective, graded=False)
         return value_of(rows.y, scores, rows.weight, objective)
 
     def evaluate(
@@ -264,7 +280,8 @@ class BipartiteSplitData(SplitData):
             windows = windows_of(objective)
             summary = summarise(table.y, scores, table.weight, windows, group=table.group)
             measured = None
-            if part == "train":
+            # Pairs of rows of different queries were not learnt from.
+            if part == "train" and table.query is None:
                 measured = margins.measure(
                     ranker, self._features, table, scores, summary.curve, workdir
                 )
@@ -273,6 +290,9 @@ class BipartiteSplitData(SplitData):
                 curve = f"{part}.curve"
                 write_curve(workdir / curve, summary.curve)
             parts[part] = metrics_of(summary, curve, measured)
+            parts[part]["lists"] = lists.measure(
+                table.y, scores, table.query, table.weight, graded=False, objective=objective
+            )
         return parts
 
     def scores_of(self, ranker: Ranker, part: str) -> Floats:
@@ -291,7 +311,7 @@ def scores_file(part: str) -> str:
 
 
 def _columns(table: TableFile, names: list[str], time: str | None) -> Columns:
-    return Columns(names, table["label"], table["weight"], table["group"], time)
+    return Columns(names, table["label"], table["weight"], table["group"], time, table.get("query"))
 
 
 def windows_of(objective: Objective) -> list[tuple[float, float]]:

@@ -26,6 +26,7 @@ from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation
 from app.training.bipartite import BipartiteSplitData, BipartiteTable
+from app.training.lists import GradedSplitData
 from app.training.multilabel import MultilabelSplitData
 from app.training.plan import (
     SCORES_FILE,
@@ -103,6 +104,7 @@ _READERS: Mapping[str, Callable[[TrainPayload, list[str]], BipartiteTable | Spli
     DatasetKind.BIPARTITE: BipartiteTable,
     DatasetKind.PREFERENCES: PreferenceSplitData,
     DatasetKind.MULTILABEL: MultilabelSplitData,
+    DatasetKind.GRADED: GradedSplitData,
 }
 """Reads the tables of a payload, by the kind of dataset."""
 

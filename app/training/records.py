@@ -17,9 +17,12 @@ from app.platform.documents import (
     DatasetLineage,
     Feature,
     FoldAuc,
+    GradeCount,
+    GradedOrder,
     Interval,
     LabelValues,
     LeaderboardEntry,
+    ListFigures,
     MarginsRecord,
     MemberRecord,
     ModelFeature,
@@ -244,6 +247,7 @@ class RocMetrics(TypedDict):
     ties: float
     curve: str | None
     margins: MarginsRecord | None
+    lists: NotRequired[ListFigures | None]
 
 
 class PairCounts(TypedDict):
@@ -282,7 +286,16 @@ class MultilabelMetrics(TypedDict):
     labels: list[LabelMetrics]
 
 
-PartMetrics = RocMetrics | PairMetrics | MultilabelMetrics
+class GradedMetrics(TypedDict):
+    """The figures of graded rows: those of lists with queries, else `order`."""
+
+    level: float
+    grades: list[GradeCount]
+    lists: ListFigures | None
+    order: GradedOrder | None
+
+
+PartMetrics = RocMetrics | PairMetrics | MultilabelMetrics | GradedMetrics
 """The figures of a part (`train` or `validation`), by the kind of dataset."""
 
 
@@ -468,6 +481,7 @@ class TrainResult(TypedDict):
     calibration: CalibrationRecord | None
     controls: ControlsRecord | None
     label: str | None
+    query: NotRequired[str | None]
     pair: list[str | None]
     labels: list[LabelValues] | None
     parameters: Parameters

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from app.ingest.rows import mix
 from app.models import calibrations
 from app.models.calibrations import CalibrationRecord
 from app.models.objectives import WHOLE, without_count
@@ -58,6 +59,7 @@ from app.training.bipartite import (
     scores_file,
     windows_of,
 )
+from app.training.lists import measure as measure_lists
 from app.training.plan import (
     SCORES_FILE,
     SERVED,
@@ -152,6 +154,7 @@ def put_together(
         "calibration": calibration,
         "controls": compared,
         "label": payload["table"]["label"],
+        "query": payload["table"].get("query"),
         "pair": payload["pair"],
         "labels": payload["labels"],
         "parameters": _parameters(spec, ranked, chosen),
@@ -420,8 +423,17 @@ def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Pat
     if not once.all():
         curve = roc_curve(held_out.y, gathered.aligned, held_out.weight)
     write_curve(workdir / CURVE_FILE, curve.thin(MAX_POINTS))
+    lists = None
+    if (
+        held_out.query is not None
+    ):  # where queries are parted by time, each fold has a list of its own
+        of_fold = mix(held_out.query ^ folds.fold.astype(np.uint64))
+        lists = measure_lists(
+            held_out.y, gathered.score, of_fold, held_out.weight, graded=False, objective=objective
+        )
     return {
         **metrics_of(counts, CURVE_FILE, None),
+        "lists": lists,
         "auc": as_record(area),
         "partial_aucs": [
             {"fpr_min": fpr_min, "fpr_max": fpr_max, **as_record(area)}

@@ -25,7 +25,7 @@ from app.datasets.service import (
     show_labels,
 )
 from app.jobs.service import TRAIN, enqueue
-from app.models.objectives import check_objective, window_of
+from app.models.objectives import LIST_METRICS, check_objective, list_figure_of, window_of
 from app.models.service import find
 from app.platform.blobs import BlobStore
 from app.platform.documents import Objective, Parameters, SearchSpec, Validation
@@ -143,6 +143,7 @@ def check(session: Session, owner: str, request: TrainRequest) -> TrainSpec:
     else:
         check_target(algorithm["name"], dataset)
         check_curve(objective, dataset)
+    check_lists(algorithm, objective, dataset)
     if algorithm["name"] != AUTO:
         check_categories(algorithm, dataset)
     check_constraints(algorithm, dataset)
@@ -155,8 +156,10 @@ def check(session: Session, owner: str, request: TrainRequest) -> TrainSpec:
         check_pairs_ready(other, "/validation/dataset_id")
         _check_fits(dataset, other)
         judge, judged_rows = lineage_of(other), other.rows
-        check_size_of_list(objective, other, judged_rows)
-    check_size_of_list(objective, dataset, judged_rows)
+        if not is_listed(dataset):
+            check_size_of_list(objective, other, judged_rows)
+    if not is_listed(dataset):
+        check_size_of_list(objective, dataset, judged_rows)
     spec: TrainSpec = {
         "dataset": lineage_of(dataset),
         "validation_dataset": judge,
@@ -167,13 +170,14 @@ def check(session: Session, owner: str, request: TrainRequest) -> TrainSpec:
         "controls": baselines.resolve(
             request.controls,
             kind=dataset.kind,
+            query=dataset.query,
             validation=validation,
         ),
         "seed": request.seed,
         "label_noise": request.label_noise,
         "model_name": name,
     }
-    if "count" in objective:
+    if "count" in objective and not is_listed(dataset):
         spec["judged_rows"] = judged_rows
     search.check_size(spec, 1 + len(folds_of(validation)))
     return spec
@@ -356,6 +360,47 @@ def check_target(name: str, dataset: Dataset) -> None:
         )
 
 
+def is_listed(dataset: Dataset) -> bool:
+    """Return True if a ranker of the dataset is judged by figures of lists: of queries, or of grades."""
+    return dataset.query is not None or dataset.kind == DatasetKind.GRADED
+
+
+def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset) -> None:
+    """Check that the algorithm, with these parameters, learns within queries or from grades, where the dataset has
+    them, and that the objective is a figure of lists.
+    """
+    if not is_listed(dataset):
+        return
+    graded = dataset.kind == DatasetKind.GRADED
+    name = algorithm["name"]
+    if name == AUTO or not ALGORITHMS[name].takes_query:
+        able = ", ".join(other for other, it in ALGORITHMS.items() if it.takes_query)
+        raise invalid(
+            "/algorithm/name",
+            f"{name} cannot learn within the queries of dataset {dataset.id} (column {shown(dataset.query)}); "
+            f"algorithms that can are {able}",
+            code="wrong_kind",
+        )
+    try:
+        ALGORITHMS[name](**algorithm["parameters"]).check_lists(
+            query=dataset.query is not None, graded=graded
+        )
+    except InvalidParameter as error:
+        raise invalid("/algorithm", str(error), code="invalid_parameter") from error
+    metric = objective["metric"]
+    if metric not in LIST_METRICS or "share" in objective:
+        what = "share of rows" if metric in LIST_METRICS else f"metric {metric!r}"
+        raise invalid(
+            "/objective/metric",
+            f"queries and grades are judged as lists: the objective must be one of {', '.join(LIST_METRICS)}, with a "
+            f"count where it has one; got the {what}",
+        )
+    try:
+        list_figure_of(objective)
+    except InvalidParameter as error:
+        raise invalid("/objective/count", str(error)) from error
+
+
 def check_curve(objective: Objective, dataset: Dataset) -> None:
     """Check that the model will have the one curve that a threshold or a figure of the objective is read from."""
     metric = objective["metric"]
@@ -492,6 +537,11 @@ def check_validation(validation: Validation, dataset: Dataset) -> None:
                 f"{dataset.id} is of kind {dataset.kind}; it can be validated by holdout or dataset",
                 code="unsupported",
             )
+    if dataset.query is not None and validation.get("repeats", 1) > 1:
+        raise invalid(
+            "/validation/repeats",
+            f"repeats must be 1 with queries, each of which is judged once, got {validation['repeats']}",
+        )
     if time_column is None:
         return
     if validation.get("repeats", 1) > 1:
@@ -529,6 +579,11 @@ def _check_fits(dataset: Dataset, other: Dataset) -> None:
         )
     if (misfit := find_misfit(dataset, other)) is not None:
         raise invalid(pointer, f"dataset {other.id} {misfit}")
+    if dataset.query is not None and other.query is None:
+        raise invalid(
+            pointer,
+            f"dataset {other.id} must have a query column, as dataset {dataset.id} has; it has none",
+        )
     if label_values(other) != label_values(dataset):
         raise invalid(
             pointer,
@@ -578,7 +633,8 @@ def kinds_of(name: str) -> list[str]:
     if estimator.target == "multilabel":
         return [DatasetKind.MULTILABEL]
     pairs = [DatasetKind.PREFERENCES] if hasattr(estimator, "fit_pairs") else []
-    return [DatasetKind.BIPARTITE, *pairs]
+    grades = [DatasetKind.GRADED] if estimator.takes_grades else []
+    return [DatasetKind.BIPARTITE, *pairs, *grades]
 
 
 def parameter_schema(name: str, estimator: type[Ranker]) -> JsonSchema:

@@ -45,6 +45,7 @@ from app.platform.tables import (
     ModelImportance,
     ModelLabelMetrics,
     ModelLeaderboard,
+    ModelListMetrics,
     ModelMetrics,
     ModelOutOfFold,
     ModelPairMetrics,
@@ -65,6 +66,7 @@ from app.training.records import (
     SHARD,
     TRIAL,
     Finished,
+    GradedMetrics,
     MultilabelMetrics,
     Outcome,
     PairMetrics,
@@ -311,6 +313,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         beats_controls=None if result["controls"] is None else result["controls"]["beats"],
         features=result["features"],
         label=result["label"],
+        query=result.get("query"),
         negative=result["pair"][0],
         positive=result["pair"][1],
         labels=result["labels"],
@@ -338,6 +341,19 @@ def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path)
             for position, label in enumerate(labels)
         ]
     rows: list[Base] = []
+    if "grades" in metrics:
+        graded = cast(GradedMetrics, metrics)
+        within = graded["lists"]
+        row = ModelListMetrics(
+            model_id=model_id,
+            part=part,
+            level=graded["level"],
+            queries=None if within is None else within["queries"],
+            figures=[] if within is None else within["figures"],
+            grades=graded["grades"],
+            order=graded["order"],
+        )
+        return [row]
     if "pairs" in metrics:
         measured = cast(PairMetrics, metrics)["margins"]
         figures = {name: value for name, value in metrics.items() if name != "margins"}
@@ -345,7 +361,7 @@ def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path)
     else:
         roc = metrics
         auc, curve, measured = roc["auc"], roc["curve"], roc["margins"]
-        large = {"auc", "partial_aucs", "curve", "margins"}
+        large = {"auc", "partial_aucs", "curve", "margins", "lists"}
         figures = {name: value for name, value in roc.items() if name not in large}
         rows.append(
             ModelMetrics(
@@ -360,6 +376,8 @@ def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path)
         rows += [
             ModelPartialAuc(model_id=model_id, part=part, **area) for area in roc["partial_aucs"]
         ]
+        if (lists := roc.get("lists")) is not None:
+            rows.append(ModelListMetrics(model_id=model_id, part=part, **lists))
         if curve:
             rows.append(ModelCurve(model_id=model_id, part=part, **curve_columns(workdir / curve)))
     if measured:

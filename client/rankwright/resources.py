@@ -569,7 +569,7 @@ def _steps_of(described: Any) -> Callable[..., Steps[Any]]:
 
 # --- models ---------------------------------------------------------------------------------------
 
-Metrics = types.Metrics | types.PairMetrics | types.MultilabelMetrics
+Metrics = types.Metrics | types.PairMetrics | types.MultilabelMetrics | types.GradedMetrics
 SCORE_FORMATS = {
     "csv": MEDIA_TYPES[".csv"],
     "parquet": MEDIA_TYPES[".parquet"],
@@ -580,7 +580,12 @@ _LONG_SECONDS = 900.0
 _SCORE_TRIES = 3
 _SCORES: list[Any] = [types.Score, types.LabelScore]
 _ROWS_SCORES: list[Any] = [types.Scores, types.LabelScores]
-_METRICS: list[Any] = [types.Metrics, types.PairMetrics, types.MultilabelMetrics]
+_METRICS: list[Any] = [
+    types.Metrics,
+    types.PairMetrics,
+    types.MultilabelMetrics,
+    types.GradedMetrics,
+]
 
 
 class _ModelOperations(ApiObject):

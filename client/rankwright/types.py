@@ -84,8 +84,10 @@ class AliasSummary(Record):
 class AreaDrift(Record):
     """Change of one area between the model's validation and this dataset: two independent samples."""
 
-    of: Literal['auc', 'pauc', 'pair_order']
-    """`auc`, `pauc` or `pair_order`."""
+    of: Literal['auc', 'pauc', 'pair_order', 'list', 'grades']
+    """`auc`, `pauc`, `pair_order`, `list` (a figure within queries) or `grades`."""
+    figure: str | None = None
+    """The name of the figure, such as ndcg@10; null for areas."""
     label: str | None = None
     """The label, for a model with several labels."""
     fpr_min: float | None = None
@@ -412,6 +414,21 @@ class ComparedFigure(Record):
     p_value: float
     """Joint p-value of the hypothesis that all models have the same figure."""
 
+class ComparedLists(Record):
+    """The models by the mean over the queries of one figure of lists. The tests are paired by query."""
+
+    figure: str
+    """The name of the figure."""
+    values: list[ComparedValue]
+    differences: list[ComparedPair]
+    """The adjusted p-values are Holm's over all pairs and figures, apart from the windows."""
+    p_value: float
+    """Joint p-value of the hypothesis that all models have the same figure."""
+    queries: int
+    """Number of queries in which it has a value."""
+    skipped: int
+    """Number of queries in which it has none."""
+
 class ComparedModel(Record):
     """One of the models, under its name when the comparison was requested."""
 
@@ -495,6 +512,8 @@ class ComparisonResult(Record):
     """The comparison by each of the `figures` of the request."""
     costs: ComparedCosts | None = None
     """The comparison by costs. Null if none were asked for."""
+    lists: list[ComparedLists] | None = None
+    """The comparison within queries, by `auc`, `ndcg@10` and `map`. Empty without a query column."""
 
 class Control(Record):
     """A control: a plain algorithm fitted on the same splits."""
@@ -815,13 +834,15 @@ class EvaluatedCurve(Record):
     negatives: int
     totals: Totals
     groups: int | None
-    """Number of groups, if the dataset has a group column. The intervals then allow for correlation within
-    a group.
+    """Number of groups, if the dataset has a column of groups or queries. The intervals then allow for
+    correlation within a group.
     """
     ties: float
     """Fraction of the pairs of a positive and a negative that have equal scores."""
     calibration: CalibrationDrift | None = None
     """How good the model's probabilities are on these rows. Null if it had no calibration."""
+    lists: ListFigures | None = None
+    """Figures within queries. The figures above are of all rows as one list. Null without queries."""
 
 class EvaluatedCut(Record):
     """The rates on these rows at the threshold that `at` names, or that a model of the objective `tpr`
@@ -833,6 +854,16 @@ class EvaluatedCut(Record):
     tpr: Interval
     precision: Interval
     lift: Interval
+
+class EvaluatedGrades(Record):
+    """Quality of the ranking on rows with grades."""
+
+    grades: list[GradeRows]
+    """The rows of each grade, without those of weight 0."""
+    lists: ListFigures | None
+    """Figures within queries. Null without queries."""
+    order: GradedOrder | None
+    """Figures of all rows as one list. Null with queries."""
 
 class EvaluatedGroup(Record):
     """The counts and figures of one group."""
@@ -947,7 +978,7 @@ class Evaluation(Record):
     costs: NewCosts | None = None
     """The costs that were asked for."""
     warnings: list[str]
-    metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | None
+    metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None
     """The metrics; their form depends on `kind`. Null until the evaluation is ready."""
     groups: EvaluatedGroups | None = None
     """The metrics by group. Null without `group_by`, and until the evaluation is ready."""
@@ -1142,6 +1173,38 @@ class GradeRows(Record):
 
     grade: int
     rows: int
+
+class GradedMetrics(Record):
+    """Quality of a model that was trained on grades, on one part."""
+
+    model_id: str
+    on: Literal['validation', 'train']
+    level: float
+    """Confidence level of the intervals."""
+    grades: list[GradeRows]
+    """The rows of each grade, without those of weight 0."""
+    lists: ListFigures | None
+    """Figures within queries. Null without queries, and with fewer than two queries that have rows of
+    different grades.
+    """
+    order: GradedOrder | None
+    """Figures of all rows as one list. Null with queries."""
+
+class GradedOrder(Record):
+    """How well rows with grades are in order, all of them as one list."""
+
+    c_index: Interval
+    """Fraction of the pairs of rows of different grades that are in order; a tie counts half."""
+    mean_auc: Interval
+    """Mean over all pairs of grades of the AUC between them."""
+    volume: Interval | None
+    """Probability that one row of each grade, drawn at random, are all in order. Null for more than nine
+    grades.
+    """
+    pairwise: list[list[float | None]]
+    """AUC of each grade (column) over each lower one (row), in ascending order of the grades; otherwise
+    null.
+    """
 
 class GroupArea(Record):
     """Partial AUC within one group, over a window of FPR within the group."""
@@ -1491,6 +1554,30 @@ class LeastCost(Record):
     threshold_high: float | None
     """The greatest of these. Null: no row."""
 
+class ListFigure(Record):
+    """A figure of lists: its mean over the queries in which it has a value."""
+
+    figure: str
+    """The name of the figure; auc is the fraction of the pairs of a query that are in order."""
+    value: float
+    low: float
+    high: float
+    queries: int
+    """Number of queries in which it has a value."""
+    skipped: int
+    """Number of queries in which it has none: all their rows have the same label, or none is relevant."""
+    effective_queries: float
+    """Number of queries of equal weight that would be as informative."""
+
+class ListFigures(Record):
+    """Figures within queries. The intervals take the queries, not the rows, as drawn by chance."""
+
+    level: float
+    """Confidence level of the intervals."""
+    queries: int
+    """Number of queries."""
+    figures: list[ListFigure]
+
 class ListPoint(Record):
     """A point of a curve of the list, and the cut that has it. Null: nothing is flagged."""
 
@@ -1647,6 +1734,8 @@ class Metrics(Record):
     negative_weight: float
     ties: float
     """Fraction of the pairs of a positive and a negative that have equal scores."""
+    lists: ListFigures | None = None
+    """Figures within queries. The figures above are of all rows as one list. Null without queries."""
 
 class MisrankBound(Record):
     """Upper bound on the probability that the model misranks a future pair: a measured fraction plus
@@ -1706,6 +1795,8 @@ class Model(Record):
     """The features, in the order of the artifact."""
     label: str | None
     """Column of the label. Null if the model was trained on pairs or several labels."""
+    query: str | None = None
+    """Column of the queries within which the model was trained. It is no feature: rows to score need none."""
     positive: str | None
     negative: str | None
     labels: list[LabelValues] | None
@@ -1775,7 +1866,7 @@ class ModelGains(Record):
 class ModelParts(Record):
     """Parts of a model, each as its own address answers it. A part that the model lacks is in `absent`."""
 
-    metrics: Metrics | PairMetrics | MultilabelMetrics | None = None
+    metrics: Metrics | PairMetrics | MultilabelMetrics | GradedMetrics | None = None
     """As …/metrics answers."""
     roc: Roc | None = None
     """As …/roc answers."""
@@ -2237,7 +2328,7 @@ class Report(Record):
     job: ReportedJob | None
     warnings: list[str]
     """Warnings of the model, and others that a reader needs to judge the figures."""
-    metrics: list[Metrics | PairMetrics | MultilabelMetrics]
+    metrics: list[Metrics | PairMetrics | MultilabelMetrics | GradedMetrics]
     """Metrics of each part of the data, validation first."""
     operating_points: list[AskedCut]
     """Operating points on the validation rows."""

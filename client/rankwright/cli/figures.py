@@ -57,8 +57,14 @@ def report(model: types.Model, metrics: Metrics, plot: RocPlot | None) -> str:
         shown = _pairs(model, metrics)
     elif isinstance(metrics, types.MultilabelMetrics):
         shown = _labels(model, metrics)
+    elif isinstance(metrics, types.GradedMetrics):
+        counts = ", ".join(f"{each.grade}: {each.rows:,}" for each in metrics.grades)
+        title = f"{model.name}:{model.version} on {_rows_name(metrics)} rows (grades {counts})"
+        shown = "\n".join([title, *shown_grades(metrics)])
     else:
         shown = "\n".join([_title(model, metrics), *_legend(metrics)])
+    if plot is not None and isinstance(metrics, types.Metrics):
+        shown = "\n".join([shown, *shown_lists(metrics.lists)])
     more = ["\n".join(f"note: {each}" for each in model.warnings)] if model.warnings else []
     more += [_search(model.search, model.selected_by or {})] if model.search else []
     if model.algorithm["name"] == "auto":
@@ -111,6 +117,28 @@ def _legend(metrics: types.Metrics) -> list[str]:
         )
     if (named := getattr(metrics, "figure", None)) is not None:  # older services have none
         lines.append(f"{named.figure}  {shown_interval(named)}")
+    return lines
+
+
+def shown_grades(metrics: types.GradedMetrics | types.EvaluatedGrades) -> list[str]:
+    """Return the lines of the figures of grades: within queries, or of all rows as one list."""
+    if (order := metrics.order) is None:
+        return shown_lists(metrics.lists) or ["  too few queries with rows of different grades"]
+    found = [("c-index", order.c_index), ("mean AUC of two grades", order.mean_auc)]
+    if order.volume is not None:
+        found.append(("all grades in order", order.volume))
+    return [f"  {name:<23}{shown_interval(interval)}" for name, interval in found]
+
+
+def shown_lists(lists: types.ListFigures | None) -> list[str]:
+    """Return the lines of the figures within queries; none without queries."""
+    if lists is None:
+        return []
+    lines = [f"Means over {lists.queries:,} queries:"]
+    for each in lists.figures:
+        skipped = f"  ({each.skipped:,} queries have none)" if each.skipped else ""
+        interval = types.Interval(value=each.value, low=each.low, high=each.high)
+        lines.append(f"  {each.figure:<13} {shown_interval(interval)}{skipped}")
     return lines
 
 

@@ -34,7 +34,9 @@ from rankwright.cli.datasets import find_dataset, send_table
 from rankwright.cli.figures import (
     CURVE_POINTS,
     plot_of,
+    shown_grades,
     shown_interval,
+    shown_lists,
     shown_pauc,
     shown_window,
 )
@@ -333,6 +335,8 @@ def _fields(model: types.Model, path: Path) -> dict[str, Any]:
     fields: dict[str, Any] = {"name": path.name.split(".")[0], "kind": model.kind}
     if model.label is not None:
         fields |= {"label": model.label, "positive": model.positive}
+    if model.query is not None:
+        fields["query"] = model.query
     if model.labels:
         fields["labels"] = _listed([label.name for label in model.labels])
     words = [one.name for one in model.features if one.type == "categorical"]
@@ -360,7 +364,10 @@ def _evaluation(evaluation: Evaluation) -> str:
     title = f"{found.model_name}:{found.model_version} on {found.dataset_name}"
     match metrics := found.metrics:
         case types.EvaluatedCurve():
-            shown = to_terminal(_roc(evaluation, metrics, title))
+            plot = to_terminal(_roc(evaluation, metrics, title))
+            shown = "\n".join([plot, *shown_lists(metrics.lists)])
+        case types.EvaluatedGrades():
+            shown = "\n".join([title, *shown_grades(metrics)])
         case types.EvaluatedPairs():
             counts = f"({metrics.pairs:,} pairs of {metrics.items:,} items)"
             shown = f"{title} {counts}\n  in order  {shown_interval(metrics.pair_order)}"

@@ -1,0 +1,296 @@
+"""Lists and grades: figures within queries, figures of grades, and the splits of graded rows.
+
+Where a dataset has queries, a ranker learns from pairs of rows of one query, and is judged query by query: a figure is
+computed in each query, and its mean over the queries reported. Queries of rows that all have the same label say
+nothing, and are left out. Rows of a query are never on both sides of a split, for a query is a unit (`splits`).
+
+Grades are whole numbers, the greater the better. Without queries all graded rows are one list; then the figures are
+those of `core.metrics.grades`: pairs of different grades in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.datasets.matrices import Columns, Table, read_table
+from app.ingest.rows import Hashes, mix
+from app.models.objectives import list_figure_of
+from app.platform.documents import GradedOrder, ListFigures, Objective, TableFile
+from app.platform.documents import ListFigure as ListFigureRecord
+from app.platform.errors import Invalid
+from app.training.interpretation import score
+from app.training.records import GradedMetrics, TrainPayload
+from app.training.splits import (
+    InnerSplits,
+    SplitData,
+    check_fraction,
+    check_one_split,
+    cut,
+    divide,
+    hash_units,
+)
+
+if TYPE_CHECKING:
+    from core.base.ranker import Callback, Floats, Ranker
+    from core.metrics import Interval
+
+LEVEL = 0.95
+"""Confidence level of intervals."""
+
+FIGURES = ("auc", "ndcg", "ndcg@5", "ndcg@10", "map", "mrr")
+"""Figures of lists that every model and every evaluation reports."""
+
+MIN_QUERIES = 2
+"""Queries with rows of different labels that a part needs, to be judged by: an interval needs two."""
+
+Labels = npt.NDArray[np.int8]
+
+
+def value_of(
+    y: Labels,
+    scores: Floats,
+    query: Hashes | None,
+    weight: Floats | None,
+    objective: Objective,
+    *,
+    graded: bool,
+) -> float:
+    """Return the mean over the queries of the figure that the objective names; without queries, of one list."""
+    from core.metrics import measure_lists
+
+    lists = np.zeros(len(y), dtype=np.uint64) if query is None else query
+    (found,) = measure_lists(
+        y, scores, lists, [list_figure_of(objective)], graded=graded, sample_weight=weight
+    )
+    return found.interval.value
+
+
+def measure(
+    y: Labels,
+    scores: Floats,
+    query: Hashes | None,
+    weight: Floats | None,
+    *,
+    graded: bool,
+    objective: Objective | None = None,
+    level: float = LEVEL,
+) -> ListFigures | None:
+    """Return the figures of lists, that of the objective among them; None without queries, or with too few of them."""
+    from core.metrics import list_figure_named, measure_lists
+
+    if query is None or count_informative(y, query, weight) < MIN_QUERIES:
+        return None
+    names = list(FIGURES)
+    if objective is not None and (own := list_figure_of(objective).name) not in names:
+        names.append(own)
+    figures = [list_figure_named(name) for name in names]
+    measured = measure_lists(
+        y, scores, query, figures, graded=graded, level=level, sample_weight=weight
+    )
+    present = query if weight is None else query[weight > 0]
+    records: list[ListFigureRecord] = [
+        {
+            "figure": each.figure.name,
+            "value": each.interval.value,
+            "low": each.interval.low,
+            "high": each.interval.high,
+            "queries": each.queries,
+            "skipped": each.skipped,
+            "effective_queries": float(each.effective_queries),
+        }
+        for each in measured
+    ]
+    return {"level": level, "queries": len(np.unique(present)), "figures": records}
+
+
+def measure_order(table: Table, scores: Floats, level: float = LEVEL) -> GradedOrder:
+    """Return the figures of graded rows that are one list."""
+    from core.metrics import measure_graded
+
+    found = measure_graded(
+        table.y, scores, level=level, sample_weight=table.weight, group=table.group
+    )
+    return {
+        "c_index": as_record(found.c_index),
+        "mean_auc": as_record(found.mean_auc),
+        "volume": None if found.volume is None else as_record(found.volume),
+        "pairwise": [list(row) for row in found.pairwise],
+    }
+
+
+def as_record(interval: Interval) -> Any:
+    """Return an interval as it is stored."""
+    return {"value": interval.value, "low": interval.low, "high": interval.high}
+
+
+def count_informative(y: Labels, query: Hashes, weight: Floats | None) -> int:
+    """Return the number of queries that have rows of different labels; rows of weight 0 do not count."""
+    if weight is not None:
+        y, query = y[weight > 0], query[weight > 0]
+    if not len(query):
+        return 0
+    order = np.argsort(query, kind="stable")
+    ordered, labels = query[order], y[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    spread = np.maximum.reduceat(labels, starts) > np.minimum.reduceat(labels, starts)
+    return int(np.count_nonzero(spread))
+
+
+def check_queries(table: Table, what: str, least: int) -> None:
+    """Raise Invalid unless at least so many queries of the rows have rows of different labels."""
+    if table.query is None:
+        return
+    found = count_informative(table.y, table.query, table.weight)
+    if found < least:
+        raise Invalid(
+            f"{what} must have at least {least} queries with rows of different labels, got {found}: use more "
+            "queries, or another fraction; validation.method 'none' trains a model without validation",
+            code="too_few_rows",
+        )
+
+
+def check_grades(table: Table, what: str) -> None:
+    """Raise Invalid unless the rows have two different grades, and if they have queries, so has one query."""
+    y = table.y if table.weight is None else table.y[table.weight > 0]
+    if len(np.unique(y)) < 2:
+        raise Invalid(
+            f"{what} must have rows of at least 2 grades, got {len(np.unique(y))}",
+            code="too_few_rows",
+        )
+
+
+def draw_queries(query: Hashes, fraction: float, seed: int) -> npt.NDArray[np.intp]:
+    """Return the rows of a random fraction of the queries, ascending; a greater fraction contains a smaller one."""
+    units, unit, sizes = np.unique(
+        mix(query ^ np.uint64(seed % 2**64)), return_inverse=True, return_counts=True
+    )
+    ends = np.cumsum(sizes)
+    n_units = 1 + int(np.searchsorted(ends, fraction * ends[-1] * (1.0 - 1e-9)))
+    return np.flatnonzero(unit < min(n_units, len(units)))
+
+
+def read_graded(table: TableFile, names: Sequence[str]) -> Table:
+    """Return graded rows, read from the table's file."""
+    columns = Columns(
+        names, table["label"], table["weight"], table["group"], query=table.get("query")
+    )
+    return read_table(Path(table["path"]), columns)
+
+
+class GradedSplitData(SplitData):
+    """Training and validation rows with grades."""
+
+    def __init__(self, payload: TrainPayload, names: list[str]) -> None:
+        spec = payload["spec"]
+        validation = spec["validation"]
+        whole = read_graded(payload["table"], names)
+        self._train, self._validation = whole, None
+        match validation["method"]:
+            case "none":
+                pass
+            case "holdout":
+                self._train, self._validation = _divide(whole, validation["fraction"], spec["seed"])
+            case "dataset":
+                assert payload["validation_table"] is not None
+                judge = read_graded(payload["validation_table"], names)
+                self._validation = judge.coded_as(whole)
+            case method:
+                raise Invalid(
+                    f"validation.method must be holdout, dataset or none with grades, got {method!r}",
+                    code="unsupported",
+                )
+        self._check_parts()
+
+    def fit(self, ranker: Ranker, callback: Callback) -> None:
+        train = self._train
+        ranker.fit(
+            train.coded,
+            train.y,
+            train.weight,
+            groups=None if train.query is not None else train.group,
+            query=train.query,
+            graded=True,
+            callback=callback,
+        )
+
+    def thinned(self, fraction: float, seed: int) -> GradedSplitData:
+        from core.selection import draw_rows
+
+        train, thin = self._train, copy(self)
+        if train.query is not None:
+            rows = draw_queries(train.query, fraction, seed)
+        else:
+            rows = draw_rows(train.y, fraction, seed)
+        thin._train = train.take(rows).known_to()
+        return thin
+
+    def inner(self, inner: InnerSplits, split: int, seed: int) -> GradedSplitData:
+        check_one_split(inner, "grades")
+        divided = copy(self)
+        divided._train, divided._validation = _divide(self._train, inner.fraction, seed)
+        divided._check_parts()
+        return divided
+
+    def table(self, part: str) -> Table | None:
+        return self._train if part == "train" else self._validation
+
+    def value(self, scores: Floats, objective: Objective) -> float:
+        rows = self._known("validation")
+        return value_of(rows.y, scores, rows.query, rows.weight, objective, graded=True)
+
+    def evaluate(
+        self, ranker: Ranker, objective: Objective, workdir: Path
+    ) -> dict[str, GradedMetrics]:
+        return {
+            part: measure_graded_rows(table, score(ranker, table), LEVEL, objective)
+            for part, table in (("train", self._train), ("validation", self._validation))
+            if table is not None
+        }
+
+    def _check_parts(self) -> None:
+        check_grades(self._train, "the training part")
+        check_queries(self._train, "the training part", 1)
+        if self._validation is not None:
+            check_grades(self._validation, "the validation part")
+            check_queries(self._validation, "the validation part", MIN_QUERIES)
+
+
+def measure_graded_rows(
+    table: Table, scores: Floats, level: float, objective: Objective | None = None
+) -> GradedMetrics:
+    """Return the figures of graded rows: within queries, or without queries of all rows as one list."""
+    y = table.y if table.weight is None else table.y[table.weight > 0]
+    grades, counts = np.unique(y, return_counts=True)
+    lists = measure(
+        table.y,
+        scores,
+        table.query,
+        table.weight,
+        graded=True,
+        objective=objective,
+        level=level,
+    )
+    alone = table.query is None
+    return {
+        "level": level,
+        "grades": [
+            {"grade": int(grade), "rows": int(count)}
+            for grade, count in zip(grades, counts, strict=True)
+        ],
+        "lists": lists,
+        "order": measure_order(table, scores, level) if alone else None,
+    }
+
+
+def _divide(table: Table, fraction: float, seed: int) -> tuple[Table, Table]:
+    check_fraction(fraction)
+    hashes = hash_units(table, seed)
+    units, counts = np.unique(hashes, return_counts=True)  # a random order
+    held_out = np.isin(hashes, units[: cut(counts, fraction)])
+    return divide(table, np.flatnonzero(~held_out), np.flatnonzero(held_out))

@@ -1,0 +1,367 @@
+"""Datasets with queries and with grades: trained, judged within queries, evaluated and compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.evaluation.comparisons import COMPARISONS
+from app.models import calibrations
+from app.models import service as models
+from app.platform.errors import Invalid, NotFound
+from app.platform.tables import Dataset, JobState, Model
+from app.training import service as training_service
+from app.training.lists import FIGURES, count_informative, draw_queries
+from app.training.service import kinds_of
+from core.metrics import (
+    compare_lists,
+    list_figure_named,
+    measure_graded,
+    measure_lists,
+)
+from core.registry import ALGORITHMS
+from tests.app.judged_people import ask_comparison, evaluate
+from tests.app.workbench import OWNER, Workbench, on_both
+
+BOOST = {"name": "rankboost", "n_rounds": 30}
+
+
+class Answers:
+    """Rows of queries. A query shifts the worth of all its rows, so that only the order within queries is learnt."""
+
+    def __init__(self, n_queries: int, seed: int, top: int = 1) -> None:
+        rng = np.random.default_rng(seed)
+        self.query = rng.permutation(np.repeat(np.arange(n_queries), rng.integers(3, 9, n_queries)))
+        n = len(self.query)
+        self.X = rng.normal(size=(n, 2)).round(3)
+        self.weight = rng.integers(0, 3, n).astype(float)
+        worth = self.X[:, 0] + 0.5 * rng.normal(size=n) + rng.normal(size=n_queries)[self.query]
+        self.y = np.clip(np.round(worth + top / 2), 0, top).astype(int)
+
+    def csv(self) -> str:
+        rows = zip(self.X.tolist(), self.query, self.weight, self.y, strict=True)
+        lines = [f"{a},{b},q{q},{w:g},{y}" for (a, b), q, w, y in rows]
+        return "\n".join(["a,b,q,w,y", *lines, ""])
+
+    def upload(self, bench: Workbench, **given: str) -> Dataset:
+        fields = {"label": "y", "query": "q"} | given
+        if "weight" not in fields:
+            fields["drop"] = "w" if "query" in fields else "w,q"
+        if fields.get("query") == "":
+            del fields["query"]
+            fields["drop"] = "w,q"
+        return bench.ready(self.csv(), **fields)
+
+    def scores(self, bench: Workbench, model: Model) -> np.ndarray:
+        table = pa.table({"a": self.X[:, 0], "b": self.X[:, 1]})
+        return np.asarray(bench.ranker(model).decision_function(table))
+
+
+def measured(answers: Answers, scores: np.ndarray, *, graded: bool, **more: Any) -> list[Any]:
+    figures = [list_figure_named(name) for name in FIGURES]
+    return [
+        (each.figure.name, each.interval.value, each.interval.low, each.queries, each.skipped)
+        for each in measure_lists(answers.y, scores, answers.query, figures, graded=graded, **more)
+    ]
+
+
+def shown(found: Any) -> list[Any]:
+    return [
+        (each["figure"], each["value"], each["low"], each["queries"], each["skipped"])
+        for each in found["figures"]
+    ]
+
+
+def assert_same(found: list[Any], expected: list[Any]) -> None:
+    assert [each[0] for each in found] == [each[0] for each in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one[1:] == pytest.approx(other[1:])
+
+
+@on_both
+def test_figures_within_queries_are_those_of_the_artifact_s_scores(bench: Workbench) -> None:
+    learn, judge = Answers(60, 0), Answers(40, 1)
+    first, second = learn.upload(bench), judge.upload(bench)
+    validation = {"method": "dataset", "dataset_id": second.id}
+    job = bench.work_on(first, algorithm=BOOST, validation=validation)
+    assert job.state == JobState.SUCCEEDED, job.error
+    model = bench.model(job)
+    assert (model.kind, model.query, model.label) == ("bipartite", "q", "y")
+    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+    scores = judge.scores(bench, model)
+    assert_same(shown(found["lists"]), measured(judge, scores, graded=False))
+    assert found["lists"]["queries"] == 40
+    # Within queries it ranks better than over all rows as one list, which is what `auc` is of.
+    assert found["lists"]["figures"][0]["value"] > found["auc"]["value"] + 0.05
+    train = bench.db.reading(models.metrics, OWNER, model.id, "train")
+    assert_same(shown(train["lists"]), measured(learn, learn.scores(bench, model), graded=False))
+    assert bench.left_over() == []
+
+
+@on_both
+def test_a_model_of_grades_has_figures_and_neither_curve_nor_probability(bench: Workbench) -> None:
+    learn, judge = Answers(60, 2, top=3), Answers(40, 3, top=3)
+    given = {"kind": "graded", "weight": "w"}
+    first, second = learn.upload(bench, **given), judge.upload(bench, **given)
+    validation = {"method": "dataset", "dataset_id": second.id}
+    boost = {"name": "lambdamart", "n_rounds": 10}
+    job = bench.work_on(first, algorithm=boost, validation=validation)
+    assert job.state == JobState.SUCCEEDED, job.error
+    model = bench.model(job)
+    assert (model.kind, model.query, model.positive) == ("graded", "q", None)
+    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+    scores = judge.scores(bench, model)
+    expected = measured(judge, scores, graded=True, sample_weight=judge.weight)
+    assert_same(shown(found["lists"]), expected)
+    present = judge.y[judge.weight > 0]
+    assert found["grades"] == [
+        {"grade": grade, "rows": int((present == grade).sum())} for grade in np.unique(present)
+    ]
+    assert found["order"] is None
+    with pytest.raises(NotFound, match="kind graded: it has no ROC curve"):
+        bench.db.reading(models.roc, OWNER, model.id, "validation")
+    assert model.calibration_version is None
+    assert "grades" in calibrations.why_none(model)
+
+
+def test_grades_without_queries_are_one_list(bench: Workbench) -> None:
+    learn, judge = Answers(30, 4, top=2), Answers(30, 5, top=2)
+    first, second = (each.upload(bench, kind="graded", query="") for each in (learn, judge))
+    validation = {"method": "dataset", "dataset_id": second.id}
+    model = bench.model(bench.work_on(first, algorithm=BOOST, validation=validation))
+    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+    expected = measure_graded(judge.y, judge.scores(bench, model))
+    assert found["lists"] is None
+    assert expected.volume is not None
+    for name, interval in (
+        ("c_index", expected.c_index),
+        ("mean_auc", expected.mean_auc),
+        ("volume", expected.volume),
+    ):
+        assert found["order"][name] == pytest.approx(interval._asdict())
+    assert np.array(found["order"]["pairwise"], dtype=float) == pytest.approx(
+        np.array(expected.pairwise, dtype=float), nan_ok=True
+    )
+    evaluation = evaluate(bench, model.id, second.id)
+    assert evaluation.metrics["order"]["c_index"] == pytest.approx(expected.c_index._asdict())
+
+
+def test_cross_validation_judges_each_query_by_a_ranker_that_has_not_seen_it(
+    bench: Workbench,
+) -> None:
+    answers = Answers(50, 6)
+    dataset = answers.upload(bench)
+    validation = {"method": "cross_validation", "folds": 4}
+    job = bench.work_on(dataset, algorithm=BOOST, validation=validation)
+    assert job.state == JobState.SUCCEEDED, job.error
+    model = bench.model(job)
+    with bench.db.read() as session:
+        _, _, path = training_service.read_out_of_fold(session, bench.blobs, OWNER, model.id)
+    rows = pq.read_table(path)
+    row, fold = rows.column("row").to_numpy(), rows.column("fold").to_numpy()
+    for query in np.unique(answers.query):
+        assert len(np.unique(fold[answers.query[row] == query])) == 1
+    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+    scores = np.empty(len(row))
+    scores[row] = rows.column("score").to_numpy()
+    assert_same(shown(found["lists"]), measured(answers, scores, graded=False))
+
+
+def test_a_search_chooses_by_the_figure_of_lists(bench: Workbench) -> None:
+    for top, kind in ((1, "bipartite"), (3, "graded")):
+        dataset = Answers(160, 7, top=top).upload(bench, kind=kind)
+        search = {"method": "grid", "space": {"n_rounds": [1, 20]}}
+        job = bench.work_on(dataset, algorithm={"name": "rankboost"}, search=search)
+        assert job.state == JobState.SUCCEEDED, job.error
+        model = bench.model(job)
+        assert model.search is not None
+        values = [each["value"] for each in model.search["candidates"]]
+        assert all(0.5 < value <= 1.0 for value in values), values
+        assert model.parameters["n_rounds"] == 20
+        halving = {"method": "halving", "space": {"n_rounds": [1, 20]}, "n_candidates": 9}
+        job = bench.work_on(dataset, algorithm={"name": "rankboost"}, search=halving)
+        assert job.state == JobState.SUCCEEDED, job.error
+
+
+@pytest.mark.parametrize(
+    ("objective", "figure"),
+    [
+        ({"metric": "ndcg", "count": 3}, "ndcg@3"),
+        ({"metric": "precision", "count": 2}, "precision@2"),
+        ({"metric": "average_precision"}, "map"),
+    ],
+)
+def test_objectives_of_lists(bench: Workbench, objective: dict[str, Any], figure: str) -> None:
+    search = {"method": "grid", "space": {"n_rounds": [1, 5]}}
+    for given in (
+        {"weight": "w"},
+        {"kind": "graded"},
+        {"kind": "graded", "query": ""},
+    ):
+        dataset = Answers(60, 19, top=1 if "weight" in given else 2).upload(bench, **given)
+        job = bench.work_on(
+            dataset, algorithm={"name": "rankboost"}, objective=objective, search=search
+        )
+        assert job.state == JobState.SUCCEEDED, job.error
+        model = bench.model(job)
+        assert model.objective == objective
+        found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+        if found["lists"] is not None:
+            assert figure in [each["figure"] for each in found["lists"]["figures"]]
+        assert model.kind == "graded" or found["figure"] is None
+
+
+ABLE = [name for name, each in ALGORITHMS.items() if each.takes_query]
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "detail"),
+    [
+        ({"algorithm": {"name": "logistic"}}, "wrong_kind", "column 'q'); algorithms that can are"),
+        ({"algorithm": {"name": "auto"}}, "wrong_kind", ", ".join(ABLE)),
+        ({"algorithm": {"name": "adaboost_mh"}}, "wrong_kind", "kind bipartite"),
+        (
+            {"algorithm": {"name": "rankboost", "weak_ranker": "column"}},
+            "invalid_parameter",
+            "weak_ranker",
+        ),
+        (
+            {"objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.1}},
+            "invalid",
+            "the objective must be one of auc",
+        ),
+        ({"objective": {"metric": "tpr", "fpr": 0.1}}, "invalid", "metric 'tpr'"),
+        ({"objective": {"metric": "precision", "share": 0.1}}, "invalid", "share of rows"),
+        ({"objective": {"metric": "ndcg", "count": 10**10}}, "invalid", "ndcg@10000000000"),
+        (
+            {"validation": {"method": "cross_validation", "folds": 3, "repeats": 2}},
+            "invalid",
+            "repeats must be 1 with queries",
+        ),
+    ],
+)
+def test_jobs_that_lists_cannot_have(
+    bench: Workbench, request_: dict[str, Any], code: str, detail: str
+) -> None:
+    dataset = Answers(20, 8).upload(bench)
+    with pytest.raises(Invalid) as caught:
+        bench.submit(dataset, **({"algorithm": BOOST} | request_))
+    assert caught.value.code == code
+    assert detail in caught.value.detail
+
+
+def test_jobs_that_grades_cannot_have(bench: Workbench) -> None:
+    dataset = Answers(20, 9, top=2).upload(bench, kind="graded")
+    with pytest.raises(Invalid, match="kind graded; algorithms that can are"):
+        bench.submit(dataset, algorithm={"name": "logistic"})
+    with pytest.raises(Invalid, match="bipartite"):
+        bench.submit(dataset, algorithm={"name": "auto"})
+    for validation in (
+        {"method": "cross_validation", "folds": 3},
+        {"method": "holdout", "fraction": 0.25, "time_column": "a"},
+    ):
+        with pytest.raises(Invalid, match="it can be validated by holdout or dataset"):
+            bench.submit(dataset, algorithm=BOOST, validation=validation)
+    assert "graded" in kinds_of("rankboost")
+    assert "graded" not in kinds_of("logistic")
+
+
+def test_a_validation_dataset_needs_queries_too(bench: Workbench) -> None:
+    first = Answers(20, 10).upload(bench)
+    other = Answers(20, 11).upload(bench, query="")
+    with pytest.raises(Invalid, match="must have a query column"):
+        bench.submit(
+            first, algorithm=BOOST, validation={"method": "dataset", "dataset_id": other.id}
+        )
+
+
+def test_parts_without_enough_queries_are_refused(bench: Workbench) -> None:
+    rows = "".join(f"{a},q,{a % 2}\n" for a in range(12)) + "".join(
+        f"{a},r{a},{a % 2}\n" for a in range(60)
+    )
+    dataset = bench.ready("a,q,y\n" + rows, label="y", query="q")
+    job = bench.work_on(dataset, algorithm=BOOST)
+    assert job.error["code"] == "too_few_rows"
+    assert "queries with rows of different labels" in job.error["detail"]
+    job = bench.work_on(dataset, algorithm=BOOST, validation={"method": "none"})
+    assert job.state == JobState.SUCCEEDED, job.error
+
+
+def test_an_evaluation_has_figures_within_queries_and_their_drift(bench: Workbench) -> None:
+    learn, later = Answers(80, 12), Answers(40, 13)
+    first, second = learn.upload(bench), later.upload(bench)
+    model = bench.model(bench.work_on(first, algorithm=BOOST))
+    evaluation = evaluate(bench, model.id, second.id)
+    scores = later.scores(bench, model)
+    assert_same(shown(evaluation.metrics["lists"]), measured(later, scores, graded=False))
+    assert evaluation.metrics["groups"] == 40
+    compared = [each for each in evaluation.drift["areas"] if each["of"] == "list"]
+    assert [each["figure"] for each in compared] == ["auc", "ndcg@10"]
+    plain = evaluate(bench, model.id, later.upload(bench, query="").id)
+    assert plain.metrics["lists"] is None
+
+
+def test_an_evaluation_of_grades(bench: Workbench) -> None:
+    learn, later = Answers(80, 14, top=3), Answers(40, 15, top=3)
+    first, second = (each.upload(bench, kind="graded") for each in (learn, later))
+    model = bench.model(bench.work_on(first, algorithm=BOOST))
+    evaluation = evaluate(bench, model.id, second.id)
+    scores = later.scores(bench, model)
+    assert_same(shown(evaluation.metrics["lists"]), measured(later, scores, graded=True))
+    assert [each["figure"] for each in evaluation.drift["areas"]] == ["auc", "ndcg@10"]
+    with pytest.raises(Invalid, match="grades have no false positive rate"):
+        evaluate(bench, model.id, second.id, windows=[(0.0, 0.1)])
+    with pytest.raises(Invalid, match="must be of kind graded"):
+        evaluate(bench, model.id, Answers(20, 16).upload(bench).id)
+
+
+def test_models_are_compared_query_by_query(bench: Workbench) -> None:
+    learn, judge = Answers(80, 17), Answers(40, 18)
+    first, second = learn.upload(bench), judge.upload(bench)
+    fitted = [
+        bench.model(bench.work_on(first, algorithm=BOOST | {"n_rounds": rounds}, name=f"m{rounds}"))
+        for rounds in (1, 30)
+    ]
+    asked = ask_comparison(bench, [model.id for model in fitted], second.id)
+    job = bench.work()
+    assert job.state == JobState.SUCCEEDED, job.error
+    result = bench.db.reading(COMPARISONS.find, OWNER, asked.id).result
+    scores = [judge.scores(bench, model) for model in fitted]
+    names = ["auc", "ndcg@10", "map"]
+    expected = compare_lists(
+        judge.y, scores, judge.query, [list_figure_named(name) for name in names]
+    )
+    assert [each["figure"] for each in result["lists"]] == names
+    for found, other in zip(result["lists"], expected, strict=True):
+        assert (found["queries"], found["skipped"]) == (other.queries, other.skipped)
+        assert found["p_value"] == pytest.approx(other.joint_p_value)
+        (difference,) = found["differences"]
+        assert difference["value"] == pytest.approx(other.differences[0].value)
+        assert difference["adjusted_p_value"] == pytest.approx(
+            other.differences[0].adjusted_p_value
+        )
+
+
+def test_queries_are_drawn_whole_and_more_contain_fewer() -> None:
+    query = np.random.default_rng(0).integers(40, size=300).astype(np.uint64)
+    before = np.empty(0, dtype=np.intp)
+    for fraction in (0.01, 0.2, 0.5, 1.0):
+        rows = draw_queries(query, fraction, 3)
+        assert set(before) <= set(rows)
+        assert not set(query[rows]) & set(np.delete(query, rows))
+        assert len(rows) >= fraction * 300
+        before = rows
+    assert len(before) == 300
+    assert not np.array_equal(draw_queries(query, 0.2, 3), draw_queries(query, 0.2, 4))
+
+
+def test_queries_that_say_something_have_rows_of_two_labels() -> None:
+    y = np.array([0, 1, 1, 1, 0, 2], dtype=np.int8)
+    query = np.array([7, 7, 8, 8, 9, 9], dtype=np.uint64)
+    assert count_informative(y, query, None) == 2
+    assert count_informative(y, query, np.array([1.0, 0, 1, 1, 1, 1])) == 1
+    assert count_informative(y, query, np.zeros(6)) == 0
