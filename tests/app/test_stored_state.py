@@ -276,7 +276,12 @@ def test_it_answers_as_it_did_and_does_what_was_queued(
         where.replace("algorithms?limit=100", "algorithms"): a
         for where, a in told["answers"].items()
     }
-    assert found.keys() == old.keys()
+    # Later versions have more algorithms.
+    added = {address for address in found.keys() - old.keys() if "/algorithms/" in address}
+    known = {each["name"] for each in old["/v1/algorithms"]["data"]}
+    listed = found["/v1/algorithms"]
+    listed["data"] = [each for each in listed["data"] if each["name"] in known]
+    assert found.keys() - added == old.keys()
     for address, before in old.items():
         _same(found[address], before, address)
     assert service.work() == 1
