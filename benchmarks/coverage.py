@@ -42,6 +42,8 @@ unit is the list, and of `compare_graded` cover, and how often their paired test
 different. Lists have 2 to 20 rows of four grades, rare at the top; half of the noise of a list's scores is shared by
 both scorers, and lists differ in how hard they are.
 
+The table `chance` says how often scores that say nothing, without ties, are called better than chance (`measure`).
+
 By chance alone a figure of n trials lies within ±2 √(p (1 − p) / n): .7 points of 95 % for 4,000 trials, 1.4 for 1,000.
 """
 
@@ -92,7 +94,17 @@ N_FOLDS = 5
 WINDOWS = ((0.0, 1.0), (0.0, 0.1), (0.1, 0.3))
 LEVEL = 0.95
 
-TABLES = ("areas", "fitted", "promises", "groups", "top", "probabilities", "amounts", "lists")
+TABLES = (
+    "areas",
+    "fitted",
+    "promises",
+    "groups",
+    "top",
+    "chance",
+    "probabilities",
+    "amounts",
+    "lists",
+)
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -524,7 +536,22 @@ FIGURES = (
     "ndcg",
     "ndcg@20",
     "two_way:0.2,0.5",
+    "precision_at_recall:0.5",
+    "empirical:0,0.2",
 )
+CHANCE_FIGURES = (
+    "average_precision",
+    "precision@10%",
+    "precision_at_recall:0.5",
+    "ndcg",
+    "auc",
+    "pauc:0,0.1",
+    "empirical:0,0.1",
+    "two_way:0.5,0.2",
+    "two_way:0.8,0.5",
+)
+CHANCE_ROWS = ((10, 90), (10, 1_000), (20, 80), (50, 100), (50, 1_000), (100, 200), (300, 700))
+"""Positives and negatives."""
 LISTS = (
     Kind("continuous", 50, 100),
     Kind("continuous", 50, 1_000),
@@ -559,6 +586,18 @@ def measure_figures(kind: Kind, n_trials: int) -> str:
     target = np.array([truth.get(f.name, of_lists[j]) for j, f in enumerate(figures)])
     covered = ((ends[:, :, 1] <= target) & (target <= ends[:, :, 2])).sum(axis=0)
     return f"| {kind.label} | {shares(covered, n_trials)} | {shares(called, n_trials)} |"
+
+
+def measure_chance(n_positives: int, n_negatives: int, n_trials: int) -> str:
+    """The row of the table of tests against chance, for scores that say nothing."""
+    rng = np.random.default_rng(4)
+    figures = [figure_named(name) for name in CHANCE_FIGURES]
+    y = np.repeat([1, 0], [n_positives, n_negatives])
+    called = np.zeros(len(figures))
+    for _ in range(n_trials):
+        found = measure_list(y, rng.normal(size=y.size), figures)
+        called += [each.p_value is not None and each.p_value < 1.0 - LEVEL for each in found]
+    return f"| {n_positives:,} + {n_negatives:,} | {shares(called, n_trials)} |"
 
 
 def _of_length(figure: Figure) -> bool:
@@ -808,6 +847,12 @@ def main() -> None:
         )
         for kind in LISTS:
             print(measure_figures(kind, options.trials // 4), flush=True)
+    if "chance" in options.tables:
+        print(
+            f"\n{', '.join(CHANCE_FIGURES)}\n\n| sample | called better than chance, % |\n|---|---|"
+        )
+        for n_positives, n_negatives in CHANCE_ROWS:
+            print(measure_chance(n_positives, n_negatives, options.trials), flush=True)
     if "promises" in options.tables:
         print("\n| promise | broken, % | at most, % | by the plain cut, % |\n|---|---|---|---|")
         for promise in PROMISES:

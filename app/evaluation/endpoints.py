@@ -21,6 +21,7 @@ from app.models import service as models
 from app.models.endpoints import (
     CurveFormDep,
     CutQueryDep,
+    DefinitionQuery,
     FiguresQuery,
     GainsQueryDep,
     ListCurveFormDep,
@@ -186,12 +187,17 @@ def _promises(
 @router.get("/{evaluation_id}/figures", summary="Compute figures of the ranking")
 @needs("read")
 def read_evaluation_figures(
-    *, evaluation_id: str, context: ContextDep, caller: CallerDep, names: FiguresQuery
+    *,
+    evaluation_id: str,
+    context: ContextDep,
+    caller: CallerDep,
+    names: FiguresQuery,
+    definition: DefinitionQuery = "interpolated",
 ) -> EvaluationFigures:
     """Average precision, precision at k, NDCG and areas on the rows of the evaluation, as for a model."""
     row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
     with context.computation():
-        found = models.measured_on(curve, totals, names, row.level)
+        found = models.measured_on(curve, totals, names, row.level, definition)
     return EvaluationFigures(
         evaluation_id=row.id, model_id=row.model_id, **figures_of(found, row.level)
     )

@@ -188,7 +188,7 @@ def check_comparison(
     session: Session, owner: str, request: ComparisonRequest, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
     """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
-    from core.metrics import PrecisionAt
+    from core.metrics import Lift, Ndcg, PrecisionAt
 
     check_level(request.level)
     windows = check_windows(request.windows)
@@ -209,9 +209,18 @@ def check_comparison(
     if request.amounts.column is not None and request.amounts.costs is None:
         raise invalid("/costs", "models are compared by what errors cost: pass costs with amount")
     for number, figure in enumerate(figures):
-        count = figure.count if isinstance(figure, PrecisionAt) else None
-        # Of weighted rows it is a weight, which the job knows.
-        if count is not None and dataset.weight is None and count > (dataset.rows or 0):
+        count = getattr(figure, "count", None)
+        if dataset.weight is not None and (count is not None or isinstance(figure, Ndcg)):
+            detail = (
+                f"the rows of dataset {dataset.id} have weights, and {figure.name} needs rows that count alike: ask "
+                "for a share, such as precision@1%, or for average_precision"
+            )
+            raise invalid(f"/figures/{number}", detail, code="invalid_parameter")
+        if (
+            isinstance(figure, PrecisionAt | Lift)
+            and count is not None
+            and count > (dataset.rows or 0)
+        ):
             detail = f"{figure.name} needs {count:g} rows, dataset {dataset.id} has {dataset.rows}"
             raise invalid(f"/figures/{number}", detail, code="invalid_parameter")
     for number, model in enumerate(models):

@@ -703,8 +703,19 @@ FiguresQuery = Annotated[
         min_length=1,
         max_length=models.MAX_FIGURES,
         description="What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of "
-        "the first rows of the list; `ndcg` and `ndcg@10`; `auc`; `pauc:0,0.05`, over a window of FPR; "
+        "the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and `ndcg@10`; `auc`; "
+        "`pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same of pairs strictly in order; "
         "`two_way:0.1,0.8`, the area with an FPR of at most 0.1 and a TPR of at least 0.8.",
+    ),
+]
+
+
+DefinitionQuery = Annotated[
+    Literal["interpolated", "empirical"],
+    Query(
+        description="Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of "
+        "pairs strictly in order, of the positives with the negatives of certain ranks (Narasimhan & Agarwal 2016, "
+        "eq. 2)."
     ),
 ]
 
@@ -718,13 +729,14 @@ def read_figures(
     caller: CallerDep,
     names: FiguresQuery,
     on: CurvePart = "validation",
+    definition: DefinitionQuery = "interpolated",
 ) -> ModelFigures:
     """Average precision, precision at k, NDCG and areas, each with its interval and a test against chance, from the
     model's curve on one part.
     """
     of = context.db.reading(models.roc, caller.owner, ref, on)
     with context.computation():
-        found = models.measured_on(of.curve, of.totals, names, of.level)
+        found = models.measured_on(of.curve, of.totals, names, of.level, definition)
     return ModelFigures(
         model_id=of.model.id,
         on=on,

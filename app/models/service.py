@@ -39,6 +39,7 @@ from core import metrics as core_metrics
 from core.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from core.metrics.curve import Definition
     from core.metrics.figures import Figure
     from core.metrics.gains import ListCurveKind
 
@@ -678,15 +679,20 @@ MAX_SIZES = 100
 """Most sizes of a list in one gains table."""
 
 
-def figures_named(names: Sequence[str], pointer: str | None = None) -> list[Figure]:
+def figures_named(
+    names: Sequence[str], pointer: str | None = None, definition: Definition = "interpolated"
+) -> list[Figure]:
     """Return the figures of these names; raises Invalid that names the one that is none, or twice there.
 
-    The names are those of the query parameter `figure`, unless a `pointer` says where in the body they stand.
+    The names are those of the query parameter `figure`, unless a `pointer` says where in the body they stand. With
+    definition="empirical" the areas among them are the strict ones.
     """
     found: list[Figure] = []
     for number, name in enumerate(names):
         try:
             figure = core_metrics.figure_named(name)
+            if definition == "empirical" and isinstance(figure, core_metrics.WindowArea):
+                figure = core_metrics.EmpiricalArea(figure.fpr_min, figure.fpr_max)
             if figure in found:
                 raise InvalidParameter(f"figures must differ, {figure.name} occurs twice")
         except InvalidParameter as error:
@@ -702,9 +708,10 @@ def measured_on(
     totals: core_metrics.ClassTotals,
     names: Sequence[str],
     level: float,
+    definition: Definition = "interpolated",
 ) -> tuple[core_metrics.FigureEstimate, ...]:
     """Return the figures of these names, from a stored curve; raises Invalid."""
-    figures = figures_named(names)
+    figures = figures_named(names, definition=definition)
     try:
         return core_metrics.measure_on_curve(curve, totals, figures, level=level)
     except InvalidParameter as error:

@@ -1012,11 +1012,24 @@ class _ModelOperations(ApiObject):
 
     @operation
     def figures(
-        self, figure: str | Sequence[str], *, on: str | None = None
+        self,
+        figure: str | Sequence[str],
+        *,
+        on: str | None = None,
+        definition: str | None = None,
     ) -> Steps[types.ModelFigures]:
-        """Return figures of the ranking, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`."""
+        """Return figures of the ranking, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`.
+
+        With the definition `empirical`, areas are those of pairs strictly in order.
+        """
         return (
-            yield from self._record(types.ModelFigures, self._path("figures"), figure=figure, on=on)
+            yield from self._record(
+                types.ModelFigures,
+                self._path("figures"),
+                figure=figure,
+                on=on,
+                definition=definition,
+            )
         )
 
     @operation
@@ -1382,10 +1395,19 @@ class _EvaluationOperations(_EndedOperations):
         )
 
     @operation
-    def figures(self, figure: str | Sequence[str]) -> Steps[types.EvaluationFigures]:
-        """Return figures of the ranking, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`."""
+    def figures(
+        self, figure: str | Sequence[str], *, definition: str | None = None
+    ) -> Steps[types.EvaluationFigures]:
+        """Return figures of the ranking, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`.
+
+        With the definition `empirical`, areas are those of pairs strictly in order.
+        """
         path = f"/v1/evaluations/{_id(self)}/figures"
-        return (yield from self._record(types.EvaluationFigures, path, figure=figure))
+        return (
+            yield from self._record(
+                types.EvaluationFigures, path, figure=figure, definition=definition
+            )
+        )
 
     @operation
     def gains(

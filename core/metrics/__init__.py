@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .fairness import GroupComparison, compare_groups
     from .figures import (
         AveragePrecision,
+        EmpiricalArea,
         FigureComparison,
         FigureEstimate,
         Lift,

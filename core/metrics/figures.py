@@ -16,13 +16,13 @@ With T and F the masses of the positives and the negatives at or above a score, 
 * **lift at k**: precision at k, divided by the prevalence;
 * **precision at a recall** r: let u be the FPR at which the curve passes TPR = r; then θ = P r / (P r + N u), whose
   derivative by u is c = −θ² N / (P r). A negative above the cut raises u: D = c above the cut, and 0 below. A positive
-  above it moves the cut, past f₀ / f₁ negatives in proportion: U = −c f₀ / f₁ above the cut, and 0 below. With η as
-  above, f₀ / f₁ = P (1 − η) / (N η);
+  above it moves the cut, past f₀ / f₁ negatives in proportion: U = −c f₀ / f₁ above the cut, and 0 below. With η near
+  the cut, among rows that reach as far as the number of positives above it varies, f₀ / f₁ = P (1 − η) / (N η);
 * **NDCG at k**: as precision at k, each rank r counted 1 / log₂(r + 1). A row also moves those below it one rank down;
 * **two-way partial area**: the area of the curve over FPR ≤ β and above TPR = α, divided by β (1 − α). With u the FPR
   at which the curve passes α, its derivatives are those of the partial area over [u, β]: that u moves changes nothing
   to first order, since the integrand is 0 there;
-* **partial area**: see `intervals`.
+* **partial area**: see `intervals`; the strict one, of the negatives of certain ranks, is the area of another curve.
 
 Where equal scores leave the order open, precision at k and NDCG are the mean over all orders of the ties (precision at
 a cut through a tie is the mean of a hypergeometric distribution).
@@ -67,7 +67,7 @@ from core.metrics.comparison import (
     holm,
     joint_p_value,
 )
-from core.metrics.curve import ClassTotals, RocCurve
+from core.metrics.curve import ClassTotals, RocCurve, strict_area
 from core.metrics.groups import (
     MIN_CLASS_ROWS,
     FloatArray,
@@ -89,7 +89,14 @@ from core.metrics.intervals import (
     mean_variance,
     proportion_interval,
 )
-from core.metrics.window import MIN_WIDTH, check_level, check_rate, check_window
+from core.metrics.window import (
+    MAX_WHOLE,
+    MIN_WIDTH,
+    check_level,
+    check_rate,
+    check_window,
+    window_weights,
+)
 
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,12})?"
 _NAME = re.compile(rf"([a-z_]{{1,20}})(?:([:@])({_NUMBER}(?:,{_NUMBER})?%?))?")
@@ -357,26 +364,32 @@ class PrecisionAtRecall:
     def of(self, masses: Masses) -> Derivatives:
         """Return the figure and its derivatives."""
         positive, negative = masses.totals
-        caught, index, part = self._cut(masses)
+        caught = self._caught(masses)
+        index, part = _cut_at(masses, caught)
         wrong = float(masses.above_negative[index] + part * masses.negative[index])
         value = caught / (caught + wrong)
         inside = np.zeros(masses.positive.size)
         inside[:index], inside[index] = 1.0, part
-        near = positives_near(masses, caught + wrong)
+        near = self._positives_near(masses, caught)
         slope = -(value**2) * negative / caught
         rows_passed = positive * (1.0 - near) / (negative * near) if near > 0.0 else 0.0
         return Derivatives(value, -slope * rows_passed * inside, slope * inside)
 
-    def _cut(self, masses: Masses) -> tuple[float, int, float]:
-        """Return the positives that are caught, the index of the last score, and the fraction of its rows."""
-        above = masses.above_positive
-        caught = min(float(self.recall) * float(above[-1]), float(above[-1]))
-        # a sum that is short of its target by rounding alone has reached it
-        index = int(np.searchsorted(above, caught * (1.0 - EPSILON), side="left")) - 1
-        index = min(max(index, 0), masses.positive.size - 1)
-        own = float(masses.positive[index])
-        part = (caught - float(above[index])) / own if own > 0.0 else 1.0
-        return caught, index, min(1.0, max(0.0, part))
+    def _caught(self, masses: Masses) -> float:
+        total = float(masses.above_positive[-1])
+        return min(float(self.recall) * total, total)
+
+    def _positives_near(self, masses: Masses, caught: float) -> float:
+        """Return the fraction of positives among the rows near the cut, η of the module.
+
+        The rows reach as many positives up and down as the number above a cut varies by.
+        """
+        total, effective = masses.totals[0], masses.effective[0]
+        spread = total * math.sqrt(self.recall * (1.0 - self.recall) / effective)
+        reach = max(NEAR_THE_CUT * spread, total / effective)
+        low, high = max(0.0, caught - reach), min(total, caught + reach)
+        passed = [_rows_above(masses, number) for number in (low, high)]
+        return min(1.0, (high - low) / (passed[1] - passed[0])) if passed[1] > passed[0] else 1.0
 
     def chance(self, masses: Masses) -> float | None:
         """Return the prevalence."""
@@ -388,9 +401,25 @@ class PrecisionAtRecall:
 
     def trials(self, masses: Masses) -> float:
         """Return the effective number of rows above the cut, or of the positives if that is less."""
-        caught, index, part = self._cut(masses)
-        size = caught + float(masses.above_negative[index] + part * masses.negative[index])
-        return min(trials_above(masses, size, caught), masses.effective[0])
+        caught = self._caught(masses)
+        return min(trials_above(masses, _rows_above(masses, caught), caught), masses.effective[0])
+
+
+def _cut_at(masses: Masses, caught: float) -> tuple[int, float]:
+    """Return the index of the score that completes a number of positives, and the fraction of its rows it takes."""
+    above = masses.above_positive
+    # a sum that is short of its target by rounding alone has reached it
+    index = int(np.searchsorted(above, caught * (1.0 - EPSILON), side="left")) - 1
+    index = min(max(index, 0), masses.positive.size - 1)
+    own = float(masses.positive[index])
+    part = (caught - float(above[index])) / own if own > 0.0 else 1.0
+    return index, min(1.0, max(0.0, part))
+
+
+def _rows_above(masses: Masses, caught: float) -> float:
+    """Return the weight of the rows down to where they hold a number of positives."""
+    index, part = _cut_at(masses, caught)
+    return caught + float(masses.above_negative[index] + part * masses.negative[index])
 
 
 @dataclass(frozen=True)
@@ -573,6 +602,69 @@ class WindowArea:
 
 
 @dataclass(frozen=True)
+class EmpiricalArea:
+    """The strict partial AUC: the fraction of pairs strictly in order, of all positives with the negatives of a window.
+
+    These are the negatives ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal, eq. 2); see `partial_auc` with
+    definition="empirical". It is the area of the curve on which the negatives of a tie come first, so that its
+    derivatives are those of areas.
+
+    InvalidParameter: the window is empty or leaves [0, 1].
+
+    Examples
+    --------
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [EmpiricalArea(0.0, 0.5)])[0].interval.value
+    0.5
+    """
+
+    fpr_min: float = 0.0
+    fpr_max: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_window(self.fpr_min, self.fpr_max)
+
+    @property
+    def name(self) -> str:
+        """Such as empirical:0,0.05."""
+        return f"empirical:{self.fpr_min:.12g},{self.fpr_max:.12g}"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        positive, negative = masses.totals
+        first, last, _ = self._ranks(masses)
+        tpr = masses.above_positive / positive
+        value = strict_area(masses.above_negative, tpr, first, last)
+        # the negatives of each score, then its positives
+        strict = np.repeat(masses.above_negative, 2)[1:]
+        above = np.repeat(masses.above_positive, 2)[:-1]
+        low, high = first / negative, min(1.0, last / negative)
+        placement, height = influences_of_masses(strict, above, low, high)
+        return Derivatives(value, placement[1::2] / (high - low), height[::2] / (high - low))
+
+    def _ranks(self, masses: Masses) -> tuple[float, float, bool]:
+        """Return the weights of the negatives above the window and down to its end, and whether these are ranks."""
+        above, total = masses.above_negative, masses.totals[1]
+        whole = total < MAX_WHOLE and bool((above == np.rint(above)).all())
+        return (*window_weights(total, self.fpr_min, self.fpr_max, whole=whole), whole)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the mean over all orders of the rows, without ties; with ties it is lower."""
+        first, last, whole = self._ranks(masses)
+        step = 1.0 if whole else 0.0
+        return (first + last + step) / (2.0 * (masses.totals[1] + step))
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the effective positives, or the effective negatives within the window if these are fewer."""
+        first, last, _ = self._ranks(masses)
+        positive, negative = masses.effective
+        return min(positive, negative * (last - first) / masses.totals[1])
+
+
+@dataclass(frozen=True)
 class TwoWayArea:
     """The area of the ROC curve over FPR ≤ `fpr_max` and above TPR = `tpr_min`, divided by that rectangle's area.
 
@@ -632,14 +724,14 @@ class TwoWayArea:
 
 
 _FAMILIES = (
-    "auc, pauc:FPR_MIN,FPR_MAX, two_way:FPR_MAX,TPR_MIN, average_precision, precision@K, precision@P%, lift@K, "
-    "lift@P%, precision_at_recall:RECALL, ndcg, ndcg@K or ndcg@P%"
+    "auc, pauc:FPR_MIN,FPR_MAX, empirical:FPR_MIN,FPR_MAX, two_way:FPR_MAX,TPR_MIN, average_precision, precision@K, "
+    "precision@P%, lift@K, lift@P%, precision_at_recall:RECALL, ndcg, ndcg@K or ndcg@P%"
 )
 
 
 def figure_named(name: str) -> Figure:
-    """Return the figure of a name: auc, pauc:0,0.05, two_way:0.1,0.8, average_precision, precision@100, precision@1%,
-    lift@15%, precision_at_recall:0.8, ndcg or ndcg@10.
+    """Return the figure of a name: auc, pauc:0,0.05, empirical:0,0.05, two_way:0.1,0.8, average_precision,
+    precision@100, precision@1%, lift@15%, precision_at_recall:0.8, ndcg, ndcg@10 or ndcg@1%.
 
     InvalidParameter: no figure has this name, or a number in it is out of range.
 
@@ -656,6 +748,8 @@ def figure_named(name: str) -> Figure:
                 return WindowArea()
             case "pauc", ":", 2, False:
                 return WindowArea(*numbers)
+            case "empirical", ":", 2, False:
+                return EmpiricalArea(*numbers)
             case "two_way", ":", 2, False:
                 return TwoWayArea(*numbers)
             case "average_precision", None, 0, False:

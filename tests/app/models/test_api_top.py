@@ -147,6 +147,26 @@ def test_figures_by_name(world: World) -> None:
     assert world.read(f"models/{world.folded}/figures", figure="auc")["approximate"]
 
 
+def test_the_strict_partial_area_by_name_and_by_definition(world: World) -> None:
+    """It is the `empirical` of the metrics, with an interval and a test."""
+    for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
+        asked = world.read(f"{path}/figures", figure=["pauc:0,0.05", "auc"], definition="empirical")
+        named = world.read(f"{path}/figures", figure=["empirical:0,0.05", "empirical:0,1"])
+        assert asked["figures"] == named["figures"]
+        assert [each["figure"] for each in asked["figures"]] == [
+            "empirical:0,0.05",
+            "empirical:0,1",
+        ]
+        for each in asked["figures"]:
+            assert each["low"] <= each["value"] <= each["high"]
+            assert each["p_value"] <= each["adjusted_p_value"]
+        plain = world.read(f"{path}/figures", figure="pauc:0,0.05", definition="interpolated")
+        assert plain["figures"][0]["figure"] == "pauc:0,0.05"
+    (window, *_) = world.read(f"models/{world.model}/metrics")["pauc"]
+    strict = world.read(f"models/{world.model}/figures", figure="empirical:0,0.05")["figures"][0]
+    assert strict["value"] == pytest.approx(window["empirical"])
+
+
 def test_the_gains_table(world: World) -> None:
     for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
         whole = world.read(f"{path}/gains")
@@ -229,6 +249,13 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
         ("figures?figure=precision@100000", "invalid_parameter", "count must be at most the"),
         ("figures?figure=two_way:0,0.5", "invalid_parameter", "fpr_max must be greater"),
         ("figures?figure=auc&figure=auc", "invalid_parameter", "auc occurs twice"),
+        ("figures?figure=auc&definition=strict", "invalid", "definition"),
+        (
+            "figures?figure=auc&figure=empirical:0,1&definition=empirical",
+            "invalid_parameter",
+            "empirical:0,1 occurs twice",
+        ),
+        ("figures?figure=empirical:0.2,0.1", "invalid_parameter", "fpr_max must be greater"),
         ("figures?" + "&".join(f"figure=ndcg@{k}" for k in range(1, 22)), "invalid", "figure"),
         ("figures?figure=auc&on=moon", "invalid", "on"),
         ("gains?share=0", "invalid", "must be greater than or equal to 0.000000001"),
@@ -263,7 +290,7 @@ def test_models_are_compared_by_figures(world: World) -> None:
     body = {
         "models": [world.model, world.folded],
         "dataset_id": dataset,
-        "figures": ["average_precision", "precision@20"],
+        "figures": ["average_precision", "precision@20", "lift@20", "empirical:0,0.2"],
     }
     made = world.client.post("/v1/comparisons", json=body)
     assert made.status_code == 202, made.text
@@ -286,7 +313,20 @@ def test_models_are_compared_by_figures(world: World) -> None:
         ("auc", "/figures"),
         ([1], "/figures/0"),
         (["auc", "precision@5000"], "/figures/1"),  # the dataset has fewer rows
+        (["auc", "lift@5000"], "/figures/1"),
     ):
         answer = world.client.post("/v1/comparisons", json=body | {"figures": figures})
         assert answer.status_code == 422
         assert words in answer.text
+
+
+def test_rows_of_unequal_weight_are_not_counted(world: World) -> None:
+    """Refused at once: in the job a count could exceed the weight, and a rank has no fractions."""
+    head, *lines = table(200, 2).splitlines()
+    text = "\n".join([f"{head},w", *(f"{line},0.5" for line in lines), ""])
+    weighted = world.service.upload(world.client, text, name="weighted", weight="w")
+    body = {"models": [world.model, world.folded], "dataset_id": weighted}
+    for name in ("precision@20", "lift@2", "ndcg@5", "ndcg"):
+        made = world.client.post("/v1/comparisons", json=body | {"figures": ["auc", name]})
+        problem = refused(made, 422, "invalid_parameter", "needs rows that count alike", name)
+        assert problem["errors"][0]["pointer"] == "/figures/1"

@@ -19,6 +19,7 @@ from sklearn.metrics import precision_recall_curve as sklearn_curve
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
     AveragePrecision,
+    EmpiricalArea,
     Lift,
     Ndcg,
     PrecisionAt,
@@ -39,12 +40,14 @@ from core.metrics import (
     list_curve,
     measure,
     measure_on_curve,
+    partial_auc,
     partial_auc_interval,
     precision_recall_curve,
     roc_curve,
     summarise,
 )
 from core.metrics.figures import Masses
+from core.metrics.window import window_counts
 from tests.core.metrics.naive import rankings, repeat_rows
 
 Ranking = tuple[np.ndarray, np.ndarray, Any]
@@ -58,6 +61,7 @@ FIGURES = [
     WindowArea(0.0, 0.2),
     Lift(share=0.15),
     PrecisionAtRecall(0.6),
+    EmpiricalArea(0.0, 0.2),
 ]
 
 
@@ -190,6 +194,36 @@ def test_the_two_way_area_is_a_fraction_of_pairs(order: list[int], most: int, le
     assert found == pytest.approx(pairs.mean(), abs=1e-9)
 
 
+@given(rankings(weighted=True), st.floats(0.0, 0.9), st.floats(0.05, 1.0))
+def test_the_strict_area_is_that_of_its_definition(
+    ranking: Ranking, start: float, width: float
+) -> None:
+    y, scores, weights = ranking
+    window = (start, min(1.0, start + width))
+    options = {"definition": "empirical", "sample_weight": weights}
+    expected = partial_auc(y, scores, *window, **options)
+    assert value(EmpiricalArea(*window), y, scores, weights) == pytest.approx(expected)
+    negatives = np.sort(scores[y == 0])[::-1]
+    first, last = window_counts(len(negatives), *window)
+    pairs = scores[y == 1][:, None] > negatives[first:last]
+    assert value(EmpiricalArea(*window), y, scores) == pytest.approx(pairs.mean())
+
+
+def test_without_ties_strict_pairs_vary_as_areas_do() -> None:
+    rng = np.random.default_rng(2)
+    y = np.repeat([1, 0], [60, 200])
+    scores = rng.normal(size=260) + y
+    strict, area = measure(y, scores, [EmpiricalArea(0.05, 0.3), WindowArea(0.05, 0.3)])
+    np.testing.assert_allclose(strict.interval, area.interval, atol=0.003)
+    orders_of_chance = [
+        value(EmpiricalArea(0.0, 0.02), y, rng.permutation(260)) for _ in range(1000)
+    ]
+    (found,) = measure(y, scores, [EmpiricalArea(0.0, 0.02)])
+    assert found.chance == pytest.approx(2.5 / 201)
+    error = np.std(orders_of_chance) / math.sqrt(1000)
+    assert abs(np.mean(orders_of_chance) - found.chance) < 4 * error
+
+
 @given(rankings())
 def test_the_whole_rectangle_and_the_whole_window_are_the_auc(ranking: Ranking) -> None:
     y, scores, _ = ranking
@@ -217,7 +251,8 @@ def test_the_intervals_of_areas_are_those_of_their_own_functions() -> None:
 
 
 @pytest.mark.parametrize(
-    "figure", [AveragePrecision(), WindowArea(0.05, 0.41), TwoWayArea(0.43, 0.37)]
+    "figure",
+    [AveragePrecision(), WindowArea(0.05, 0.41), TwoWayArea(0.43, 0.37), EmpiricalArea(0.05, 0.41)],
 )
 def test_derivatives_are_those_by_differences(figure: Any) -> None:
     rng = np.random.default_rng(1)
