@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -40,6 +41,8 @@ DEATHS_AT_START = 5
 FIRST_BACKOFF = 0.1
 MAX_BACKOFF_SECONDS = 10.0
 STEADY_SECONDS = 30.0
+_METRICS = "rankwright-api-metrics-"
+_NEW_SECONDS = 60.0
 
 
 def serve(host: str, port: int, settings: Settings) -> None:
@@ -88,9 +91,7 @@ def serve_api(host: str, port: int, settings: Settings) -> None:
     """Run the API's processes until SIGINT, SIGTERM or SIGHUP. Raises `ServeError`."""
     stops = _stop_signals()
     with ExitStack() as stack:
-        folder = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="rankwright-metrics-"))
-        )
+        folder = stack.enter_context(metrics_folder())
         signals = stack.enter_context(SignalWaiter([*stops, signal.SIGCHLD]))
         listeners = stack.enter_context(listen(host, port, settings.processes))
         supervisor = Supervisor(settings, listeners, signals, stops, child_environment())
@@ -101,6 +102,36 @@ def serve_api(host: str, port: int, settings: Settings) -> None:
         if supervisor.watch_until_ready(f"{address}/health/live"):
             print_line(f"{settings.processes} processes answer at {address}")
             supervisor.watch()
+
+
+@contextmanager
+def metrics_folder() -> Iterator[Path]:
+    """Yield a new folder among the temporary files, which is removed at the end; remove those of processes that were
+    killed.
+
+    It is locked as long as this process lives, and so is known to be in use.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_METRICS}*"):
+        _remove_unused(left)
+    with tempfile.TemporaryDirectory(prefix=_METRICS) as name:
+        descriptor = os.open(name, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield Path(name)
+        finally:
+            os.close(descriptor)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove a folder of this user if nobody holds its lock; a new one may not be locked yet."""
+    with contextlib.suppress(OSError), ExitStack() as stack:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        stack.callback(os.close, descriptor)
+        status = os.fstat(descriptor)
+        if status.st_uid != os.getuid() or time.time() - status.st_mtime < _NEW_SECONDS:
+            return
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder)
 
 
 def _stop_signals() -> set[signal.Signals]:

@@ -362,6 +362,42 @@ def test_several_processes_need_space_for_their_metrics(small_disk: Path) -> Non
             supervisor.start_api(folder)
 
 
+def test_folders_of_killed_processes_are_removed_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    long_ago = 1e9
+    with supervision.metrics_folder() as used:
+        (used / "histogram_1.db").write_bytes(b"x")
+        killed, strange = tmp_path / f"{used.name}-killed", tmp_path / f"{used.name}-strange"
+        killed.mkdir()
+        (killed / "histogram_1.db").write_bytes(b"x")
+        target = tmp_path / "of somebody else"
+        target.mkdir()
+        strange.symlink_to(target)
+        for path in (used, killed, target):
+            os.utime(path, (long_ago, long_ago))
+        new = tmp_path / f"{used.name}-new"
+        new.mkdir()  # another start has not locked it yet
+        with supervision.metrics_folder() as other:
+            left = {path.name for path in tmp_path.iterdir()}
+            assert left == {p.name for p in (used, new, strange, target, other)}
+            assert (used / "histogram_1.db").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {p.name for p in (new, strange, target)}
+
+
+def test_folders_of_other_users_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with supervision.metrics_folder() as own:
+        other = tmp_path / f"{own.name}-other"
+    other.mkdir()
+    os.utime(other, (1e9, 1e9))
+    user = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: user + 1)
+    with supervision.metrics_folder():
+        assert other.is_dir()
+
+
 def test_only_deaths_in_a_row_keep_a_process_from_its_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
