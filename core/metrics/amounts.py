@@ -427,8 +427,12 @@ class _Ranked:
 
     def above(self, values: FloatArray) -> FloatArray:
         """Return the sums over the rows at or above each distinct score, after a leading 0, shape (n_scores + 1,)."""
-        sums = prefix_sums(values[self.order])
-        return sums[np.concatenate(([0], self.ends))]
+        return self.above_of_ordered(values[self.order])
+
+    def above_of_ordered(self, values: FloatArray) -> FloatArray:
+        """Return `above` of values that are in the order of the ranking already."""
+        sums = prefix_sums(values)
+        return sums if self.ends.size == values.size else sums[np.append(0, self.ends)]
 
     def tie_of_row(self) -> NDArray[np.intp]:
         """Return the index of each row's score among the distinct ones, in the order of the rows."""
@@ -637,8 +641,12 @@ def _choose(
         cut = float(thresholds[best])
         return _Choice(cut, ties < best, None, 1, (cut, cut))
     number = int(parts.max()) + 1
+    ordered, dealt = steps[ranked.order], parts[ranked.order].astype(np.uint8)
     chosen = np.array(
-        [least(total - ranked.above(np.where(parts == part, steps, 0.0))) for part in range(number)]
+        [
+            least(total - ranked.above_of_ordered(np.where(dealt == part, ordered, 0.0)))
+            for part in range(number)
+        ]
     )
     ends = float(thresholds[chosen.max()]), float(thresholds[chosen.min()])
     return _Choice(float(thresholds[best]), ties < best, ties < chosen[parts], number, ends)
