@@ -509,18 +509,11 @@ def value_caught(
     amounts = check_amounts(amount, np.size(np.asarray(y)))
     rows, (amounts,) = _rows_with(y, {"scores": scores}, {"amount": amounts}, sample_weight, group)
     sample = _Sample.of(rows)
-    scale = float(amounts[rows.positive].max(initial=0.0))
-    if scale == 0.0:
-        raise InvalidData("amount must be above 0 for some positive, got 0 for all of them")
-    value = np.where(rows.positive, amounts / scale * sample.weight, 0.0)
+    value, scale = _masses(sample.weight, amounts, rows.positive, "positive")
     flagged = sample.weight
     if over != "rows":
-        flagged = np.where(rows.positive, 0.0, flagged)
-    if over == "amount_of_negatives":
-        flagged = flagged * amounts
-        if not (greatest := float(flagged.max())):
-            raise InvalidData("amount must be above 0 for some negative, got 0 for all of them")
-        flagged = flagged / greatest
+        of_each = amounts if over == "amount_of_negatives" else np.ones(amounts.size)
+        flagged, _ = _masses(sample.weight, of_each, ~rows.positive, "negative")
     ranked = _Ranked.of(rows.scores[0])
     along, up = ranked.above(flagged), ranked.above(value)
     along, up = along / along[-1], up / up[-1]
@@ -560,6 +553,18 @@ def value_caught(
         effective,
         ValueCurve(along, up, np.concatenate(([np.inf], ranked.scores))),
     )
+
+
+def _masses(
+    weight: FloatArray, amounts: FloatArray, of_class: NDArray[np.bool_], name: str
+) -> tuple[FloatArray, float]:
+    """Return weight · amount of one class, 0 for the other, divided by the greatest, and the greatest."""
+    greatest = float(amounts[of_class].max())
+    if greatest == 0.0:
+        raise InvalidData(f"amount must be above 0 for some {name}, got 0 for all of them")
+    masses = np.where(of_class, amounts, 0.0) / greatest * weight
+    scale = float(masses.max())
+    return masses / scale, scale * greatest
 
 
 def _slope(along: FloatArray, up: FloatArray, share: float, effective: float) -> float:

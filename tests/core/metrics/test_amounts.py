@@ -382,6 +382,31 @@ def test_amounts_of_any_size_are_counted() -> None:
     assert np.isfinite(tiny.area).all()
 
 
+@pytest.mark.filterwarnings("error")
+def test_the_extremes_of_amounts_weights_and_prices_have_finite_figures() -> None:
+    rng = np.random.default_rng(9)
+    high, low = Price(1e100, 1e100), Price(1e-100, 1e-100)
+    prices = [AmountCosts(high, high, high, 1e100), AmountCosts(low, low, low, 1e-100)]
+    prices += [AmountCosts(low, high), AmountCosts(benefit=Price(rate=1.0), review=1.0)]
+    for trial in range(40):
+        n = (2, 3, 20)[trial % 3]
+        y = np.r_[1, 0, rng.integers(0, 2, n - 2)]
+        scores = rng.integers(-3, 4, n) * 10.0 ** rng.integers(-300, 300)
+        amounts = np.r_[1e100, 5e-324, rng.choice([0, 1e-100, 1, 1e100], n - 2)]
+        weights = np.r_[1e-100, 1e100, rng.choice([0, 1e-100, 1, 1e100], n - 2)][:: (-1) ** trial]
+        weights[:2] = np.maximum(weights[:2], 1e-100)
+        unit = None if trial % 4 else np.arange(n) // 2
+        rows: Any = {"sample_weight": weights, "group": unit}
+        for over in OVERS:
+            assert np.isfinite(value_caught(y, scores, amounts, over=over, **rows).area).all()
+        for costs in prices:
+            found = cost_report(y, scores, costs, amounts, threshold=0.0, **rows)
+            assert found.at is not None
+            for interval in (found.flag_none, found.flag_all, found.at.cost, found.at.saved_to_all):
+                assert np.isfinite(interval).all()
+                assert interval.low <= interval.value <= interval.high
+
+
 def test_one_unit_has_no_held_out_cost() -> None:
     y, scores = np.array([1, 0, 1, 0]), np.array([4.0, 3.0, 2.0, 1.0])
     found = cost_report(y, scores, COSTS, np.ones(4), group=np.zeros(4), probability=scores / 4)
