@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.service import lineage_of
+from app.datasets.service import lineage_of, shares_rows
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import metrics, repository
 from app.evaluation.amounts import BY_AMOUNT, AmountSpec
@@ -60,6 +60,10 @@ EVALUATE = "evaluate"
 EVALUATIONS = Output(Evaluation, "evl", "evaluation")
 PATH = "/v1/evaluations"
 _CURVE_FILE = "evaluation.curve"
+_CALIBRATED_HERE = (
+    "the model's calibration was learnt on rows of this dataset: its probabilities, and decisions by them, look better "
+    "here than they are"
+)
 _GROUPS_FILE = "evaluation.groups"
 
 
@@ -159,6 +163,9 @@ def prepare(
         remembered, notes = metrics.remember_validation(session, model, workdir)
     threshold, said = _threshold(session, model, spec)
     calibration = calibrations.find_served(session, model)
+    known = None if calibration is None else calibration.dataset
+    if spec["independent"] and shares_rows(known, lineage_of(dataset)):  # else that is said already
+        said = [*said, _CALIBRATED_HERE]
     return {
         "workdir": str(workdir),
         "dataset_kind": dataset.kind,

@@ -461,7 +461,10 @@ def test_a_newer_dataset_recalibrates_and_the_history_stays(
     assert client.get(f"{path}/score", params=values).headers["ETag"] != tag
     again = client.post("/v1/evaluations", json={"model": model_id, "dataset_id": newer})
     shared.work()
-    drift = client.get(f"/v1/evaluations/{again.json()['id']}").json()["metrics"]["calibration"]
+    answer = client.get(f"/v1/evaluations/{again.json()['id']}").json()
+    assert any("calibration was learnt on rows of this dataset" in x for x in answer["warnings"])
+    assert client.get(address).json()["warnings"] == []
+    drift = answer["metrics"]["calibration"]
     assert drift["version"] == 2
     assert drift["in_the_large"]["low"] < 0 < drift["in_the_large"]["high"]
 
