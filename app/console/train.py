@@ -67,6 +67,8 @@ async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset 
             if error.status not in (404, 422):
                 raise
     kind = "bipartite" if dataset is None else dataset.kind
+    if dataset is not None and dataset.query is not None:
+        kind = "graded"  # what learns from grades learns within queries, and nothing else does
     algorithms = [
         each
         for each in await page.client.algorithms()

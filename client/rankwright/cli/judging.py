@@ -575,12 +575,13 @@ def _comparison(found: types.Comparison, result: types.ComparisonResult) -> str:
     lines = [
         f"{', '.join(names.values())} on {found.dataset_name} {_counts(result, result.groups)}"
     ]
-    parts: list[tuple[str, types.ComparedWindow | types.ComparedFigure]] = []
+    parts: list[tuple[str, types.ComparedWindow | types.ComparedFigure | types.ComparedLists]] = []
     for window in result.windows:
         whole = (window.fpr_min, window.fpr_max) == (0.0, 1.0)
         what = "AUC" if whole else f"pAUC on {shown_window(window.fpr_min, window.fpr_max)}"
         parts.append((what, window))
     parts += [(figure.figure, figure) for figure in result.figures or ()]
+    parts += [(f"mean {each.figure} of a query", each) for each in result.lists or ()]
     for what, part in parts:
         lines += ["", f"{what}, all alike: p {_p_value(part.p_value)}"]
         rows = [(names[one.model_id], shown_interval(one)) for one in part.values]

@@ -333,3 +333,14 @@ def test_the_form_follows_what_is_chosen_in_a_browser(
     page.get_by_text("The same in Python").click()
     assert "'fpr_max': 0.2" in page.get_by_label("The request in Python").inner_text()
     window.check()
+
+
+def test_a_dataset_with_queries_is_offered_what_learns_within_them(
+    service: Service, ask: Callable[..., httpx.Response]
+) -> None:
+    rows = "".join(f"q{n // 4},{n},{'yes' if n % 3 else 'no'}\n" for n in range(60))
+    dataset = service.upload(service.client(service.key()), f"q,a,left\n{rows}", query="q")
+    page = ask(f"/console/train?dataset_id={dataset}").text
+    assert "<option selected>lambdamart</option>" in page
+    assert "<option>logistic</option>" not in page
+    assert "wrong_kind" not in page

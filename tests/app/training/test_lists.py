@@ -365,3 +365,8 @@ def test_queries_that_say_something_have_rows_of_two_labels() -> None:
     assert count_informative(y, query, None) == 2
     assert count_informative(y, query, np.array([1.0, 0, 1, 1, 1, 1])) == 1
     assert count_informative(y, query, np.zeros(6)) == 0
+
+
+def test_what_learns_from_grades_learns_within_queries() -> None:
+    """The form of a job relies on it."""
+    assert [name for name, each in ALGORITHMS.items() if each.takes_grades] == ABLE
