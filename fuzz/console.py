@@ -80,7 +80,17 @@ NAMES = (
     ),
     *("state", "latest", "events_after", "dataset_id", "model_id", "models", "model", "scopes"),
     *("days", "alias", "revision", "row", "f0", "f1", "keep", "file", "validate", "mode", "scale"),
-    *("fpr_max", "cost_false_positive", "prevalence", "algorithm.name", "objective.metric"),
+    *(
+        "rate",
+        "confidence",
+        "count",
+        "figure",
+        "fpr_max",
+        "cost_false_positive",
+        "prevalence",
+        "algorithm.name",
+        "objective.metric",
+    ),
     *(
         "validation.method",
         "search.method",

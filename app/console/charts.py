@@ -205,6 +205,11 @@ _CLASSES = {
 
 def roc(plot: RocPlot, size: float = 520.0) -> Markup:
     """Draw ROC curves. The data attributes say where the axes lie, for the script that moves the cursor."""
+    return square(plot, ("false positive rate (FPR)", "true positive rate (TPR)"), size)
+
+
+def square(plot: RocPlot, labels: tuple[str, str], size: float) -> Markup:
+    """Draw curves in a square with these names of the axes, over the diagonal."""
     style = Style(
         left=50,
         top=12,
@@ -213,7 +218,7 @@ def roc(plot: RocPlot, size: float = 520.0) -> Markup:
         tick_rise=4,
         label_below=40,
         label_left=14,
-        labels=("false positive rate (FPR)", "true positive rate (TPR)"),
+        labels=labels,
         ticks=5,
         attributes=_CLASSES,
     )

@@ -30,6 +30,7 @@ from app.console.charts import Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.rendering import number, when
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.top import draw_reliability, read_top_of
 from app.http.forms import Fields, number_or_text
 from app.roc_plot import Line, RocPlot
 
@@ -305,18 +306,26 @@ async def create_evaluation(page: PageDep) -> Response:
 async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
     """Show the figures on the dataset, and the changes since validation."""
     evaluation = await page.client.evaluations.get(evaluation_id)
-    found, drawn = evaluation.data, None
+    found, drawn, top, judged, reliability = evaluation.data, None, None, None, None
     if found.kind == "bipartite" and found.status == "ready":
         roc = await evaluation.roc(max_points=CURVE_POINTS)
         points = [(point.fpr, point.tpr) for point in roc.points]
         drawn = charts.roc(
             RocPlot("ROC curve on this dataset", [Line(found.dataset_name, points)]), 440
         )
+        windows = [(window.fpr_min or 0.0, window.fpr_max) for window in found.windows]
+        top = await read_top_of(page, evaluation, windows, grouped=found.groups is not None)
+        judged = found.metrics.calibration if isinstance(found.metrics, EvaluatedCurve) else None
+        if judged is not None:
+            reliability = draw_reliability(judged.points, "Reliability diagram")
     return page.show(
         "evaluation.html",
         found=found,
         figures=_figures(found),
         curve=drawn,
+        top=top,
+        judged=judged,
+        chart=reliability,
         gone=await find_gone(page, found.model_id, found.dataset_id),
     )
 

@@ -133,7 +133,7 @@ def _terms(page: Page) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class ModelWithParts:
+class ShownModel:
     """A model with its parts, and what the API says is wrong with the terms and with the requested cut."""
 
     model: Model
@@ -153,7 +153,7 @@ async def _read_parts(
     how: Mapping[str, Any],
     terms: Mapping[str, Any],
     cut: Mapping[str, Any] | None = None,
-) -> ModelWithParts:
+) -> ShownModel:
     """Return a model with its parts, which are asked for at once.
 
     If the terms or the cut are invalid, the parts are asked for without them, and the answer says what is wrong.
@@ -167,7 +167,7 @@ async def _read_parts(
             raise
     else:
         parts = cast(ModelParts, model.included)
-        return ModelWithParts(model, parts, parts.operating_point)
+        return ShownModel(model, parts, parts.operating_point)
     # Apart, so that each error stands beside its own fields.
     terms_problem, cut_problem, point = None, None, None
     try:
@@ -183,11 +183,11 @@ async def _read_parts(
             point = await of.operating_point(on=how["on"], **terms, **cut)
         except ProblemError as error:
             cut_problem = error.problem
-    return ModelWithParts(model, parts, point, terms_problem, cut_problem)
+    return ShownModel(model, parts, point, terms_problem, cut_problem)
 
 
 @dataclass(frozen=True)
-class SliderStart:
+class SliderPositions:
     """The first position of the slider, why it is there, and the positions of the buttons."""
 
     index: int
@@ -211,7 +211,7 @@ class Curve:
 
     cuts: OperatingPoints
     table: Json
-    start: SliderStart
+    start: SliderPositions
     chosen: Cut
     counts: ConfusionCounts
     linear: Markup
@@ -226,7 +226,7 @@ class Curve:
     refused: Json | None
 
 
-def _curve(page: Page, found: ModelWithParts, metrics: Metrics) -> Curve:
+def _curve(page: Page, found: ShownModel, metrics: Metrics) -> Curve:
     """Return what the card of the curve shows. A model with these metrics has a curve."""
     cuts, roc = cast(OperatingPoints, found.parts.operating_points), cast(Roc, found.parts.roc)
     objective = found.model.objective
@@ -256,7 +256,7 @@ def _rate(interval: Interval | Difference) -> float:
     return cast(float, interval.value)
 
 
-def _start(cuts: OperatingPoints, objective: Json) -> SliderStart:
+def _start(cuts: OperatingPoints, objective: Json) -> SliderPositions:
     """Return the first position of the slider, its reason, and the positions of the buttons."""
     points = cuts.points
 
@@ -273,10 +273,10 @@ def _start(cuts: OperatingPoints, objective: Json) -> SliderStart:
     if cuts.least_cost is not None:
         places["cost"] = cuts.least_cost
     name = next(name for name in ("cost", "objective", "balance") if name in places)
-    return SliderStart(places[name], name, places)
+    return SliderPositions(places[name], name, places)
 
 
-def _table(cuts: OperatingPoints, metrics: Metrics, start: SliderStart) -> Json:
+def _table(cuts: OperatingPoints, metrics: Metrics, start: SliderPositions) -> Json:
     """Return the cuts for the script: thresholds exactly, other values to nine digits."""
     figures = [name for name in _FIGURES if getattr(cuts.points[0], name) is not None]
     figures_of = attrgetter(*figures)
@@ -346,7 +346,7 @@ async def read_cuts(page: PageDep, ref: str) -> Response:
     )
 
 
-async def _show_part(
+async def show_part(
     page: Page, model: Model, name: str, status: int = 200, **values: Any
 ) -> Response:
     """Return a part of a model's page: as a fragment for the script, else as a page."""
@@ -356,7 +356,7 @@ async def _show_part(
     return page.show("model_part.html", status, model=model, part=template, alone=True, **values)
 
 
-async def _or_words(asked: Awaitable[T]) -> tuple[T | None, str | None]:
+async def or_words(asked: Awaitable[T]) -> tuple[T | None, str | None]:
     """Return an answer; or the API's error text if the model has no such resource."""
     try:
         return await asked, None
@@ -371,12 +371,12 @@ async def read_importance(page: PageDep, ref: str) -> Response:
     """Show which features matter."""
     model = await page.client.models[ref].read()
     label = _label(page, model)
-    found, words = await _or_words(page.client.models[model.id].importance(label=label))
+    found, words = await or_words(page.client.models[model.id].importance(label=label))
     chart = None
     if found is not None:
         values = [(each.name, each.importance) for each in found.features[:20]]
         chart = charts.bars(values, "Importance of features")
-    return await _show_part(
+    return await show_part(
         page,
         model,
         "importance",
@@ -395,10 +395,10 @@ async def read_dependence(page: PageDep, ref: str) -> Response:
     feature = page.asked("feature")
     of = page.client.models[model.id]
     if feature is None:  # the most important feature first
-        ranked, _ = await _or_words(of.importance(label=label))
+        ranked, _ = await or_words(of.importance(label=label))
         best = None if ranked is None else next(iter(ranked.features), None)
         feature = model.features[0].name if best is None else best.name
-    found, words = await _or_words(of.partial_dependence(feature, label=label))
+    found, words = await or_words(of.partial_dependence(feature, label=label))
     chart = None
     if found is not None:
         axis = found.features[0]
@@ -409,7 +409,7 @@ async def read_dependence(page: PageDep, ref: str) -> Response:
         ]
         spell = date if axis.type == "datetime" else None
         chart = charts.dependence(places, f"Mean score by {feature}", feature, spell)
-    return await _show_part(
+    return await show_part(
         page,
         model,
         "dependence",
@@ -458,7 +458,7 @@ async def read_structure(page: PageDep, ref: str) -> Response:
         found = await of.structure()
         found.pop("model_id")
         shown = json.dumps(found, indent=1, ensure_ascii=False)
-    return await _show_part(
+    return await show_part(
         page,
         model,
         "structure",
@@ -482,7 +482,7 @@ def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
 async def read_controls(page: PageDep, ref: str) -> Response:
     """Show the model beside baselines on the same splits of the data."""
     model = await page.client.models[ref].read()
-    found, words = await _or_words(page.client.models[model.id].controls())
+    found, words = await or_words(page.client.models[model.id].controls())
     drawn: list[tuple[ControlWindow | ControlFigure, Markup]] = []
     better: list[str] = []
     compared: list[ControlWindow | ControlFigure] = []
@@ -505,7 +505,7 @@ async def read_controls(page: PageDep, ref: str) -> Response:
                 if _rate(each.difference) < 0
                 and each.difference.adjusted_p_value <= 1 - found.level
             ]
-    return await _show_part(
+    return await show_part(
         page, model, "controls", found=found, words=words, windows=drawn, better=better
     )
 
@@ -522,16 +522,16 @@ def _decides(window: ControlWindow | ControlFigure, found: Controls) -> bool:
 async def read_leaderboard(page: PageDep, ref: str) -> Response:
     """Show the leaderboard of `auto`."""
     model = await page.client.models[ref].read()
-    found, words = await _or_words(page.client.models[model.id].leaderboard())
-    return await _show_part(page, model, "leaderboard", found=found, words=words)
+    found, words = await or_words(page.client.models[model.id].leaderboard())
+    return await show_part(page, model, "leaderboard", found=found, words=words)
 
 
 @router.get("/{ref}/bounds")
 async def read_bounds(page: PageDep, ref: str) -> Response:
     """Show generalisation bounds."""
     model = await page.client.models[ref].read()
-    found, words = await _or_words(page.client.models[model.id].bounds())
-    return await _show_part(page, model, "bounds", found=found, words=words)
+    found, words = await or_words(page.client.models[model.id].bounds())
+    return await show_part(page, model, "bounds", found=found, words=words)
 
 
 @router.get("/{ref}/aliases")
@@ -549,7 +549,7 @@ async def _show_aliases(
     aliases = [await models.read_alias(model.name, each.alias) for each in found.data]
     listed = await models.page(name=model.name, limit=200)
     versions = {each.id: each.version for each in listed.data}
-    return await _show_part(
+    return await show_part(
         page,
         model,
         "aliases",
@@ -669,7 +669,7 @@ async def _show_score(
         str(each.get("pointer", "")).rpartition("/")[2].replace("~1", "/").replace("~0", "~")
         for each in (problem or {}).get("errors") or []
     }
-    return await _show_part(
+    return await show_part(
         page,
         model,
         "score",

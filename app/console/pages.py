@@ -15,6 +15,7 @@ from app.console import (
     scoring,
     session,
     start,
+    top,
     train,
     uploads,
 )
@@ -25,6 +26,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     session.router,
     start.router,
     models.router,
+    top.router,
     evaluation.router,
     scoring.router,
     admin.router,

@@ -73,7 +73,7 @@ def known(service: Service) -> Known:
 
 @pytest.fixture(scope="module")
 def fuzzer(service: Service, known: Known) -> Iterator[ConsoleFuzzer]:
-    fuzzer = ConsoleFuzzer(service.url, service.key(), known, Random(30))
+    fuzzer = ConsoleFuzzer(service.url, service.key(), known, Random(31))
     yield fuzzer
     fuzzer.close()
 

@@ -19,7 +19,10 @@ from tests.app.live_service import STRANGER, Service
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 WORD = "<img src=x>"
-PARTS = ("importance", "dependence", "structure", "controls", "leaderboard", "bounds", "aliases")
+PARTS = (
+    *("top", "calibration", "importance", "dependence", "structure"),
+    *("controls", "leaderboard", "bounds", "aliases"),
+)
 
 
 def people(rows: int = 200) -> str:
@@ -251,6 +254,24 @@ def test_a_row_is_scored_and_the_parts_come_by_themselves(
     window.check()
 
 
+def test_a_promise_is_asked_in_the_page(world: World, visit: Callable[..., Any]) -> None:
+    window = visit(world.service, width=390, dark=True)
+    window.sign_in(world.service.key())
+    page = window.open(world.page)
+    top = page.locator("#top")
+    top.get_by_label("Rate").fill("0.1")
+    top.get_by_label("With confidence").fill("0.9")
+    top.get_by_label("First rows").fill("10")
+    top.get_by_role("button", name="Show").click()
+    top.get_by_text("future rows then have an FPR of at most 0.1").wait_for()
+    assert page.url.endswith(world.page)  # the part alone was loaded anew
+    cut = world.ask("operating-point", fpr=0.1, confidence=0.9)
+    assert f"{cut['threshold']:.6g}" in top.inner_text()
+    page.locator("#calibration").get_by_role("heading", name="History").wait_for()
+    page.wait_for_load_state("networkidle")
+    window.check("#top", "#calibration")
+
+
 def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..., Any]) -> None:
     first, second = (world.train(name="moved") for _ in range(2))
     window = visit(world.service)
@@ -378,6 +399,74 @@ def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser) -> None:
         of_objective["places"]["objective"]
         == world.ask("operating-points", world.second, points=300)["of_objective"]
     )
+
+
+def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Browser) -> None:
+    asked = {"rate": "tpr", "limit": "0.6", "confidence": "0.9", "count": "10"}
+    page = " ".join(
+        text_of(ours.get(f"{world.page}/top", **asked, figure="two_way:0.3,0.4")).split()
+    )
+    cut = world.ask("operating-point", tpr=0.6, confidence=0.9)
+    assert f"Flag scores of at least {cut['threshold']:.6g}" in page
+    assert f"of which it may miss {cut['promise']['errors']}" in page
+    (own,) = world.ask("gains", count=10)["rows"]
+    for figure in (own["precision"], own["recall"]):
+        assert f"{figure['value']:.3f} {figure['low']:.3f} to {figure['high']:.3f}" in page
+    names = ["two_way:0.3,0.4", "auc", "average_precision", "precision@1%", "precision@10%"]
+    figures = world.ask("figures", figure=[*names, "ndcg", "pauc:0,0.2"])["figures"]
+    for each in figures:
+        value = f"{each['value']:.3f} {each['low']:.3f} to {each['high']:.3f}"
+        assert f"{each['figure'].replace('_', ' ')} {value}" in page
+    # What is wrong stands with its own answer, and the others are there.
+    for wrong, words in (
+        ({"limit": "0.0001"}, "needs 29,956 negatives"),
+        ({"limit": "many"}, "fpr"),
+        ({"limit": "0.1", "confidence": NASTY}, "confidence"),
+        ({"count": "0"}, "must be greater"),
+        ({"count": "1" * 400}, "must be"),
+        ({"figure": NASTY}, "figure"),
+    ):
+        answer = ours.get(f"{world.page}/top", **wrong)
+        assert answer.status_code == 200
+        assert answer.text.count('role="alert"') == 1, wrong
+        problem = answer.text.partition('role="alert"')[2].partition("</div>")[0]
+        assert words in problem, problem
+        assert NASTY not in answer.text
+        assert "average precision" in answer.text
+    bare = world.train(validation={"method": "none"}, name="bare")
+    none = text_of(ours.get(f"/console/models/{bare}/top"))
+    assert "validation" in none
+    assert "Promise" not in none
+
+
+def test_a_model_is_recalibrated_in_its_page(world: World, ours: Browser) -> None:
+    model = world.train(name="renewed")
+    page = f"/console/models/{model}/calibration"
+    shown = text_of(ours.get(page))
+    judged = world.ask("calibration", model)["reliability"]
+    assert f"{judged['brier']['score']:.4f}" in shown
+    assert f"{judged['slope']['value']:.3f}" in shown
+    newer = world.service.upload(world.api, people(260), name=NASTY[:60], positive="<b>yes")
+    reader = Browser(world.service, scopes=["read"])
+    assert "Recalibrate" not in reader.get(page).text
+    assert reader.post(page, dataset_id=newer).status_code == 403
+    for dataset, status, words in (
+        (world.dataset_id, 409, "was trained on rows of this dataset"),
+        ("ds_none", 404, "there is no dataset"),
+        ("", 422, "dataset_id"),
+    ):
+        refused = ours.post(page, dataset_id=dataset)
+        assert refused.status_code == status
+        assert words in text_of(refused)
+    sent = ours.post(page, dataset_id=newer)
+    assert sent.headers["location"].startswith("/console/jobs/")
+    world.service.work()
+    assert "calibration" in ours.get(sent.headers["location"]).text
+    after = ours.get(page)
+    assert "By calibration 2" in text_of(after)
+    assert NASTY[:60] not in after.text
+    bare = world.train(validation={"method": "none"}, name="bare")
+    assert "without validation" in text_of(ours.get(f"/console/models/{bare}/calibration"))
 
 
 def test_parts_as_pages_and_as_fragments(world: World, ours: Browser) -> None:

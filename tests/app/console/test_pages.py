@@ -124,6 +124,19 @@ def test_an_evaluation_by_groups(world: World) -> None:
         assert f"{one['auc']['value']:.3f}" in page
     assert "Worst AUC: " in page
     form = {"model": world.models[0], "dataset_id": other, "group_by": "region", "at_fpr": "0.2"}
+    for group in groups["groups"]:
+        assert f"{group['calibration']['predicted']:.3f}" in page
+    cut_of = {"fpr": "0.3", "confidence": "0.8", "by_group": "together"}
+    cut = world.client.get(f"/v1/evaluations/{made['id']}/operating-point", params=cut_of).json()
+    query = "rate=fpr&limit=0.3&confidence=0.8"
+    promised = browser.read(f"/console/evaluations/{made['id']}?{query}")
+    assert f"{cut['threshold']:.6g}" in promised
+    for group in cut["groups"]["groups"]:
+        assert ("too few rows" if group["threshold"] is None else f"{group['threshold']:.6g}") in (
+            promised
+        )
+    assert "Ask whether a cut that depends on the group is allowed" in promised
+    assert "Calibration slope" in promised
     place = browser.post("/console/evaluations", **form).headers["location"]
     asked_for = world.client.get(place.replace("/console", "/v1")).json()
     assert (asked_for["group_by"], asked_for["at"]["fpr"]) == ("region", 0.2)

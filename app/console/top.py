@@ -1,0 +1,218 @@
+"""What people do with the top of a list: promised cuts, the first rows, figures with intervals, and probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from fastapi import APIRouter
+from markupsafe import Markup
+from rankwright.errors import ProblemError
+from rankwright.resources import AsyncEvaluation, AsyncModel
+from rankwright.types import (
+    EvaluationFigures,
+    EvaluationGains,
+    EvaluationOperatingPoint,
+    Gain,
+    ModelFigures,
+    ModelGains,
+    OperatingPoint,
+    ReliabilityPoint,
+)
+from starlette.responses import Response
+
+from app.console import charts
+from app.console.choices import offer_datasets
+from app.console.models import or_words, show_part
+from app.console.session import ConsoleRoute, Page, PageDep
+from app.roc_plot import Band, Line, RocPlot
+
+router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
+
+Json = dict[str, Any]
+T = TypeVar("T")
+FIGURES = ("auc", "average_precision", "precision@1%", "precision@10%", "ndcg")
+CONFIDENCE = "0.95"
+
+
+@dataclass(frozen=True)
+class Entered:
+    """The fields of the form as they were typed: the API says what is wrong with them."""
+
+    rate: str
+    limit: str
+    confidence: str
+    count: str
+    figure: str
+
+
+@dataclass(frozen=True)
+class Top:
+    """The top of a list. What was asked in the form has an answer or a problem."""
+
+    entered: Entered
+    promised: OperatingPoint | EvaluationOperatingPoint | None
+    promise_problem: Json | None
+    first_rows: Sequence[Gain]
+    requested_rows: Sequence[Gain]
+    rows_problem: Json | None
+    chart: Markup | None
+    figures: ModelFigures | EvaluationFigures | None
+    figures_problem: Json | None
+    words: str | None
+    """Why there is no list at all."""
+
+
+async def read_top_of(
+    page: Page,
+    of: AsyncModel | AsyncEvaluation,
+    windows: Sequence[tuple[float, float]],
+    *,
+    grouped: bool = False,
+) -> Top:
+    """Return the top of the list of a model or of an evaluation, with what the form asks.
+
+    `windows` are those of partial AUCs. If it is `grouped`, a promise is also kept in each group of the evaluation.
+    """
+    entered = Entered(
+        rate="tpr" if page.asked("rate") == "tpr" else "fpr",
+        limit=page.asked("limit") or "",
+        confidence=page.asked("confidence") or CONFIDENCE,
+        count=page.asked("count") or "",
+        figure=page.asked("figure") or "",
+    )
+    read_gains = cast(Callable[..., Awaitable[ModelGains | EvaluationGains]], of.gains)
+    read_cut = cast(
+        Callable[..., Awaitable[OperatingPoint | EvaluationOperatingPoint]], of.operating_point
+    )
+    gains, words = await or_words(read_gains())
+    promised = requested = promise_problem = rows_problem = None
+    if entered.limit:
+        asked: Json = {entered.rate: entered.limit, "confidence": entered.confidence}
+        if grouped:
+            asked["by_group"] = "together"
+        promised, promise_problem = await _or_problem(read_cut(**asked))
+    if entered.count:
+        requested, rows_problem = await _or_problem(read_gains(count=[entered.count]))
+    names = [*FIGURES, *(f"pauc:{low:g},{high:g}" for low, high in windows)]
+    figures, figures_problem = await _figures(of, names, entered.figure)
+    return Top(
+        entered,
+        promised,
+        promise_problem,
+        [] if gains is None else gains.rows,
+        [] if requested is None else requested.rows,
+        rows_problem,
+        None if gains is None else _gains_chart(gains.rows),
+        figures,
+        figures_problem,
+        words,
+    )
+
+
+async def _or_problem(asked: Awaitable[T]) -> tuple[T | None, Json | None]:
+    """Return an answer, or the API's problem with what was entered."""
+    try:
+        return await asked, None
+    except ProblemError as error:
+        if error.status not in (404, 422):
+            raise
+        return None, error.problem
+
+
+async def _figures(
+    of: AsyncModel | AsyncEvaluation, names: Sequence[str], more: str
+) -> tuple[ModelFigures | EvaluationFigures | None, Json | None]:
+    """Return the figures, with the one that was entered first; without those that these rows do not have."""
+    read = cast(Callable[..., Awaitable[ModelFigures | EvaluationFigures]], of.figures)
+    wanted = [*filter(None, [more]), *(name for name in names if name != more)]
+    found, problem = await _or_problem(read(wanted))
+    if found is None and more:  # the entered one may be wrong
+        found, _ = await _or_problem(read(names))
+    if found is None:  # ranks of weighted rows have no NDCG
+        found, _ = await _or_problem(read([name for name in names if name != "ndcg"]))
+    return found, problem if more else None
+
+
+def _gains_chart(rows: Sequence[Gain]) -> Markup:
+    """Draw the recall by the share of the list that is worked off, through the sizes of the table."""
+    sizes = [row for row in rows if row.recall.value is not None]
+    points = [(0.0, 0.0), *((row.share, row.recall.value or 0.0) for row in sizes)]
+    limits = [
+        (row.share, row.recall.low, row.recall.high)
+        for row in sizes
+        if row.recall.low is not None and row.recall.high is not None
+    ]
+    band = Band("", [(0.0, 0.0, 0.0), *limits])
+    plot = RocPlot("Gains chart", [Line("", points)], band=band)
+    return charts.square(plot, ("share of the list", "share of the positives (recall)"), 440)
+
+
+def draw_reliability(points: Sequence[ReliabilityPoint], title: str) -> Markup:
+    """Draw a reliability diagram with the region where its line lies if the probabilities are right."""
+    plot = RocPlot(
+        title,
+        [Line("", [(point.probability, point.observed) for point in points])],
+        band=Band(
+            "",
+            [(point.probability, point.consistent_low, point.consistent_high) for point in points],
+        ),
+    )
+    return charts.square(plot, ("probability", "fraction of positives"), 440)
+
+
+@router.get("/{ref}/top")
+async def read_top(page: PageDep, ref: str) -> Response:
+    """Show what the top of the list catches, a promised cut, and figures with tests against chance."""
+    model = await page.client.models[ref].read()
+    objective = model.objective
+    windows = []
+    if objective["metric"] == "pauc":
+        windows = [(objective["fpr_min"], objective["fpr_max"])]
+    top = await read_top_of(page, page.client.models[model.id], windows)
+    return await show_part(page, model, "top", top=top)
+
+
+@router.get("/{ref}/calibration")
+async def read_calibration(page: PageDep, ref: str) -> Response:
+    """Show how scores become probabilities, and how good these are."""
+    return await _show_calibration(page, ref)
+
+
+async def _show_calibration(
+    page: Page, ref: str, status: int = 200, problem: Json | None = None, chosen: str = ""
+) -> Response:
+    model = await page.client.models[ref].read()
+    found, words = await or_words(page.client.models[model.id].read_calibration())
+    judged = None if found is None else found.reliability
+    offered = {}
+    if page.can("train") and model.kind == "bipartite":
+        offered["datasets"] = await offer_datasets(page, [chosen])
+    return await show_part(
+        page,
+        model,
+        "calibration",
+        status,
+        found=found,
+        words=words,
+        judged=judged,
+        chart=None if judged is None else draw_reliability(judged.points, "Reliability diagram"),
+        problem=problem,
+        chosen=chosen,
+        **offered,
+    )
+
+
+@router.post("/{ref}/calibration")
+async def recalibrate(page: PageDep, ref: str) -> Response:
+    """Have a job learn the calibration anew, and show the job."""
+    form = await page.form()
+    dataset = str(form.get("dataset_id", ""))
+    try:
+        job = await page.client.models[ref].recalibrate(dataset, wait=False)
+    except ProblemError as error:
+        if error.status not in (404, 409, 422):
+            raise
+        return await _show_calibration(page, ref, error.status, error.problem, dataset)
+    return page.go(f"/console/jobs/{job.id}")
