@@ -1,7 +1,7 @@
 """GET score against an endpoint that does nothing, in the same app and in none: requests a second, and their ratio.
 
     python -m benchmarks.http_score [--pairs 60] [--seconds 0.25] [--rows 20000] [--rounds 500]
-        [--doors | --processes 2]
+        [--doors | --probabilities | --processes 2]
 
 One uvicorn process with default settings serves a warm model of 500 stumps on 30 features. The null endpoint is a
 route of the same kind in the same router, behind the same middleware and the same authentication; it is asked with
@@ -12,6 +12,9 @@ the median over the turns.
 
 With `--doors` the turns are POSTs of one row instead: our own, as JSON, and infer of the Open Inference Protocol with
 the bytes that tritonclient sends, as one binary tensor per feature and as one of all features.
+
+With `--probabilities` the turns are GETs of a score: of a model without a calibration, and of the same ranker with one,
+whose answer has the probability; with the options of probabilities, too.
 
 With `--processes N`, `rankwright api` with one process and with N are asked in turns for scores instead. The load takes
 CPU, too, and is shown: where it shares the cores with the service, requests a second cannot show how the service
@@ -52,6 +55,8 @@ from app.jobs import execution, queue
 from app.main import app_factory, open_context
 from app.platform import migrate
 from app.platform.settings import Settings
+from app.platform.sql import Session
+from app.platform.tables import Model
 from app.scoring.service import ModelCache
 from app.training import service
 from benchmarks import at_least_one
@@ -144,6 +149,17 @@ def train_on(settings: Settings, table: str, rounds: int = ROUNDS) -> tuple[str,
     model_id = models_of(context).find("bench", job.spec["model_name"]).model_id
     context.db.close()
     return model_id, secret
+
+
+def forget_calibration(settings: Settings, model_id: str) -> None:
+    """Leave a model without its calibration, as one of an earlier version."""
+    context = open_context(settings)
+
+    def forget(session: Session) -> None:
+        session.get_one(Model, model_id).calibration_version = None
+
+    context.db.writing(forget)
+    context.db.close()
 
 
 def models_of(context: Context) -> ModelCache:
@@ -413,7 +429,41 @@ async def measure_doors(
             infer_of(model_id, secret, {"x": np.array([list(row.values())])}) for row in exact
         ],
     }
-    load = await Load.open(port, turns["our own, JSON"], process.pid)
+    await print_turns(port, process.pid, turns, args)
+
+
+async def measure_probabilities(
+    process: subprocess.Popen[bytes],
+    port: int,
+    models: tuple[str, str],
+    secret: str,
+    rows: list[dict[str, str]],
+    args: argparse.Namespace,
+) -> None:
+    """Alternate GETs of a score; `models` are one without a calibration, and the same with one."""
+    await wait_for(port, process)
+    head = f"HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {secret}\r\nAccept: */*\r\n\r\n"
+    queries = [urlencode(row) for row in rows]
+    bare, calibrated = models
+    turns = {
+        name: [f"GET /v1/models/{model}/score?{query}{more} {head}".encode() for query in queries]
+        for name, model, more in (
+            ("no calibration", bare, ""),
+            ("probability", calibrated, ""),
+            ("probability=false", calibrated, "&probability=false"),
+            ("prevalence=0.02", calibrated, "&prevalence=0.02"),
+            ("interval=true", calibrated, "&interval=true"),
+        )
+    }
+    await print_turns(port, process.pid, turns, args)
+
+
+async def print_turns(
+    port: int, pid: int, turns: dict[str, list[bytes]], args: argparse.Namespace
+) -> None:
+    """Alternate the turns, and print the server's CPU of each beside that of the first."""
+    first = next(iter(turns))
+    load = await Load.open(port, turns[first], pid)
     totals = dict.fromkeys(turns, np.zeros(3))
     for requests in turns.values():
         await load.warm(requests, min(1.0, 4 * args.seconds))
@@ -421,10 +471,10 @@ async def measure_doors(
         for name, requests in turns.items():
             totals[name] = totals[name] + await load.run(requests, args.seconds)
     cpu = {name: spent / answered for name, (answered, _, spent) in totals.items()}
-    print("| one row | requests/s | server CPU a request | beside our own |")
+    print(f"| one row | requests/s | server CPU a request | beside {first} |")
     print("|---|---|---|---|")
     for name, (answered, seconds, _) in totals.items():
-        ratio = cpu[name] / cpu["our own, JSON"]
+        ratio = cpu[name] / cpu[first]
         print(f"| {name} | {answered / seconds:,.0f} | {cpu[name] * 1e6:.0f} µs | {ratio:.2f} |")
 
 
@@ -499,6 +549,9 @@ def main() -> None:
     parser.add_argument("--rows", type=at_least_one, default=20_000, help="that are trained on")
     parser.add_argument("--rounds", type=at_least_one, default=ROUNDS)
     parser.add_argument("--doors", action="store_true", help="POSTs of one row, by two doors")
+    parser.add_argument(
+        "--probabilities", action="store_true", help="GETs with a probability, and without"
+    )
     parser.add_argument("--processes", type=at_least_one, metavar="N", help="compare 1 and N")
     parser.add_argument("--bare", type=int, metavar="PORT", help=argparse.SUPPRESS)
     parser.add_argument("--serve", nargs=2, metavar=("STATE_DIR", "PORT"), help=argparse.SUPPRESS)
@@ -513,6 +566,9 @@ def main() -> None:
         settings = Settings(state_dir=Path(folder))
         migrate.upgrade(settings.sqlalchemy_url)
         model_id, secret, rows = train(settings, args.rows, args.rounds)
+        if args.probabilities:
+            bare_id, _, _ = train(settings, args.rows, args.rounds)
+            forget_calibration(settings, bare_id)
         if args.processes is not None:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(scale(Path(folder), model_id, secret, rows, args))
@@ -529,6 +585,9 @@ def main() -> None:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 if args.doors:
                     runner.run(measure_doors(*servers[0], model_id, secret, rows, args))
+                elif args.probabilities:
+                    models = (bare_id, model_id)
+                    runner.run(measure_probabilities(*servers[0], models, secret, rows, args))
                 else:
                     runner.run(measure(servers, model_id, secret, rows, args))
         finally:
