@@ -33,7 +33,7 @@ FINAL = frozenset(STATES[3:])
 EVENTS = 100
 
 
-class DescribedEvent(NamedTuple):
+class EventInWords(NamedTuple):
     """An event in words."""
 
     at: str
@@ -128,7 +128,7 @@ async def _show(
         kind=KINDS.get(job.kind, job.kind),
         final=final,
         made=list(_made(job)),
-        log=list(_told(events.data)),
+        log=list(_events_in_words(events.data)),
         earlier=max(0, after - EVENTS) if after else None,
         again=await _again(page, job) if final and job.kind == "train" else None,
         advice=_advice(job),
@@ -150,9 +150,9 @@ def _made(job: Job) -> Iterator[tuple[str, str]]:
         yield f"/console/datasets/{job.dataset_id}", "The dataset"
 
 
-def _told(events: list[Event]) -> Iterator[DescribedEvent]:
+def _events_in_words(events: list[Event]) -> Iterator[EventInWords]:
     """Return events in words, the newest first; of progress only where a step begins."""
-    found: list[DescribedEvent] = []
+    found: list[EventInWords] = []
     before = None
     for event in events:
         data = event.data
@@ -169,7 +169,7 @@ def _told(events: list[Event]) -> Iterator[DescribedEvent]:
                 words += f", attempt {data['attempt']}"
         else:
             words = str(data.get("text") or ", ".join(f"{k} {v}" for k, v in data.items()))
-        found.append(DescribedEvent(event.at, event.type, words))
+        found.append(EventInWords(event.at, event.type, words))
     return reversed(found)
 
 

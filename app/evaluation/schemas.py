@@ -64,7 +64,7 @@ def same_fields(shape: type[Resource]) -> set[str]:
     return shape.model_fields.keys() - {"status", "metrics", "error"}
 
 
-class NewCut(Body):
+class RateOrThreshold(Body):
     """The cut that an evaluation is judged at. Pass one of the three."""
 
     fpr: Rate | None = Field(
@@ -138,7 +138,7 @@ class NewEvaluation(Body):
         description="A column of the dataset whose values are compared as groups: categories, booleans or few numbers. "
         f"At most {MAX_GROUPS} groups. The model need not use it. Rows without a value are a group of their own.",
     )
-    at: NewCut | None = Field(
+    at: RateOrThreshold | None = Field(
         default=None,
         description="The cut whose rates are measured. Default: the cut of a model of the objective `tpr`.",
     )
@@ -585,7 +585,7 @@ class Evaluation(Resource):
     windows: list[NewWindow]
     level: float
     group_by: str | None = Field(default=None, description="The column that names the groups.")
-    at: NewCut | None = Field(default=None, description="The cut that was asked for.")
+    at: RateOrThreshold | None = Field(default=None, description="The cut that was asked for.")
     cuts: Annotated[str, one_of(CUTS)] | None = Field(
         default=None, description="The groups' own cuts that were asked for."
     )

@@ -56,7 +56,7 @@ from app.models.schemas import (
     promise_of,
     reason_codes_of,
 )
-from app.models.service import IncludedMember
+from app.models.service import PartName
 from app.platform.errors import Invalid, Unavailable, refuse_all, shown
 from app.platform.tables import Model as ModelRow
 from core.metrics.window import MIN_WIDTH
@@ -607,7 +607,7 @@ def read_operating_points(
 
 
 _COSTS = ("cost_false_positive", "cost_false_negative", "prevalence")
-_PARAMETERS: Mapping[IncludedMember, tuple[str, ...]] = {
+_PARAMETERS: Mapping[PartName, tuple[str, ...]] = {
     "metrics": ("on",),
     "roc": ("on", "max_points", "band"),
     "operating_points": ("on", "points", *_COSTS),
@@ -628,7 +628,7 @@ def _split_parts(given: Sequence[str]) -> list[str]:
 def _included(
     request: Request,
     include: Annotated[
-        list[IncludedMember],
+        list[PartName],
         BeforeValidator(_split_parts),
         Query(
             description="Parts to answer with the model, in `included`, each as its own address answers it: repeated, "
@@ -636,7 +636,7 @@ def _included(
             examples=[["metrics", "roc"]],
         ),
     ] = [],  # noqa: B006 - FastAPI copies it
-) -> frozenset[IncludedMember]:
+) -> frozenset[PartName]:
     """Return the requested parts. Raises Invalid for a parameter that belongs to none of them."""
     used = {"include", *(name for part in include for name in _PARAMETERS[part])}
     errors = []
@@ -656,7 +656,7 @@ def read_model(
     ref: str,
     context: ContextDep,
     caller: CallerDep,
-    include: Annotated[frozenset[IncludedMember], Depends(_included)],
+    include: Annotated[frozenset[PartName], Depends(_included)],
     on: CurvePart = "validation",
     max_points: MaxPoints = 1000,
     band: BandParameter = None,
@@ -669,14 +669,14 @@ def read_model(
     if not include:
         return model_of(*context.db.reading(models.get, caller.owner, ref))
     costs = {"costs": cut.terms.costs(), "prevalence": cut.terms.prevalence}
-    requested = models.RequestedMembers(
+    requested = models.PartsRequest(
         include,
         on,
         point={"confidence": cut.confidence, **cut.keywords()},
         cuts={"max_points": points, **costs},
     )
     model, aliases, chosen, found = context.db.reading(
-        models.get_with_members, caller.owner, ref, requested
+        models.get_with_parts, caller.owner, ref, requested
     )
     answer = model_of(model, aliases, chosen)
     curve = found.curve

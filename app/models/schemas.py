@@ -26,8 +26,8 @@ from app.models.reason_codes import MAX_ENTRIES, Dictionary
 from app.models.service import (
     AliasState,
     CutsAlong,
-    IncludedMember,
     Listed,
+    PartName,
     figure_record,
     is_approximate,
 )
@@ -654,7 +654,7 @@ class LabelValues(Resource):
 
 
 class MonotoneProof(Resource):
-    """Whether the fitted model keeps its monotone constraints: found by walking all its steps or leaves."""
+    """What is known of the monotone constraints of the fitted model, by walking all its steps or leaves."""
 
     verdict: Literal["proven", "violated", "not_proven"] = Field(
         description="proven: the constraints hold for every row. violated: `violation` is an example. not_proven: "
@@ -952,7 +952,7 @@ class AliasTarget(Body):
         return {"fpr": given.fpr, "tpr": given.tpr, "confidence": given.confidence}
 
 
-class KeptPromise(Resource):
+class CurrentPromise(Resource):
     """What every version behind an alias keeps: an FPR of at most `fpr`, or a TPR of at least `tpr`. One is null."""
 
     fpr: float | None
@@ -978,7 +978,7 @@ class AliasStep(Resource):
 
     revision: int
     model_id: str
-    promise: KeptPromise | None
+    promise: CurrentPromise | None
     cut: AliasCut | None
     at: Timestamp
 
@@ -990,7 +990,7 @@ class AliasSummary(Resource):
     alias: str
     revision: int
     model_id: str
-    promise: KeptPromise | None = Field(
+    promise: CurrentPromise | None = Field(
         description="What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."
     )
     cut: AliasCut | None = Field(description="How the present version keeps the promise.")
@@ -1283,7 +1283,7 @@ AnyMetrics = Metrics | PairMetrics | MultilabelMetrics | GradedMetrics
 class AbsentPart(Resource):
     """A part that the model does not have."""
 
-    part: IncludedMember
+    part: PartName
     code: str = Field(description="The code of the problem that the part's own address answers.")
     detail: str
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 VALIDATION = "validation"
 PARTS = (VALIDATION, "train")
-IncludedMember = Literal["metrics", "roc", "operating_points", "operating_point"]
+PartName = Literal["metrics", "roc", "operating_points", "operating_point"]
 """What can be read together with a model."""
 REPORTED_FPRS = (0.001, 0.01, 0.05, 0.1, 0.2)
 HISTORY_SHOWN = 100
@@ -56,7 +56,7 @@ NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 _REF = re.compile(rf"({NAME})(?:@({NAME})|:([1-9][0-9]{{0,8}}))?")
 
 
-class ModelWithCut(NamedTuple):
+class FoundModel(NamedTuple):
     """A model, and the cut of the alias that it was asked for by, if the alias keeps a promise."""
 
     model: Model
@@ -68,7 +68,7 @@ def find(session: Session, owner: str, ref: str) -> Model:
     return find_with_cut(session, owner, ref).model
 
 
-def find_with_cut(session: Session, owner: str, ref: str) -> ModelWithCut:
+def find_with_cut(session: Session, owner: str, ref: str) -> FoundModel:
     """Return the same as `find`, with the cut of the alias; raises NotFound."""
     model, cut = None, None
     if is_id(ref, "mdl"):
@@ -83,7 +83,7 @@ def find_with_cut(session: Session, owner: str, ref: str) -> ModelWithCut:
             model = repository.find_latest(session, owner, name)
     if model is None:
         raise NotFound(f"there is no model {ref[:200]!r}")
-    return ModelWithCut(model, cut)
+    return FoundModel(model, cut)
 
 
 def flag_threshold(cut: AliasCut | None) -> float | None:
@@ -828,37 +828,37 @@ def cuts_on(
 
 
 @dataclass(frozen=True)
-class RequestedMembers:
+class PartsRequest:
     """The members that a caller asked to be included with a model, and how. `part`: the rows that they are of.
 
     `point` are the keywords of `cut_on`, and `cuts` those of `cuts_on`.
     """
 
-    names: frozenset[IncludedMember]
+    names: frozenset[PartName]
     part: str
     point: Mapping[str, Any]
     cuts: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class IncludedMembers:
+class FoundParts:
     """The requested members that the model has, and for each that it lacks the error that says why."""
 
     metrics: dict[str, Any] | None
     curve: PartCurve | None
     cuts: CutsAlong | None
     point: tuple[core_metrics.OperatingPoint, core_metrics.Promise | None] | None
-    absent: Mapping[IncludedMember, NotFound]
+    absent: Mapping[PartName, NotFound]
 
 
-def get_with_members(
-    session: Session, owner: str, ref: str, asked: RequestedMembers
-) -> tuple[Model, list[str], core_metrics.OperatingPoint | None, IncludedMembers]:
+def get_with_parts(
+    session: Session, owner: str, ref: str, asked: PartsRequest
+) -> tuple[Model, list[str], core_metrics.OperatingPoint | None, FoundParts]:
     """Return the same as `get`, and the requested members."""
     model = find(session, owner, ref)
     # A session has a row at hand while something holds it: otherwise each member would read the curve again.
     rows = repository.find_curve(session, model.id, asked.part)
-    absent: dict[IncludedMember, NotFound] = {}
+    absent: dict[PartName, NotFound] = {}
     found_metrics, measured = None, None
     if "metrics" in asked.names:
         try:
@@ -878,7 +878,7 @@ def get_with_members(
     aliases = list(repository.pointing_at(session, owner, model.id))
     chosen = point_of_objective(session, model)
     del rows
-    return model, aliases, chosen, IncludedMembers(found_metrics, measured, cuts, point, absent)
+    return model, aliases, chosen, FoundParts(found_metrics, measured, cuts, point, absent)
 
 
 def point_of_objective(
@@ -920,7 +920,7 @@ def _no_part(model: Model, part: str) -> NotFound:
     )
 
 
-def find_named(session: Session, owner: str, ref: str, position: dict[str, Any]) -> ModelWithCut:
+def find_named(session: Session, owner: str, ref: str, position: dict[str, Any]) -> FoundModel:
     """Return the owner's model, with the cut of the alias; raises NotFound with the position in the request, such as
     `{"pointer": "/model"}`.
     """
@@ -938,7 +938,7 @@ def find_to_read(session: Session, owner: str, model_id: str) -> Model:
     return model
 
 
-def find_to_use(session: Session, owner: str, ref: str, position: dict[str, Any]) -> ModelWithCut:
+def find_to_use(session: Session, owner: str, ref: str, position: dict[str, Any]) -> FoundModel:
     """Return the same for a job that is about to be written, and lock it: nobody deletes it until the commit."""
     found = find_named(session, owner, ref, position)
     if not repository.lock_shared(session, owner, found.model.id):

@@ -44,7 +44,7 @@ class Alias(Record):
     alias: str
     revision: int
     model_id: str
-    promise: KeptPromise | None
+    promise: CurrentPromise | None
     """What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."""
     cut: AliasCut | None
     """How the present version keeps the promise."""
@@ -64,7 +64,7 @@ class AliasStep(Record):
 
     revision: int
     model_id: str
-    promise: KeptPromise | None
+    promise: CurrentPromise | None
     cut: AliasCut | None
     at: str
 
@@ -75,7 +75,7 @@ class AliasSummary(Record):
     alias: str
     revision: int
     model_id: str
-    promise: KeptPromise | None
+    promise: CurrentPromise | None
     """What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."""
     cut: AliasCut | None
     """How the present version keeps the promise."""
@@ -598,6 +598,18 @@ class CrossGroupAuc(Record):
     negatives_of: str | None
     """The group of the negatives."""
 
+class CurrentPromise(Record):
+    """What every version behind an alias keeps: an FPR of at most `fpr`, or a TPR of at least `tpr`. One
+    is null.
+    """
+
+    fpr: float | None
+    tpr: float | None
+    confidence: float | None
+    """The confidence with which the rate of future rows is promised. Null: the rate is that on the
+    validation rows.
+    """
+
 class Cut(Record):
     """A threshold and its consequences: every score of at least `threshold` is flagged. Null: nothing is
     flagged.
@@ -969,7 +981,7 @@ class Evaluation(Record):
     level: float
     group_by: str | None = None
     """The column that names the groups."""
-    at: NewCut | None = None
+    at: RateOrThreshold | None = None
     """The cut that was asked for."""
     cuts: Literal['equal_fpr', 'equal_tpr'] | None = None
     """The groups' own cuts that were asked for."""
@@ -1414,18 +1426,6 @@ class JobOutput(Record):
     of the dataset.
     """
     id: str
-
-class KeptPromise(Record):
-    """What every version behind an alias keeps: an FPR of at most `fpr`, or a TPR of at least `tpr`. One
-    is null.
-    """
-
-    fpr: float | None
-    tpr: float | None
-    confidence: float | None
-    """The confidence with which the rate of future rows is promised. Null: the rate is that on the
-    validation rows.
-    """
 
 class Key(Record):
     """An API key, without its secret."""
@@ -1877,7 +1877,7 @@ class ModelParts(Record):
     absent: list[AbsentPart]
 
 class MonotoneProof(Record):
-    """Whether the fitted model keeps its monotone constraints: found by walking all its steps or leaves."""
+    """What is known of the monotone constraints of the fitted model, by walking all its steps or leaves."""
 
     verdict: Literal['proven', 'violated', 'not_proven']
     """proven: the constraints hold for every row. violated: `violation` is an example. not_proven: neither
@@ -1917,16 +1917,6 @@ class NewCosts(Record):
     """What a flagged positive brings in. Default: `{"fixed": 0.0, "rate": 0.0}`."""
     review: float | None = None
     """Cost of each flagged row. Default: `0.0`."""
-
-class NewCut(Record):
-    """The cut that an evaluation is judged at. Pass one of the three."""
-
-    fpr: float | None = None
-    """The model's cut with at most this FPR, chosen on its validation rows."""
-    tpr: float | None = None
-    """The model's cut with at least this TPR, chosen on its validation rows."""
-    threshold: float | None = None
-    """Flag every row whose score is at least this."""
 
 class NewWindow(Record):
     """A window of false positive rates."""
@@ -2231,6 +2221,16 @@ class Ranking(Record):
     """With `interval=true`: the probabilities if the row itself counts as a positive."""
     no_probability: str | None = None
     """Why there is no probability, if one was asked for and the model has no calibration."""
+
+class RateOrThreshold(Record):
+    """The cut that an evaluation is judged at. Pass one of the three."""
+
+    fpr: float | None = None
+    """The model's cut with at most this FPR, chosen on its validation rows."""
+    tpr: float | None = None
+    """The model's cut with at least this TPR, chosen on its validation rows."""
+    threshold: float | None = None
+    """Flag every row whose score is at least this."""
 
 class Reason(Record):
     """A part of the difference between the score and the reference."""

@@ -65,7 +65,7 @@ class RocBand:
     high: FloatArray
     """Shape (n,), in [0, 1]. Both are 1 at an FPR of 1: flagging all rows finds all positives."""
     kind: BandKind
-    """Whether the level holds for each height by itself or for the whole curve."""
+    """`pointwise`: the level holds for each height by itself. `simultaneous`: for the whole curve."""
     level: float
     """In (0, 1)."""
 

@@ -72,8 +72,8 @@ from core.metrics.groups import (
     check_rows,
     effective_rows,
     effective_units,
+    has_enough,
     inner,
-    is_enough,
     tie_groups,
 )
 from core.metrics.intervals import (
@@ -486,7 +486,7 @@ def _class_lacks(rows: Rows, effective: tuple[float, float]) -> tuple[str | None
     lacks: list[str | None] = []
     for (name, count), worth in zip(counts.items(), effective, strict=True):
         need = f"at least {MIN_CLASS_ROWS} are needed"
-        if is_enough(worth, MIN_CLASS_ROWS):
+        if has_enough(worth, MIN_CLASS_ROWS):
             lacks.append(None)
         elif count < MIN_CLASS_ROWS:
             lacks.append(f"{count} {name}, {need}")
@@ -500,7 +500,7 @@ def _area_of(one: _Group, j: int, window: Window) -> _Estimate | str:
     if one.areas is None:
         return "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
     inside = one.effective[1] * (window[1] - window[0])
-    if not is_enough(inside, MIN_WINDOW_NEGATIVES):
+    if not has_enough(inside, MIN_WINDOW_NEGATIVES):
         return (
             f"the window [{window[0]:g}, {window[1]:g}] holds {inside:.2g} negatives of the group, at least "
             f"{MIN_WINDOW_NEGATIVES} are needed"
@@ -589,7 +589,7 @@ def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCali
     predicted = min(1.0, inner(weight, one.probability) / float(weight.sum()))
     effective = _effective_of_all(rows)
     observed: _Estimate | str
-    if is_enough(effective, MIN_CLASS_ROWS):
+    if has_enough(effective, MIN_CLASS_ROWS):
         observed = _share(rows.positive, rows.weight, rows.unit, effective)
     elif n < MIN_CLASS_ROWS:
         observed = f"{n} rows, at least {MIN_CLASS_ROWS} are needed"

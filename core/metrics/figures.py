@@ -75,8 +75,8 @@ from core.metrics.groups import (
     check_rows,
     effective_units,
     group_rows,
+    has_enough,
     inner,
-    is_enough,
     prefix_sums,
     tie_groups,
 )
@@ -994,7 +994,7 @@ def _measured(
     level: float,
     degrees: float,
 ) -> tuple[FigureEstimate, ...]:
-    tested = is_enough(min(masses.effective), MIN_CLASS_ROWS)
+    tested = has_enough(min(masses.effective), MIN_CLASS_ROWS)
     intervals, chances, p_values = [], [], []
     for figure, (value, variance) in zip(figures, found, strict=True):
         interval = interval_of(figure, masses, value, variance, level, degrees)

@@ -66,7 +66,7 @@ class ClassRows:
 
     @cached_property
     def whole(self) -> bool:
-        """Whether all weights are whole numbers, which can be read as repetitions of rows."""
+        """True if all weights are whole numbers, which can be read as repetitions of rows."""
         return self.weight is None or bool(np.all(self.weight == np.floor(self.weight)))
 
 
@@ -231,7 +231,7 @@ def _effective(rows: Rows, of_class: NDArray[np.bool_]) -> float:
     return effective_rows(weight, weight**2)
 
 
-def is_enough(effective: float, needed: int) -> bool:
+def has_enough(effective: float, needed: int) -> bool:
     """Return True if an effective number of rows is at least `needed`, apart from its rounding error."""
     return effective >= needed * (1.0 - 1e-9)
 

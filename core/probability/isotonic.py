@@ -153,7 +153,7 @@ def smoothed_isotonic(masses: Masses) -> Isotonic:
     return _with_knots(of, starts, values)
 
 
-def recalibrated(mass: FloatArray, positive: FloatArray) -> FloatArray:
+def isotonic_values(mass: FloatArray, positive: FloatArray) -> FloatArray:
     """Return the value of the isotonic regression at each distinct score, shape (n_scores,). O(n_scores)."""
     values = np.empty(mass.size)
     _pool(mass, positive, np.empty(mass.size, dtype=np.int64), values)

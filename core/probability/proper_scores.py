@@ -48,7 +48,7 @@ from core.metrics.groups import FloatArray, Rows, check_probabilities, check_row
 from core.metrics.intervals import Interval, normal_quantile, wilson_interval
 from core.metrics.window import check_level
 from core.probability.calibration import minimise_log_loss
-from core.probability.isotonic import Masses, masses_of, recalibrated
+from core.probability.isotonic import Masses, isotonic_values, masses_of
 
 MAX_BOOTSTRAP = 10_000
 N_BINS = 10
@@ -234,7 +234,7 @@ def _log(masses: Masses) -> Decomposition:
 
 def _parts(mean: Callable[[FloatArray | float], float], masses: Masses) -> Decomposition:
     score = mean(masses.scores)
-    best = min(mean(recalibrated(masses.mass, masses.positive)), score)
+    best = min(mean(isotonic_values(masses.mass, masses.positive)), score)
     uncertainty = mean(float(masses.positive.sum() / masses.mass.sum()))
     return Decomposition(score, score - best, max(uncertainty - best, 0.0), uncertainty)
 
@@ -244,7 +244,7 @@ def _points(
 ) -> list[ReliabilityPoint]:
     cells = masses.in_cells(min(_MAX_CELLS, max(1, round(float(masses.mass.sum())))))
     p, mass = cells.scores, cells.mass
-    curve = recalibrated(mass, cells.positive)
+    curve = isotonic_values(mass, cells.positive)
     marks = (np.arange(_MAX_POINTS) + 0.5) / _MAX_POINTS * float(mass.sum())
     at = np.unique(np.searchsorted(np.cumsum(mass), marks).clip(0, p.size - 1))
     at = np.unique(np.concatenate(([0], at, [p.size - 1]))) if at.size < _MAX_POINTS else at
@@ -281,7 +281,7 @@ def _quantiles(
     curves = np.empty((n_bootstrap, at.size))
     for draw in range(n_bootstrap):
         positive = generator.binomial(trials, p) * (mass / trials)
-        curves[draw] = recalibrated(mass, np.minimum(positive, mass))[at]
+        curves[draw] = isotonic_values(mass, np.minimum(positive, mass))[at]
     found: FloatArray = np.quantile(curves, tails, axis=0)
     return found
 
