@@ -18,6 +18,12 @@ model for some iterations is dropped. If more than `MAX_PLANES` are in use, thos
 the aggregate, with which the method still converges (Kiwiel). So neither the memory, `MAX_PLANES` times the number of
 coordinates, nor the time of the dual, cubic in the planes, grows with the iterations.
 
+**Coefficients with a sign** (monotone constraints). The model's solution for weights u of the planes is then clipped at
+0 where it breaks its sign, and the dual is a concave function of u that is quadratic as long as the same coefficients
+are clipped. `solve_signed_model` solves the quadratic program of the present ones, and searches the line to its
+solution; any u gives a lower bound, so that the gap is proven as without signs. The metric is then that of the
+coordinates themselves, since a rotation would mix the signs.
+
 The *collapse*, w = 0 being the optimum for every C, is decided first. R(0) = 1, and close to 0 every pair is inside its
 margin: R(tw) = 1 + t · slope(w) for small t, the slope being the mean score of the highest negatives minus that of the
 positives. If no w has a negative slope, 0 is the optimum for every C. That is so exactly if 0 lies in the convex hull
@@ -42,6 +48,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.base.monotone import Directions
 from core.base.ranker import Floats
 from core.kernels import kernel
 from core.linear.design import Ints, Rows
@@ -99,6 +106,13 @@ MAX_DIRECTIONS = 1000
 
 # Corners whose weight in the shortest vector is at most this are dropped.
 MIN_CORNER_WEIGHT = 1e-12
+
+# Quadratic programs of one model with signs, and halvings of a search between two of their solutions.
+MAX_SIGNED_PROGRAMS = 50
+MAX_BISECTIONS = 60
+
+# A model with signs is solved if the planes' mean height is this near to the highest, relative to the largest height.
+SIGNED_TOLERANCE = 1e-12
 
 # Fraction of the steepest slope that a direction of descent must have.
 MIN_DESCENT = 0.1
@@ -236,8 +250,9 @@ class CuttingPlanes:
     An iteration takes one product with the table, some evaluations of R, and two weighted sums of rows.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, signs: Directions | None = None) -> None:
         self.problem = problem
+        self.signs = signs if signs is not None and signs.any() else None
         self._planes = Planes(problem.size)
         self._axes: PrincipalAxes | None = None
         self.add(Plane(0.0, np.zeros(problem.size)))  # R >= 0
@@ -315,7 +330,7 @@ class CuttingPlanes:
         problem = self.problem
         positive, negative = np.zeros(problem.rows.n_rows), np.zeros(problem.rows.n_rows)
         positive[problem.positives], negative[problem.negatives] = problem.surrogate.weights
-        self._axes = find_axes(problem.rows, positive, negative)
+        self._axes = find_axes(problem.rows, positive, negative, turn=self.signs is None)
         if self._axes is not None:
             self._planes.rotate(self._axes)
 
@@ -339,6 +354,16 @@ class CuttingPlanes:
         planes.measure(proximal.metric)
         weight = proximal.scale * proximal.metric
         between = (center + (weight - 1.0) * best) / weight
+        if self.signs is not None:
+            step = near / proximal.metric
+            u, target = solve_signed_model(
+                planes.losses, planes.gradients, between, step, self.signs
+            )
+            gradient, loss = u @ planes.gradients, float(u @ planes.losses)
+            self._drop_idle(u, Plane(loss, gradient))
+            lowest = clipped(center - C * gradient, self.signs)
+            slope = float((gradient * lowest).sum())
+            return target, C * (loss + slope) + half_square(lowest - center)
         heights = planes.losses + (planes.gradients * between).sum(axis=1)
         u = solve_simplex_qp(near * near * planes.gram, -near * heights)
         gradient = (u[:, None] * planes.gradients).sum(axis=0)
@@ -364,6 +389,74 @@ class CuttingPlanes:
         planes.keep(kept)
         if is_full:
             planes.add(aggregate)
+
+
+def clipped(w: Floats, signs: Directions) -> Floats:
+    """Return coefficients with 0 for those that break their sign."""
+    return np.where(signs * w < 0.0, 0.0, w)
+
+
+def solve_signed_model(
+    losses: Floats, gradients: Floats, between: Floats, step: Floats, signs: Directions
+) -> tuple[Floats, Floats]:
+    """Return the weights u of the planes, and w, at the minimum of a model over the w that keep their signs.
+
+    The model is Σ_j (w_j - between_j)²/(2 step_j) + max_k (losses_k + gradients_k·w).
+
+    Parameters
+    ----------
+    losses : ndarray of shape (k,), float64
+    gradients : ndarray of shape (k, size), float64
+    between, step : ndarray of shape (size,), float64
+        Steps above 0.
+    signs : ndarray of shape (size,), int8
+        1: w_j >= 0; -1: w_j <= 0; 0: free.
+
+    Notes
+    -----
+    w = clip(between - step · Σ u_k gradients_k). The dual is concave, and its pieces are quadratic: the solution of a
+    piece's program is a direction of ascent unless it is the optimum. O(k² · size + k³) per program; some five are
+    usual.
+    """
+
+    def at(u: Floats) -> Floats:
+        return clipped(between - step * (u @ gradients), signs)
+
+    u = np.full(len(losses), 1.0 / len(losses))
+    w = at(u)
+    for _ in range(MAX_SIGNED_PROGRAMS):
+        kept = ~(signs * (between - step * (u @ gradients)) < 0.0)
+        own = gradients[:, kept]
+        gram = (own * step[kept]) @ own.T
+        found = solve_simplex_qp(gram, -(losses + own @ between[kept]))
+        change = found - u
+        rise = float(change @ (losses + gradients @ w))
+        if not rise > 0.0:
+            break
+
+        def slope(t: float, u: Floats = u, change: Floats = change) -> float:
+            return float(change @ (losses + gradients @ at(u + t * change)))
+
+        low, high = 0.0, 1.0
+        if slope(1.0) >= 0.0:
+            low = 1.0
+        else:
+            for _ in range(MAX_BISECTIONS):
+                middle = 0.5 * (low + high)
+                if slope(middle) > 0.0:
+                    low = middle
+                else:
+                    high = middle
+                if high - low < 1e-3 * high:
+                    break
+        if low == 0.0:
+            break
+        u = u + low * change
+        w = at(u)
+        heights = losses + gradients @ w
+        if heights.max() - u @ heights <= SIGNED_TOLERANCE * abs(heights).max():
+            break
+    return u, w
 
 
 def half_square(w: Floats) -> float:
@@ -468,10 +561,12 @@ def find_descent_direction(
     """Return a direction along which R decreases at w = 0; None if there is none, which is the collapse.
 
     The first direction, from the mean of the negatives to that of the positives, is usually enough. To prove that there
-    is none takes about as many as there are coordinates. Corners without weight in the shortest vector are dropped
+    is none takes about as many as there are coordinates. Under signs a corner counts by its part along directions that
+    keep them, and the hull with the cone of the others. Corners without weight in the shortest vector are dropped
     (Wolfe). The planes at 0 are kept.
     """
-    problem = planes.problem
+    problem, signs = planes.problem, planes.signs
+    zeros, ones = np.zeros(problem.size), np.ones(problem.size)
     corners = Planes(problem.size)
     violations = problem.at(problem.zero_scores())
     corners.add(problem.plane(violations))
@@ -479,10 +574,16 @@ def find_descent_direction(
     longest = corners.gram[0, 0]
     descent = None
     for _ in range(max_directions):
-        u = solve_simplex_qp(corners.gram, np.zeros(len(corners.gram)))
+        level = np.zeros(len(corners.gram))
+        if signs is None:
+            u = solve_simplex_qp(corners.gram, level)
+        else:
+            u, _ = solve_signed_model(level, corners.gradients, zeros, ones, signs)
         in_use = u > MIN_CORNER_WEIGHT
         corners.keep(in_use)
         shortest = ((u[in_use] / u[in_use].sum())[:, None] * corners.gradients).sum(axis=0)
+        if signs is not None:  # of the steps -w that keep the signs
+            shortest = -clipped(-shortest, signs)
         square = float((shortest * shortest).sum())
         if square <= MIN_SLOPE**2 * longest:
             break
@@ -518,10 +619,12 @@ def leave_origin(planes: CuttingPlanes, C: float, descent: DescentDirection) -> 
     return planes.descend(start, end, C, start.w)[0]
 
 
-def find_axes(rows: Rows, positive: Floats, negative: Floats) -> PrincipalAxes | None:
+def find_axes(
+    rows: Rows, positive: Floats, negative: Floats, *, turn: bool = True
+) -> PrincipalAxes | None:
     """Return the principal axes of the covariance of x₊ - x₋, which is the sum of the two classes' covariances.
 
-    None if the covariance overflows.
+    None if the covariance overflows. Without `turn` the axes are the coordinates, with their variances.
 
     Parameters
     ----------
@@ -544,6 +647,9 @@ def find_axes(rows: Rows, positive: Floats, negative: Floats) -> PrincipalAxes |
         means.append(sample.weighted_sum(row_weight))
     with np.errstate(all="ignore"):
         variance = np.maximum(sample.squares(both) - sum(mean**2 for mean in means), 0.0)
+        if not turn:
+            nothing = np.empty(0, dtype=np.int64), np.empty((0, 0))
+            return PrincipalAxes(*nothing, variance) if np.isfinite(variance).all() else None
         block = np.sort(np.argsort(-variance, kind="stable")[:AXES_BLOCK])
         covariance = sample.products(block, both)[:-1, :-1]
         covariance -= sum(np.outer(mean[block], mean[block]) for mean in means)

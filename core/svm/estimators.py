@@ -15,11 +15,12 @@ from annotated_types import Ge, Gt, Le, Lt
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from core.base.monotone import Monotone
 from core.base.parameters import Seed
 from core.base.ranker import Callback, Floats, Groups
 from core.base.splits import hold_out
 from core.base.state import FINITE, Value
-from core.errors import ArtifactError, InvalidData
+from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.linear.design import Coordinates, FeatureMap, Ints, Rows, Sample, learn_coordinates
 from core.linear.ranker import LinearRanker, NonNegative
 from core.metrics.window import FprMax, FprMin, check_window
@@ -163,6 +164,7 @@ class SupportVectorParameters:
     n_components: Components = 300
     bandwidth: Bandwidth = "auto"
     max_bins: MapBins = 32
+    monotone: Monotone = None
     validation_fraction: HeldFraction = 0.25
     random_state: RandomState = 0
 
@@ -192,6 +194,12 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     n_iter_: Annotated[int, Value("iterations"), Ge(0)]
     collapsed_: Annotated[bool, Value()]
     critical_fpr_: OptionalNonNegative
+
+    def _check_parameters(self) -> None:
+        if self.monotone and self.feature_map is not None:
+            raise InvalidParameter(
+                f"monotone needs feature_map None, got {self.feature_map!r}: the score is not linear in the columns"
+            )
 
     @abstractmethod
     def _window(self) -> tuple[float, float]:
@@ -241,13 +249,14 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             self.random_state,
             group,
         )
+        signs = self._signs(sample.rows)
         solvers: dict[tuple[bool, tuple[float, float]], Solver] = {}
 
         def make(part: Sample, window: tuple[float, float]) -> Solver:
-            limits = Limits(self.tol, self.max_iter)
+            limits = Limits(self.tol, self.max_iter, signs)
             if part is not sample:
                 max_iter = min(self.max_iter, MAX_CHOOSING_ITERATIONS)
-                limits = Limits(CHOOSING_TOLERANCE * self.tol, max_iter)
+                limits = Limits(CHOOSING_TOLERANCE * self.tol, max_iter, signs)
             if not values:
                 return self._solver(part, window, limits, progress)
             key = part is sample, window  # the validation rows are the same for every C
@@ -402,6 +411,9 @@ class AUCSVM(SupportVectorRanker):
     planes, each with a number per coordinate. If max_iter iterations are not enough, the fit emits a
     `sklearn.exceptions.ConvergenceWarning`, which is a `SupportWarning`, too.
 
+    A constraint of `monotone` is a bound of the column's coefficient, also in the choice of C and in an anchor. It needs
+    feature_map None.
+
     With a feature map the score is linear in the features of the map. "fourier" and "nystroem" approximate the Gaussian
     kernel exp(-‖x - x'‖²/2h²) over the coordinates above. Their n_components features per row are kept in memory up to
     512 MB; beyond that they are computed again for each product, which is about twenty times slower. Sparse rows are
@@ -443,6 +455,7 @@ class WindowSVM(SupportVectorRanker, WindowParameters):
     """A support vector machine for a window of false positive rates."""
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_window(self.fpr_min, self.fpr_max)
 
     def _window(self) -> tuple[float, float]:

@@ -28,6 +28,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from core.base.monotone import Directions
 from core.base.ranker import Callback, Floats
 from core.linear.design import Sample
 
@@ -122,10 +123,11 @@ class Progress:
 
 
 class Limits(NamedTuple):
-    """A program ends within tol · C of its minimum, or after max_iter iterations."""
+    """A program ends within tol · C of its minimum, or after max_iter iterations; its coefficients keep their signs."""
 
     tol: float
     max_iter: int
+    signs: Directions | None = None
 
 
 class Solver(ABC):
@@ -193,7 +195,9 @@ class ConvexSolver(Solver):
         super().__init__(sample, window, limits, progress)
         self._naive = naive
         kind = TopSurrogate if window == TOP else Surrogate
-        self._planes = CuttingPlanes(problem_of(sample, self._window, kind, naive=naive))
+        self._planes = CuttingPlanes(
+            problem_of(sample, self._window, kind, naive=naive), limits.signs
+        )
         self._descent = find_descent_direction(self._planes)
         self.collapsed = self._descent is None
 
@@ -233,7 +237,7 @@ class ConvexSolver(Solver):
     def _solve(
         self, C: float, center: Floats, start: Point, good_enough: Callable[[float, float], bool]
     ) -> Solution:
-        tol, max_iter = self._limits
+        tol, max_iter, _ = self._limits
         report = self._progress.start(tol * C)
         solution = self._planes.solve(
             C, center, start, good_enough, max_iter=max_iter, report=report
@@ -247,7 +251,9 @@ class ConvexSolver(Solver):
 
         def collapses(mass: float) -> bool:
             window = Window(low, mass, total)
-            planes = CuttingPlanes(problem_of(self.sample, window, naive=self._naive))
+            planes = CuttingPlanes(
+                problem_of(self.sample, window, naive=self._naive), self._limits.signs
+            )
             return find_descent_direction(planes, MAX_CRITICAL_DIRECTIONS) is None
 
         if high >= total or collapses(total):
@@ -300,7 +306,7 @@ class DifferenceSolver(LocalSolver):
         super().__init__(sample, window, limits, progress)
         low, high, total = self._window
         self._weights = Weights(high / (high - low), low / (high - low))
-        self._planes = CuttingPlanes(problem_of(sample, Window(0.0, high, total)))
+        self._planes = CuttingPlanes(problem_of(sample, Window(0.0, high, total)), limits.signs)
         self._lower = problem_of(sample, Window(0.0, low, total)) if low > 0.0 else None
 
     def point(self, w: Floats) -> Point:
@@ -309,7 +315,7 @@ class DifferenceSolver(LocalSolver):
 
     def descend(self, C: float, center: Floats, start: Point) -> Solution:
         """Return the best point of steps from a start; the last one decreases ½‖w - center‖² + C R(w) too little."""
-        tol, max_iter = self._limits
+        tol, max_iter, _ = self._limits
         point, value = start, self.value(C, center, start)
         gap, converged, n_steps = 0.0, False, 0
         goal = tol * C
@@ -360,6 +366,16 @@ def _enough(goal: float) -> Callable[[float, float], bool]:
     return good_enough
 
 
+def bounds_of(signs: Directions | None) -> list[tuple[float | None, float | None]] | None:
+    """Return the bounds of coefficients that must keep their signs, as scipy takes them."""
+    if signs is None or not signs.any():
+        return None
+    bounds: dict[int, tuple[float | None, float | None]] = {
+        0: (None, None), 1: (0.0, None), -1: (None, 0.0)
+    }  # fmt: skip
+    return [bounds[sign] for sign in signs.tolist()]
+
+
 class SigmoidSolver(LocalSolver):
     """Solves programs of the area with smooth steps by L-BFGS.
 
@@ -382,7 +398,7 @@ class SigmoidSolver(LocalSolver):
         """Return the best point that L-BFGS sees; its `gap` is tol · C, below which a gain does not count."""
         from scipy.optimize import minimize
 
-        tol, max_iter = self._limits
+        tol, max_iter, signs = self._limits
         best, value = start, half_square(start.w - center) + C * start.risk
 
         def objective(w: Floats) -> tuple[float, Floats]:
@@ -409,6 +425,7 @@ class SigmoidSolver(LocalSolver):
             start.w,
             jac=True,
             method="L-BFGS-B",
+            bounds=bounds_of(signs),
             callback=report_step,
             options={"maxiter": max_iter, "ftol": goal, "gtol": 1e-2 * goal},
         )

@@ -12,6 +12,9 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from core import (
+    AUCSVM,
+    PAUCSVM,
+    PAUCSVMDC,
     AdaBoost,
     AsymmetricSVM,
     AUCBoost,
@@ -23,6 +26,7 @@ from core import (
     RankAverage,
     RankBoost,
     SmoothMarginRank,
+    TopPush,
     TreeRank,
     load,
     save,
@@ -57,6 +61,13 @@ RANKERS: dict[str, Callable[..., Any]] = {
     "aucboost": AUCBoost,
     "logistic": Logistic,
     "asymmetric_svm": lambda **own: AsymmetricSVM(C=1.0, asymmetry=1.0, **own),
+    "auc_svm": lambda **own: AUCSVM(C=1.0, **own),
+    "pauc_svm": lambda **own: PAUCSVM(C=1.0, fpr_max=0.3, **own),
+    "pauc_svm, sigmoid": lambda **own: PAUCSVM(
+        C=1.0, fpr_max=0.3, surrogate="sigmoid", max_iter=100, **own
+    ),
+    "pauc_svm_dc": lambda **own: PAUCSVMDC(C=1.0, fpr_max=0.3, **own),
+    "top_push": lambda **own: TopPush(C=1.0, **own),
     "p_norm_push": lambda **own: PNormPush(C=1.0, **own),
     "greedy_pairs": lambda **own: GreedyPairs(coarseness=20, **own),
     "rank_average": lambda **own: RankAverage(members=[Logistic(), RankBoost(**TREES)], **own),
@@ -504,4 +515,5 @@ def test_the_algorithms_that_keep_constraints() -> None:
     assert able == {
         "rankboost", "coordinate_rankboost", "smooth_margin_rank", "adaboost", "aucboost",
         "logitboost", "greedy_pairs", "asymmetric_svm", "logistic", "p_norm_push",
+        "auc_svm", "pauc_svm", "pauc_svm_dc", "top_push",
     }  # fmt: skip
