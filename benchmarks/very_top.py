@@ -147,7 +147,7 @@ def contestants(n_rounds: int) -> Iterator[tuple[str, Fit]]:
 def figures_of(y: Labels, scores: Floats) -> tuple[float, ...]:
     """Return the fraction of positives at the top, the precision, the average precision and the areas."""
     at_top = (scores[y == 1] > scores[y == 0].max()).mean()
-    asked = [PrecisionAt(count=int(y.sum())), AveragePrecision()]
+    asked: list[Any] = [PrecisionAt(count=int(y.sum())), AveragePrecision()]
     return (
         float(at_top),
         *(found.interval.value for found in measure(y, scores, asked)),

@@ -17,7 +17,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from sklearn.base import clone
 
-from core.base.monotone import Direction, Directions, Monotone, Walk
+from core.base.monotone import Direction, Directions, Monotone, Verification
 from core.base.parameters import check_values
 from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
 from core.base.state import Array, Arrays, State, put_under, take_from
@@ -218,19 +218,20 @@ class RankAverage(Ranker):
                 common = None if other is None else np.where(common == other, common, 0)
         return common if common is not None and common.any() else None
 
-    def walk_monotone(self, directions: Directions) -> Walk:
+    def walk_monotone(self, directions: Directions) -> Verification:
         """Walk every member: ranks rise with a member's score, so that all of them keep a constraint if each does."""
-        walk = Walk(0, is_sum=True)
+        walk = Verification(0, is_sum=True)
         for k, member in enumerate(self.members_):
             of_member = member.walk_monotone(directions)
             parts = (
-                f"member {k + 1}" + (f", {fall.part}" if fall.part else "")
-                for fall in of_member.falls
+                f"member {k + 1}" + (f", {each.part}" if each.part else "")
+                for each in of_member.violations
             )
-            falls = [
-                replace(fall, part=part) for fall, part in zip(of_member.falls, parts, strict=True)
+            violations = [
+                replace(each, part=part)
+                for each, part in zip(of_member.violations, parts, strict=True)
             ]
-            walk += replace(of_member, falls=falls)
+            walk += replace(of_member, violations=violations)
         return walk
 
     def get_parameters(self) -> dict[str, Any]:

@@ -46,7 +46,7 @@ MISSING_RULE = (
 
 
 @dataclass(frozen=True)
-class Fall:
+class Violation:
     """Two rows that break a constraint: they differ in one column alone, and their scores are in the wrong order."""
 
     column: int
@@ -64,38 +64,40 @@ class Fall:
 
 
 @dataclass(frozen=True)
-class Walk:
-    """What a walk over a fitted ranker has found."""
+class Verification:
+    """What a walk over the parts of a fitted ranker has found."""
 
     compared: int
     """Number of comparisons: of neighbouring steps, coefficients with 0, or pairs of leaves."""
-    falls: Sequence[Fall] = ()
+    violations: Sequence[Violation] = ()
     """Where a part of the ranker breaks a constraint: the first of each column, or of each tree."""
     is_sum: bool = False
     """Whether the parts are added up, so that a part may break a constraint which the ranker keeps."""
 
-    def __add__(self, other: "Walk") -> "Walk":
-        return Walk(
+    def __add__(self, other: "Verification") -> "Verification":
+        return Verification(
             self.compared + other.compared,
-            (*self.falls, *other.falls),
+            (*self.violations, *other.violations),
             is_sum=self.is_sum or other.is_sum,
         )
 
 
-def walk_slopes(directions: Directions, slope: Floats, center: Floats, spread: Floats) -> Walk:
+def walk_slopes(
+    directions: Directions, slope: Floats, center: Floats, spread: Floats
+) -> Verification:
     """Compare what each constrained column adds to the score per unit with 0.
 
     Parameters
     ----------
     slope, center, spread : ndarray of shape (n_features,), float64
-        An example of a fall has all columns at `center`, and the constrained one at `center` ± `spread`.
+        An example of a violation has all columns at `center`, and the constrained one at `center` ± `spread`.
     """
-    falls = []
+    violations = []
     for j in np.flatnonzero(directions * slope < 0.0).tolist():
         rows = np.tile(center, (2, 1))
         rows[:, j] = _widen(rows[:, j], spread[j])
-        falls.append(Fall(j, float(rows[0, j]), float(rows[1, j]), rows, is_line=True))
-    return Walk(int(np.count_nonzero(directions)), falls)
+        violations.append(Violation(j, float(rows[0, j]), float(rows[1, j]), rows, is_line=True))
+    return Verification(int(np.count_nonzero(directions)), violations)
 
 
 def _widen(ends: Floats, step: float) -> Floats:
@@ -103,14 +105,14 @@ def _widen(ends: Floats, step: float) -> Floats:
     return np.asarray(np.clip(ends + np.array([-step, step]), -MAX_VALUE, MAX_VALUE))
 
 
-class Fitted(Protocol):
+class FittedRanker(Protocol):
     """What `check_monotone` asks of a fitted ranker; see `core.base.ranker.Ranker`."""
 
     def find_directions(
         self, monotone: Mapping[str | int, Direction] | None = None
     ) -> Directions | None: ...
 
-    def walk_monotone(self, directions: Directions) -> Walk: ...
+    def walk_monotone(self, directions: Directions) -> Verification: ...
 
     def score_rows(self, X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
 
@@ -207,7 +209,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def check_monotone(
-    ranker: Fitted, monotone: Mapping[str | int, Direction] | None = None
+    ranker: FittedRanker, monotone: Mapping[str | int, Direction] | None = None
 ) -> MonotoneCheck:
     """Prove that a fitted ranker keeps monotone constraints, or find rows that show that it does not.
 
@@ -246,37 +248,37 @@ def check_monotone(
     words = {sign: word for word, sign in SIGNS.items()}
     columns: dict[str, Any] = {name: words[int(directions[j])] for j, name in names.items()}
     walk = ranker.walk_monotone(directions)
-    for fall in walk.falls:
-        rows, scores = _show_fall(ranker, fall, directions)
+    for found in walk.violations:
+        rows, scores = _show_violation(ranker, found, directions)
         if scores is None:
             continue
-        lower, higher = rows[:, fall.column].tolist()
+        lower, higher = rows[:, found.column].tolist()
         violation = {
-            "column": names[fall.column],
+            "column": names[found.column],
             "lower": lower,
             "higher": higher,
             "scores": scores,
             "rows": [[None if np.isnan(x) else x for x in row] for row in rows.tolist()],
-            "part": fall.part,
+            "part": found.part,
         }
         return MonotoneCheck("violated", columns, walk.compared, violation)
-    return MonotoneCheck("not_proven" if walk.falls else "proven", columns, walk.compared)
+    return MonotoneCheck("not_proven" if walk.violations else "proven", columns, walk.compared)
 
 
-def _show_fall(
-    ranker: Fitted, fall: Fall, directions: Directions
+def _show_violation(
+    ranker: FittedRanker, found: Violation, directions: Directions
 ) -> tuple[Floats, list[float] | None]:
     """Return two rows, and their scores in the ranker if these are in the wrong order, else None."""
-    if fall.rows is None:
+    if found.rows is None:
         rows = np.zeros((2, len(directions)))
-        rows[:, fall.column] = fall.lower, fall.higher
+        rows[:, found.column] = found.lower, found.higher
     else:
-        rows = np.array(fall.rows, order="C")
-    step = max(fall.higher / 2.0 - fall.lower / 2.0, float(np.spacing(abs(fall.lower))))
-    for _ in range(1 + MAX_DOUBLINGS * fall.is_line):
+        rows = np.array(found.rows, order="C")
+    step = max(found.higher / 2.0 - found.lower / 2.0, float(np.spacing(abs(found.lower))))
+    for _ in range(1 + MAX_DOUBLINGS * found.is_line):
         first, second = ranker.score_rows(rows).tolist()
-        if (second - first) * directions[fall.column] < 0.0:
+        if (second - first) * directions[found.column] < 0.0:
             return rows, [first, second]
-        rows[:, fall.column] = _widen(rows[:, fall.column], step)
+        rows[:, found.column] = _widen(rows[:, found.column], step)
         step = min(2.0 * step, MAX_VALUE)
     return rows, None

@@ -16,7 +16,7 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.lazy import old_names
 
 from . import state
-from .monotone import Direction, Directions, Walk, find_directions
+from .monotone import Direction, Directions, Verification, find_directions
 from .parameters import check_values
 from .splits import join_units
 from .state import Arrays, read_state, write_state
@@ -327,7 +327,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         known = None if names is None else [str(name) for name in names]
         return find_directions(monotone, known, self._n_categories())
 
-    def walk_monotone(self, directions: Directions) -> Walk:
+    def walk_monotone(self, directions: Directions) -> Verification:
         """Walk the fitted ranker, and return where its parts break monotone constraints; see `check_monotone`.
 
         InvalidParameter: nothing is known of its parts.

@@ -14,7 +14,7 @@ from annotated_types import Ge, Le
 
 from core.base import state
 from core.base.checkpoint import identify_fit, offered
-from core.base.monotone import Directions, Walk
+from core.base.monotone import Directions, Verification
 from core.base.parameters import check_values
 from core.base.ranker import (
     Callback,
@@ -295,7 +295,7 @@ class Booster(Ranker):
         """Whether its weak rankers can do with categorical columns; see `Ranker`."""
         return self._weak_learner().takes_categories
 
-    def walk_monotone(self, directions: Directions) -> Walk:
+    def walk_monotone(self, directions: Directions) -> Verification:
         """Walk the sum of the weak rankers; see `Ranker.walk_monotone`."""
         walk = self._ensemble.walk_monotone(directions)
         return super().walk_monotone(directions) if walk is None else walk

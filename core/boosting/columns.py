@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
-from core.base.monotone import Directions, Walk, walk_slopes
+from core.base.monotone import Directions, Verification, walk_slopes
 from core.base.ranker import Floats
 from core.base.state import FINITE, SIGN, Array, Index, Records
 from core.base.table import Categories
@@ -219,7 +219,7 @@ class ColumnSum(Ensemble):
             parts = np.clip(self._slopes * known(X), -MAX_PART, MAX_PART)
         return np.asarray(parts - self._slopes * self.column_mean)
 
-    def walk_monotone(self, directions: Directions) -> Walk:
+    def walk_monotone(self, directions: Directions) -> Verification:
         """Compare what each constrained column adds per unit with 0; see `Ensemble.walk_monotone`."""
         return walk_slopes(
             directions, self._slopes, self.column_mean, 1.0 / np.maximum(abs(self._slopes), 1e-300)

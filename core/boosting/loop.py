@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.base.checkpoint import Resumable
-from core.base.monotone import Directions, Walk
+from core.base.monotone import Directions, Verification
 from core.base.ranker import Callback, Floats, StopFit, ignore, warn_stopped
 from core.base.state import Arrays, Known, State, put_under, take_from
 from core.base.table import Categories
@@ -144,7 +144,7 @@ class Ensemble(State, ABC):
     def weak_rankers(self) -> list[Any]:
         """Return h_t of each round; for trees alpha_t h_t, since their leaves hold the step."""
 
-    def walk_monotone(self, directions: Directions) -> Walk | None:
+    def walk_monotone(self, directions: Directions) -> Verification | None:
         """Return where the parts of the sum break monotone constraints; None if nothing is known of its parts."""
         return None
 

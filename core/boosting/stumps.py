@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
-from core.base.monotone import Directions, Fall, Walk
+from core.base.monotone import Directions, Verification, Violation
 from core.base.ranker import Floats
 from core.base.state import FINITE, SIGN, Array, Index, Records
 from core.base.table import Categories
@@ -398,9 +398,9 @@ class StumpSum(Ensemble):
         """Return the difference of each step function from its training mean, in the shape of X."""
         return self.steps.contributions(X) - self.means
 
-    def walk_monotone(self, directions: Directions) -> Walk:
+    def walk_monotone(self, directions: Directions) -> Verification:
         """Compare the neighbouring steps of each constrained feature; see `Ensemble.walk_monotone`."""
-        compared, falls = 0, []
+        compared, violations = 0, []
         for feature, thresholds, values, _ in self.steps.per_feature():
             sign = int(directions[feature])
             if sign == 0:
@@ -410,8 +410,10 @@ class StumpSum(Ensemble):
             compared += len(rises)
             for k in np.flatnonzero(rises < 0.0)[:1].tolist():
                 threshold = float(thresholds[first + k])
-                falls.append(Fall(feature, threshold, float(np.nextafter(threshold, np.inf))))
-        return Walk(compared, falls)
+                violations.append(
+                    Violation(feature, threshold, float(np.nextafter(threshold, np.inf)))
+                )
+        return Verification(compared, violations)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe step functions and rules; see `describe_steps` and `describe_rules`."""

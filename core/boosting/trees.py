@@ -13,7 +13,7 @@ import numpy.typing as npt
 from annotated_types import Ge, Le
 
 from core.base.checkpoint import Resumable
-from core.base.monotone import Directions, Fall, Walk
+from core.base.monotone import Directions, Verification, Violation
 from core.base.ranker import Floats
 from core.base.state import Array, Index, Known, Records, Totals
 from core.base.table import Categories
@@ -28,8 +28,8 @@ from core.trees.grower import MAX_LEAVES, MIN_LEAVES, Splits, TreeGrower, count_
 from core.trees.options import LeafForm
 from core.trees.order import (
     Relation,
-    find_boxes,
     find_falls,
+    find_regions,
     order_leaves,
     pool_ratios,
     raise_values,
@@ -91,7 +91,7 @@ MIN_CODED_ROWS = 256
 MIN_CODED_TREES = 4
 
 # Pairs of leaves that break a monotone constraint, whose rows are scored to see whether the sum breaks it, too.
-MAX_FALLS = 1000
+MAX_VIOLATIONS = 1000
 
 # Greatest absolute value of a leaf: sums of greater ones would not be finite.
 MAX_LEAF_VALUE = 1e300
@@ -274,22 +274,22 @@ class TreeSum(Ensemble):
         """Return the most steps that the Shapley values of one row take."""
         return count_shapley_steps(self._nodes, len(self.n_categories))
 
-    def walk_monotone(self, directions: Directions) -> Walk:
+    def walk_monotone(self, directions: Directions) -> Verification:
         """Compare the leaves of each tree; see `Ensemble.walk_monotone`."""
         compared = 0
-        falls: list[Fall] = []
+        violations: list[Violation] = []
         for t, (splits, leaves) in enumerate(self._trees()):
             members = [members_of(self.sets, split, self.n_categories) for split in splits]
             of_tree, found = find_falls(
-                find_boxes(splits, members),
+                find_regions(splits, members),
                 directions,
                 self.leaf_value[leaves],
                 len(self.n_categories),
-                MAX_FALLS - len(falls),
+                MAX_VIOLATIONS - len(violations),
             )
             compared += of_tree
-            falls += [replace(fall, part=f"tree {t + 1}") for fall in found]
-        return Walk(compared, falls, is_sum=True)
+            violations += [replace(each, part=f"tree {t + 1}") for each in found]
+        return Verification(compared, violations, is_sum=True)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe each tree by its leaves: a sentence and the value that it adds, greatest first."""
@@ -694,7 +694,7 @@ class TreeLearner(WeakLearner):
         tree_splits, members = self._with_features(splits)
         relation = None
         if self._directions is not None:
-            relation = order_leaves(find_boxes(tree_splits, members), self._directions)
+            relation = order_leaves(find_regions(tree_splits, members), self._directions)
         leaves = loss.best_step(splits, relation)
         values = leaves.values if relation is None else raise_values(leaves.values, relation)
         return Tree(tree_splits, members, values, leaves.weights, self._n_categories)

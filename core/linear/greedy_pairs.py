@@ -9,7 +9,7 @@ import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
-from core.base.monotone import Directions, Monotone, Walk, walk_slopes
+from core.base.monotone import Directions, Monotone, Verification, walk_slopes
 from core.base.ranker import Callback, Floats, Groups, Ranker
 from core.base.state import FINITE, Array, Value
 from core.base.target import MIN_WEIGHT
@@ -131,7 +131,7 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
             ],
         }
 
-    def walk_monotone(self, directions: Directions) -> Walk:
+    def walk_monotone(self, directions: Directions) -> Verification:
         """Compare the weight of each constrained column with 0; see `Ranker.walk_monotone`."""
         return walk_slopes(directions, self.coef_, self.mean_, self.scale_)
 

@@ -10,7 +10,7 @@ from annotated_types import Ge, Le
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from core.base.monotone import Directions, Walk, walk_slopes
+from core.base.monotone import Directions, Verification, walk_slopes
 from core.base.ranker import Callback, Floats, Groups, PathEstimator
 from core.base.state import FINITE, Array, Nested, Value, declared_fields
 from core.coding import youden_threshold
@@ -118,7 +118,7 @@ class LinearRanker(PathEstimator):
             **self._figures(),
         }
 
-    def walk_monotone(self, directions: Directions) -> Walk:
+    def walk_monotone(self, directions: Directions) -> Verification:
         """Compare the coefficient of each constrained column with 0; see `Ranker.walk_monotone`."""
         if not isinstance(self._map, Coordinates):
             return super().walk_monotone(directions)

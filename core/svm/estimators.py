@@ -36,7 +36,7 @@ from .feature_maps import (
     fit_fourier,
     fit_nystroem,
 )
-from .selection import DEFAULT_COST, PATH, Fitted, Selection
+from .selection import DEFAULT_COST, PATH, FittedProgram, Selection
 from .solvers import (
     TOP,
     WHOLE,
@@ -287,7 +287,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         progress.finish(self.objective_, self.gap_ or 0.0, self.n_iter_)
 
     def _take_fitted(
-        self, fitted: Fitted | None, C: float | None, sample: Sample, is_proven: bool
+        self, fitted: FittedProgram | None, C: float | None, sample: Sample, is_proven: bool
     ) -> None:
         """Set the fitted attributes; w = 0, where R is 1, if `fitted` is None. Warn of a departure from the parameters.
 
@@ -411,7 +411,7 @@ class AUCSVM(SupportVectorRanker):
     planes, each with a number per coordinate. If max_iter iterations are not enough, the fit emits a
     `sklearn.exceptions.ConvergenceWarning`, which is a `SupportWarning`, too.
 
-    A constraint of `monotone` is a bound of the column's coefficient, also in the choice of C and in an anchor. It needs
+    A constraint of `monotone` bounds the column's coefficient, also in the choice of C and in an anchor. It needs
     feature_map None.
 
     With a feature map the score is linear in the features of the map. "fourier" and "nystroem" approximate the Gaussian

@@ -31,7 +31,7 @@ PATH = tuple(10.0**power for power in range(-5, 5))
 PATIENCE = 3
 
 
-class Fitted(NamedTuple):
+class FittedProgram(NamedTuple):
     """The program that was solved on all rows."""
 
     solution: Solution
@@ -126,7 +126,7 @@ class Selection:
             return 2 + len(self._costs) + len(self._anchored_costs)
         return (2 if self.anchor is not None else 1) + len(self._costs)
 
-    def run(self) -> Fitted | None:
+    def run(self) -> FittedProgram | None:
         """Return the program that was solved; None if only w = 0 is left."""
         fitted = None
         if not self.collapsed and self.anchor in (None, "auto"):
@@ -137,7 +137,7 @@ class Selection:
             self.collapsed = True
         return fitted
 
-    def _fit_free(self) -> Fitted | None:
+    def _fit_free(self) -> FittedProgram | None:
         """Minimise ½‖w‖² + C R(w).
 
         None if the solution is w = 0, or if an anchor is allowed and the machine for the whole AUC does better on the
@@ -161,7 +161,7 @@ class Selection:
         if solution is None or not is_better:
             self.collapsed = True
             return None
-        return Fitted(solution, cost, None)
+        return FittedProgram(solution, cost, None)
 
     def _is_worse_than_auc(self, chosen: Choice | None) -> bool:
         """Return True if the machine for the whole AUC does better on the validation rows.
@@ -179,7 +179,7 @@ class Selection:
         is_worse = self._pauc(of_auc) > self._pauc(chosen.w) + MIN_RISE
         return is_worse and not self._auc_solver.collapsed
 
-    def _fit_anchored(self) -> Fitted | None:
+    def _fit_anchored(self) -> FittedProgram | None:
         """Minimise ½‖w - κ v‖² + C R(w), v the solution for the whole AUC; None if the solution is w = 0."""
         auc = self._auc_solver
         if auc.collapsed:
@@ -195,12 +195,12 @@ class Selection:
         anchor = of_auc.point.w
         while window_C >= 0.5 * self.path[0]:
             for solution in self.solver.anchored((window_C,), kappa * anchor):
-                return Fitted(solution, window_C, cost)
+                return FittedProgram(solution, window_C, cost)
             if self.anchor != "auto":
                 return None
             window_C /= 10.0
         # v is so short that every C of the window ends at w = 0: take v itself, which ranks whatever its length.
-        return Fitted(of_auc._replace(objective=0.0, gap=0.0), 0.0, cost)
+        return FittedProgram(of_auc._replace(objective=0.0, gap=0.0), 0.0, cost)
 
     def _choose_anchored(self, kappa: float) -> tuple[Choice, float] | None:
         """Return the choice for the anchor, and C of the program anchored at it; None if neither can be chosen."""

@@ -2,7 +2,7 @@
 
 A leaf is a box: an interval of each numeric feature, perhaps with the missing, and a set of categories of each
 categorical one. Two rows that differ in one constrained feature alone lie in the same leaf, or in two leaves whose
-boxes overlap in all other features; the interval of one is then below that of the other. A tree keeps the constraints
+regions overlap in all other features; the interval of one is then below that of the other. A tree keeps the constraints
 if, and only if, for all such pairs of leaves the value of the upper one is not less: `order_leaves` returns the pairs.
 
 Given the leaves, the best values in that order minimise the same loss as without it. In a leaf of masses a and b the
@@ -27,7 +27,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.base.monotone import Directions, Fall
+from core.base.monotone import Directions, Violation
 from core.base.ranker import Floats
 from core.kernels import kernel
 
@@ -37,8 +37,8 @@ Relation = npt.NDArray[np.bool_]
 """[a, b] is True if leaf b may not have less than leaf a. Shape (n_leaves, n_leaves), bool."""
 
 
-class Boxes(NamedTuple):
-    """The boxes of the leaves of a tree, by the features that it splits on.
+class LeafRegions(NamedTuple):
+    """The regions of the leaves of a tree, by the features that it splits on.
 
     Attributes
     ----------
@@ -58,8 +58,10 @@ class Boxes(NamedTuple):
     categories: list[npt.NDArray[np.bool_] | None]
 
 
-def find_boxes(splits: npt.NDArray[np.void], members: list[npt.NDArray[np.bool_] | None]) -> Boxes:
-    """Return the boxes of the leaves of a tree; for the arguments see `core.boosting.trees.Tree`."""
+def find_regions(
+    splits: npt.NDArray[np.void], members: list[npt.NDArray[np.bool_] | None]
+) -> LeafRegions:
+    """Return the regions of the leaves of a tree; for the arguments see `core.boosting.trees.Tree`."""
     n_leaves = len(splits) + 1
     features, used = np.unique(splits["feature"], return_inverse=True)
     shape = len(features), n_leaves
@@ -93,29 +95,29 @@ def find_boxes(splits: npt.NDArray[np.void], members: list[npt.NDArray[np.bool_]
         else:
             inside[leaf] &= above
             inside[new] &= ~above
-    return Boxes(features, low, high, missing, categories)
+    return LeafRegions(features, low, high, missing, categories)
 
 
-def order_leaves(boxes: Boxes, directions: Directions) -> Relation | None:
+def order_leaves(regions: LeafRegions, directions: Directions) -> Relation | None:
     """Return which leaves may not have less than which; None if the tree splits on no constrained feature.
 
     O(n_leaves² · n_used).
 
     Parameters
     ----------
-    boxes : Boxes
+    regions : LeafRegions
     directions : ndarray of shape (n_features,), int8
     """
-    signs = directions[boxes.features]
+    signs = directions[regions.features]
     if not signs.any():
         return None
-    n_leaves = boxes.low.shape[1]
+    n_leaves = regions.low.shape[1]
     n_apart = np.zeros(
         (n_leaves, n_leaves), dtype=np.int64
-    )  # features in which two boxes do not overlap
+    )  # features in which two regions do not overlap
     overlaps: dict[int, npt.NDArray[np.bool_]] = {}
-    for u, inside in enumerate(boxes.categories):
-        low, high, missing = boxes.low[u], boxes.high[u], boxes.missing[u]
+    for u, inside in enumerate(regions.categories):
+        low, high, missing = regions.low[u], regions.high[u], regions.missing[u]
         if inside is None:
             overlap = np.maximum.outer(low, low) < np.minimum.outer(high, high)
         else:
@@ -126,7 +128,7 @@ def order_leaves(boxes: Boxes, directions: Directions) -> Relation | None:
             overlaps[u] = overlap
     relation = np.zeros((n_leaves, n_leaves), dtype=np.bool_)
     for u, overlap in overlaps.items():
-        low, high = boxes.low[u], boxes.high[u]
+        low, high = regions.low[u], regions.high[u]
         known = low < high
         below = (n_apart == 1) & ~overlap & np.less_equal.outer(high, low)
         below &= np.logical_and.outer(known, known)
@@ -135,12 +137,12 @@ def order_leaves(boxes: Boxes, directions: Directions) -> Relation | None:
 
 
 def find_falls(
-    boxes: Boxes,
+    regions: LeafRegions,
     directions: Directions,
     values: Floats,
     n_features: int,
     limit: int,
-) -> tuple[int, list[Fall]]:
+) -> tuple[int, list[Violation]]:
     """Return the number of pairs of leaves that constraints compare, and up to `limit` pairs that break one.
 
     Parameters
@@ -149,32 +151,34 @@ def find_falls(
         Of the leaves.
     """
     n_compared = 0
-    falls: list[Fall] = []
-    for u in np.flatnonzero(directions[boxes.features]).tolist():
-        column = int(boxes.features[u])
+    violations: list[Violation] = []
+    for u in np.flatnonzero(directions[regions.features]).tolist():
+        column = int(regions.features[u])
         alone = np.zeros_like(directions)
         alone[column] = directions[column]
-        relation = order_leaves(boxes, alone)
+        relation = order_leaves(regions, alone)
         assert relation is not None
         n_compared += int(relation.sum())
         broken = relation & (values[:, None] > values[None])
-        for a, b in np.argwhere(broken)[: limit - len(falls)].tolist():
+        for a, b in np.argwhere(broken)[: limit - len(violations)].tolist():
             first, second = (a, b) if directions[column] > 0 else (b, a)
-            rows = _rows_of(boxes, first, second, u, n_features)
-            falls.append(Fall(column, float(rows[0, column]), float(rows[1, column]), rows))
-    return n_compared, falls
+            rows = _rows_of(regions, first, second, u, n_features)
+            violations.append(
+                Violation(column, float(rows[0, column]), float(rows[1, column]), rows)
+            )
+    return n_compared, violations
 
 
-def _rows_of(boxes: Boxes, first: int, second: int, along: int, n_features: int) -> Floats:
+def _rows_of(regions: LeafRegions, first: int, second: int, along: int, n_features: int) -> Floats:
     """Return a row of each of two leaves that differ in the feature `along` alone, the first one's value below."""
     rows = np.zeros((2, n_features))
     pair = [first, second]
-    for u, feature in enumerate(boxes.features.tolist()):
-        low, high = boxes.low[u, pair], boxes.high[u, pair]
-        inside = boxes.categories[u]
+    for u, feature in enumerate(regions.features.tolist()):
+        low, high = regions.low[u, pair], regions.high[u, pair]
+        inside = regions.categories[u]
         if u == along:
             rows[:, feature] = high[0], np.nextafter(low[1], np.inf)
-        elif boxes.missing[u, pair].all():
+        elif regions.missing[u, pair].all():
             rows[:, feature] = np.nan
         elif inside is not None:
             rows[:, feature] = np.flatnonzero(inside[first] & inside[second])[0]

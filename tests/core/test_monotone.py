@@ -38,7 +38,7 @@ from core.linear.newton import minimise, squared_hinge_loss
 from core.registry import ALGORITHMS
 from core.svm.baselines import LinearClassifier
 from core.trees.category_sets import NO_SET
-from core.trees.order import find_boxes, order_leaves, pool_ratios, raise_values
+from core.trees.order import find_regions, order_leaves, pool_ratios, raise_values
 from tests.core.threads import on_one_thread_and_on_all
 
 CONSTRAINTS: dict[str | int, Any] = {
@@ -184,7 +184,7 @@ def test_a_tree_broken_by_hand_is_found() -> None:
     trees = ranker._ensemble
     assert isinstance(trees, TreeSum)
     splits = trees.splits[: trees.rounds["n_leaves"][0] - 1]
-    relation = order_leaves(find_boxes(splits, [None] * len(splits)), ranker.find_directions())
+    relation = order_leaves(find_regions(splits, [None] * len(splits)), ranker.find_directions())
     assert relation is not None
     lower, upper = np.argwhere(relation)[0].tolist()
     values = trees.leaf_value.copy()
@@ -367,7 +367,7 @@ def test_leaves_are_compared_that_rows_can_reach() -> None:
     cells = np.array(list(product(numbers, numbers, numbers, [*range(4), np.nan])), dtype=float)
     shape = 7, 7, 7, 5
     for tree in trees.weak_rankers():
-        found = order_leaves(find_boxes(tree.splits, tree.members), directions)
+        found = order_leaves(find_regions(tree.splits, tree.members), directions)
         unit = replace(tree, leaf_value=np.arange(len(tree.leaf_value), dtype=float))
         leaf = unit.values(cells).astype(int).reshape(shape)
         expected = np.zeros((len(tree.leaf_value),) * 2, dtype=bool)
