@@ -229,6 +229,7 @@ def _matrices(
     how = (table.format, features, table.options, dialect, bounds)
     reader, source = read_file(path, *how, stack, look)
     for batch in reader.batches(source):
+        look()
         for X in batch.blocks(len(features.names)):
             new = X[max(0, -at) :]
             at += len(X)

@@ -50,6 +50,7 @@ READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
 
 _BLOCK_CELLS = 1 << 16
 _LINES_BYTES = 1 << 22
+_TIMES_MESSAGES = 16  # so many times the messages of a stream in memory may be in a file
 _CELL_BYTES = 8
 
 
@@ -386,9 +387,9 @@ def read_file(
         whole = map_file(stack.enter_context(plain))
         stream = whole if table.content_type == ARROW else stream_of(whole)
         source = ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns, bounds.held)
-        # A message costs a visit to every column.
-        columns = max(1, len(source.names))
-        claims = read_claims(stream, max(MAX_MESSAGES, MAX_MESSAGES * bounds.columns // columns))
+        # A message costs a visit to every column, and a time of its own.
+        times = min(_TIMES_MESSAGES, bounds.columns // max(1, len(source.names)))
+        claims = read_claims(stream, MAX_MESSAGES * max(1, times))
         _check_claims(claims, max_rows, bounds)
         if claims.held > bounds.held:
             raise BadTable(

@@ -9,7 +9,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ import rankwright
 
 from app.datasets.description import Format
 from app.http import server
+from app.ingest.errors import BadTable
 from app.ingest.value_columns import MissingTokens, encode
 from app.platform import resources
 from app.platform.documents import ModelFeature
@@ -287,13 +288,14 @@ def score_here(
     content_type: str,
     folder: Path,
     seen: list[np.ndarray[Any, Any]],
+    options: TableOptions = TableOptions(),  # noqa: B008 - immutable
 ) -> None:
     served = Served("mdl_1", _Sums(seen), index, None, "")  # type: ignore[arg-type]
 
     def make(_: Served, found: Scores) -> Answer:
         return Answer({"scores": found.scores}, {"score": found.scores})
 
-    table = LargeTable("x", Format(content_type, None, None), TableOptions(), CSV, make)
+    table = LargeTable("x", Format(content_type, None, None), options, CSV, make)
     with AnswerFiles(CSV, folder) as answer:
         score_file(served, path, table, BOUNDS, answer, lambda: None)
 
@@ -358,6 +360,24 @@ def test_a_batch_that_would_be_held_whole_is_refused(scorer: httpx.Client, addre
     words = pa.table({"age": np.zeros(1000), "plan": ["x" * 300] * 1000})
     answer = scorer.post(address, content=as_arrow(words), headers=said)
     refused(answer, 422, "too_large", "the texts of a batch", "smaller batches")
+
+
+def test_a_stream_of_too_many_batches_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.ingest.arrow.MAX_MESSAGES", 4)
+    index = FeatureIndex([ModelFeature(name="a", type="numeric", missing=True)], [None])
+    path = tmp_path / "body"
+    for columns, most in ((1, 64), (60, 4)):  # of 100 columns that a table may have
+        batch = pa.record_batch({"a": np.zeros(0)} | {f"b{k}": [] for k in range(columns - 1)})
+        for messages in (most, most + 1):
+            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, batch.schema) as out:
+                for _ in range(messages - 1):  # beside the schema
+                    out.write_batch(batch)
+            refused = pytest.raises(BadTable, match=f"at most {most} messages")
+            options = TableOptions(ignore=("*",))
+            with refused if messages > most else nullcontext():
+                score_here(path, index, ARROW, tmp_path, [], options)
 
 
 def test_slices_of_a_batch_read_only_their_own_words(
