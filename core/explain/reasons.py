@@ -2,17 +2,6 @@
 
 The parts of a score are its Shapley values (`Ranker.shapley_values`), which sum to the score less the mean training
 score. Less the parts of a reference, they sum to the score less the reference's score.
-
->>> import numpy as np
->>> from core import Logistic
->>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
->>> ranker = Logistic().fit(X, [0, 0, 1, 1])
->>> negatives = mean_reference(ranker, X[:2])
->>> parts = ranker.shapley_values(X) - negatives.parts
->>> np.allclose(parts.sum(axis=1), ranker.decision_function(X) - negatives.score)
-True
->>> largest(parts, 2, "raises")[2].tolist()
-[0, 1]
 """
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -35,7 +24,12 @@ _NOISE = 1e-12  # of the sum of a row's parts: what rounding may leave of a part
 
 
 class Reference(NamedTuple):
-    """A score that others are compared with, and its parts by feature, which sum to it less the mean training score."""
+    """A score that others are compared with, and its parts by feature, which sum to it less the mean training score.
+
+    >>> import numpy as np
+    >>> Reference(0.5, np.array([0.2, -0.1]))
+    Reference(score=0.5, parts=array([ 0.2, -0.1]))
+    """
 
     score: float
     parts: Floats
@@ -51,6 +45,17 @@ def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Refer
         With at least one row.
     sample_weight : array-like of shape (n_samples,), optional
         At least 0, with a sum above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core import Logistic
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
+    >>> ranker = Logistic().fit(X, [0, 0, 1, 1])
+    >>> negative = mean_reference(ranker, X[:2])
+    >>> differences = ranker.shapley_values(X) - negative.parts
+    >>> bool(np.allclose(differences.sum(axis=1), ranker.decision_function(X) - negative.score))
+    True
     """
     parts = ranker.shapley_values(X)
     weight = None if sample_weight is None else np.asarray(sample_weight) / np.max(sample_weight)
@@ -59,7 +64,16 @@ def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Refer
 
 
 def average_reference(ranker: "Ranker") -> Reference:
-    """Return the mean of the training rows, for a ranker that has exact parts."""
+    """Return the mean of the training rows, for a ranker that has exact parts.
+
+    >>> import numpy as np
+    >>> from core import Logistic
+    >>> X = np.array([[0.0], [1.0], [2.0]])
+    >>> ranker = Logistic().fit(X, [0, 0, 1])
+    >>> reference = average_reference(ranker)
+    >>> bool(np.isclose(reference.score, ranker.decision_function(X).mean())), reference.parts
+    (True, array([0.]))
+    """
     return Reference(_offset(ranker), np.zeros(ranker.n_features_in_))
 
 
@@ -73,6 +87,11 @@ def reference_at(score: float, negative: Reference, positive: Reference) -> Refe
     So each feature has as much of the way to the score as it has of the way between the classes. InvalidParameter: the
     average positive does not score above the average negative, or not by enough: the score is more than `MAX_WIDTHS`
     times as far away as they are from each other.
+
+    >>> import numpy as np
+    >>> negative, positive = Reference(0.0, np.zeros(2)), Reference(2.0, np.array([0.5, 1.5]))
+    >>> reference_at(1.0, negative, positive)
+    Reference(score=1.0, parts=array([0.25, 0.75]))
     """
     width = positive.score - negative.score
     if not 0.0 < width < np.inf:
@@ -100,6 +119,14 @@ def largest(parts: Floats, n: int, toward: Toward) -> npt.NDArray[np.intp]:
     -------
     ndarray of shape (n_rows, min(n, n_columns)), intp
         -1 where a row has fewer parts in that direction; a part of 0, or that rounding alone may have left, is in none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> largest(np.array([[0.3, -0.2, 0.9, 0.3]]), 2, "raises")
+    array([[2, 0]])
+    >>> largest(np.array([[0.3, -0.2, 0.9, 0.3]]), 2, "lowers")
+    array([[ 1, -1]])
     """
     size = {"raises": parts, "lowers": -parts, "both": np.abs(parts)}[toward]
     order = np.argsort(-size, axis=1, kind="stable")[:, :n]

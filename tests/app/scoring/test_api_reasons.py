@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy.orm import make_transient
 
 from app.platform.tables import ModelReference
 from tests.app.live_service import Service
@@ -380,16 +381,21 @@ def test_a_model_of_an_earlier_version(
         session.delete(row)
     path = "/v1/models/trees/score"
     references: list[dict[str, Any]] = [{}, {"reference": "cut", "threshold": 0}]
-    for reference in references:
-        query: dict[str, Any] = {"reasons": 1, **reference}
-        answer = client.post(path, params=query, json={"rows": ROWS})
-        assert refused(answer, 422, "reference=average")["code"] == "no_reference"
-        batch_of: dict[str, Any] = {
-            "params": {"model": "trees", **query},
-            "headers": {"Content-Type": CSV},
-        }
-        refused(client.post("/v1/batch-scores", content=IN_CSV, **batch_of), 422, "=average")
-    assert ask(client, path, reasons=1, reference="average")["reasons"]
+    try:
+        for reference in references:
+            query: dict[str, Any] = {"reasons": 1, **reference}
+            answer = client.post(path, params=query, json={"rows": ROWS})
+            assert refused(answer, 422, "reference=average")["code"] == "no_reference"
+            batch_of: dict[str, Any] = {
+                "params": {"model": "trees", **query},
+                "headers": {"Content-Type": CSV},
+            }
+            refused(client.post("/v1/batch-scores", content=IN_CSV, **batch_of), 422, "=average")
+        assert ask(client, path, reasons=1, reference="average")["reasons"]
+    finally:  # other tests need it
+        make_transient(row)
+        with shared.context.db.write() as session:
+            session.add(row)
 
 
 def test_too_many_rows(client: httpx.Client, models: dict[str, str]) -> None:
