@@ -150,7 +150,7 @@ def check_queries(table: Table, what: str, least: int) -> None:
     if found < least:
         raise Invalid(
             f"{what} must have at least {least} queries with rows of different labels, got {found}: use more "
-            "queries, or another fraction; validation.method 'none' trains a model without validation",
+            "queries",
             code="too_few_rows",
         )
 
