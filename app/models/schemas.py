@@ -1146,7 +1146,8 @@ class Metrics(Resource):
     figure: MeasuredFigure | None = Field(
         None,
         description="For an objective such as `average_precision` or `precision`: its figure on this part, from the "
-        "curve, as …/figures has it. A count of first rows is one of the validation rows.",
+        "curve, as …/figures has it. A count of first rows is one of the validation rows. Null for others, and "
+        "for `ndcg` under repeated cross-validation.",
     )
     positives: int
     negatives: int

@@ -454,9 +454,14 @@ def _figure_of_objective(session: Session, measured: PartCurve) -> FigureRecord 
     figure = figure_among(objective, rows)
     if figure is None:
         return None
-    found = core_metrics.measure_on_curve(
-        measured.curve, measured.totals, [figure], level=measured.level
-    )
+    try:
+        found = core_metrics.measure_on_curve(
+            measured.curve, measured.totals, [figure], level=measured.level
+        )
+    except (
+        InvalidParameter
+    ):  # NDCG where each row was scored several times: a rank has no fractions
+        return None
     return figure_record(found[0])
 
 

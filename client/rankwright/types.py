@@ -1726,7 +1726,8 @@ class Metrics(Record):
     """
     figure: MeasuredFigure | None = None
     """For an objective such as `average_precision` or `precision`: its figure on this part, from the
-    curve, as …/figures has it. A count of first rows is one of the validation rows.
+    curve, as …/figures has it. A count of first rows is one of the validation rows. Null for others,
+    and for `ndcg` under repeated cross-validation.
     """
     positives: int
     negatives: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,10 +13,10 @@ from app.models import service as models
 from app.models.objectives import TPR_WINDOW_START, value_of
 from app.platform.documents import Objective
 from app.platform.errors import Invalid
-from app.platform.tables import JobState, ModelControls, ModelOutOfFold
+from app.platform.tables import JobState, Model, ModelControls, ModelOutOfFold
 from app.scoring import service as scoring
 from app.training.schemas import controls_of
-from core.metrics import PrecisionAt, value_of_figure
+from core.metrics import ClassTotals, PrecisionAt, roc_curve, value_of_figure
 from tests.app.training_jobs import CONTROLS, HOLDOUT, payload, run
 from tests.app.training_jobs import noisy as training_data
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
@@ -169,6 +169,18 @@ def test_a_model_has_the_figure_of_its_objective(
     values = [candidate["value"] for candidate in model.search["candidates"]]
     assert values == [candidate["value"] for candidate in again.search["candidates"]]
     assert again.artifact_sha256 == model.artifact_sha256
+
+
+def test_ndcg_of_rows_that_were_scored_twice_is_none() -> None:
+    """Under repeated cross-validation each score counts for a half of its row, and a rank has no fractions."""
+    y = np.tile(np.repeat([1, 0], [20, 50]), 2)
+    curve = roc_curve(y, np.random.default_rng(0).normal(size=140))
+    for metric, name in (("ndcg", None), ("average_precision", "average_precision")):
+        model = Model(objective={"metric": metric})
+        totals = ClassTotals.of_counts(20, 50)
+        part = models.PartCurve(model, "validation", curve, totals, 0.95, (20, 50))
+        found = models._figure_of_objective(cast(Any, None), part)
+        assert (None if found is None else found["figure"]) == name
 
 
 def test_under_folds_a_count_is_a_share_of_each_fold(bench: Workbench) -> None:
