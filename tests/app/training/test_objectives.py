@@ -17,7 +17,7 @@ from app.platform.tables import JobState, Model, ModelControls, ModelOutOfFold
 from app.scoring import service as scoring
 from app.training.schemas import controls_of
 from core.metrics import ClassTotals, PrecisionAt, roc_curve, value_of_figure
-from tests.app.training_jobs import CONTROLS, HOLDOUT, payload, run
+from tests.app.training_jobs import HOLDOUT, payload, run
 from tests.app.training_jobs import noisy as training_data
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
@@ -249,12 +249,11 @@ def test_auto_compares_by_the_figure(tmp_path: Path) -> None:
         algorithm={"name": "auto", "parameters": {"budget_seconds": 4.0}},
         objective={"metric": "lift", "share": 0.15},
         validation=HOLDOUT,
-        controls=CONTROLS,
     )
     found = run(job, quiet)
     board = found["leaderboard"]["candidates"]
-    best = board[0]
-    assert best["low"] <= best["value"] <= best["high"]
-    assert best["value"] > 1.0
-    assert all(row["value"] <= 1.0 / 0.15 + 1e-9 for row in board if row["value"] is not None)
-    assert found["controls"]["windows"][-1]["figure"] == "lift@15%"
+    measured = [row for row in board if row["value"] is not None]
+    assert measured
+    for row in measured:
+        assert 0.0 <= row["low"] <= row["value"] <= row["high"] <= 1.0 / 0.15 + 1e-9
+    assert max(row["value"] for row in measured) > 1.0
