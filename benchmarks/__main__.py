@@ -55,6 +55,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "coverage": _of("--trials 8 --bootstrapped 1 --draws 2", in_bench=False, within=True),
     "console_pages": _of("--rounds 1 --requests 1 --models 5 --rows 150", in_bench=False),
     "cpu_level": _of("--child", in_bench=False),
+    "lists": _of("--queries 30 --repeats 1 --rounds 3", in_bench=False, within=True),
     "json_bodies": _of("--rows 10 --turns 1", in_bench=False, within=True),
     "label_noise": _of("--drawn premise --rows 400 --repeats 2", in_bench=False, within=False),
     "mixed_score": _of("--pairs 1 --seconds .3 --rows 300 --rounds 3", in_bench=False),

@@ -20,6 +20,7 @@ from core import (
     AUCBoost,
     CoordinateRankBoost,
     GreedyPairs,
+    LambdaMART,
     Logistic,
     LogitBoost,
     PNormPush,
@@ -48,6 +49,7 @@ TREES: dict[str, Any] = {"weak_ranker": "tree", "n_rounds": 15, "min_samples_lea
 
 RANKERS: dict[str, Callable[..., Any]] = {
     "logitboost": lambda **own: LogitBoost(n_rounds=15, min_samples_leaf=3, **own),
+    "lambdamart": lambda **own: LambdaMART(n_rounds=15, min_samples_leaf=3, **own),
     "trees of drawn rows": lambda **own: RankBoost(
         **TREES, leaf="newton", subsample=0.6, max_features=0.7, **own
     ),
@@ -515,5 +517,5 @@ def test_the_algorithms_that_keep_constraints() -> None:
     assert able == {
         "rankboost", "coordinate_rankboost", "smooth_margin_rank", "adaboost", "aucboost",
         "logitboost", "greedy_pairs", "asymmetric_svm", "logistic", "p_norm_push",
-        "auc_svm", "pauc_svm", "pauc_svm_dc", "top_push",
+        "auc_svm", "pauc_svm", "pauc_svm_dc", "top_push", "lambdamart",
     }  # fmt: skip
