@@ -204,6 +204,7 @@ def test_whole_numbers_and_reasons(client: httpx.Client) -> None:
     ints = np.array([[1, 0, 2], [3, -1, 0]])
     expected = client.post(
         "/v1/models/churn/explain",
+        params={"probability": "false"},
         json={"rows": [dict(zip(NAMES, row, strict=True)) for row in ints.tolist()]},
     ).json()["explanations"]
     for datatype in ("INT64", "INT8", "FP16"):
