@@ -19,6 +19,6 @@ def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_page_that_it_names_is_there() -> None:
-    pages = re.findall(r"\]\(([^):]+)\)", README)
+    pages = re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", README)
     assert pages
     assert [page for page in pages if not (ROOT / page).is_file()] == []

@@ -348,7 +348,7 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
     array([1.        , 0.66666667, 0.5       ])
     >>> corners = list_curve("cost", curve, 0.5)
     >>> corners.x, corners.y
-    (array([0.        , 0.5       , 0.66666667, 1.        ]), array([0.        , 0.25      , 0.33333333, 0.        ]))
+    (array([0. , 0. , 0.5, 1. , 1. ]), array([0.  , 0.  , 0.25, 0.  , 0.  ]))
     """
     share = share_of_list(curve, prevalence)
     if kind == "gains":
