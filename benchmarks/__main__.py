@@ -57,6 +57,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "cpu_level": _of("--child", in_bench=False),
     "lists": _of("--queries 30 --repeats 1 --rounds 3", in_bench=False, within=True),
     "json_bodies": _of("--rows 10 --turns 1", in_bench=False, within=True),
+    "large_table": _of("--rows 2000 --rounds 3 --trained-on 500", in_bench=False),
     "label_noise": _of("--drawn premise --rows 400 --repeats 2", in_bench=False, within=False),
     "mixed_score": _of("--pairs 1 --seconds .3 --rows 300 --rounds 3", in_bench=False),
     "monotone": _of("--drawn-rows 300 --repeats 1 --grid-rows 5", in_bench=False, within=True),

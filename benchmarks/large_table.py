@@ -1,6 +1,6 @@
 """One large table scored by POST …/score, and by a batch score: seconds, CPU, and the most memory of each process.
 
-    python -m benchmarks.large_table covtype.parquet [--label label] [--rounds 100] [--trained-on 100000]
+    python -m benchmarks.large_table [TABLE.parquet] [--rows 500000] [--label label] [--rounds 100]
 
 `rankwright serve` with default settings trains stumps on the first rows of a Parquet file in random order. Then the
 whole table travels as one body in each format, plain, and once compressed in chunks, without a length. Beside it the
@@ -157,16 +157,24 @@ def as_lines(table: pa.Table) -> bytes:
     return parts.getvalue()
 
 
+def drawn(n_rows: int, label: str, rng: np.random.Generator) -> pa.Table:
+    """Return a table of 20 normal features, of which the first says something of the label."""
+    features = {f"x{number}": rng.normal(size=n_rows) for number in range(20)}
+    return pa.table(features | {label: (features["x0"] > rng.normal(size=n_rows)).astype(int)})
+
+
 def main() -> None:
     """Serve, train, measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("table", type=Path)
+    parser.add_argument("table", type=Path, nargs="?", help="default: a drawn one")
+    parser.add_argument("--rows", type=at_least_one, default=500_000, help="of a drawn table")
     parser.add_argument("--label", default="label")
     parser.add_argument("--rounds", type=at_least_one, default=100)
     parser.add_argument("--trained-on", type=at_least_one, default=100_000, help="rows")
     args = parser.parse_args()
-    table = pq.read_table(args.table)
-    table = table.take(np.random.default_rng(0).permutation(len(table))).combine_chunks()
+    rng = np.random.default_rng(0)
+    table = drawn(args.rows, args.label, rng) if args.table is None else pq.read_table(args.table)
+    table = table.take(rng.permutation(len(table))).combine_chunks()
     with tempfile.TemporaryDirectory(prefix="rankwright-bench-") as folder:
         state = Path(folder) / "state"
         serve = ["-m", "app.cli", "serve", "--port", "0", "--state-dir", str(state)]

@@ -249,8 +249,8 @@ def test_what_a_member_refuses_the_ensemble_refuses() -> None:
     assert not numbers_only.takes_categories()
     with pytest.raises(InvalidData, match="RankAverage takes numeric columns only"):
         numbers_only.fit(with_categories(X), y)
-    with pytest.raises(InvalidParameter, match="push must be 1 unless"):
-        RankAverage(members=[RankBoost(push=2.0)]).fit(X, y)
+    with pytest.raises(InvalidParameter, match="smoothing must be at most 1 unless"):
+        RankAverage(members=[RankBoost(smoothing=2.0)]).fit(X, y)
 
 
 def test_only_what_is_registered_is_saved() -> None:

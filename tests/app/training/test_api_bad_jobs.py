@@ -191,7 +191,7 @@ PARAMETERS: list[Case] = [
     (algorithm(n_rounds="many"), "/algorithm/n_rounds", "must be an integer or None, got 'many'"),
     (algorithm(learning_rate={"a": []}), "/algorithm/learning_rate", "must be a finite number"),
     (algorithm(weak_ranker="forest"), "/algorithm/weak_ranker", "'forest'"),
-    (algorithm(push=2), "/algorithm", "push must be 1 unless weak_ranker is 'tree'"),
+    (algorithm(smoothing=2), "/algorithm", "must be at most 1 unless weak_ranker is 'tree'"),
     (algorithm(**{"\ud800": 1}), "/algorithm/\ud800", "no parameter"),
     (algorithm("treerank", order="validation"), "/algorithm", "unless pruning holds rows out"),
     (

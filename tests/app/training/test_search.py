@@ -366,11 +366,11 @@ def test_trees_are_pruned_by_search(bench: Workbench) -> None:
 @on_both
 def test_candidates_that_cannot_be_fitted_are_out_of_the_race(bench: Workbench) -> None:
     dataset = bench.ready(noisy())
-    space = {"weak_ranker": ["stump", "tree"], "push": [1.0, 4.0]}  # stumps have no push
+    space = {"weak_ranker": ["stump", "tree"], "smoothing": [0.5, 4.0]}  # too much for stumps
     search = {"method": "grid", "space": space, "fraction": 0.25}
     algorithm = {"name": "rankboost", "n_rounds": 3}
     model = bench.model(bench.work_on(dataset, algorithm=algorithm, search=search))
     failed = [c for c in model.search["candidates"] if c["state"] == "failed"]
-    assert [c["parameters"] for c in failed] == [{"push": 4.0, "weak_ranker": "stump"}]
+    assert [c["parameters"] for c in failed] == [{"smoothing": 4.0, "weak_ranker": "stump"}]
     assert failed[0]["value"] is None
-    assert "push must be 1 unless weak_ranker is 'tree'" in failed[0]["reason"]
+    assert "smoothing must be at most 1 unless weak_ranker is 'tree'" in failed[0]["reason"]
