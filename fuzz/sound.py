@@ -42,6 +42,7 @@ class World:
         self.own_key = own_key
         self._known: defaultdict[str, deque[str]] = defaultdict(lambda: deque(maxlen=KEPT))
         self._gone: set[str] = set()
+        self._dictionaries = 0
         self._makers: dict[str, Callable[[], Request | None]] = {
             "POST /v1/datasets": self._dataset,
             "POST /v1/datasets/{dataset_id}/versions": self._version,
@@ -52,6 +53,7 @@ class World:
             "POST /v1/comparisons": self._comparison,
             "POST /v1/batch-scores": self._batch,
             "PUT /v1/models/{name}/aliases/{alias}": self._alias,
+            "PUT /v1/models/{name}/reason-codes": self._reason_codes,
             "PUT /v1/models/{ref}/calibration": self._calibration,
             "POST /v1/models/{ref}/score": self._rows_or_table,
             "POST /v1/models/{ref}/rank": self._rows_or_table,
@@ -235,6 +237,15 @@ class World:
             return None
         headers = {} if self.random.random() < 0.8 else {"If-Match": '"1"'}
         return Request({"model_id": model}, "application/json", headers=headers)
+
+    def _reason_codes(self) -> Request | None:
+        if self._any("model of fuzzed") is None:
+            return None
+        headers = {"If-Match": f'"{self._dictionaries}"'} if self._dictionaries else {}
+        self._dictionaries += 1
+        entry = {"code": "A", "text": "Age", "columns": ["age"], "missing": True}
+        entries = [entry] if self.random.random() < 0.5 else []
+        return Request({"entries": entries}, "application/json", headers=headers)
 
     def _rows(self) -> Request:
         rows = [self._row() for _ in range(3)]
