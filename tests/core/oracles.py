@@ -43,6 +43,10 @@ def cuts_of_codes(n_bins: int, has_missing: bool) -> Iterator[tuple[int, bool, n
             yield cut, missing_above, above
 
 
+PUSH = 3.0
+"""Power of `Criterion.PUSH` in `gain_of`."""
+
+
 def gain_of(
     criterion: Criterion, above: tuple[float, float], below: tuple[float, float], share_p: float
 ) -> float:
@@ -52,6 +56,9 @@ def gain_of(
         return abs(above_p - above_n)
     if criterion is Criterion.EDGE:
         return abs(share_p * (above_p - below_p) - (1 - share_p) * (above_n - below_n))
+    if criterion is Criterion.PUSH:
+        s = PUSH / (1 + PUSH)
+        return 1 - above_p**s * above_n ** (1 - s) - below_p**s * below_n ** (1 - s)
     return 1 - (math.sqrt(above_p * above_n) + math.sqrt(below_p * below_n)) ** 2
 
 

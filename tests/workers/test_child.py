@@ -87,6 +87,7 @@ def test_a_job_that_waits_for_a_compiler_says_so(
         "item",
         "weight",
         "group",
+        "query",
         "categorical",
         "drop",
     )

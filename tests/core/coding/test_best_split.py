@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.coding import MISSING, Criterion, find_best_split
-from tests.core.oracles import cuts_of_codes, gain_of
+from tests.core.oracles import PUSH, cuts_of_codes, gain_of
 
 SHARE_P = 0.3
 
@@ -51,7 +51,7 @@ def test_best_cut_with_ties_in_the_agreed_order(
     histograms, has_missing = random_histograms(rng, 4, n_bins, levels)
     options = list(every_cut(histograms, n_bins, has_missing, criterion))
     best = max((option[0] for option in options), default=0.0)
-    split = find_best_split(histograms, n_bins, has_missing, criterion, SHARE_P)
+    split = find_best_split(histograms, n_bins, has_missing, criterion, SHARE_P, push=PUSH)
     if best < 1e-12:
         assert split.gain < 1e-12
         return
@@ -71,7 +71,7 @@ def test_full_width(criterion: Criterion) -> None:
     histograms[2, :, 254] = 0
     histograms[1, :, MISSING] = 5, 1
     has_missing = np.array([False, True, False])
-    split = find_best_split(histograms, n_bins, has_missing, criterion, SHARE_P)
+    split = find_best_split(histograms, n_bins, has_missing, criterion, SHARE_P, push=PUSH)
     best, feature, cut, missing_above = max(
         every_cut(histograms, n_bins, has_missing, criterion), key=lambda option: option[0]
     )

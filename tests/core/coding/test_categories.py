@@ -22,7 +22,7 @@ from core.coding import (
     order_bins,
 )
 from core.coding.bins import Bins
-from tests.core.oracles import gain_of
+from tests.core.oracles import PUSH, gain_of
 
 SHARE_P = 0.3
 
@@ -72,6 +72,7 @@ def test_no_set_of_categories_beats_the_cut_along_their_shares(
         criterion,
         SHARE_P,
         np.array([True]),
+        push=PUSH,
     )
     best = max(gain(criterion, *s) for s in every_set(histogram, n_bins, has_missing))
     assert max(split.gain, no_cut(criterion)) == pytest.approx(best, abs=1e-9)
@@ -111,6 +112,7 @@ def test_the_cut_is_the_best_of_the_mixed_masses_too(
         SHARE_P,
         np.array([True]),
         inverse_ess,
+        push=PUSH,
     )
     as_mixed = np.zeros((2, 256))
     as_mixed[:, :n_bins] = mixed
