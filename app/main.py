@@ -106,7 +106,7 @@ def create_app(settings: Settings) -> Service:
     app.state.authenticator = authenticator
     app.state.models = served
     app.state.watcher = watcher
-    score_row = scores.score_route(authenticator, served, context.db.reading)
+    score_row = scores.score_route(authenticator, served, context)
     app.entry = RequestMiddleware(
         app,
         partial(FastAPI.__call__, app),

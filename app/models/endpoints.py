@@ -284,8 +284,8 @@ def put_reason_codes(
     ] = None,
 ) -> ReasonCodes:
     """The code and text by which a feature's part of a score is told, for all versions of this name: a retrained model
-    states its reasons as the one before. Every PUT makes a revision, which answers name; none is ever deleted. 422 for
-    features that the latest version does not have.
+    states its reasons as the one before. Every PUT of other entries makes a revision, which answers name; the newest
+    100 are kept. 422 for features that the latest version does not have, and for more than 256 KiB.
     """
     found, created = context.db.writing(
         reason_codes.replace,

@@ -1,11 +1,13 @@
 """Dictionaries of reasons: which code and text a feature's part of a score is told by.
 
 A dictionary belongs to a name of models, so that all versions of the name, behind whichever alias, state their reasons
-alike. Each PUT makes a new revision; none is ever changed or deleted, and an answer names the revision that phrased it.
+alike. Each PUT of other entries makes a new revision, and an answer names the revision that phrased it. None is ever
+changed; the newest `MAX_REVISIONS` stay, and those that unfinished batches name.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Sequence
@@ -14,7 +16,7 @@ from typing import Any
 
 from app.ingest.values import CATEGORICAL, read_json
 from app.models import repository
-from app.models.service import HISTORY_SHOWN, NAME, check_revision
+from app.models.service import NAME, check_revision
 from app.platform.documents import ModelFeature, ReasonEntry
 from app.platform.errors import MAX_ERRORS, NotFound, refuse_all, shown
 from app.platform.sql import Session, db_now
@@ -23,6 +25,10 @@ from app.platform.tables import ReasonCodes
 MAX_ENTRIES = 1_000
 MAX_NAMED = 20_000
 """Columns and categories that all entries of a dictionary may name together."""
+MAX_BYTES = 1 << 18
+"""Size of a dictionary, as JSON."""
+MAX_REVISIONS = 100
+"""Revisions of a dictionary that are kept."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ def read(session: Session, owner: str, name: str, revision: int | None = None) -
         raise NotFound(
             f"the models {name[:100]!r} have no reason codes{which}", code="no_reason_codes"
         )
-    return Dictionary(row, repository.list_reason_codes(session, owner, name, HISTORY_SHOWN))
+    return Dictionary(row, repository.list_reason_codes(session, owner, name, MAX_REVISIONS))
 
 
 def replace(
@@ -57,23 +63,28 @@ def replace(
     if_revision: int | None,
     must_be_new: bool = False,
 ) -> tuple[Dictionary, bool]:
-    """Store the next revision of a dictionary; return it, and True if it is the first.
+    """Store the next revision of a dictionary; return it, and True if it is the first. Equal entries make none.
 
     Raises NotFound without a model of the name, and Invalid for entries that do not fit its latest version.
     """
-    latest = repository.find_latest(session, owner, name) if re.fullmatch(NAME, name) else None
+    latest = None
+    if re.fullmatch(NAME, name):
+        repository.lock_name(session, owner, name)
+        latest = repository.find_latest(session, owner, name)
     if latest is None:
         raise NotFound(f"there is no model {name[:200]!r}")
     check(entries, latest.features, f"{latest.name}:{latest.version}")
-    repository.lock_name(session, owner, name)
     current = repository.find_reason_codes(session, owner, name)
     if current is not None or if_revision is not None:
         check_revision(f"the dictionary of {name}", current, if_revision, must_be_new)
+    if current is not None and current.entries == entries:
+        return read(session, owner, name), False
     revision = 1 if current is None else current.revision + 1
     session.add(
         ReasonCodes(owner=owner, name=name, revision=revision, entries=entries, at=db_now())
     )
     session.flush()
+    repository.prune_reason_codes(session, owner, name, before=revision - MAX_REVISIONS + 1)
     return read(session, owner, name), current is None
 
 
@@ -91,6 +102,9 @@ def check(entries: Sequence[ReasonEntry], features: Sequence[ModelFeature], mode
         detail = (
             f"the entries may name at most {MAX_NAMED} columns and categories, they name {named}"
         )
+        refuse_all([{"pointer": "/entries", "detail": detail}])
+    if (size := len(json.dumps(entries))) > MAX_BYTES:
+        detail = f"the entries may have at most {MAX_BYTES} bytes as JSON, they have {size}"
         refuse_all([{"pointer": "/entries", "detail": detail}])
     for number, entry in enumerate(entries):
         if len(errors) >= MAX_ERRORS:

@@ -376,6 +376,49 @@ def list_reason_codes(
     return [(revision, at) for revision, at in session.execute(statement)]
 
 
+def latest_reason_revision(session: Session, owner: str, name: str) -> int | None:
+    """Return the number of the latest revision of the dictionary of reasons of a name."""
+    statement = select(func.max(ReasonCodes.revision)).where(
+        ReasonCodes.owner == owner, ReasonCodes.name == name
+    )
+    return session.scalar(statement)
+
+
+def prune_reason_codes(session: Session, owner: str, name: str, before: int) -> None:
+    """Delete the revisions before this one, but those that unfinished batches name."""
+    batches = (
+        select(BatchScore.read_options["dictionary"].as_integer())
+        .join(Job, Job.id == BatchScore.job_id)
+        .where(
+            BatchScore.owner == owner,
+            BatchScore.model_name == name,
+            Job.state.not_in(FINAL_STATES),
+        )
+    )
+    named = [revision for revision in session.scalars(batches) if revision is not None]
+    session.execute(
+        sql_delete(ReasonCodes)
+        .where(
+            ReasonCodes.owner == owner,
+            ReasonCodes.name == name,
+            ReasonCodes.revision < before,
+            ReasonCodes.revision.not_in(named),
+        )
+        .execution_options(synchronize_session=False)
+    )
+
+
+def empty_reason_codes(session: Session, owner: str, name: str) -> None:
+    """Replace all revisions of a dictionary by an empty one, from which their numbers go on."""
+    latest = latest_reason_revision(session, owner, name)
+    if latest is None:
+        return
+    revision = latest + 1
+    session.add(ReasonCodes(owner=owner, name=name, revision=revision, entries=[], at=db_now()))
+    session.flush()
+    prune_reason_codes(session, owner, name, before=revision)
+
+
 def lock_name(session: Session, owner: str, name: str) -> None:
     """Lock a name of models until the transaction ends."""
     statement = select(ModelName.name).where(ModelName.owner == owner, ModelName.name == name)

@@ -146,7 +146,8 @@ def list_page(
 def delete(session: Session, owner: str, model_id: str) -> None:
     """Delete a model by its id only, so that nobody deletes another version than the one they looked at.
 
-    The artifact is deleted when the dispatcher next sweeps blobs that no row names.
+    The artifact is deleted when the dispatcher next sweeps blobs that no row names. The dictionary of reasons of a name
+    goes with its last version.
     """
     if not is_id(model_id, "mdl"):
         raise Invalid(f"to delete a model, use its id (mdl_…), got {model_id[:100]!r}")
@@ -166,7 +167,11 @@ def delete(session: Session, owner: str, model_id: str) -> None:
             f"model {model_id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
             code="model_in_use",
         )
+    name = model.name
+    repository.lock_name(session, owner, name)
     repository.delete(session, owner, model_id)
+    if repository.find_latest(session, owner, name) is None:
+        repository.empty_reason_codes(session, owner, name)
 
 
 @dataclass(frozen=True)
@@ -663,6 +668,11 @@ def promised_on(
     if threshold is not None:
         raise no_promise(
             "threshold", f"threshold cannot be given with a confidence, got {threshold:g}"
+        )
+    if fpr is None and tpr is None and terms.get("costs") is not None:
+        raise _invalid_query(
+            "confidence",
+            "costs alone and a confidence exclude each other: a confidence promises fpr or tpr, got none of them",
         )
     try:
         return core_metrics.promised_point_on_curve(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from app.http.responses import csv_header
+from app.http.responses import csv_header, escape_formulas
 from app.ingest.formats import ARROW, CSV, NDJSON, PARQUET
 from app.scoring.reasons import as_arrow
 
@@ -54,12 +54,13 @@ class Answer:
         return written
 
     def csv_rows(self) -> bytes:
-        """Return the rows as CSV, without a header."""
+        """Return the rows as CSV, without a header; texts that look like formulas are escaped."""
         import pyarrow as pa
         import pyarrow.csv as pa_csv
 
         sink = pa.BufferOutputStream()
-        pa_csv.write_csv(self.table(), sink, pa_csv.WriteOptions(include_header=False))
+        batch = pa.RecordBatch.from_arrays(self._arrays(), names=list(self.columns))
+        pa_csv.write_csv(escape_formulas(batch), sink, pa_csv.WriteOptions(include_header=False))
         written: bytes = sink.getvalue().to_pybytes()
         return written
 
@@ -80,11 +81,13 @@ class Answer:
         """Return the columns as a table."""
         import pyarrow as pa
 
+        return pa.table(self._arrays(), names=list(self.columns))
+
+    def _arrays(self) -> list[pa.Array]:
+        import pyarrow as pa
+
         nothing = pa.nulls(self._count(), pa.float64())
-        arrays = [
-            nothing if column is None else as_arrow(column) for column in self.columns.values()
-        ]
-        return pa.table(arrays, names=list(self.columns))
+        return [nothing if column is None else as_arrow(column) for column in self.columns.values()]
 
     def _count(self) -> int:
         return next(len(column) for column in self.columns.values() if column is not None)

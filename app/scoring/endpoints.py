@@ -33,7 +33,6 @@ from app.http.server import WholeAnswer, body_too_large
 from app.ingest.formats import CHOICES
 from app.platform.errors import Invalid, Malformed
 from app.platform.settings import Settings
-from app.platform.sql import Reading
 from app.scoring import large_tables, probabilities, reasons, table_rows
 from app.scoring import service as scoring
 from app.scoring.answers import JSON, OFFERS, Answer, Column
@@ -319,10 +318,10 @@ class ScoreRow:
     needs = "score"
     path = SCORE_PATH  # sets the route for the metrics, as the framework does for other routes
 
-    def __init__(self, authenticator: Authenticator, models: ModelCache, reading: Reading) -> None:
+    def __init__(self, authenticator: Authenticator, models: ModelCache, context: Context) -> None:
         self._authenticator = authenticator
         self._models = models
-        self._reading = reading
+        self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one row."""
@@ -338,15 +337,15 @@ class ScoreRow:
         if served is None:
             served = await run_in_threadpool(self._models.find, caller.owner, ref)
         query, options, asked = _options_of_query(scope["query_string"], served)
+        wanted = None
         if reasons.is_asked(query):
             query, wanted = reasons.take(query, served.features.names)
-            if wanted is not None:
-                prepare = partial(reasons.prepare, self._reading, caller.owner, served, wanted)
-                reasoner = await run_in_threadpool(prepare)
-                served = replace(served, reasoner=reasoner)
-                asked += repr((wanted, reasoner.described)).encode()
-        work = partial(self._answer, scope, said, served, query, options, asked)
-        status, headers, body = work() if served.reasoner is None else await run_in_threadpool(work)
+        rest = scope, said, served, query, options, asked
+        if wanted is None:
+            status, headers, body = self._answer(*rest)
+        else:
+            work = partial(self._answer_with_reasons, caller.owner, wanted, *rest)
+            status, headers, body = await run_in_threadpool(work)
         await send({"type": "http.response.start", "status": status, "headers": [*headers]})
         await send({"type": "http.response.body", "body": body})
 
@@ -365,6 +364,23 @@ class ScoreRow:
             return None
         scope["route"], scope["caller"] = self, caller
         return self._answer(scope, said, served, *_options_of_query(scope["query_string"], served))
+
+    def _answer_with_reasons(
+        self,
+        owner: str,
+        wanted: ReasonOptions,
+        scope: Scope,
+        said: _Said,
+        served: Served,
+        query: bytes,
+        options: ProbabilityOptions,
+        asked: bytes,
+    ) -> WholeAnswer:
+        with self._context.computation():
+            reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
+            served = replace(served, reasoner=reasoner)
+            asked += repr((wanted, reasoner.described)).encode()
+            return self._answer(scope, said, served, query, options, asked)
 
     def _answer(
         self,
@@ -481,9 +497,9 @@ def _label_scores(
     return orjson.dumps({"model_id": served.model_id, "scores": named, **options.reason(served)})
 
 
-def score_route(authenticator: Authenticator, models: ModelCache, reading: Reading) -> Route:
+def score_route(authenticator: Authenticator, models: ModelCache, context: Context) -> Route:
     """The route of one row. Registered before the others: the router asks in order."""
-    row = ScoreRow(authenticator, models, reading)
+    row = ScoreRow(authenticator, models, context)
     return Route(SCORE_PATH, row, methods=["GET"], name="score_row")
 
 

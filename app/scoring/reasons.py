@@ -7,6 +7,8 @@ the model's name. All parts of a row, told or not, sum to that difference.
 from __future__ import annotations
 
 import math
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,7 @@ from app.models import reason_codes, repository
 from app.platform.documents import ReasonEntry
 from app.platform.errors import Invalid, NotFound, refuse_all, shown
 from app.platform.sql import Json, Reading, Session
-from app.platform.tables import Model, ModelReference
+from app.platform.tables import ModelReference
 from app.scoring.features import FeatureIndex
 
 if TYPE_CHECKING:
@@ -207,22 +209,21 @@ class Phrases(NamedTuple):
     entries: Sequence[ReasonEntry]
 
 
-def find_phrases(session: Session, model: Model) -> Phrases:
-    """Return what the reasons of a model are told by now."""
-    codes = repository.find_reason_codes(session, model.owner, model.name)
-    stored = repository.find_reference(session, model.id)
-    return Phrases(
-        None if stored is None else average_rows_of(stored),
-        None if codes is None else codes.revision,
-        [] if codes is None else codes.entries,
-    )
-
-
-def _read_phrases(session: Session, owner: str, model_id: str) -> Phrases:
+def _read_phrases(session: Session, owner: str, model_id: str) -> tuple[Phrases, Layout | None]:
+    """Return what the reasons of a model are told by now: the entries, or their layout if it is held."""
     model = repository.find(session, owner, model_id)
     if model is None:
         raise NotFound(f"there is no model {model_id!r}")
-    return find_phrases(session, model)
+    stored = repository.find_reference(session, model.id)
+    average_rows = None if stored is None else average_rows_of(stored)
+    revision = repository.latest_reason_revision(session, owner, model.name)
+    layout = _LAYOUTS.get((model_id, revision))
+    codes = None
+    if revision is not None and layout is None:
+        codes = repository.find_reason_codes(session, owner, model.name)
+    if codes is None:
+        return Phrases(average_rows, revision, []), layout
+    return Phrases(average_rows, codes.revision, codes.entries), None
 
 
 def check_options(
@@ -291,8 +292,11 @@ class LoadedModel(Protocol):
 
 def prepare(reading: Reading, owner: str, served: LoadedModel, options: ReasonOptions) -> Reasoner:
     """Return what computes the reasons of a request's rows; raises Invalid if the model can have none of this kind."""
-    phrases = reading(_read_phrases, owner, served.model_id)
-    return make_reasoner(served, options, phrases, MAX_ROWS)
+    phrases, layout = reading(_read_phrases, owner, served.model_id)
+    if layout is None:
+        layout = _lay_out(phrases.entries, served.features, served.features.types)
+        _LAYOUTS.put((served.model_id, phrases.revision), layout)
+    return make_reasoner(served, options, phrases, MAX_ROWS, layout=layout)
 
 
 def make_reasoner(
@@ -301,10 +305,12 @@ def make_reasoner(
     phrases: Phrases,
     max_rows: int | None,
     types: Sequence[str] | None = None,
+    layout: Layout | None = None,
 ) -> Reasoner:
     """Return what computes the reasons of at most so many rows of a model; raises Invalid if it can have none.
 
-    `types` are those of the features, where their index reads all as numbers.
+    `types` are those of the features, where their index reads all as numbers. `layout` is that of the entries, if it
+    is known.
     """
     cut = options.threshold if options.threshold is not None else served.flag_threshold
     if served.labels is None:
@@ -321,15 +327,10 @@ def make_reasoner(
     reference, described = _reference(served.ranker, options, phrases.average_rows, cut)
     described["direction"] = options.direction
     described["dictionary"] = phrases.revision
+    types = types or served.features.types
+    layout = layout or _lay_out(phrases.entries, served.features, types)
     return Reasoner(
-        served.ranker,
-        served.features,
-        options,
-        reference,
-        phrases.entries,
-        described,
-        max_rows,
-        types,
+        served.ranker, served.features, options, reference, layout, described, max_rows, types
     )
 
 
@@ -445,6 +446,112 @@ class _Entry(NamedTuple):
     """Of the values of its column: to which the entry applies. None: to all."""
 
 
+class Layout(NamedTuple):
+    """A dictionary laid out for one model: what may be a reason is numbered."""
+
+    own: npt.NDArray[np.intp]
+    feature_of: dict[int, int]
+    n_items: int
+    told: dict[int, tuple[str, str]]
+    entries: list[_Entry]
+
+
+class _Layouts:
+    """The layouts that were used last, by the model's id and the revision of the dictionary, which never change."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._held: OrderedDict[tuple[str, int | None], Layout] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[str, int | None]) -> Layout | None:
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+            return self._held.get(key)
+
+    def put(self, key: tuple[str, int | None], layout: Layout) -> None:
+        with self._lock:
+            self._held[key] = layout
+            self._held.move_to_end(key)
+            while len(self._held) > self._size:
+                self._held.popitem(last=False)
+
+
+_LAYOUTS = _Layouts(32)
+
+
+def _lay_out(
+    entries: Sequence[ReasonEntry], features: FeatureIndex, types: Sequence[str]
+) -> Layout:
+    """Number what may be a reason: each feature, and each code before the first feature that it tells."""
+    position = {name: i for i, name in enumerate(features.names)}
+    known = [
+        (entry, [position[name] for name in entry["columns"] if name in position])
+        for entry in entries
+    ]
+    known = [(entry, columns) for entry, columns in known if columns]
+    first: dict[str, int] = {}
+    for entry, columns in known:
+        first[entry["code"]] = min(first.get(entry["code"], columns[0]), *columns)
+    order = sorted(
+        [(i, 1, name) for i, name in enumerate(features.names)]
+        + [(i, 0, code) for code, i in first.items()]
+    )
+    item_of = {(kind, name): item for item, (_, kind, name) in enumerate(order)}
+    own = np.array([item_of[1, name] for name in features.names], dtype=np.intp)
+    feature_of = {item_of[1, name]: i for name, i in position.items()}
+    told_by: dict[int, tuple[str, str]] = {}
+    laid_out: list[_Entry] = []
+    for entry, columns in known:
+        item = item_of[0, entry["code"]]
+        applies = None
+        if reason_codes.is_conditional(entry):
+            applies = _condition(entry, columns[0], features, types)
+            if applies is None:  # the column is of another type in this version
+                continue
+        told_by[item] = entry["code"], entry["text"]
+        laid_out.append(_Entry(item, np.array(columns, dtype=np.intp), entry["direction"], applies))
+    return Layout(own, feature_of, len(order), told_by, laid_out)
+
+
+def _condition(
+    entry: ReasonEntry, i: int, features: FeatureIndex, types: Sequence[str]
+) -> Callable[[Floats], npt.NDArray[np.bool_]] | None:
+    """Return what tells the values to which an entry applies; None if it does not fit the feature's type."""
+    kind, index = types[i], features.categories[i]
+    categories, missing = entry["categories"], entry["missing"]
+    ends = [entry["min"], entry["max"]]
+    low, high = (
+        None if end is None else reason_codes.end_of(kind, end) if index is None else None
+        for end in ends
+    )
+    if (categories is not None) != (index is not None) and categories is not None:
+        return None
+    if any(end is not None for end in ends) and (index is not None or kind == CATEGORICAL):
+        return None
+    if (low is None) != (ends[0] is None) or (high is None) != (ends[1] is None):
+        return None
+    codes = None
+    if categories is not None and index is not None:
+        codes = np.array([index[text] for text in categories])
+        codes = codes[~np.isnan(codes)]
+    with_known = missing is not True or any(e is not None for e in (*ends, categories))
+
+    def applies(values: Floats) -> npt.NDArray[np.bool_]:
+        unknown = np.isnan(values)
+        found = ~unknown if with_known else np.zeros(len(values), dtype=np.bool_)
+        if low is not None:
+            found &= values >= low
+        if high is not None:
+            found &= values <= high
+        if codes is not None:
+            found &= np.isin(values, codes)
+        return found | unknown if missing else found
+
+    return applies
+
+
 class Reasoner:
     """Computes reasons of rows: the parts of their scores, less those of a reference, told by a dictionary."""
 
@@ -454,89 +561,20 @@ class Reasoner:
         features: FeatureIndex,
         options: ReasonOptions,
         reference: Reference,
-        entries: Sequence[ReasonEntry],
+        layout: Layout,
         described: Json,
         max_rows: int | None,
-        types: Sequence[str] | None = None,
+        types: Sequence[str],
     ) -> None:
         self._ranker = ranker
         self._features = features
-        self._types = types or features.types
+        self._types = types
         self.options = options
         self._reference = reference
         self.described = described
         self._left = max_rows
         self._max_rows = max_rows
-        self._lay_out(entries)
-
-    def _lay_out(self, entries: Sequence[ReasonEntry]) -> None:
-        """Number what may be a reason: each feature, and each code before the first feature that it tells."""
-        position = {name: i for i, name in enumerate(self._features.names)}
-        known = [
-            (entry, [position[name] for name in entry["columns"] if name in position])
-            for entry in entries
-        ]
-        known = [(entry, columns) for entry, columns in known if columns]
-        first: dict[str, int] = {}
-        for entry, columns in known:
-            first[entry["code"]] = min(first.get(entry["code"], columns[0]), *columns)
-        order = sorted(
-            [(i, 1, name) for i, name in enumerate(self._features.names)]
-            + [(i, 0, code) for code, i in first.items()]
-        )
-        item_of = {(kind, name): item for item, (_, kind, name) in enumerate(order)}
-        self._own = np.array([item_of[1, name] for name in self._features.names], dtype=np.intp)
-        self._feature_of = {item_of[1, name]: i for name, i in position.items()}
-        self._n_items = len(order)
-        self._told: dict[int, tuple[str, str]] = {}
-        self._entries: list[_Entry] = []
-        for entry, columns in known:
-            item = item_of[0, entry["code"]]
-            applies = None
-            if reason_codes.is_conditional(entry):
-                applies = self._condition(entry, columns[0])
-                if applies is None:  # the column is of another type in this version
-                    continue
-            self._told[item] = entry["code"], entry["text"]
-            self._entries.append(
-                _Entry(item, np.array(columns, dtype=np.intp), entry["direction"], applies)
-            )
-
-    def _condition(
-        self, entry: ReasonEntry, i: int
-    ) -> Callable[[Floats], npt.NDArray[np.bool_]] | None:
-        """Return what tells the values to which an entry applies; None if it does not fit the feature's type."""
-        kind, index = self._types[i], self._features.categories[i]
-        categories, missing = entry["categories"], entry["missing"]
-        ends = [entry["min"], entry["max"]]
-        low, high = (
-            None if end is None else reason_codes.end_of(kind, end) if index is None else None
-            for end in ends
-        )
-        if (categories is not None) != (index is not None) and categories is not None:
-            return None
-        if any(end is not None for end in ends) and (index is not None or kind == CATEGORICAL):
-            return None
-        if (low is None) != (ends[0] is None) or (high is None) != (ends[1] is None):
-            return None
-        codes = None
-        if categories is not None and index is not None:
-            codes = np.array([index[text] for text in categories])
-            codes = codes[~np.isnan(codes)]
-        with_known = missing is not True or any(e is not None for e in (*ends, categories))
-
-        def applies(values: Floats) -> npt.NDArray[np.bool_]:
-            unknown = np.isnan(values)
-            found = ~unknown if with_known else np.zeros(len(values), dtype=np.bool_)
-            if low is not None:
-                found &= values >= low
-            if high is not None:
-                found &= values <= high
-            if codes is not None:
-                found &= np.isin(values, codes)
-            return found | unknown if missing else found
-
-        return applies
+        self._own, self._feature_of, self._n_items, self._told, self._entries = layout
 
     def of(self, X: Floats, scores: Floats) -> Reasons:
         """Return the reasons of rows; X and scores are those of `Served.score`. Raises Invalid for too many rows."""

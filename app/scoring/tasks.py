@@ -23,6 +23,7 @@ from app.models.calibrations import CalibrationFile
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
 from app.platform.documents import AliasCut, ModelFeature, ReasonEntry
+from app.platform.errors import Invalid
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Model
@@ -161,6 +162,9 @@ def _reasons(
     codes = None
     if (revision := read_options[DICTIONARY]) is not None:
         codes = model_repository.find_reason_codes(session, model.owner, model.name, revision)
+        if codes is None:
+            detail = f"revision {revision} of the reason codes of {model.name} is gone: ask again"
+            raise Invalid(detail, code="no_reason_codes")
     stored = model_repository.find_reference(session, model.id)
     return {
         "options": options,

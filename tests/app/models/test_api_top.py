@@ -120,6 +120,21 @@ def test_bad_questions_of_promises(world: World, query: str, code: str, words: s
     refused(answer, 422, code, words)
 
 
+@pytest.mark.parametrize("by_group", ["", "&by_group=each"])
+def test_costs_alone_are_promised_nothing(world: World, by_group: str) -> None:
+    """Of a model and of an evaluation alike."""
+    query = f"cost_false_positive=1&cost_false_negative=1&confidence=0.9{by_group}"
+    paths = [f"evaluations/{world.evaluation}"]
+    paths += [] if by_group else [f"models/{world.model}"]
+    for path in paths:
+        answer = world.client.get(f"/v1/{path}/operating-point?{query}")
+        words = "costs alone and a confidence exclude each other"
+        problem = refused(answer, 422, "invalid_parameter", words, "fpr or tpr")
+        assert [error["parameter"] for error in problem["errors"]] == ["confidence"]
+        with_rate = world.client.get(f"/v1/{path}/operating-point?{query}&fpr=0.3")
+        assert with_rate.status_code == (422 if by_group else 200)  # that evaluation has no groups
+
+
 def test_cross_validated_scores_promise_nothing(world: World) -> None:
     answer = world.client.get(f"/v1/models/{world.folded}/operating-point?fpr=0.1&confidence=0.9")
     refused(answer, 422, "no_promise", "cross-validated", "ask the evaluation")

@@ -14,9 +14,11 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import make_transient
 
-from app.platform.tables import ModelReference
+from app.models import repository
+from app.platform.tables import ModelReference, ReasonCodes
 from tests.app.live_service import Service
 from tests.app.refusals import refused as refused_with
 
@@ -455,3 +457,143 @@ def test_bad_dictionaries(client: httpx.Client, models: dict[str, str], put: Put
     refused(client.get("/v1/models/No%20name/reason-codes"), 404, "no model")
     reader = client.put(ADDRESS, content=b'{"entries": [{"min": 1e999}]}')
     assert reader.status_code in (400, 415, 422)
+
+
+def revisions(service: Service, name: str) -> list[int]:
+    """Return the stored revisions of the dictionary of a name."""
+    statement = select(ReasonCodes.revision).where(ReasonCodes.name == name)
+    with service.context.db.write() as session:
+        return sorted(session.scalars(statement))
+
+
+def test_an_equal_dictionary_makes_no_revision(
+    shared: Service, client: httpx.Client, models: dict[str, str], put: Put
+) -> None:
+    first = put(entry("A", "age", min=1), entry("M", "income"))
+    stored = revisions(shared, "credit")
+    again = put(entry("A", "age", min=1.0), entry("M", "income"))
+    assert (again.status_code, again.json()) == (200, first.json())
+    assert again.headers["ETag"] == first.headers["ETag"]
+    assert revisions(shared, "credit") == stored
+    assert put(entry("M", "income"), entry("A", "age", min=1)).json()["revision"] > stored[-1]
+    refused(client.put(ADDRESS, json={"entries": []}), 428, "If-Match")
+
+
+def test_a_dictionary_has_at_most_so_many_bytes(
+    client: httpx.Client, models: dict[str, str], put: Put
+) -> None:
+    entries = [entry(f"C{k}", "age", text="é" * 240) for k in range(160)]
+    assert put(*entries).status_code in (200, 201)
+    problem = refused(put(*entries[:80], *entries), 422, "at most 262144 bytes", "they have")
+    assert problem["errors"][0]["pointer"] == "/entries"
+
+
+def test_only_the_newest_revisions_stay(
+    shared: Service,
+    client: httpx.Client,
+    models: dict[str, str],
+    put: Put,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And those that unfinished batches name."""
+    monkeypatch.setattr("app.models.reason_codes.MAX_REVISIONS", 3)
+    named = put(entry("KEPT", "age", "income", "debt", "job")).json()["revision"]
+    csv: dict[str, Any] = {"content": IN_CSV, "headers": {"Content-Type": CSV}}
+    asked = client.post("/v1/batch-scores", params={"model": "credit", "reasons": 1}, **csv)
+    for k in range(4):
+        last = put(entry(f"L{k}", "age")).json()["revision"]
+    assert revisions(shared, "credit") == [named, last - 2, last - 1, last]
+    shared.work()
+    result = client.get(f"/v1/batch-scores/{asked.json()['id']}/result")
+    told = pq.read_table(io.BytesIO(result.content))["reason_1_code"].to_pylist()
+    assert {*told} <= {"KEPT", None}
+    assert "KEPT" in told
+    last = put(entry("M", "age")).json()["revision"]
+    assert revisions(shared, "credit") == [last - 2, last - 1, last]
+    refused(client.get(ADDRESS, params={"revision": named}), 404, f"revision {named}")
+    assert client.get(ADDRESS, params={"revision": last - 2}).status_code == 200
+
+
+def test_a_dictionary_goes_with_the_last_version(
+    shared: Service, client: httpx.Client, models: dict[str, str]
+) -> None:
+    """Its numbers go on: an answer's revision never means another."""
+    dataset_id = shared.upload(client, people(100))
+    address = "/v1/models/brief/reason-codes"
+
+    def train() -> str:
+        done = shared.train(client, dataset_id, name="brief", algorithm={"name": "logistic"})
+        return str(done["model_id"])
+
+    first, second = train(), train()
+    client.put(address, json={"entries": [entry("A", "age")]})
+    client.put(address, json={"entries": [entry("B", "age")]}, headers={"If-Match": '"1"'})
+    assert client.delete(f"/v1/models/{first}").status_code == 204
+    assert revisions(shared, "brief") == [1, 2]
+    assert client.delete(f"/v1/models/{second}").status_code == 204
+    assert revisions(shared, "brief") == [3]
+    assert client.get(address).json()["entries"] == []
+    assert client.get(address).headers["ETag"] == '"3"'
+    train()
+    again = client.put(address, json={"entries": [entry("A", "age")]}, headers={"If-Match": '"3"'})
+    assert again.json()["revision"] == 4
+
+
+def test_one_row_takes_a_turn(
+    shared: Service, client: httpx.Client, models: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.http.dependencies.COMPUTATION_WAIT_SECONDS", 0.01)
+    turns = shared.context.computations
+    taken = 0
+    while turns.acquire(blocking=False):
+        taken += 1
+    try:
+        answer = client.get(PATH, params={**ROWS[0], "reasons": 1})
+        refused(answer, 429, "try again")
+        assert client.get(PATH, params=ROWS[0]).status_code == 200
+    finally:
+        turns.release(taken)
+    assert client.get(PATH, params={**ROWS[0], "reasons": 1}).status_code == 200
+
+
+def test_a_revision_is_laid_out_once(
+    client: httpx.Client, models: dict[str, str], put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(entry("FIRST", "age", "income", "debt", "job"))
+    put(entry("SECOND", "age", "income", "debt", "job"))
+    loads: list[object] = []
+    find = repository.find_reason_codes
+
+    def counted(*args: Any) -> Any:
+        loads.append(args)
+        return find(*args)
+
+    monkeypatch.setattr(repository, "find_reason_codes", counted)
+    query = {**ROWS[0], "reasons": 1, "direction": "both"}
+    told = [client.get(PATH, params=query).json()["reasons"][0]["code"] for _ in range(3)]
+    assert told == ["SECOND"] * 3
+    assert len(loads) == 1
+    put(entry("THIRD", "age", "income", "debt", "job"))
+    assert client.get(PATH, params=query).json()["reasons"][0]["code"] == "THIRD"
+    other = client.get("/v1/models/trees/score", params=query).json()
+    assert other["reasons"][0]["code"] is None
+
+
+def test_no_text_in_a_csv_is_a_formula(
+    client: httpx.Client, models: dict[str, str], put: Put
+) -> None:
+    put(entry("=1+1", "age", "income", "debt", "job", text="@SUM(A1)"))
+    headers = {"Accept": CSV}
+    query: dict[str, Any] = {"reasons": 2, "direction": "both"}
+    answer = client.post(PATH, params=query, json={"rows": ROWS}, headers=headers)
+    table = pa_csv.read_csv(
+        io.BytesIO(answer.content),
+        convert_options=pa_csv.ConvertOptions(strings_can_be_null=True),
+    )
+    assert table["reason_1_code"].to_pylist() == ["'=1+1"] * 3
+    assert table["reason_1_text"].to_pylist() == ["'@SUM(A1)"] * 3
+    assert table["reason_2_code"].to_pylist() == [None] * 3
+    said = ask(client, **query)
+    assert table["score"].to_pylist() == said["scores"]  # a number may begin with a minus
+    assert min(table["reason_1_contribution"].to_pylist()) < 0
+    assert [row[0]["code"] for row in said["reasons"]] == ["=1+1"] * 3
