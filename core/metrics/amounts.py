@@ -11,8 +11,10 @@ tie, changes to first order by
 if row i is left out: P_i is the share of x below row i, and H_i the share of v above it, half of the tie counted. The
 height R at u changes by φ_i = v_i (I_i − R) / V − η x_i (I_i − u) / X: I_i is 1 above the cut, 0 below and a
 fraction in a tie at the cut, and η is the slope of the curve near the cut. The interval is that of a proportion on the
-logit scale, with Student's t for e − 1 degrees of freedom, where e = (Σv)² / Σv²: a few great amounts say little,
-however many rows there are.
+logit scale, with Student's t for e − 1 degrees of freedom, at least 1, where e = (Σv)² / Σv²: a few great amounts say
+little, however many rows there are. The variance is multiplied by e / (e − 1). If only negatives are on the axis, they
+have their own e, (Σx)² / Σx²: each class's φ is multiplied by √(e / (e − 1)), and the smaller e sets the degrees of
+freedom. If an e is 1, the sample shows no variance, and the interval is Wilson's. Sums over units replace v and x in e.
 
 **Costs.** A flagged row costs its review; if it is negative, a false positive, too; if it is positive, its benefit is
 taken off. A positive that is not flagged costs a false negative. Each is a fixed number plus a rate times the amount.
@@ -23,7 +25,8 @@ its skewness by
 
     g(T) = T + k T² / 3 + k² T³ / 27 + k / 6,
 
-is compared with Student's t. g rises everywhere and has an inverse. Plain T has intervals that lie too low.
+is compared with Student's t. g rises everywhere and has an inverse. Plain T has intervals that lie too low. The degrees
+of freedom are at least 1. If no price has a rate, the interval ends at the least and the greatest cost of a row.
 
 **The cut of least cost.** Within a tie the cost is linear in the part that is flagged, so no cut through a tie costs
 less than both of its ends. The least of many costs on the rows that chose the cut is too low. So the rows are dealt
@@ -308,8 +311,17 @@ class _Sample:
             return mean * scale, 0.0, 0.0
         return mean * scale, error * scale, inner(parts, parts**2) / squares**1.5
 
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of Student's t. Below 1 its quantiles soon exceed every double."""
+        return max(1.0, self.effective - 1.0)
+
     def interval(
-        self, values: FloatArray, bounds: tuple[float, float], level: float, floor: float
+        self,
+        values: FloatArray,
+        bounds: tuple[float, float],
+        level: float,
+        possible: tuple[float, float],
     ) -> Interval:
         """Return the mean with its interval.
 
@@ -317,8 +329,8 @@ class _Sample:
         ----------
         bounds : (float, float)
             The least and the greatest loss that a row can have: for samples that show no variance.
-        floor : float
-            No population has a mean below.
+        possible : (float, float)
+            No population has a mean outside.
         """
         mean, error, skewness = self.moments(values)
         if error == 0.0:
@@ -329,33 +341,30 @@ class _Sample:
             share = min(1.0, max(0.0, (mean - low) / width))
             _, lower, upper = wilson_interval(share, self.effective, level)
             return Interval(mean, min(mean, low + lower * width), max(mean, low + upper * width))
-        z = quantile(level, self.effective - 1.0)
+        z = quantile(level, self.degrees)
         low = mean - error * _unskewed(z, skewness)
         high = mean - error * _unskewed(-z, skewness)
-        return Interval(mean, min(mean, max(floor, low)), max(mean, high))
+        return _within(mean, low, high, possible)
 
     def saving(
-        self, constant: FloatArray, lost: FloatArray, greatest: float, level: float
+        self, constant: FloatArray, lost: FloatArray, losses: _Losses, level: float
     ) -> Interval:
-        """Return the mean of constant − lost with its interval.
-
-        `greatest` is the most that two decisions on a row can differ by.
-        """
+        """Return the mean of constant − lost with its interval."""
         mean, error, skewness = self.moments(constant - lost)
         if error == 0.0:
-            return self._without_variance(mean, greatest, level)
-        z = quantile(level, self.effective - 1.0)
-        ends = (mean - error * _unskewed(end, skewness) for end in (z, -z))
-        return Interval(mean, *ends)
+            return self._without_variance(mean, losses.widest, level)
+        z = quantile(level, self.degrees)
+        low, high = (mean - error * _unskewed(end, skewness) for end in (z, -z))
+        return _within(mean, low, high, losses.possible_difference)
 
     def difference(
-        self, first: FloatArray, second: FloatArray, greatest: float, level: float, parts: int
+        self, first: FloatArray, second: FloatArray, losses: _Losses, level: float, parts: int
     ) -> tuple[Interval, float]:
         """Return the mean of first − second with its interval, and the p-value of H₀: it is 0.
 
-        At least one of the two is judged by the cuts of `parts` parts; `greatest` as in `saving`.
+        At least one of the two is judged by the cuts of `parts` parts.
         """
-        values = first - second
+        values, greatest = first - second, losses.widest
         mean, error, _ = self.moments(values)
         if error == 0.0:
             share = abs(mean) / greatest if greatest else 0.0
@@ -365,7 +374,7 @@ class _Sample:
         apart = np.abs(self.by_unit(self.weight * values / np.abs(values).max()))
         degrees = max(1.0, effective_rows(apart, apart**2) - 1.0)
         half_width = quantile(level, degrees) * error
-        interval = Interval(mean, mean - half_width, mean + half_width)
+        interval = _within(mean, mean - half_width, mean + half_width, losses.possible_difference)
         return interval, two_sided(mean / error, degrees)
 
     def _without_variance(self, mean: float, greatest: float, level: float) -> Interval:
@@ -374,6 +383,10 @@ class _Sample:
         share = min(1.0, max(-1.0, mean / greatest))
         _, low, high = one_sided_table(share, self.effective, level)
         return Interval(mean, min(mean, low * greatest), max(mean, high * greatest))
+
+
+def _within(mean: float, low: float, high: float, possible: tuple[float, float]) -> Interval:
+    return Interval(mean, min(mean, max(possible[0], low)), max(mean, min(possible[1], high)))
 
 
 def _unskewed(z: float, skewness: float) -> float:
@@ -509,7 +522,7 @@ def value_caught(
     amounts = check_amounts(amount, np.size(np.asarray(y)))
     rows, (amounts,) = _rows_with(y, {"scores": scores}, {"amount": amounts}, sample_weight, group)
     sample = _Sample.of(rows)
-    value, scale = _masses(sample.weight, amounts, rows.positive, "positive")
+    value, unit_of_value = _masses(sample.weight, amounts, rows.positive, "positive")
     flagged = sample.weight
     if over != "rows":
         of_each = amounts if over == "amount_of_negatives" else np.ones(amounts.size)
@@ -519,16 +532,22 @@ def value_caught(
     along, up = along / along[-1], up / up[-1]
     ties = ranked.tie_of_row()
     of_value, of_flagged = value / value.sum(), flagged / flagged.sum()
-    by_unit = sample.by_unit(value)
-    effective = effective_rows(by_unit, by_unit**2)
-    trials = min(effective, effective_rows(flagged, flagged**2))
+    effective, of_axis = (
+        effective_rows(parts, parts**2)
+        for parts in (sample.by_unit(value), sample.by_unit(flagged))
+    )
+    trials = min(effective, of_axis)
+    # all rows are on the axis of rows, the negatives alone on the others
+    worth = (effective, effective) if over == "rows" else (effective, of_axis)
+    shown = min(worth) > 1.0 + EPSILON
+    scale = np.where(rows.positive, *(math.sqrt(e / (e - 1.0)) if shown else 1.0 for e in worth))
 
     def interval(estimate: float, influence: FloatArray, n: float) -> Interval:
         variance = None
-        if effective > 1.0 + EPSILON:
-            parts = sample.by_unit(influence)
-            variance = inner(parts, parts) * effective / (effective - 1.0)
-        degrees = max(effective - 1.0, 1.0)
+        if shown:
+            parts = sample.by_unit(influence * scale)
+            variance = inner(parts, parts)
+        degrees = max(min(worth) - 1.0, 1.0)
         return proportion_interval(min(1.0, estimate), variance, n, level, degrees)
 
     placement, height = 1.0 - (along[:-1] + along[1:]) / 2.0, (up[:-1] + up[1:]) / 2.0
@@ -538,18 +557,21 @@ def value_caught(
     for share in shares:
         last = max(1, int(np.searchsorted(along, share * (1.0 - EPSILON), side="left")))
         part = min(1.0, (share - along[last - 1]) / max(along[last] - along[last - 1], EPSILON))
+        if along[last] <= share * (1.0 + EPSILON):
+            # a vertical step: the rows that follow add nothing to the share
+            last, part = int(np.searchsorted(along, share * (1.0 + EPSILON), side="right")) - 1, 1.0
         recall = float(up[last - 1] + part * (up[last] - up[last - 1]))
         inside = np.where(ties < last - 1, 1.0, np.where(ties == last - 1, part, 0.0))
         slope = _slope(along, up, share, effective_rows(flagged, flagged**2))
         moved = of_value * (inside - recall) - slope * of_flagged * (inside - share)
-        shown = interval(recall, moved, effective)
-        recalls.append(ValueRecall(share, float(ranked.scores[last - 1]), shown))
+        limits = interval(recall, moved, min(worth))
+        recalls.append(ValueRecall(share, float(ranked.scores[last - 1]), limits))
     total = 1.0 if rows.weight is None else float(rows.weight.max())
     return ValueCaught(
         over,
         interval(area, influence, trials),
         tuple(recalls),
-        float(value.sum()) * scale * total,
+        float(value.sum()) * unit_of_value * total,
         effective,
         ValueCurve(along, up, np.concatenate(([np.inf], ranked.scores))),
     )
@@ -584,8 +606,10 @@ class _Losses(NamedTuple):
     bounds_unflagged: tuple[float, float]
     bounds_flagged: tuple[float, float]
     """The least and the greatest loss that a row can have."""
-    floor: float
-    """No population has a mean below."""
+    gains: bool
+    """A flagged row can bring in more than it costs."""
+    fixed: bool
+    """No price depends on the amount: the bounds are those of every population."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -594,8 +618,18 @@ class _Losses(NamedTuple):
 
     @property
     def widest(self) -> float:
+        """The most that two decisions on a row can differ by."""
         low, high = self.bounds
         return high - low
+
+    @property
+    def possible_difference(self) -> tuple[float, float]:
+        """No two ways to decide differ by a mean outside."""
+        return (-self.widest, self.widest) if self.fixed else (-math.inf, math.inf)
+
+    def possible(self, bounds: tuple[float, float], *, gains: bool) -> tuple[float, float]:
+        """Return the least and the greatest mean that a population can have, given the bounds of a row."""
+        return bounds if self.fixed else (-math.inf if gains else 0.0, math.inf)
 
     def of(self, decided: NDArray[np.bool_]) -> FloatArray:
         return np.where(decided, self.flagged, self.unflagged)
@@ -603,13 +637,13 @@ class _Losses(NamedTuple):
 
 def _losses(positive: NDArray[np.bool_], costs: AmountCosts, amounts: FloatArray) -> _Losses:
     missed, wrong, gain = costs.of(amounts)
-    gains = any(_price(costs.benefit))
     return _Losses(
         np.where(positive, missed, 0.0),
         np.where(positive, costs.review - gain, costs.review + wrong),
         (0.0, float(missed.max())),
         (costs.review - float(gain.max()), costs.review + float(wrong.max())),
-        -math.inf if gains else 0.0,
+        any(_price(costs.benefit)),
+        not costs.need_amounts,
     )
 
 
@@ -743,16 +777,14 @@ def cost_report(
         by_probability = _decision(decided, losses, sample, level)
         if choice.held_out is not None:
             by_cut, by_row = losses.of(choice.held_out), losses.of(decided)
-            interval, p_value = sample.difference(
-                by_cut, by_row, losses.widest, level, choice.parts
-            )
+            interval, p_value = sample.difference(by_cut, by_row, losses, level, choice.parts)
             saves = Difference("cut", "probability", *interval, p_value, p_value)
     none, every = losses.bounds_unflagged, losses.bounds_flagged
     total = float(rows.positive.size) if rows.weight is None else float(rows.weight.sum())
     return CostReport(
         total,
-        sample.interval(losses.unflagged, none, level, 0.0),
-        sample.interval(losses.flagged, every, level, losses.floor),
+        sample.interval(losses.unflagged, none, level, losses.possible(none, gains=False)),
+        sample.interval(losses.flagged, every, level, losses.possible(every, gains=losses.gains)),
         _least(choice, losses, sample, level),
         at,
         by_probability,
@@ -811,7 +843,7 @@ def compare_costs(
     lost = [losses.of(choice.held_out) for choice in choices if choice.held_out is not None]
     pairs = list(combinations(range(len(lost)), 2))
     number = choices[0].parts
-    found = [sample.difference(lost[a], lost[b], losses.widest, level, number) for a, b in pairs]
+    found = [sample.difference(lost[a], lost[b], losses, level, number) for a, b in pairs]
     p_values = np.array([p_value for _, p_value in found])
     adjusted = (p_values if adjust == "none" else holm(p_values)).tolist()
     return CostComparison(
@@ -856,11 +888,12 @@ def _decision(
 ) -> DecisionCost:
     lost = losses.of(decided)
     saved = (
-        sample.saving(constant, lost, losses.widest, level)
+        sample.saving(constant, lost, losses, level)
         for constant in (losses.unflagged, losses.flagged)
     )
+    possible = losses.possible(losses.bounds, gains=losses.gains)
     return DecisionCost(
-        sample.interval(lost, losses.bounds, level, losses.floor), _share(decided, sample), *saved
+        sample.interval(lost, losses.bounds, level, possible), _share(decided, sample), *saved
     )
 
 

@@ -84,9 +84,8 @@ def test_the_value_caught_is_that_of_its_definition(table: Any, over: Over, eigh
     room, caught = eighths / 8 * x.sum(), 0.0
     for cut in sorted(set(scores[(weights if weights is not None else x + 1) > 0]), reverse=True):
         tie = scores == cut
-        if x[tie].sum() >= room:
-            part = 1.0 if x[tie].sum() == 0.0 else room / x[tie].sum()
-            caught += v[tie].sum() * part
+        if x[tie].sum() > room:
+            caught += v[tie].sum() * room / x[tie].sum()
             break
         room -= x[tie].sum()
         caught += v[tie].sum()
@@ -145,9 +144,15 @@ def test_intervals_come_from_the_derivatives_in_the_weights(over: Over, units: b
         ]
     )
     found = value_caught(y, scores, amounts, over=over, at=(), sample_weight=weights, group=unit)
-    parts = influence if unit is None else np.bincount(unit, influence)
-    e = found.effective
-    error = math.sqrt(float((parts**2).sum()) * e / (e - 1.0))
+    x, v = masses(over, y, amounts, weights)
+    worth = []
+    for mass in (v, v if over == "rows" else x):
+        sums = mass if unit is None else np.bincount(unit, mass)
+        worth.append(sums.sum() ** 2 / (sums**2).sum())
+    assert found.effective == pytest.approx(worth[0])
+    scaled = influence * np.where(y == 1, *(math.sqrt(e / (e - 1.0)) for e in worth))
+    parts = scaled if unit is None else np.bincount(unit, scaled)
+    error, e = math.sqrt(float((parts**2).sum())), min(worth)
     logit = math.log(found.area.value / (1.0 - found.area.value))
     half = student.ppf(0.975, e - 1.0) * error / (found.area.value * (1.0 - found.area.value))
     for end, sign in ((found.area.low, -1), (found.area.high, 1)):
@@ -162,6 +167,55 @@ def test_the_area_over_negatives_has_nearly_the_interval_of_a_weighted_auc() -> 
     found = value_caught(y, scores, amounts, over="negatives").area
     known = auc_interval(y, scores, sample_weight=np.where(y, amounts, 1.0))
     np.testing.assert_allclose(found, known, atol=3e-4)
+
+
+NEGATIVES = {
+    "one": (np.r_[np.ones(300), 0], None),
+    "two": (np.r_[np.ones(300), 0, 0], None),
+    "one group": (np.repeat([1, 0], 300), np.r_[np.arange(300), np.full(300, 300)]),
+    "three clusters": (np.repeat([1, 0], 300), np.r_[np.arange(300), 300 + np.arange(300) // 100]),
+}
+
+
+@pytest.mark.parametrize("over", ["negatives", "amount_of_negatives"])
+@pytest.mark.parametrize("negatives", NEGATIVES)
+def test_few_negatives_say_little_about_the_area(negatives: str, over: Over) -> None:
+    y, group = NEGATIVES[negatives]
+    scores = np.random.default_rng(2).normal(size=y.size) + y
+    found = value_caught(y, scores, np.full(y.size, 7.0), over=over, at=[0.5], group=group)
+    known = auc_interval(y, scores, group=group)
+    if negatives == "two":  # there the interval of the AUC is of the normal distribution
+        assert found.area.value == pytest.approx(known.value)
+        assert found.area.low < known.low < known.high < found.area.high
+    else:
+        np.testing.assert_allclose(found.area, known, rtol=1e-9)
+    (half,) = found.recalls
+    assert half.recall.high - half.recall.low > 0.2
+
+
+def test_a_few_great_negatives_say_little_about_the_area() -> None:
+    rng = np.random.default_rng(3)
+    y = np.repeat([1, 0], 300)
+    scores, amounts = rng.normal(size=600) + y, np.ones(600)
+    amounts[-1] = 1e6
+    found = value_caught(y, scores, amounts, over="amount_of_negatives", at=[0.5])
+    assert found.area.high - found.area.low > 0.5
+    assert found.recalls[0].recall.high - found.recalls[0].recall.low > 0.5
+
+
+@pytest.mark.parametrize("over", ["negatives", "amount_of_negatives"])
+def test_a_vertical_step_is_caught_whole(over: Over) -> None:
+    y, scores = [1, 1, 0, 1, 0, 1], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+    found = value_caught(y, scores, np.ones(6), over=over, at=[0.5, 1.0])
+    assert [each.recall.value for each in found.recalls] == [0.75, 1.0]
+    assert [each.threshold for each in found.recalls] == [3.0, 1.0]
+    for each in found.recalls:
+        assert each.recall.value == operating_point(y, scores, fpr=each.share).tpr.value
+    # 0.1 and 0.3 of ten negatives are not exact
+    y, scores = np.tile([0, 1], 10), -np.arange(20.0)
+    steps = value_caught(y, scores, np.ones(20), over=over, at=[0.1, 0.3, 0.7])
+    assert [each.recall.value for each in steps.recalls] == pytest.approx([0.1, 0.3, 0.7])
+    assert [each.threshold for each in steps.recalls] == [-1.0, -5.0, -13.0]
 
 
 def losses_by_hand(y: np.ndarray, amounts: np.ndarray, flagged: np.ndarray) -> np.ndarray:
@@ -339,6 +393,45 @@ def test_samples_without_variance_have_intervals_of_the_greatest_variance() -> N
     sure = cost_report(y, scores, AmountCosts(false_positive=1, benefit=2))
     assert sure.flag_none == (0.0, 0.0, 0.0)
     assert value_caught(y, scores, np.full(60, 8.0), over="negatives").area.low < 0.95
+
+
+@pytest.mark.parametrize("weight", [1.0, 10.0, 100.0, 1000.0, 1e9])
+def test_few_effective_rows_have_an_interval_within_the_possible_costs(weight: float) -> None:
+    prices = AmountCosts(false_negative=3, review=1)
+    found = cost_report([1, 0], [2.0, 1.0], prices, sample_weight=[weight, 1], threshold=1.5)
+    assert found.at is not None
+    check_costs(found.flag_none, 0.0, 3.0)
+    check_costs(found.flag_all, 1.0, 1.0)
+    check_costs(found.at.cost, 0.0, 3.0)
+    check_costs(found.at.saved_to_none, -3.0, 3.0)
+    check_costs(found.at.saved_to_all, -3.0, 3.0)
+    # with a rate a greater amount may cost more, but t has one degree of freedom at least
+    rated = AmountCosts(false_negative=Price(rate=1), review=1)
+    open_ended = cost_report([1, 0], [2.0, 1.0], rated, [3, 3], sample_weight=[weight, 1])
+    assert 3.0 < open_ended.flag_none.high < 1e3
+
+
+def test_few_effective_groups_have_an_interval_within_the_possible_costs() -> None:
+    rng = np.random.default_rng(0)
+    group, y = np.repeat(np.arange(3), [2000, 3, 4]), rng.integers(0, 2, 2007)
+    prices = AmountCosts(false_negative=3, benefit=2, review=1)
+    scores = rng.normal(size=2007) + y
+    found = cost_report(y, scores, prices, threshold=0.5, group=group)
+    assert found.at is not None
+    assert found.least.held_out is not None
+    check_costs(found.flag_none, 0.0, 3.0)
+    check_costs(found.flag_all, -1.0, 1.0)
+    for decision in (found.at, found.least.held_out):
+        check_costs(decision.cost, -1.0, 3.0)
+        check_costs(decision.saved_to_none, -4.0, 4.0)
+    compared = compare_costs(y, [scores, -scores], prices, group=group)
+    (apart,) = compared.differences
+    check_costs((apart.value, apart.low, apart.high), -4.0, 4.0)
+
+
+def check_costs(found: Any, least: float, greatest: float) -> None:
+    value, low, high = found
+    assert least <= low <= value <= high <= greatest
 
 
 def test_amounts_of_any_size_are_counted() -> None:
