@@ -619,6 +619,16 @@ def _shift_of(one: _Group) -> _Shift | str:
         return lacks
     rows, p = one.rows, one.probability
     weight = np.ones(p.size) if rows.weight is None else rows.weight
+    if ((p == 0.0) | (p == 1.0)).all():
+        return "all probabilities are 0 or 1"
+    # no finite shift moves a probability of 0 or 1
+    for certain, of_class, name in (
+        (p == 1.0, rows.positive, "1: at least as many rows as are positive"),
+        (p == 0.0, ~rows.positive, "0: at least as many rows as are negative"),
+    ):
+        mass = float(weight[of_class].sum())
+        if float(weight[certain].sum()) >= mass * (1.0 - EPSILON):
+            return f"too many probabilities are {name}"
     with np.errstate(divide="ignore"):
         odds = np.clip(np.log(p) - np.log1p(-p), -MAX_ODDS, MAX_ODDS)
     shift, moved = _fit_shift(odds, weight, float(weight[rows.positive].sum()))

@@ -396,6 +396,30 @@ def test_small_groups_have_no_calibration_and_say_what_they_lack() -> None:
     assert compare_groups(y, p, codes).groups[0].calibration is None
 
 
+ALL_CERTAIN = "all probabilities are 0 or 1"
+TOO_MANY_ONES = "too many probabilities are 1: at least as many rows as are positive"
+TOO_MANY_ZEROS = "too many probabilities are 0: at least as many rows as are negative"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_probabilities_of_0_and_1_have_no_finite_shift(weighted: bool) -> None:
+    rng = np.random.default_rng(5)
+    y, scores, by = np.arange(400) % 2, rng.normal(size=400), np.arange(400) // 200
+    weight = np.full(400, 0.3) if weighted else None
+
+    def reason(p: Any) -> str | None:
+        found = compare_groups(y, scores, by, probability=p, sample_weight=weight)
+        (large,) = {one.calibration.in_the_large.reason for one in found.groups}
+        return large
+
+    for certain in (np.ones(400), np.zeros(400), rng.integers(0, 2, 400)):
+        assert reason(certain) == ALL_CERTAIN
+    half = np.arange(400) // 2 % 2 == 0
+    assert reason(np.where(half, 1.0, 0.5)) == TOO_MANY_ONES
+    assert reason(np.where(half, 0.0, 0.5)) == TOO_MANY_ZEROS
+    assert reason(np.where(np.arange(400) % 20 < 2, 1.0, 0.5)) is None
+
+
 def test_a_calibration_that_is_off_by_the_same_odds_everywhere_does_not_differ() -> None:
     """The short form of `python -m benchmarks.coverage --tables groups`."""
     rng, n_trials = np.random.default_rng(8), 150
