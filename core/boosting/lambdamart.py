@@ -322,10 +322,9 @@ class LambdaLoss(TreeLoss):
             self._losses,
         )
         curvature = weights[:, 1]
-        counts = self._grower.sample_weight
         self._curvature = float(curvature.sum())
-        squares = curvature**2 if not len(counts) else curvature**2 / counts
-        self._unit = float(squares.sum()) / self._curvature if self._curvature > 0.0 else 0.0
+        squares = float((curvature**2).sum())
+        self._unit = squares / self._curvature if self._curvature > 0.0 else 0.0
         total = inner(self._query_weight, self._losses) / float(self._query_weight.sum())
         half = 0.5 * math.log(max(total, np.finfo(float).tiny))
         tilt = 0.5 * self._tilt()

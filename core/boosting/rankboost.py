@@ -66,7 +66,7 @@ class RankBoost(PairBooster):
         feature, threshold, sign, missing_above, alpha, d_plus, d_minus: see `stumps.ROUND`; for
         trees alpha and n_leaves, see `trees.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
-        F̃, the sum over pairs, after each round.
+        F̃, the sum over pairs, after each round. With `push` and huge or tiny weights it may be inf or 0.
     intercept_ : float
         ½ ln(F₊/F₋), by Corollary 13: with it the scores also minimise AdaBoost's loss, and
         `predict` cuts at 0. It is part of every score.

@@ -567,6 +567,16 @@ def test_a_query_weighs_as_much_as_its_rows() -> None:
     np.testing.assert_allclose(repeated.decision_function(table.X), scores, atol=1e-6)
 
 
+def test_equal_weights_do_not_change_what_smoothing_adds() -> None:
+    table = Table(23, 3, n=200, n_queries=10)
+    ranker = LambdaMART(n_rounds=5, min_samples_leaf=0, smoothing=1.0)
+    options = {"query": table.query, "graded": True}
+    plain = ranker.fit(table.X, table.y, **options).decision_function(table.X)
+    for weight in (0.5, 1.0, 2.0, 100.0):
+        ranker.fit(table.X, table.y, np.full(200, weight), **options)
+        np.testing.assert_allclose(ranker.decision_function(table.X), plain, rtol=1e-9)
+
+
 def test_the_greatest_grades_and_scores_stay_finite() -> None:
     rng = np.random.default_rng(2)
     grade = rng.choice([0, 31], 200)
