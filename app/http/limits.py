@@ -7,9 +7,10 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from app.platform.errors import ServiceError, TooMany
 
@@ -66,6 +67,20 @@ class RateLimiter:
 
 
 RETRY_SECONDS = 5
+
+
+def release_at_end(scope: MutableMapping[str, Any], release: Callable[[], object]) -> None:
+    """Have `release` called once when the request of an ASGI scope has ended, however it ends."""
+    earlier = scope.get("release")
+
+    def release_all() -> None:
+        try:
+            release()
+        finally:
+            if earlier is not None:
+                earlier()
+
+    scope["release"] = release_all
 
 
 @dataclass(eq=False)

@@ -7,7 +7,7 @@ import gzip
 import io
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -161,34 +161,52 @@ _PIECE_BYTES = 1 << 18
 
 
 class FilesResponse(Response):
-    """A body of bytes and open files, which are closed once it is sent or the caller is gone."""
+    """A body of bytes and open files, which are closed once it is sent or the caller is gone.
+
+    `done` is called when all is read, before the last piece is sent, or when the caller is gone; maybe twice.
+    """
 
     def __init__(
-        self, parts: Sequence[bytes | BinaryIO], media_type: str, headers: Mapping[str, str]
+        self,
+        parts: Sequence[bytes | BinaryIO],
+        media_type: str,
+        headers: Mapping[str, str],
+        done: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(media_type=media_type, headers=headers)
         self._parts = parts
-        self.headers["Content-Length"] = str(sum(map(_size_of, parts)))
+        self._done = done
+        self.headers["Content-Length"] = str(sum(map(size_of, parts)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
         start = {"status": self.status_code, "headers": self.raw_headers}
+        last = b""
         try:
             await send({"type": "http.response.start", **start})
-            for part in self._parts:
-                if isinstance(part, bytes):
-                    await send({"type": "http.response.body", "body": part, "more_body": True})
-                    continue
-                while piece := await run_in_threadpool(part.read, _PIECE_BYTES):
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
+            async for piece in self._pieces():
+                if last:
+                    await send({"type": "http.response.body", "body": last, "more_body": True})
+                last = piece
+            self._done()
+            await send({"type": "http.response.body", "body": last})
         finally:
             for part in self._parts:
                 if not isinstance(part, bytes):
                     part.close()
+            self._done()
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        for part in self._parts:
+            if isinstance(part, bytes):
+                yield part
+                continue
+            while piece := await run_in_threadpool(part.read, _PIECE_BYTES):
+                yield piece
 
 
-def _size_of(part: bytes | BinaryIO) -> int:
+def size_of(part: bytes | BinaryIO) -> int:
+    """Return the bytes of a part of a body."""
     return len(part) if isinstance(part, bytes) else os.fstat(part.fileno()).st_size
 
 

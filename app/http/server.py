@@ -21,10 +21,11 @@ from typing import Any, NamedTuple, cast
 import uvicorn
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
@@ -45,6 +46,11 @@ MAX_HEAD_BYTES = 1 << 17  # of one head; uvicorn itself has no limit
 MAX_PIPELINED = 16  # requests that may queue up behind the one that is being answered
 ABORT = "rankwright.abort"
 """Key in the ASGI scope of a function that ends the connection without sending what still waits to be sent."""
+FLOW = "rankwright.flow"
+"""Key in the ASGI scope of uvicorn's flow control of the connection: a send waits only while it is paused."""
+ABORTED = "rankwright.aborted"
+"""Key in the ASGI scope that says that the caller was cut off: what senders raise from there on is no fault."""
+MAX_PIECE_BYTES = 1 << 18  # of a body; a longer one is sent in pieces, as the caller reads them
 MAX_JOINED_BYTES = 1 << 16  # of the piece of a body that is copied behind its head
 
 
@@ -170,9 +176,15 @@ class BoundedProtocol(HttpToolsProtocol):
             if answer is not None:
                 self._write_answer(cycle, answer)
                 return
-        scope[ABORT] = self.transport.abort
+        scope[ABORT] = partial(self._abort, cycle)
+        scope[FLOW] = self.flow
         cycle.transport = cast(asyncio.Transport, self._joining)
         super()._start_asgi_task(cycle, app)
+
+    def _abort(self, cycle: RequestResponseCycle) -> None:
+        """End the connection; of its requests uvicorn itself tells only the last one."""
+        cycle.disconnected = True
+        self.transport.abort()
 
     def _write_answer(self, cycle: RequestResponseCycle, answer: WholeAnswer) -> None:
         """Write a whole answer, as `RequestResponseCycle.send` does; its headers hold nothing of a caller unchecked."""
@@ -411,18 +423,18 @@ class RequestMiddleware:
                 headers += [own for own in _UNLESS_GIVEN if own[0] not in given]
             await send(message)
 
+        paced = _abort_when_slow(send_with_headers, scope, self._body_seconds)
         try:
             refusal = _refusal(scope, size, self._root) or self._overload(scope)
             if refusal is not None:
                 response = problems.of_service_error(Request(scope), refusal)
-                await response(scope, receive, send_with_headers)
+                await response(scope, receive, paced)
             elif scope["method"] == "GET" and (
                 match := self._busiest.path_regex.match(scope["path"])
             ):
                 scope["path_params"] = match.groupdict()
-                await self._answer_busiest(scope, receive, send_with_headers)
+                await self._answer_busiest(scope, receive, paced)
             else:
-                paced = _abort_when_slow(send_with_headers, scope, self._body_seconds)
                 if scope["method"] not in ("GET", "HEAD"):
                     limit = self._limit(scope["path"])
                     receive = _limited(receive, limit, length, self._body_seconds)
@@ -433,6 +445,8 @@ class RequestMiddleware:
             response = problems.of_service_error(Request(scope), _ending())
             await response(scope, receive, send_with_headers)
         except Exception:
+            if ABORTED in scope:
+                return
             log.exception("unexpected error on %s %s", scope["method"], scope["path"])
             if status:
                 raise  # the answer has begun: only closing the connection can tell the caller
@@ -615,27 +629,51 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
 
 
 def _abort_when_slow(send: Send, scope: Scope, seconds: float) -> Send:
-    """Return a `send` that ends the connection if the caller reads a long answer more slowly than a body must come."""
+    """Return a `send` that ends the connection if the caller reads an answer more slowly than a body must come, and
+    then raises ClientDisconnect.
+
+    Long bodies go out in pieces, so that no more of them than a piece waits in the connection.
+    """
     seen, seconds_left = 0, seconds
+    flow: FlowControl | None = scope.get(FLOW)
 
     async def send_within_time(message: Message) -> None:
-        nonlocal seen, seconds_left
+        body = message.get("body", b"")
+        if len(body) <= MAX_PIECE_BYTES:
+            await send_piece(message)
+            return
+        view = memoryview(body)
+        for start in range(0, len(view), MAX_PIECE_BYTES):
+            piece = view[start : start + MAX_PIECE_BYTES]
+            await send_piece({"type": message["type"], "body": piece, "more_body": True})
         if not message.get("more_body", False):
-            await send(message)
-            return
-        started = time.monotonic()
-        try:
-            async with asyncio.timeout(seconds_left):
-                await send(message)
-        except TimeoutError:
-            log.info("%s read its answer too slowly, after %d bytes", client_address(scope), seen)
-            if (abort := scope.get(ABORT)) is not None:
-                abort()
-            return
-        size = len(message["body"])
-        seen += size
-        late = seconds_left - (time.monotonic() - started)
-        seconds_left = min(seconds, max(0.0, late) + size / min_body_rate(seen))
+            await send_piece({"type": message["type"], "body": b""})
+
+    async def send_piece(message: Message) -> None:
+        nonlocal seen, seconds_left
+        if ABORTED in scope:
+            raise ClientDisconnect
+        more = message.get("more_body", False)
+        late = seconds_left
+        if flow is not None and not flow.write_paused:
+            await send(message)  # does not wait
+        else:
+            started = time.monotonic()
+            try:
+                async with asyncio.timeout(seconds_left):
+                    await send(message)
+            except TimeoutError:
+                client = client_address(scope)
+                log.info("%s read its answer too slowly, after %d bytes", client, seen)
+                scope[ABORTED] = True
+                if (abort := scope.get(ABORT)) is not None:
+                    abort()
+                raise ClientDisconnect from None
+            late -= time.monotonic() - started
+        if more:
+            size = len(message["body"])
+            seen += size
+            seconds_left = min(seconds, max(0.0, late) + size / min_body_rate(seen))
 
     return send_within_time
 

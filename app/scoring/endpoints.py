@@ -202,8 +202,10 @@ async def answer_rows(
             raise body_too_large(context.settings.max_body_bytes)
         table, options = _table_of(request, fields)
         large = large_tables.LargeTable(ref, table, options, media_type, make)
-        parts, headers["X-Model-ID"] = await large_tables.score(request, models, large, body, rest)
-        return FilesResponse(parts, media_type, headers)
+        parts, headers["X-Model-ID"], done = await large_tables.score(
+            request, models, large, body, rest
+        )
+        return FilesResponse(parts, media_type, headers, done)
     served = models.cached(caller.owner, ref)
 
     def work() -> tuple[str, bytes]:

@@ -18,6 +18,8 @@ from starlette.requests import ClientDisconnect, Request
 from app.datasets.description import Format
 from app.datasets.uploads import spool
 from app.http.dependencies import Context, context_of
+from app.http.limits import release_at_end
+from app.http.responses import size_of
 from app.ingest.formats import NDJSON
 from app.platform import resources
 from app.platform.settings import Settings
@@ -85,15 +87,17 @@ async def score(
     table: LargeTable,
     begin: bytes,
     rest: AsyncIterator[bytes],
-) -> tuple[Parts, str]:
-    """Score a body that begins so; returns the answer, and the model's id.
+) -> tuple[Parts, str, Callable[[], None]]:
+    """Score a body that begins so; returns the answer, the model's id, and what ends its use of the disk.
 
-    The body is received under a permit of an upload, which is held until the rows are scored. What no body can change
-    is refused before it is read.
+    The body is received under a permit of an upload, which is held until the answer is sent: its files take room until
+    then, and count as an upload of their size. The end of the request releases it as well. What no body can change is
+    refused before it is read.
     """
     refuse_parquet(table.format)
     context, owner = context_of(request), request.scope["caller"].owner
-    with context.uploads.hold(owner) as permit, _folder(context) as folder:
+    with ExitStack() as stack, _folder(context) as folder:
+        permit = stack.enter_context(context.uploads.hold(owner))
         await run_in_threadpool(models.find, owner, table.ref)
         await spool(request, permit, _joined(begin, rest), folder / _BODY)
 
@@ -104,7 +108,14 @@ async def score(
                 (folder / _BODY).unlink()
                 return answer.parts(), served.model_id
 
-        return await _in_turn(request, context, owner, work)
+        parts, model_id = await _in_turn(request, context, owner, work)
+        permit.size = sum(map(size_of, parts))
+        for part in parts:
+            if not isinstance(part, bytes):
+                stack.callback(part.close)
+        done = stack.pop_all().close
+    release_at_end(request.scope, done)
+    return parts, model_id, done
 
 
 def bounds_of(settings: Settings) -> FileBounds:

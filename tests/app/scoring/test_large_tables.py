@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import itertools
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import rankwright
+from starlette.requests import ClientDisconnect
 
 from app.datasets.description import Format
 from app.http import server
@@ -34,7 +36,7 @@ from app.scoring.features import FeatureIndex
 from app.scoring.large_tables import LargeTable, score_file
 from app.scoring.service import Scores, Served
 from app.scoring.table_rows import FileBounds, TableOptions
-from tests.app.live_service import Service
+from tests.app.live_service import OWNER, Service
 from tests.app.refusals import everything, refused
 from tests.app.score_formats import (
     ARROW,
@@ -577,6 +579,46 @@ def test_who_does_not_read_the_answer_is_cut_off(
         assert received < 150_000 * 60
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+def test_an_answer_has_the_permit_of_its_upload_until_it_is_sent(
+    shared: Service,
+    scorer: httpx.Client,
+    address: str,
+    monkeypatch: pytest.MonkeyPatch,
+    leaves: bool,
+) -> None:
+    monkeypatch.undo()
+    uploads, tables = shared.context.uploads, shared.context.tables
+    body = b"age\n" + b"1\n" * 200_000
+    request = Begun(scorer, address, len(body))
+    request.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    request.socket.sendall(body)
+    with request.socket as connection:
+        head, _, begun = request.answer().partition(b"\r\n\r\n")
+        length = int(re.findall(rb"content-length: (\d+)", head)[0])
+        assert head.startswith(b"HTTP/1.1 200 "), begun
+        assert (uploads.taken, tables.taken) == (1, 0), length
+        assert uploads.size_of(OWNER) == length
+        if not leaves:
+            received = len(begun)
+            while received < length:
+                received += len(connection.recv(1 << 20))
+            assert uploads.taken == 0  # before the last byte
+    eventually(lambda: uploads.taken == 0)
+
+
+def test_an_answer_that_is_never_sent_keeps_no_permit(
+    shared: Service, scorer: httpx.Client, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ValueError
+
+    monkeypatch.setattr("app.scoring.endpoints.FilesResponse", fail)
+    answer = scorer.post(address, content=as_csv(ROWS), headers=headers(CSV))
+    assert answer.status_code == 500
+    eventually(lambda: shared.context.uploads.taken == shared.context.requests.taken == 0)
+
+
 def test_a_reader_has_the_time_that_a_body_has() -> None:
     """The rate of an answer, in pieces: a slow one is aborted once, a quick one never."""
     aborted: list[bool] = []
@@ -594,6 +636,7 @@ def test_a_reader_has_the_time_that_a_body_has() -> None:
 
     asyncio.run(run(0.0))
     assert (aborted, sent) == ([], [100, 100])
-    asyncio.run(run(3600.0))
-    assert aborted
+    with pytest.raises(ClientDisconnect):
+        asyncio.run(run(3600.0))
+    assert aborted == [True]
     assert sent == [100, 100]

@@ -1,0 +1,164 @@
+"""Callers who read their answer slowly or not at all: what waits for them is small, and they are cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from app.http import server
+from app.http.responses import FilesResponse, StoredFile
+from app.http.server import MAX_PIECE_BYTES
+from tests.app.live_service import Service
+
+CONTENT = bytes(range(256)) * (1 << 17)  # 32 MiB: more than the system keeps for a connection
+KINDS = ["whole", "files", "stored", "stream", "busiest"]
+
+
+@pytest.fixture(scope="module")
+def shared(start: Callable[..., Service]) -> Service:
+    return start()
+
+
+@pytest.fixture
+def ended() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture(autouse=True)
+def _routes(
+    shared: Service, tmp_path: Path, ended: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    path = tmp_path / "content"
+    path.write_bytes(CONTENT)
+
+    class Noting(FilesResponse):
+        async def __call__(self, *args: Any) -> None:
+            await super().__call__(*args)
+            ended.set()
+
+    async def stream() -> AsyncIterator[bytes]:
+        for start in range(0, len(CONTENT), 1 << 16):
+            yield CONTENT[start : start + (1 << 16)]
+        ended.set()
+
+    async def answer(request: Request) -> Response:
+        match request.path_params["kind"]:
+            case "files":
+                return Noting([path.open("rb")], "text/plain", {})
+            case "stored":
+                return StoredFile(path)
+            case "stream":
+                return StreamingResponse(stream())
+            case _:
+                return Response(CONTENT)
+
+    monkeypatch.setattr(shared.app.entry._busiest, "app", Response(CONTENT))
+    routes = shared.app.router.routes
+    routes.insert(0, route := Route("/large/{kind}", answer))
+    yield
+    routes.remove(route)
+
+
+def address_of(kind: str) -> str:
+    return "/v1/models/m/score" if kind == "busiest" else f"/large/{kind}"
+
+
+def ask(shared: Service, kind: str, method: str = "GET") -> socket.socket:
+    at = urlsplit(shared.url)
+    connection = socket.create_connection((at.hostname, at.port), timeout=20)
+    connection.sendall(f"{method} {address_of(kind)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    return connection
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until it holds; the test's own limit of time ends a wait that is for nothing."""
+    while not condition():
+        threading.Event().wait(0.01)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_reads_gets_all(shared: Service, kind: str) -> None:
+    with httpx.Client(base_url=shared.url) as client:
+        for _ in range(2):
+            answer = client.get(address_of(kind))
+            assert (answer.status_code, answer.content == CONTENT) == (200, True)
+
+
+def test_a_head_has_no_body(shared: Service) -> None:
+    with httpx.Client(base_url=shared.url) as client:
+        for _ in range(2):
+            answer = client.head(address_of("whole"))
+            assert answer.headers["Content-Length"] == str(len(CONTENT))
+            assert answer.content == b""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_does_not_read_is_cut_off(
+    shared: Service,
+    kind: str,
+    ended: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(shared.app.entry, "_body_seconds", 0.3)
+    noted: list[int] = []
+    observe = shared.context.metrics.observe_request
+
+    def note(method: str, route: str, status: int, seconds: float) -> None:
+        noted.append(status)
+        observe(method, route, status, seconds)
+
+    monkeypatch.setattr(shared.context.metrics, "observe_request", note)
+    with ask(shared, kind) as connection:
+        assert connection.recv(12) == b"HTTP/1.1 200"
+        eventually(lambda: shared.app.entry._open == 0)
+        assert any("read its answer too slowly" in one.getMessage() for one in caplog.records)
+        received = 0
+        with suppress(ConnectionError):
+            received = sum(map(len, iter(partial(connection.recv, 1 << 20), b"")))
+        assert received < len(CONTENT)
+    assert not ended.is_set()  # what was left is not read
+    eventually(lambda: noted != [])
+    assert noted == [200]
+    shared.client(None).get("/health/live")
+    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
+
+
+def test_a_long_body_is_sent_in_pieces_that_are_not_copied() -> None:
+    found: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        found.append(message)
+
+    def pieces(body: bytes, more: bool) -> list[dict[str, Any]]:
+        found.clear()
+        paced = server._abort_when_slow(send, {"client": None}, 60.0)
+        message = {"type": "http.response.body", "body": body, "more_body": more}
+        asyncio.run(paced(message))  # type: ignore[arg-type]
+        return found
+
+    small = b"x" * MAX_PIECE_BYTES
+    assert [(one["body"], one["more_body"]) for one in pieces(small, False)] == [(small, False)]
+    long = small * 2 + b"y"
+    for more in (True, False):
+        *first, last = pieces(long, more)
+        parts = first if not more else [*first, last]
+        assert [len(one["body"]) for one in parts] == [MAX_PIECE_BYTES, MAX_PIECE_BYTES, 1]
+        assert all(one["body"].obj is long and one["more_body"] for one in parts)
+        if not more:
+            assert (last["body"], last.get("more_body", False)) == (b"", False)
