@@ -200,7 +200,7 @@ def test_reasons_and_their_codes(trained: Run, tmp_path: Path) -> None:
     printed = trained("codes", "sum").stdout
     assert json.loads(printed)["entries"][0]["code"] == "A1"
     file.write_text(printed)
-    assert "revision 2" in trained("codes", "sum", file).stderr
+    assert "revision 1" in trained("codes", "sum", file).stderr  # nothing has changed
     for wrong in ("[]", '{"entries": [1]}', "{"):
         file.write_text(wrong)
         assert "entries" in trained("codes", "sum", file, code=1).stderr
