@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
@@ -67,6 +68,13 @@ _CALIBRATED_HERE = (
 _GROUPS_FILE = "evaluation.groups"
 
 
+class NamedCut(TypedDict):
+    """The threshold of an alias at the time of the request; None: no row is flagged."""
+
+    alias: str
+    threshold: float | None
+
+
 class EvaluationSpec(TypedDict):
     """What the job is to do; `independent` is false where the model has seen rows of the dataset."""
 
@@ -74,6 +82,7 @@ class EvaluationSpec(TypedDict):
     independent: bool
     dataset: DatasetLineage
     at: NotRequired[dict[str, float]]
+    alias_cut: NotRequired[NamedCut]
     grouping: NotRequired[Grouping]
     amounts: NotRequired[AmountSpec]
 
@@ -109,7 +118,7 @@ def submit(
 ) -> Evaluation:
     """Check, and write the evaluation and its job into the caller's transaction."""
     inputs, windows = check_evaluation(session, owner, request, lock=True)
-    (model,), dataset = inputs.models, inputs.dataset
+    (model,), (cut,), dataset = inputs.models, inputs.cuts, inputs.dataset
     seen = seen_before(model, dataset)
     spec: EvaluationSpec = {
         "evaluation_id": EVALUATIONS.new_id(),
@@ -118,6 +127,11 @@ def submit(
     }
     if request.groups.at is not None:
         spec["at"] = dict(request.groups.at)
+    elif cut is not None:
+        spec["alias_cut"] = {
+            "alias": request.model.rpartition("@")[2],
+            "threshold": cut["threshold"],
+        }
     if (grouping := grouping_of(dataset, request.groups)) is not None:
         spec["grouping"] = grouping
     if (amounts := request.amounts.spec()) is not None:
@@ -188,19 +202,23 @@ def _threshold(
     session: Session, model: Model, spec: EvaluationSpec
 ) -> tuple[float | None, list[str]]:
     """Return the cut that the rows are judged at, None if there is none, and what is to be said of it."""
-    at = spec.get("at")
-    if at is None:
+    at, of_alias = spec.get("at"), spec.get("alias_cut")
+    if at is not None and "threshold" in at:
+        return at["threshold"], []
+    if at is None and of_alias is None:
         point = models.point_of_objective(session, model)
         return (None if point is None else point.threshold), []
-    if "threshold" in at:
-        return at["threshold"], []
     said = []
     if model.validation.get("method") == "cross_validation":
         said = [
             "the cut was chosen on scores of the rankers of the folds, and not of this one: its rates here may be "
             "others"
         ]
-    return models.point_on(models.curve_on(session, model, VALIDATION), **at).threshold, said
+    if at is not None:
+        return models.point_on(models.curve_on(session, model, VALIDATION), **at).threshold, said
+    assert of_alias is not None
+    threshold = of_alias["threshold"]
+    return (math.inf if threshold is None else threshold), said
 
 
 def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:

@@ -60,8 +60,12 @@ class Groups:
 NO_GROUPS = Groups()
 
 
-def check_groups(session: Session, model: Model, dataset: Dataset, asked: Groups) -> None:
-    """Raise Invalid for a column that makes no groups, and for cuts that nothing chooses."""
+def check_groups(
+    session: Session, model: Model, dataset: Dataset, asked: Groups, *, has_cut: bool
+) -> None:
+    """Raise Invalid for a column that makes no groups, and for cuts that nothing chooses. `has_cut` says that the model
+    was named by an alias that keeps a promise.
+    """
     if asked == NO_GROUPS:
         return
     if dataset.kind != DatasetKind.BIPARTITE:
@@ -79,7 +83,9 @@ def check_groups(session: Session, model: Model, dataset: Dataset, asked: Groups
         raise invalid("/cuts", detail)
     if asked.column is None:
         raise invalid("/cuts", "cuts are chosen by group: name the column in group_by")
-    if asked.at is None and (target_fpr(model.objective) is None or not _has_curve(session, model)):
+    if asked.at is not None or has_cut:
+        return
+    if target_fpr(model.objective) is None or not _has_curve(session, model):
         rate = asked.cuts.removeprefix("equal_")
         detail = f'cuts {asked.cuts} need a rate, and the model has no cut of its own: pass at, as {{"{rate}": 0.1}}'
         raise invalid("/cuts", detail)

@@ -140,7 +140,8 @@ class NewEvaluation(Body):
     )
     at: RateOrThreshold | None = Field(
         default=None,
-        description="The cut whose rates are measured. Default: the cut of a model of the objective `tpr`.",
+        description="The cut whose rates are measured. Default: the present cut of the alias, if `model` is "
+        "name@alias and the alias keeps a promise; otherwise the cut of a model of the objective `tpr`.",
     )
     cuts: Cuts | None = Field(
         default=None,
@@ -164,8 +165,19 @@ class NewEvaluation(Body):
         )
 
 
+class JudgedCut(Resource):
+    """The cut that the rows were judged at, and where it comes from."""
+
+    threshold: float | None = Field(description="Null: no row is flagged.")
+    source: Annotated[str, one_of(("at", "alias", "objective"))] = Field(
+        description="`at`: the request. `alias`: the promise of the alias, at the time of the request. "
+        "`objective`: the model's objective `tpr`."
+    )
+    alias: str | None = Field(description="The alias, if the cut is an alias's.")
+
+
 class EvaluatedCut(Resource):
-    """The rates on these rows at the threshold that `at` names, or that a model of the objective `tpr` has."""
+    """The rates on these rows at the threshold of `cut`."""
 
     threshold: float | None
     fpr: Interval
@@ -199,7 +211,7 @@ class EvaluatedCurve(Resource):
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
     operating_point: EvaluatedCut | None = Field(
-        description="At the cut of `at`, or of a model of the objective `tpr`; otherwise null."
+        description="At the threshold of `cut`; null without one."
     )
     positives: int
     negatives: int
@@ -586,6 +598,10 @@ class Evaluation(Resource):
     level: float
     group_by: str | None = Field(default=None, description="The column that names the groups.")
     at: RateOrThreshold | None = Field(default=None, description="The cut that was asked for.")
+    cut: JudgedCut | None = Field(
+        default=None,
+        description="The cut that the rows were judged at. Null if there is none, and until the evaluation is ready.",
+    )
     cuts: Annotated[str, one_of(CUTS)] | None = Field(
         default=None, description="The groups' own cuts that were asked for."
     )
@@ -620,10 +636,24 @@ _METRICS: dict[str, type[EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | Eva
 }
 
 
+def _cut_of(row: EvaluationRow) -> JudgedCut | None:
+    point = (row.metrics or {}).get("operating_point")
+    if point is None:
+        return None
+    spec, alias = row.job.spec, None
+    if "at" in spec:
+        source = "at"
+    elif "alias_cut" in spec:
+        source, alias = "alias", spec["alias_cut"]["alias"]
+    else:
+        source = "objective"
+    return JudgedCut(threshold=point["threshold"], source=source, alias=alias)
+
+
 def evaluation_of(row: EvaluationRow) -> Evaluation:
     """Show a row with the state of its job."""
     kept = same_fields(Evaluation) - {
-        *("group_by", "at", "cuts", "groups"),
+        *("group_by", "at", "cut", "cuts", "groups"),
         *("amount", "costs", "amounts"),
     }
     shown = {name: getattr(row, name) for name in kept}
@@ -633,6 +663,7 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
     asked = {
         "group_by": grouping.get("column"),
         "at": spec.get("at"),
+        "cut": _cut_of(row),
         "cuts": grouping.get("cuts"),
         "groups": (row.metrics or {}).get(BY_GROUP),
         "amount": money.get("column"),

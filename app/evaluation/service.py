@@ -19,6 +19,7 @@ from app.evaluation.amounts import NO_AMOUNTS, Amounts, check_amounts
 from app.evaluation.groups import NO_GROUPS, Groups, check_groups
 from app.models.objectives import WHOLE, Window
 from app.models.service import figures_named, find_named, find_to_use
+from app.platform.documents import AliasCut
 from app.platform.errors import invalid
 from app.platform.sql import Json, Session
 from app.platform.tables import (
@@ -37,9 +38,10 @@ DEFAULT_LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Inputs:
-    """Models on a dataset, as the check found them."""
+    """Models on a dataset, as the check found them, and the cuts of the aliases that they were named by."""
 
     models: Sequence[Model]
+    cuts: Sequence[AliasCut | None]
     dataset: Dataset
 
 
@@ -57,16 +59,17 @@ def find_inputs(
     """
     find_model = find_to_use if lock else find_named
     found = [
-        find_model(session, owner, ref, {"pointer": pointer}).model
+        find_model(session, owner, ref, {"pointer": pointer})
         for ref, pointer in zip(refs, pointers, strict=True)
     ]
+    models = [each.model for each in found]
     if lock:
         lock_datasets(session, owner, dataset_id)
     dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
-    for model in found:
+    for model in models:
         _check_fits(model, dataset)
     check_pairs_ready(dataset, "/dataset_id")
-    return Inputs(found, dataset)
+    return Inputs(models, [each.cut for each in found], dataset)
 
 
 def _check_fits(model: Model, dataset: Dataset) -> None:
@@ -159,7 +162,8 @@ def check_evaluation(
     check_level(request.level)
     given = None if request.windows is None else check_windows(request.windows)
     inputs = find_inputs(session, owner, [request.model], ["/model"], request.dataset_id, lock=lock)
-    check_groups(session, inputs.models[0], inputs.dataset, request.groups)
+    has_cut = inputs.cuts[0] is not None
+    check_groups(session, inputs.models[0], inputs.dataset, request.groups, has_cut=has_cut)
     check_amounts(inputs.dataset, request.amounts)
     if given is not None:
         refuse_windows(inputs.dataset)

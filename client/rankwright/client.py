@@ -873,7 +873,8 @@ class _ClientOperations(ApiObject):
         group_by : str, optional
             A column of the dataset whose values are compared as groups.
         at : mapping, optional
-            The cut whose rates are measured: `{"fpr": 0.01}`, `{"tpr": 0.9}` or `{"threshold": 1.5}`.
+            The cut whose rates are measured: `{"fpr": 0.01}`, `{"tpr": 0.9}` or `{"threshold": 1.5}`. By default the
+            alias's, if `model` is `name@alias` and the alias keeps a promise.
         cuts : {"equal_fpr", "equal_tpr"}, optional
             Also choose a cut for each group.
         amount : str, optional

@@ -841,7 +841,7 @@ class EvaluatedCurve(Record):
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
     operating_point: EvaluatedCut | None
-    """At the cut of `at`, or of a model of the objective `tpr`; otherwise null."""
+    """At the threshold of `cut`; null without one."""
     positives: int
     negatives: int
     totals: Totals
@@ -857,9 +857,7 @@ class EvaluatedCurve(Record):
     """Figures within queries. The figures above are of all rows as one list. Null without queries."""
 
 class EvaluatedCut(Record):
-    """The rates on these rows at the threshold that `at` names, or that a model of the objective `tpr`
-    has.
-    """
+    """The rates on these rows at the threshold of `cut`."""
 
     threshold: float | None
     fpr: Interval
@@ -983,6 +981,8 @@ class Evaluation(Record):
     """The column that names the groups."""
     at: RateOrThreshold | None = None
     """The cut that was asked for."""
+    cut: JudgedCut | None = None
+    """The cut that the rows were judged at. Null if there is none, and until the evaluation is ready."""
     cuts: Literal['equal_fpr', 'equal_tpr'] | None = None
     """The groups' own cuts that were asked for."""
     amount: str | None = None
@@ -1426,6 +1426,18 @@ class JobOutput(Record):
     of the dataset.
     """
     id: str
+
+class JudgedCut(Record):
+    """The cut that the rows were judged at, and where it comes from."""
+
+    threshold: float | None
+    """Null: no row is flagged."""
+    source: Literal['at', 'alias', 'objective']
+    """`at`: the request. `alias`: the promise of the alias, at the time of the request. `objective`: the
+    model's objective `tpr`.
+    """
+    alias: str | None
+    """The alias, if the cut is an alias's."""
 
 class Key(Record):
     """An API key, without its secret."""

@@ -550,9 +550,10 @@ def _roc(evaluation: Evaluation, metrics: types.EvaluatedCurve, title: str) -> R
     legend = [f"AUC  {shown_interval(metrics.auc)}"]
     legend += [shown_pauc(area) for area in metrics.pauc]
     if (cut := metrics.operating_point) is not None:
-        threshold = "none" if cut.threshold is None else f"{cut.threshold:.6g}"
+        judged = evaluation.data.cut
+        of_alias = "" if judged is None or judged.alias is None else f" of alias {judged.alias}"
         legend.append(
-            f"its threshold {threshold}: TPR {shown_interval(cut.tpr)} "
+            f"threshold{of_alias} {_cut(cut.threshold)}: TPR {shown_interval(cut.tpr)} "
             f"at FPR {shown_interval(cut.fpr)}"
         )
     return plot_of(points, f"ROC of {title} {_counts(metrics, metrics.groups)}", legend)

@@ -114,6 +114,7 @@ def test_an_evaluation_by_groups(world: World) -> None:
     page = browser.read(f"/console/evaluations/{made['id']}")
     groups = world.client.get(f"/v1/evaluations/{made['id']}").json()["groups"]
     assert "<h2>By region</h2>" in page
+    assert "The cut that was asked for, " in page
     assert "&lt;b&gt;n&lt;/b&gt;" in page
     assert "<em>no value</em>" in page
     assert "at least 10 are needed" in page

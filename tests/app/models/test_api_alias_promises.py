@@ -264,3 +264,43 @@ def test_a_version_that_cannot_keep_the_promise_is_refused(
     plain = put(folded, promise={"fpr": 0.2}).json()
     assert plain["cut"] == cut_of(client, folded, fpr=0.2)
     assert put(labels, promise=None).json()["model_id"] == labels
+
+
+def test_an_evaluation_judges_the_cut_of_the_alias(
+    shared: Service, client: httpx.Client, versions: list[str], put: Put
+) -> None:
+    cut = put(versions[0], promise={"fpr": 0.1}).json()["cut"]
+    asked = {
+        "dataset_id": shared.upload(client, table(500, seed=3)),
+        "costs": {"false_negative": {"fixed": 5}, "false_positive": {"fixed": 1}},
+    }
+
+    def submit(model: str, **body: Any) -> str:
+        answer = client.post("/v1/evaluations", json={"model": model, **asked, **body})
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["id"])
+
+    own = submit("churn@champion")
+    named = submit("churn@champion", at={"threshold": 0.25})
+    rate = submit("churn@champion", at={"fpr": 0.3})
+    plain = submit("churn:1")
+    put(versions[0], promise={"fpr": 0.3})  # an evaluation keeps the cut of its request
+    shared.work()
+    found = {each: client.get(f"/v1/evaluations/{each}").json() for each in (own, named, rate)}
+    at_rate = cut_of(client, versions[0], fpr=0.3)["threshold"]
+    for each, threshold, source, alias in (
+        (own, cut["threshold"], "alias", "champion"),
+        (named, 0.25, "at", None),
+        (rate, at_rate, "at", None),
+    ):
+        expected = {"threshold": threshold, "source": source, "alias": alias}
+        assert found[each]["cut"] == expected
+        metrics = found[each]["metrics"]
+        assert metrics["operating_point"]["threshold"] == threshold
+        assert found[each]["amounts"]["costs"]["threshold"] == threshold
+        asking = {"threshold": threshold}
+        point = client.get(f"/v1/evaluations/{each}/operating-point", params=asking).json()
+        assert metrics["operating_point"]["fpr"] == point["fpr"]
+    assert found[own]["at"] is None
+    without = client.get(f"/v1/evaluations/{plain}").json()
+    assert (without["cut"], without["metrics"]["operating_point"]) == (None, None)
