@@ -262,6 +262,8 @@ def _encode(
 
     try:
         coded: Any = column.to_arrow()
+        if isinstance(coded, pa.ChunkedArray):  # as of frames that were put together
+            coded = coded.combine_chunks()
         if not pa.types.is_dictionary(coded.type):
             coded = (coded.cast(pa.string()) if _is_empty(column) else coded).dictionary_encode()
         values = [None if v is None else str(v) for v in coded.dictionary.to_pylist()]

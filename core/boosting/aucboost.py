@@ -168,7 +168,7 @@ class ClassifierSum(CutSum):
 class EstimatorLearner(WeakLearner):
     """The training rows, their weights, and the fit of a scikit-learn estimator to them, cloned each round."""
 
-    ensemble: ClassVar[type[Ensemble]] = EstimatorSum
+    ensemble: type[Ensemble] = EstimatorSum
     takes_categories = False
     changing: ClassVar[tuple[str, ...]] = ("_log_weights",)
 

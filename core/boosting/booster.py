@@ -48,7 +48,7 @@ from .loop import (
 from .pairs import PairStumpLearner, PairTreeLearner
 from .queries import QueryRows, QueryStumpLearner, QueryTreeLearner
 from .stumps import StumpLearner
-from .trees import TreeLearner
+from .trees import CrossedTreeSum, TreeLearner
 
 WEAK_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
     {"stump": StumpLearner, "column": ColumnLearner, "tree": TreeLearner}
@@ -99,9 +99,9 @@ class Booster(Ranker):
     rounds_ : structured ndarray of shape (n_taken,)
         One record per round; for stumps see `stumps.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
-        The loss after each round, of the scores in training. With target encoding (`target_encoding`) those are not the
-        scores of `decision_function`: the fraction of positives of a training row is computed without the row.
-        `structure` says which scores they are, as "losses_of".
+        The loss after each round, of the scores in training. With target encoding (`target_encoding`, `crosses`) those
+        are not the scores of `decision_function`: the fraction of positives of a training row is computed without the
+        row. `structure` says which scores they are, as "losses_of".
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
         F = F₊ + F₋ and the F-skew F₊ - F₋ of the scores after each round, and F̃ = F₊ F₋: losses of
         AdaBoost and RankBoost, of the same ranker.
@@ -333,7 +333,10 @@ class Booster(Ranker):
         if not (issubclass(learner, TreeLearner) and hasattr(self, "classes_")):  # not of pairs
             return False
         limit: int | None = getattr(self, "target_encoding", None)
-        return limit is not None and bool((self._n_categories() > limit).any())
+        is_crossed = isinstance(self._ensemble, CrossedTreeSum) and self._ensemble.crosses.n_columns
+        return bool(is_crossed) or (
+            limit is not None and bool((self._n_categories() > limit).any())
+        )
 
     @abstractmethod
     def _algorithm(self) -> BoostingAlgorithm:
@@ -504,6 +507,8 @@ class Booster(Ranker):
         self._before_rounds(data)
         algorithm = self._algorithm()
         learner = self._learner_on(data)(self, algorithm, data)
+        if validation is not None:
+            validation = validation._replace(X=learner.extend(validation.X))
         n_rounds = DEFAULT_ROUNDS if self.n_rounds is None else self.n_rounds
         history = BoostingHistory.start(n_rounds, learner.log_f)
         monitor = Monitor(
@@ -536,7 +541,7 @@ class Booster(Ranker):
         return np.array(monitor.validation_auc, dtype=np.float64)
 
     def _known(self) -> dict[str, Any]:
-        return super()._known() | {"_ensemble": self._weak_learner().ensemble}
+        return super()._known() | {"_ensemble": self._weak_learner().ensemble_of(self)}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         n_values, most = arrays["log_f_plus"].size, self._most_rounds

@@ -14,6 +14,7 @@ from core.trees.options import (
     TARGET_ENCODING,
     CategoryPenalty,
     MaxCategories,
+    MaxCrosses,
     MaxDepth,
     MaxFeaturesOrChosen,
     MaxLeaves,
@@ -96,6 +97,7 @@ class LogitBoost(Booster):
     category_penalty: CategoryPenalty = CATEGORY_PENALTY
     max_categories: MaxCategories = MAX_CATEGORIES
     target_encoding: TargetEncoding = TARGET_ENCODING
+    crosses: MaxCrosses = 0
     max_bins: MaxBins = 255
     smoothing: Annotated[
         float,

@@ -222,7 +222,7 @@ class WeakLearner(Resumable, ABC):
         Training data; the weights are those at f = 0.
     """
 
-    ensemble: ClassVar[type[Ensemble]]
+    ensemble: type[Ensemble]
     """Class of the sum of its weak rankers."""
 
     takes_categories: ClassVar[bool] = True
@@ -230,6 +230,15 @@ class WeakLearner(Resumable, ABC):
 
     @abstractmethod
     def __init__(self, parameters: Any, algorithm: Any, data: Any) -> None: ...
+
+    @classmethod
+    def ensemble_of(cls, parameters: Any) -> type[Ensemble]:
+        """Return the class of the sum of its weak rankers under a booster's parameters."""
+        return cls.ensemble
+
+    def extend(self, X: Floats) -> Floats:
+        """Return rows as its weak rankers read them."""
+        return X
 
     @property
     @abstractmethod

@@ -17,6 +17,7 @@ from core.trees.options import (
     CategoryPenalty,
     LeafForm,
     MaxCategories,
+    MaxCrosses,
     MaxDepth,
     MaxFeaturesOrChosen,
     MaxLeaves,
@@ -147,6 +148,7 @@ class RankBoost(PairBooster):
     category_penalty: CategoryPenalty = CATEGORY_PENALTY
     max_categories: MaxCategories = MAX_CATEGORIES
     target_encoding: TargetEncoding = TARGET_ENCODING
+    crosses: MaxCrosses = 0
     push: Push = 1.0
     monotone: Monotone = None
     early_stopping_rounds: EarlyStoppingRounds = None

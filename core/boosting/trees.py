@@ -15,7 +15,7 @@ from annotated_types import Ge, Le
 from core.base.checkpoint import Resumable
 from core.base.monotone import Directions, Verification, Violation
 from core.base.ranker import Floats
-from core.base.state import Array, Index, Known, Records, Totals
+from core.base.state import Array, Index, Known, Nested, Records, Totals
 from core.base.table import Categories
 from core.coding import Bins
 from core.coding.categories import Words
@@ -23,6 +23,7 @@ from core.coding.rows import positives_first, take_weights
 from core.errors import ArtifactError
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, members_of
 from core.trees.coding import CATEGORY_ROWS, code_table
+from core.trees.crosses import Crosses, find_crosses
 from core.trees.description import describe_leaves
 from core.trees.grower import MAX_LEAVES, MIN_LEAVES, Splits, TreeGrower, count_leaves
 from core.trees.options import LeafForm
@@ -46,7 +47,7 @@ from core.trees.predictor import (
     link,
 )
 from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
-from core.trees.target_encoding import encode
+from core.trees.target_encoding import Encoded, encode
 
 from .algorithms import RowLossAlgorithm
 from .data import Rows
@@ -345,6 +346,90 @@ class TreeSum(Ensemble):
             raise ArtifactError("split_threshold must be a number below infinity, NaN beside a set")
 
 
+@dataclass(frozen=True)
+class CrossedTreeSum(Ensemble):
+    """A sum of trees that read crosses of categorical features as further columns.
+
+    Attributes
+    ----------
+    crosses : Crosses
+    trees : TreeSum
+        Its features are those of the rows, then the columns of the crosses.
+    """
+
+    type: ClassVar[str] = "trees"
+
+    crosses: Annotated[Crosses, Nested()]
+    trees: Annotated[TreeSum, Nested()]
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
+    ) -> Self:
+        """Read the crosses, then trees on their columns too; see `State.from_arrays`."""
+        crosses = Crosses.from_arrays(arrays, known, meta)
+        n_categories = crosses.extended_categories
+        known = {**known, "n_features": len(n_categories), "n_categories": n_categories}
+        return cls(crosses, TreeSum.from_arrays(arrays, known, meta))
+
+    @property
+    def rounds(self) -> npt.NDArray[np.void]:  # type: ignore[override]
+        """The rounds of the trees."""
+        return self.trees.rounds
+
+    @property
+    def constant(self) -> float:
+        """What the sum gives to every row alike."""
+        return self.trees.constant
+
+    @property
+    def mean(self) -> float:
+        """The sum's weighted mean over the rows that it was fitted on."""
+        return self.trees.mean
+
+    def score(self, X: Floats, intercept: float) -> Floats:
+        """Return intercept + the sum of each row; see `TreeSum.score`."""
+        return self.trees.score(self.crosses.extend(X), intercept)
+
+    def staged(self, X: Floats) -> Iterator[Floats]:
+        """Yield the sum of the first 1, 2, ... trees for each row."""
+        return self.trees.staged(self.crosses.extend(X))
+
+    def contributions(self, X: Floats) -> Floats:
+        """Return the parts of `TreeSum.contributions`, a cross's divided equally between its two features."""
+        return self.crosses.fold(self.trees.contributions(self.crosses.extend(X)))
+
+    def shapley_values(self, X: Floats) -> Floats:
+        """Return Shapley values among features and crosses, a cross's divided equally between its two features."""
+        return self.crosses.fold(self.trees.shapley_values(self.crosses.extend(X)))
+
+    def count_shapley_steps(self) -> int:
+        """Return the most steps that the Shapley values of one row take."""
+        return self.trees.count_shapley_steps()
+
+    def walk_monotone(self, directions: Directions) -> Verification:
+        """Compare the leaves of each tree; a constrained feature is in no cross, so that no cross changes with it."""
+        n_features = len(directions)
+        further = np.zeros(self.crosses.n_columns, dtype=directions.dtype)
+        walk = self.trees.walk_monotone(np.append(directions, further))
+        found = [
+            replace(each, rows=None if each.rows is None else each.rows[:, :n_features])
+            for each in walk.violations
+        ]
+        return replace(walk, violations=found)
+
+    def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
+        """Describe each tree by its leaves, and say which features are crossed."""
+        crosses = self.crosses
+        of_columns = categories + (None,) * crosses.n_columns
+        described = self.trees.describe(lambda column: crosses.name(column, name), of_columns)
+        return {**described, "crosses": crosses.describe(name)}
+
+    def weak_rankers(self) -> list[Tree]:
+        """Return the trees, which read rows that are extended by the crosses' columns."""
+        return self.trees.weak_rankers()
+
+
 # Gain of the best cut of many categories that are noise, as a fraction of the gain if each were on its own: the part of
 # the variance of a normal variable that its sign explains.
 SORTED_NOISE_GAIN = 2.0 / math.pi
@@ -633,7 +718,7 @@ class TreeLearner(WeakLearner):
     rows that the tree is grown on. Memory per row: the codes, row by row, and 17 bytes; 25 while they are laid out.
     """
 
-    ensemble = TreeSum
+    ensemble: type[Ensemble] = TreeSum
     changing = ("_loss", "_round")
     encodes_targets: bool = True
     """Whether the parameter `target_encoding` is used."""
@@ -646,6 +731,11 @@ class TreeLearner(WeakLearner):
         encoded = encode(
             X, positive, weight, self._n_categories, encoding, given.random_state, group
         )
+        self._directions: Directions | None = parameters.find_directions()
+        self._crosses: Crosses | None = None
+        self.ensemble = self.ensemble_of(given)
+        if getattr(given, "crosses", 0):
+            encoded = self._add_crosses(encoded, data)
         self._bins: Bins
         self._bins, table = code_table(
             encoded.X,
@@ -656,7 +746,6 @@ class TreeLearner(WeakLearner):
             encoded.n_categories,
         )
         self._encoded = encoded._replace(X=np.empty((0, 0)))
-        self._directions: Directions | None = parameters.find_directions()
         if self._directions is not None:
             table.constrain(self._directions[encoded.feature[: table.n_features]])
         weight = take_weights(weight, rows)
@@ -703,9 +792,45 @@ class TreeLearner(WeakLearner):
         """Let f grow by alpha h, and change the weights of the rows."""
         self._loss.update(alpha * weak_ranker.leaf_value)
 
-    def collect(self, history: BoostingHistory) -> TreeSum:
+    @classmethod
+    def ensemble_of(cls, parameters: Any) -> type[Ensemble]:
+        """Return the class of the sum of the trees: with the parameter `crosses` they may read crosses."""
+        return CrossedTreeSum if getattr(parameters, "crosses", 0) else cls.ensemble
+
+    def extend(self, X: Floats) -> Floats:
+        """Return rows as the trees read them: with the columns of the crosses."""
+        return X if self._crosses is None else self._crosses.extend(X)
+
+    def collect(self, history: BoostingHistory) -> TreeSum | CrossedTreeSum:
         """Return the sum of the trees of a run."""
-        return TreeSum.of(history.weak_rankers, history.alpha, self._loss.start, self._n_categories)
+        trees = TreeSum.of(
+            history.weak_rankers, history.alpha, self._loss.start, self._n_categories
+        )
+        return trees if self._crosses is None else CrossedTreeSum(self._crosses, trees)
+
+    def _add_crosses(self, encoded: Encoded, data: Rows) -> Encoded:
+        """Find crosses, and return the columns of the trees with those of the crosses behind them."""
+        given, n_features = self._parameters, len(self._n_categories)
+        is_free = np.ones(n_features, dtype=np.bool_)
+        if self._directions is not None:
+            is_free = self._directions == 0
+        self._crosses, X = find_crosses(
+            data.X,
+            data.positive,
+            data.weight,
+            self._n_categories,
+            given.crosses if self.encodes_targets else 0,
+            is_free,
+            given.random_state,
+            data.group,
+        )
+        n_columns = self._crosses.n_columns
+        if self._directions is not None:
+            self._directions = np.append(
+                self._directions, np.zeros(n_columns, dtype=self._directions.dtype)
+            )
+        self._n_categories = self._crosses.extended_categories
+        return encoded.append(X, n_features + np.arange(n_columns))
 
     def _make_loss(self, algorithm: Any, weight: Floats) -> TreeLoss:
         loss: TreeLoss = algorithm.make_loss(self._grower, weight)

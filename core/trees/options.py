@@ -11,6 +11,7 @@ from core.errors import InvalidParameter
 from .grower import MAX_LEAVES
 
 MAX_DEPTH = 64
+MAX_CROSSES = 100
 
 MaxDepth = Annotated[
     int, Ge(1), Le(MAX_DEPTH), Doc("Trees: maximum number of splits from the root to a leaf.")
@@ -84,6 +85,15 @@ TargetEncoding = Annotated[
     Doc(
         "Trees: a feature with more categories than this is replaced by two numbers: the fraction of positives among "
         "the rows of the category, and the number of these rows. None: no feature is replaced, as for preferences."
+    ),
+]
+MaxCrosses = Annotated[
+    int,
+    Ge(0),
+    Le(MAX_CROSSES),
+    Doc(
+        "Trees: maximum number of pairs of categorical features that are crossed. A cross is a number: the fraction of "
+        "positives among the rows of both categories. The pairs that tell most are chosen. 0: none, as for preferences."
     ),
 ]
 LeafForm = Annotated[

@@ -69,6 +69,17 @@ class Encoded(NamedTuple):
         known = numbers[:-1]
         return np.where(np.isnan(known), missing_above, known > threshold), missing_above
 
+    def append(self, X: Floats, feature: Integers) -> "Encoded":
+        """Return the table with numeric columns behind the others, each a feature of its own."""
+        if not len(feature):
+            return self
+        return Encoded(
+            np.concatenate([self.X, X], axis=1),
+            np.append(self.n_categories, np.zeros_like(feature)),
+            np.append(self.feature, feature),
+            [*self.numbers, *[None] * len(feature)],
+        )
+
 
 def encode(
     X: Floats,
@@ -109,10 +120,7 @@ def encode(
     if not len(many):
         return Encoded(X, n_categories, feature, numbers)
     weight = weight / min(float(weight.mean()), 1.0)  # a weight of 2 is two rows
-    apart = draw_folds(positive, N_FOLDS, seed)
-    unit = number_inseparable(X, positive, weight, group)
-    together = None if unit is None else draw_folds(positive, N_FOLDS, seed, unit)
-    are_copies = unit is not None and _agree(unit, positive) >= MIN_AGREEMENT
+    folds = Folds.of(X, positive, weight, seed, group)
     encoded = np.empty((len(X), n_features + len(many)), order="F")
     encoded[:, :n_features] = X
     mean = float(weight[positive].sum() / weight.sum())
@@ -120,13 +128,7 @@ def encode(
         known = ~np.isnan(X[:, j])
         category = X[known, j].astype(np.int64)
         shape = N_FOLDS, int(n_categories[j])
-        fold = apart
-        if unit is not None and together is not None and group is None:
-            n_distinct = np.count_nonzero(np.bincount(unit[known]))
-            n_present = np.count_nonzero(np.bincount(category))
-            fold = together if are_copies or n_distinct >= MIN_DISTINCT_ROWS * n_present else apart
-        elif together is not None:
-            fold = together if together.any() else apart  # one group says nothing about others
+        fold = folds.choose(known, category)
         index = fold[known] * shape[1] + category
         own = weight[known]
         mass = np.bincount(index, own, math.prod(shape)).reshape(shape)
@@ -142,6 +144,65 @@ def encode(
         numbers[n_features + k] = np.append(np.where(present, total, np.nan), 0.0)
     kinds = np.where(n_categories > limit, 0, n_categories)
     return Encoded(encoded, np.append(kinds, np.zeros_like(many)), feature, numbers)
+
+
+class Folds(NamedTuple):
+    """Folds of the training rows: the number of a row is found from the rows of the other folds.
+
+    Attributes
+    ----------
+    apart : ndarray of shape (n_rows,), int64
+        Folds that separate copies of a row.
+    together : ndarray of shape (n_rows,), int64, or None
+        Folds that separate no group or, without groups, no equal rows; None if every row stands for itself.
+    unit : ndarray of shape (n_rows,), int64, or None
+        What `together` does not separate, numbered.
+    is_group : bool
+        Whether units are groups.
+    are_copies : bool
+        Whether the labels of equal rows agree; see `MIN_AGREEMENT`.
+    """
+
+    apart: Integers
+    together: Integers | None
+    unit: Integers | None
+    is_group: bool
+    are_copies: bool
+
+    @classmethod
+    def of(
+        cls,
+        X: Floats,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        seed: int,
+        group: Groups | None,
+    ) -> "Folds":
+        """Draw folds; for the parameters see `encode`."""
+        apart = draw_folds(positive, N_FOLDS, seed)
+        unit = number_inseparable(X, positive, weight, group)
+        together = None if unit is None else draw_folds(positive, N_FOLDS, seed, unit)
+        are_copies = unit is not None and _agree(unit, positive) >= MIN_AGREEMENT
+        return cls(apart, together, unit, group is not None, are_copies)
+
+    def choose(self, known: npt.NDArray[np.bool_], category: Integers) -> Integers:
+        """Return the folds for a feature, given which rows have a category, and the category of each of these."""
+        if self.together is None or self.unit is None:
+            return self.apart
+        if self.is_group:
+            return (
+                self.together if self.together.any() else self.apart
+            )  # one group says nothing about others
+        n_distinct = np.count_nonzero(np.bincount(self.unit[known]))
+        n_present = np.count_nonzero(np.bincount(category))
+        is_apart = not self.are_copies and n_distinct < MIN_DISTINCT_ROWS * n_present
+        return self.apart if is_apart else self.together
+
+    def take(self, rows: Integers) -> "Folds":
+        """Return the folds of some rows."""
+        together = None if self.together is None else self.together[rows]
+        unit = None if self.unit is None else self.unit[rows]
+        return self._replace(apart=self.apart[rows], together=together, unit=unit)
 
 
 def _agree(unit: Integers, positive: npt.NDArray[np.bool_]) -> float:

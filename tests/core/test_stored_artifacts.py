@@ -47,6 +47,10 @@ def make_rows(n: int = 160, *, numbers: bool = False, gaps: bool = True) -> pd.D
     return rows
 
 
+def with_months(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(month=np.array(["May", "June", "July", "August"])[np.arange(len(rows)) % 4])
+
+
 def make_labels(n: int = 160) -> np.ndarray:
     k = np.arange(n)
     return (np.sin(k * 1.7) * 3.0 + (k % 7 == 2) * 2.0 + np.cos(k * 0.9) > 0.8).astype(int)
@@ -86,6 +90,9 @@ MAKERS: dict[str, Callable[[], Ranker]] = {
         make_rows(), PAIRS
     ),
     "logitboost_encoded": lambda: fit(few(LogitBoost, max_leaves=5, target_encoding=3)),
+    "logitboost_crosses": lambda: few(LogitBoost, max_leaves=5, crosses=2).fit(
+        with_months(make_rows()), (np.arange(160) % 7 + np.arange(160) % 4) % 2
+    ),
     "rankboost_grades": lambda: few(RankBoost).fit(
         make_rows(),
         make_labels() + np.arange(len(make_rows())) % 2,
@@ -111,7 +118,7 @@ def scored_rows(ranker: Ranker) -> pd.DataFrame:
     rows["age"] = rows["age"].to_numpy()[::-1] * 1.3
     if not numbers:
         rows.loc[7, "town"] = "Lübeck"
-    return rows
+    return with_months(rows) if ranker.n_features_in_ == 4 else rows
 
 
 @pytest.mark.parametrize("name", MAKERS)

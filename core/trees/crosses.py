@@ -1,0 +1,506 @@
+"""Crosses: pairs of categorical features as numbers, the fraction of positives among the rows of two categories.
+
+A tree needs two splits, by sets of categories, to see that a town sells well in one month only; with many towns and
+months it never does. A cross is a column of its own: for each row the fraction of positives among the rows of the same
+town and month, found without the row itself, and the number of these rows.
+
+Few rows say little, so that the fraction is drawn towards what the two categories say alone: towards the sum of their
+log odds, as if they acted independently (their own fractions are drawn towards that of all rows). A pair of categories
+without training rows has just this number. So a cross adds to its two features what they do not tell apart, and a cheap
+screen keeps the pairs of features for which this is most.
+
+A model holds a cross as a lookup: sorted keys, a fraction and a number of rows for each, and for each category of its
+features the log odds that it adds. Rare pairs of categories are left out: they have the number of a pair without rows.
+
+References
+----------
+D. Micci-Barreca, "A preprocessing scheme for high-cardinality categorical attributes in classification and
+prediction problems", SIGKDD Explorations 3(1), 2001: section 4.2, hierarchical estimates.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Annotated, Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from annotated_types import Ge, Le
+
+from core.base import state
+from core.base.ranker import Floats, Groups
+from core.base.state import Array, Index, State, Totals
+from core.coding import ThreadPool
+from core.errors import ArtifactError
+from core.kernels import kernel
+
+from .target_encoding import N_FOLDS, PRIOR_ROWS, Folds
+
+Integers = state.Integers
+Indices = state.Indices
+Singles = Annotated[npt.NDArray[np.float32], np.dtype(np.float32)]
+Bools = npt.NDArray[np.bool_]
+
+COLUMNS = 2  # of each cross: the fraction of positives, and the number of rows
+
+SCREENED_ROWS = 20_000  # that the screen of pairs looks at, at most
+SCREENED_FEATURES = 24  # whose pairs are screened, at most: those that tell most alone
+
+# Gain in log-likelihood, on the screen's rows, from which a pair of features is kept.
+MIN_GAIN = 2.0
+
+MIN_PAIR_ROWS = 2.0  # mass from which a pair of categories has a number of its own
+MAX_PAIRS = 20_000  # pairs of categories that a cross holds, at most, 12 bytes each: the heaviest
+
+# Greatest absolute value of log odds: fractions are from 2e-9 to 1 - 2e-9.
+MAX_LOG_ODDS = 20.0
+MIN_SHARE = 1.0 / (1.0 + math.exp(MAX_LOG_ODDS))
+
+MAX_MASS = 1e30  # of a pair of categories, in rows: a float32 holds it
+
+TASK_ROWS = 1 << 13  # rows of a task of a thread
+
+
+@dataclass(frozen=True)
+class Crosses(State):
+    """Pairs of categorical features, and what is known of their pairs of categories.
+
+    The code of a missing value is the number of the feature's categories; the key of a pair of codes (a, b) is
+    a (n_b + 1) + b.
+
+    Attributes
+    ----------
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
+    feature : ndarray of shape (n_crosses, 2), int64
+        The first below the second; each pair once.
+    n_pairs : ndarray of shape (n_crosses,), int64
+        Pairs of categories that have a number of their own.
+    keys : ndarray of shape (n_all_pairs,), uint32
+        Of the pairs of categories of each cross, ascending.
+    share, mass : ndarray of shape (n_all_pairs,), float32
+        The fraction of positives of each pair of categories, and its number of rows.
+    base : ndarray of shape (1,), float64
+        Log odds of all rows.
+    effect : ndarray of shape (n_effects,), float64
+        For each feature of a cross, in ascending order, what each category and then the missing adds to the log odds.
+    """
+
+    n_categories: Integers
+    feature: Annotated[Integers, Array("n_crosses", 2, name="cross_feature"), Index("n_features")]
+    n_pairs: Annotated[Integers, Array("n_crosses", name="cross_n_pairs"), Totals("n_all_pairs")]
+    keys: Annotated[Indices, Array("n_all_pairs", name="cross_keys")]
+    share: Annotated[Singles, Array("n_all_pairs", name="cross_share"), Ge(0.0), Le(1.0)]
+    mass: Annotated[Singles, Array("n_all_pairs", name="cross_mass"), Ge(0.0), Le(MAX_MASS)]
+    base: Annotated[Floats, Array(1, name="cross_base"), Ge(-MAX_LOG_ODDS), Le(MAX_LOG_ODDS)]
+    effect: Annotated[
+        Floats,
+        Array("n_effects", name="cross_effect"),
+        Ge(-2.0 * MAX_LOG_ODDS),
+        Le(2.0 * MAX_LOG_ODDS),
+    ]
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns that the crosses add to a matrix."""
+        return COLUMNS * len(self.feature)
+
+    @property
+    def extended_categories(self) -> Integers:
+        """Number of categories of each feature, then of each column of the crosses, which are numeric."""
+        return np.append(self.n_categories, np.zeros(self.n_columns, dtype=np.int64))
+
+    @cached_property
+    def _tables(self) -> tuple[Integers, Integers, Integers, Integers]:
+        """Number of codes of each feature, where its effects start, and where the keys of each cross start and end."""
+        n_codes = self.n_categories + 1
+        effect_start = np.zeros(len(n_codes), dtype=np.int64)
+        used = np.unique(self.feature)
+        effect_start[used] = np.cumsum(n_codes[used]) - n_codes[used]
+        stop = np.cumsum(self.n_pairs)
+        return n_codes, effect_start, stop - self.n_pairs, stop
+
+    def check(self) -> None:
+        """Raise ArtifactError for crosses that are no lookup."""
+        first, second = self.feature.T
+        if (first >= second).any() or len(np.unique(self.feature, axis=0)) < len(self.feature):
+            raise ArtifactError("cross_feature must hold pairs of ascending features, each once")
+        if (self.n_categories[self.feature] == 0).any():
+            raise ArtifactError("cross_feature must name categorical features")
+        n_codes, _, start, _ = self._tables
+        n_effects = int(n_codes[np.unique(self.feature)].sum())
+        if len(self.effect) != n_effects:
+            raise ArtifactError(
+                f"cross_effect must hold {n_effects} values, got {len(self.effect)}"
+            )
+        keys = self.keys.astype(np.int64)
+        n_keys = np.repeat(n_codes[first] * n_codes[second], self.n_pairs)
+        if (keys >= n_keys).any():
+            raise ArtifactError("cross_keys must stand for categories of both features")
+        ascends = np.diff(keys, prepend=-1) > 0
+        ascends[start[self.n_pairs > 0]] = True
+        if not ascends.all():
+            raise ArtifactError("cross_keys must ascend within a cross")
+
+    def extend(self, X: Floats) -> Floats:
+        """Return rows with the crosses' columns behind their own; O(n_rows · n_crosses · log n_pairs).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features), float64
+            A value that is no category counts as missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features + n_columns), float64, C-contiguous
+        """
+        extended = np.empty((len(X), X.shape[1] + self.n_columns))
+        extended[:, : X.shape[1]] = X
+        tables = (self.feature, *self._tables, self.keys, self.share, self.mass, self.effect)
+        n_tasks = -(-len(X) // TASK_ROWS)
+        arguments = (extended, X.shape[1], *tables, float(self.base[0]))
+        if n_tasks <= 1:
+            _look_up(0, 1, n_tasks, *arguments)
+        else:
+            ThreadPool(extended.size).run(_look_up, n_tasks, *arguments)
+        return extended
+
+    def fold(self, parts: Floats) -> Floats:
+        """Return the parts of rows by feature, each cross's divided equally between its two features.
+
+        parts : ndarray of shape (n_rows, n_features + n_columns), float64
+        """
+        n_features = len(self.n_categories)
+        folded = parts[:, :n_features].copy()
+        for k, (first, second) in enumerate(self.feature.tolist()):
+            half = 0.5 * parts[:, n_features + COLUMNS * k :][:, :COLUMNS].sum(axis=1)
+            folded[:, first] += half
+            folded[:, second] += half
+        return folded
+
+    def name(self, column: int, name: Callable[[int], str]) -> str:
+        """Return the name of a column, given those of features: such as "fraction of positives of town × month"."""
+        n_features = len(self.n_categories)
+        if column < n_features:
+            return name(column)
+        k, which = divmod(column - n_features, COLUMNS)
+        return f"{('fraction of positives', 'rows')[which]} of {self.title(k, name)}"
+
+    def describe(self, name: Callable[[int], str]) -> list[dict[str, Any]]:
+        """Return each cross by its name, its features, and its number of pairs of categories, ready for JSON."""
+        return [
+            {
+                "name": self.title(k, name),
+                "features": [name(j) for j in pair],
+                "pairs": int(self.n_pairs[k]),
+            }
+            for k, pair in enumerate(self.feature.tolist())
+        ]
+
+    def title(self, cross: int, name: Callable[[int], str]) -> str:
+        """Return the names of both features of a cross, such as "town × month"."""
+        return " × ".join(map(name, self.feature[cross].tolist()))
+
+
+@kernel(
+    numba.void(
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        numba.float64[:, ::1],
+        numba.int64,
+        numba.int64[:, ::1],
+        numba.int64[::1],
+        numba.int64[::1],
+        numba.int64[::1],
+        numba.int64[::1],
+        numba.uint32[::1],
+        numba.float32[::1],
+        numba.float32[::1],
+        numba.float64[::1],
+        numba.float64,
+    )
+)
+def _look_up(  # type: ignore[no-untyped-def]
+    first_task,
+    step,
+    n_tasks,
+    extended,
+    n_features,
+    feature,
+    n_codes,
+    effect_start,
+    key_start,
+    key_stop,
+    keys,
+    share,
+    mass,
+    effect,
+    base,
+):
+    """Write the columns of crosses behind the first n_features columns of every step-th task of rows.
+
+    extended: (n_rows, n_features + 2 n_crosses) float64; feature: (n_crosses, 2) int64; n_codes, effect_start:
+    (n_features,) int64; key_start, key_stop: (n_crosses,) int64; keys, share, mass, effect, base: see `Crosses`.
+    """
+    for task in range(first_task, n_tasks, step):
+        low = task * TASK_ROWS
+        for k in range(len(feature)):
+            first, second = feature[k, 0], feature[k, 1]
+            missing_first, missing_second = n_codes[first] - 1, n_codes[second] - 1
+            column = n_features + COLUMNS * k
+            for i in range(low, min(low + TASK_ROWS, len(extended))):
+                x, z = extended[i, first], extended[i, second]
+                a, b = missing_first, missing_second
+                if 0.0 <= x < missing_first:
+                    a = np.int64(x)
+                if 0.0 <= z < missing_second:
+                    b = np.int64(z)
+                key = a * n_codes[second] + b
+                start, stop = key_start[k], key_stop[k]
+                while start < stop:
+                    middle = (start + stop) // 2
+                    if np.int64(keys[middle]) < key:
+                        start = middle + 1
+                    else:
+                        stop = middle
+                if start < key_stop[k] and np.int64(keys[start]) == key:
+                    extended[i, column] = share[start]
+                    extended[i, column + 1] = mass[start]
+                else:
+                    odds = base + effect[effect_start[first] + a] + effect[effect_start[second] + b]
+                    odds = min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
+                    extended[i, column] = 1.0 / (1.0 + math.exp(-odds))
+                    extended[i, column + 1] = 0.0
+
+
+class Crossed(NamedTuple):
+    """Crosses, and their columns for the training rows.
+
+    Attributes
+    ----------
+    crosses : Crosses
+    X : ndarray of shape (n_rows, n_columns), float64, in Fortran order
+        The fraction of a row is computed without the rows of its fold.
+    """
+
+    crosses: Crosses
+    X: Floats
+
+
+def find_crosses(
+    X: Floats,
+    positive: Bools,
+    weight: Floats,
+    n_categories: Integers,
+    at_most: int,
+    is_free: Bools,
+    seed: int,
+    group: Groups | None = None,
+) -> Crossed:
+    """Choose pairs of features, and learn their crosses.
+
+    O(n_pairs · n_screened log n_screened + at_most · n_rows log n_rows), where n_screened is the number of rows that
+    the screen looks at.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features), float64
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+        Above 0.
+    n_categories : ndarray of shape (n_features,), int64
+    at_most : int
+        Maximum number of crosses.
+    is_free : ndarray of shape (n_features,), bool
+        Features that may be crossed.
+    seed : int
+        Of the folds, and of the draw of the screen's rows.
+    group : ndarray of shape (n_rows,), uint64, optional
+        Rows of a group are in one fold; see `target_encoding.encode`.
+    """
+    features = np.flatnonzero((n_categories >= 2) & is_free)
+    if at_most == 0 or len(features) < 2:
+        features = features[:0]
+    weight = weight / min(float(weight.mean()), 1.0)  # a weight of 2 is two rows
+    data = _Data(X, positive, weight, n_categories)
+    chosen: list[tuple[int, int]] = []
+    if len(features):
+        folds = Folds.of(X, positive, weight, seed, group)
+        chosen = _screen(data, folds, features, at_most, seed)
+    columns = np.empty((len(X), COLUMNS * len(chosen)), order="F")
+    lookups = []
+    for k, pair in enumerate(chosen):
+        cross = _Cross(data, folds, *pair)
+        columns[:, COLUMNS * k] = cross.share
+        columns[:, COLUMNS * k + 1] = cross.mass
+        lookups.append(cross.look_up())
+    used = np.unique(np.array(chosen, dtype=np.int64))
+    effects = [data.effect(j, None) for j in used.tolist()]
+    crosses = Crosses(
+        n_categories,
+        np.array(chosen, dtype=np.int64).reshape(-1, 2),
+        np.array([len(keys) for keys, _, _ in lookups], dtype=np.int64),
+        np.concatenate([np.empty(0, dtype=np.uint32), *(keys for keys, _, _ in lookups)]),
+        np.concatenate([np.empty(0, dtype=np.float32), *(share for _, share, _ in lookups)]),
+        np.concatenate([np.empty(0, dtype=np.float32), *(mass for _, _, mass in lookups)]),
+        np.array([data.base]),
+        np.concatenate([np.empty(0), *effects]),
+    )
+    return Crossed(crosses, columns)
+
+
+def _screen(
+    data: "_Data", folds: Folds, features: Integers, at_most: int, seed: int
+) -> list[tuple[int, int]]:
+    """Return the pairs of features whose fraction of positives tells most beyond the sum of the log odds of both."""
+    n = len(data.weight)
+    draw = np.random.Generator(np.random.Philox(key=seed))
+    rows = np.sort(draw.permutation(n)[:SCREENED_ROWS])
+    some = data.take(rows)
+    of_rows = folds.take(rows)
+    alone = [some.gain(some.own_odds(j, of_rows), some.base) for j in features.tolist()]
+    strongest = np.argsort(-np.array(alone), kind="stable")[:SCREENED_FEATURES]
+    gains: dict[tuple[int, int], float] = {}
+    for pair in combinations(np.sort(features[strongest]).tolist(), 2):
+        cross = _Cross(some, of_rows, *pair)
+        gains[pair] = some.gain(_log_odds(cross.share), cross.odds)
+    chosen: list[tuple[int, int]] = []
+    seen: set[float] = set()
+    for pair, gain in sorted(gains.items(), key=lambda item: -item[1]):
+        # Two pairs of the same gain divide the rows alike, as columns of codes and of their names do.
+        if gain < MIN_GAIN or len(chosen) == at_most:
+            break
+        if round(gain, 6) not in seen:
+            seen.add(round(gain, 6))
+            chosen.append(pair)
+    return chosen
+
+
+class _Data:
+    """Training rows, and what is known of single categories."""
+
+    def __init__(self, X: Floats, positive: Bools, weight: Floats, n_categories: Integers) -> None:
+        self.X, self.positive, self.weight, self.n_categories = X, positive, weight, n_categories
+        mean = float(weight[positive].sum() / weight.sum())
+        self.mean = min(max(mean, MIN_SHARE), 1.0 - MIN_SHARE)
+        self.base = float(_log_odds(np.array([self.mean]))[0])
+        self._effects: dict[tuple[int, int], Floats] = {}
+
+    def take(self, rows: Integers) -> "_Data":
+        """Return some of the rows."""
+        return _Data(self.X[rows], self.positive[rows], self.weight[rows], self.n_categories)
+
+    def codes(self, feature: int) -> Integers:
+        """Return the code of each row; the missing have the last one."""
+        x = self.X[:, feature]
+        return np.where(np.isnan(x), self.n_categories[feature], x).astype(np.int64)
+
+    def tally(self, codes: Integers, n_codes: int, fold: Integers) -> tuple[Floats, Floats]:
+        """Return the mass of all rows and of the positives, by fold and code, each of shape (N_FOLDS, n_codes)."""
+        index, shape = fold * n_codes + codes, (N_FOLDS, n_codes)
+        mass = np.bincount(index, self.weight, math.prod(shape)).reshape(shape)
+        hits = np.bincount(index, self.weight * self.positive, math.prod(shape)).reshape(shape)
+        return mass.astype(np.float64, copy=False), hits.astype(np.float64, copy=False)
+
+    def effect(self, feature: int, fold: Integers | None) -> Floats:
+        """Return what each code adds to the log odds, by the rows outside each fold; of shape (N_FOLDS, n_codes).
+
+        fold: None: by all rows; of shape (n_codes,).
+        """
+        key = feature, id(fold)
+        if key not in self._effects:
+            by = np.zeros(len(self.weight), dtype=np.int64) if fold is None else fold
+            mass, hits = self.tally(self.codes(feature), int(self.n_categories[feature]) + 1, by)
+            if fold is None:
+                mass, hits = mass.sum(axis=0), hits.sum(axis=0)
+            else:
+                mass, hits = mass.sum(axis=0) - mass, hits.sum(axis=0) - hits
+            odds = _log_odds((hits + PRIOR_ROWS * self.mean) / (mass + PRIOR_ROWS))
+            self._effects[key] = np.clip(odds - self.base, -2.0 * MAX_LOG_ODDS, 2.0 * MAX_LOG_ODDS)
+        return self._effects[key]
+
+    def own_odds(self, feature: int, folds: Folds) -> Floats:
+        """Return the log odds of each row by its category alone."""
+        codes = self.codes(feature)
+        fold = folds.choose(np.ones(len(codes), dtype=np.bool_), codes)
+        odds: Floats = self.base + self.effect(feature, fold)[fold, codes]
+        return odds
+
+    def gain(self, odds: Floats, than: Floats | float) -> float:
+        """Return the difference of the log-likelihoods of two log odds, a row of weight 2 being two."""
+        sign = np.where(self.positive, -1.0, 1.0)
+        losses = np.logaddexp(0.0, sign * than) - np.logaddexp(0.0, sign * odds)
+        return float((self.weight * losses).sum())
+
+
+class _Cross:
+    """A cross on the training rows.
+
+    Attributes
+    ----------
+    odds : ndarray of shape (n_rows,), float64
+        Sum of the log odds of both categories, by the rows of the other folds.
+    share : ndarray of shape (n_rows,), float64
+        The fraction of positives of the pair of categories, by the rows of the other folds.
+    mass : ndarray of shape (n_rows,), float32
+        Its number of rows, in all folds.
+    """
+
+    def __init__(self, data: _Data, folds: Folds, first: int, second: int) -> None:
+        self._data, self._pair = data, (first, second)
+        self._n_second = int(data.n_categories[second]) + 1
+        a, b = data.codes(first), data.codes(second)
+        self._keys, index = np.unique(a * self._n_second + b, return_inverse=True)
+        fold = folds.choose(np.ones(len(index), dtype=np.bool_), index)
+        mass, hits = data.tally(index, len(self._keys), fold)
+        self._mass, self._hits = mass.sum(axis=0), hits.sum(axis=0)
+        self._is_kept = self._mass >= MIN_PAIR_ROWS
+        if np.count_nonzero(self._is_kept) > MAX_PAIRS:
+            heaviest = np.argsort(-self._mass, kind="stable")[:MAX_PAIRS]
+            self._is_kept = np.zeros_like(self._is_kept)
+            self._is_kept[heaviest] = True
+        odds = data.base + data.effect(first, fold)[fold, a] + data.effect(second, fold)[fold, b]
+        self.odds = np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
+        others, hits_of_others = self._mass - mass, self._hits - hits
+        is_known = self._is_kept & (others >= MIN_PAIR_ROWS)
+        cells = fold, index
+        self.share = _shrink(
+            np.where(is_known, hits_of_others, 0.0)[cells],
+            np.where(is_known, others, 0.0)[cells],
+            self.odds,
+        )
+        self.mass = np.where(self._is_kept, self._rows_of_pairs(), 0.0)[index].astype(np.float32)
+
+    def look_up(self) -> tuple[npt.NDArray[np.uint32], Singles, Singles]:
+        """Return the keys of the pairs of categories that are kept, and for new rows the share and mass of each."""
+        data, keys = self._data, self._keys[self._is_kept]
+        first, second = (data.effect(j, None) for j in self._pair)
+        odds = data.base + first[keys // self._n_second] + second[keys % self._n_second]
+        share = _shrink(
+            self._hits[self._is_kept],
+            self._mass[self._is_kept],
+            np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS),
+        )
+        mass = self._rows_of_pairs()[self._is_kept]
+        return keys.astype(np.uint32), share.astype(np.float32), mass.astype(np.float32)
+
+    def _rows_of_pairs(self) -> Floats:
+        rows: Floats = np.minimum(self._mass, MAX_MASS)
+        return rows
+
+
+def _shrink(hits: Floats, mass: Floats, odds: Floats) -> Floats:
+    """Return the fraction of positives, drawn towards that of the odds."""
+    share = (hits + PRIOR_ROWS / (1.0 + np.exp(-odds))) / (mass + PRIOR_ROWS)
+    clipped: Floats = np.clip(share, MIN_SHARE, 1.0 - MIN_SHARE)
+    return clipped
+
+
+def _log_odds(share: Floats) -> Floats:
+    share = np.clip(share, MIN_SHARE, 1.0 - MIN_SHARE)
+    odds: Floats = np.clip(np.log(share) - np.log1p(-share), -MAX_LOG_ODDS, MAX_LOG_ODDS)
+    return odds

@@ -1,0 +1,239 @@
+"""Crosses of categorical features: pairs of them as one number each."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import core.trees.crosses as crosses_module
+from core import RankBoost, load, save
+from core.artifact import ArtifactError
+from core.base.monotone import check_monotone
+from core.base.splits import draw_folds
+from core.boosting import LogitBoost
+from core.metrics import auc
+from core.trees.crosses import MAX_LOG_ODDS, MIN_PAIR_ROWS, Crosses, find_crosses
+from core.trees.target_encoding import N_FOLDS, PRIOR_ROWS
+from tests.core.artifact_bytes import put_together, take_apart
+
+FEW: dict[str, Any] = {"n_rounds": 8, "max_leaves": 4, "min_samples_leaf": 1, "crosses": 3}
+BOOSTERS = {
+    "ranking": lambda **options: RankBoost(weak_ranker="tree", **FEW | options),
+    "logistic": lambda **options: LogitBoost(**FEW | options),
+}
+boosters = pytest.mark.parametrize("make", BOOSTERS.values(), ids=BOOSTERS)
+
+
+def draw_towns(n: int = 1500, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Towns and months that tell nothing alone, and all of it together; some are missing."""
+    rng = np.random.default_rng(seed)
+    town, month = rng.integers(0, 9, n), rng.integers(0, 7, n)
+    y = rng.random(n) < np.where((town * 3 + month * 5) % 4 < 2, 0.8, 0.2)
+    table = pd.DataFrame(
+        {
+            "x": rng.normal(size=n),
+            "town": [f"t{k}" for k in town],
+            "month": [f"m{k}" for k in month],
+            "shop": [f"s{k}" for k in rng.integers(0, 3, n)],
+        }
+    )
+    table.loc[rng.random(n) < 0.03, "town"] = None
+    return table, y
+
+
+def log_odds(share: float) -> float:
+    return math.log(share / (1.0 - share))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
+    rng = np.random.default_rng(seed)
+    n, sizes = int(rng.integers(4, 40)), np.array([3, 0, 4])
+    X = np.column_stack([rng.integers(0, 3, n), rng.normal(size=n), rng.integers(0, 4, n)]) * 1.0
+    X[rng.random(n) < 0.2, 0] = np.nan
+    positive, weight = rng.random(n) < 0.4, rng.integers(1, 4, n).astype(float)
+    positive[:2] = True, False
+    group = rng.integers(0, 6, n).astype(np.uint64) if grouped else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crosses_module, "MIN_GAIN", -math.inf)
+        found, columns = find_crosses(
+            X, positive, weight, sizes, 5, np.ones(3, dtype=bool), seed, group
+        )
+    assert found.feature.tolist() == [[0, 2]]
+    code = np.where(np.isnan(X), sizes, X).astype(int)[:, [0, 2]]
+    unit = None if group is None else np.unique(group, return_inverse=True)[1]
+    if unit is not None:  # numbered by first occurrence
+        unit = np.array([unit[: i + 1].tolist().index(u) for i, u in enumerate(unit)])
+        unit = np.unique(unit, return_inverse=True)[1]
+    fold = draw_folds(positive, N_FOLDS, seed, unit)
+    if unit is not None and not fold.any():
+        fold = draw_folds(positive, N_FOLDS, seed)
+    mean = weight[positive].sum() / weight.sum()
+
+    def share(rows: Any, prior: float) -> float:
+        hits = weight[rows & positive].sum()
+        return float((hits + PRIOR_ROWS * prior) / (weight[rows].sum() + PRIOR_ROWS))
+
+    def expected(pair: Any, others: Any) -> tuple[float, float]:
+        odds = log_odds(mean)
+        for k in range(2):
+            odds += log_odds(share((code[:, k] == pair[k]) & others, mean)) - log_odds(mean)
+        alike = (code == pair).all(axis=1)
+        odds = min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
+        mass = weight[alike].sum()
+        if mass < MIN_PAIR_ROWS or weight[alike & others].sum() < MIN_PAIR_ROWS:
+            others = np.zeros(n, dtype=bool)
+        prior = 1.0 / (1.0 + math.exp(-odds))
+        return share(alike & others, prior), mass if mass >= MIN_PAIR_ROWS else 0.0
+
+    if unit is None or group is not None:  # without groups, copies have folds of their own
+        for i in range(n):
+            told = expected(code[i], fold != fold[i])
+            if group is not None or len(np.unique(X, axis=0)) == n:
+                np.testing.assert_allclose(columns[i], told, rtol=1e-6)
+    everyone = np.ones(n, dtype=bool)
+    for pair in itertools.product(range(4), range(5)):
+        row = np.array([[pair[0], 0.5, pair[1]]], dtype=float)
+        row[row == [3, -1, 4]] = np.nan
+        np.testing.assert_allclose(found.extend(row)[0, 3:], expected(pair, everyone), rtol=1e-6)
+    beyond = found.extend(np.array([[77.0, 0.5, -2.0], [np.nan, 0.5, np.nan]]))
+    assert np.array_equal(beyond[0, 3:], beyond[1, 3:])  # no category counts as missing
+
+
+@boosters
+def test_a_cross_ranks_new_rows_better(make: Any) -> None:
+    table, y = draw_towns()
+    new, is_positive = draw_towns(seed=1)
+    options = {"n_rounds": 15, "min_samples_leaf": 20}
+    scores = {
+        k: auc(is_positive, make(crosses=k, **options).fit(table, y).decision_function(new))
+        for k in (0, 3)
+    }
+    assert scores[3] > scores[0] + 0.02
+
+
+@boosters
+def test_a_ranker_tells_of_its_crosses_and_its_parts_add_up(make: Any) -> None:
+    table, y = draw_towns()
+    ranker = make().fit(table, y, 1.0 + np.arange(len(y)) % 3)
+    structure = ranker.structure()
+    assert [cross["name"] for cross in structure["crosses"]] == ["town × month"]
+    rules = [leaf["rule"] for tree in structure["trees"] for leaf in tree["leaves"]]
+    assert any("fraction of positives of town × month > " in rule for rule in rules)
+    assert structure["losses_of"].startswith("the training rows, with shares")
+    new = pd.concat([table[:40], pd.DataFrame([{"x": 0.0, "town": "new", "month": "m1"}])])
+    scores = ranker.decision_function(new)
+    for parts in (ranker.contributions(new), ranker.shapley_values(new)):
+        assert parts.shape == (41, 4)
+        np.testing.assert_allclose(ranker.offset_ + parts.sum(axis=1), scores, atol=1e-9)
+        assert (parts[:, [1, 2]] != 0).any(axis=0).all()  # both have a part of their cross
+    np.testing.assert_allclose(list(ranker.staged_decision_function(new))[-1], scores)
+    one_by_one = [ranker.decision_function(new[i : i + 1])[0] for i in range(len(new))]
+    assert np.array_equal(one_by_one, scores)
+    many = ranker.decision_function(pd.concat([new] * 300))
+    assert np.array_equal(many[: len(new)], scores)
+    assert np.array_equal(load(save(ranker)).decision_function(new), scores)
+
+
+def test_tables_without_anything_to_cross_are_fitted_as_without_crosses() -> None:
+    table, y = draw_towns(200)
+    flat = table.assign(town="one", month=None, shop=["a", "b"] * 100)
+    for columns in (flat, table[["x"]], table[["x", "shop"]], flat.assign(town=None)):
+        rows = columns.astype({name: "string" for name in columns if name != "x"})
+        for weight in (None, np.where(np.arange(200) % 5, 1e-9, 0.0)):
+            crossed = LogitBoost(**FEW).fit(rows, y, weight)
+            plain = LogitBoost(**FEW | {"crosses": 0}).fit(rows, y, weight)
+            assert crossed.structure()["crosses"] == []
+            assert np.array_equal(crossed.decision_function(rows), plain.decision_function(rows))
+            assert len(load(save(crossed)).rounds_) == len(crossed.rounds_)
+
+
+def test_rows_of_weight_zero_change_nothing_and_folds_of_one_class_are_fine() -> None:
+    table, y = draw_towns(400)
+    few = np.flatnonzero(y)[:3]  # so that most folds have no positive
+    y = np.zeros(400, dtype=bool)
+    y[few] = True
+    weight = np.where(np.arange(400) % 4 == 3, 0.0, 2.0)
+    weight[few] = 2.0
+    whole = LogitBoost(**FEW).fit(table, y, weight)
+    kept = weight > 0
+    part = LogitBoost(**FEW).fit(table[kept], y[kept], weight[kept])
+    assert np.array_equal(whole.decision_function(table), part.decision_function(table))
+
+
+def test_a_constrained_feature_is_in_no_cross() -> None:
+    rng = np.random.default_rng(0)
+    table, y = draw_towns()
+    table["x"] = rng.normal(size=len(y)) + y
+    ranker = LogitBoost(**FEW, monotone={"x": "increasing"}).fit(table, y)
+    assert [cross["features"] for cross in ranker.structure()["crosses"]] == [["town", "month"]]
+    assert check_monotone(ranker).verdict == "proven"
+
+
+def test_preferences_and_early_stopping_take_the_parameter() -> None:
+    table, y = draw_towns(300)
+    pairs = np.column_stack([np.flatnonzero(y)[:90], np.flatnonzero(~y)[:90]])
+    ranker = BOOSTERS["ranking"]().fit_pairs(table, pairs)
+    assert ranker.structure()["crosses"] == []
+    watched = LogitBoost(**FEW, early_stopping_rounds=3).fit(table, y)
+    assert len(watched.validation_auc_) >= len(watched.rounds_)
+    assert len(load(save(watched)).rounds_) == len(watched.rounds_)
+
+
+def test_one_table_has_one_ranker_whatever_the_order_of_its_columns_name_them() -> None:
+    """Codes beside their names divide rows alike: one cross is enough."""
+    table, y = draw_towns()
+    table["town again"] = table["town"].str.upper()
+    ranker = LogitBoost(**FEW).fit(table, y)
+    named = [cross["features"] for cross in ranker.structure()["crosses"]]
+    assert named.count(["town", "month"]) + named.count(["month", "town again"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("cross_feature", lambda a: a[:, ::-1], "pairs of ascending features"),
+        ("cross_feature", lambda a: a * 0 + [0, 1], "must name categorical features"),
+        ("cross_feature", lambda a: a + 9, "from 0 to 3"),
+        ("cross_feature", lambda a: np.repeat(a, 2, axis=0), "cross_n_pairs must be"),
+        ("cross_n_pairs", lambda a: a - 1, "cross_keys must be"),
+        ("cross_n_pairs", lambda a: a * -1, "a count"),
+        ("cross_keys", lambda a: a[::-1], "must ascend"),
+        ("cross_keys", lambda a: np.append(a[:-1], 2**32 - 1), "categories of both"),
+        ("cross_keys", lambda a: a.astype(np.int64), "must be uint32"),
+        ("cross_share", lambda a: a * np.nan, "at least 0"),
+        ("cross_share", lambda a: a + 1, "at most 1"),
+        ("cross_mass", lambda a: a + np.inf, "at most"),
+        ("cross_base", lambda a: a * np.nan, "at least"),
+        ("cross_effect", lambda a: a[1:], "cross_effect must hold 18 values"),
+        ("cross_effect", lambda a: a - np.inf, "at least"),
+        ("split_feature", lambda a: a + 6, "from 0 to 5"),
+    ],
+)
+def test_an_artifact_with_other_crosses_is_refused(name: str, change: Any, message: str) -> None:
+    header, arrays = take_apart(ARTIFACT())
+    changed = np.ascontiguousarray(change(arrays[name])).astype(
+        arrays[name].dtype if "int64" not in message and "uint32" not in message else None
+    )
+    with pytest.raises(ArtifactError, match=message):
+        load(put_together(header, arrays | {name: changed}))
+
+
+def ARTIFACT() -> bytes:
+    table, y = draw_towns(300)
+    return save(LogitBoost(**FEW).fit(table, y))
+
+
+def test_crosses_keep_the_heaviest_pairs_within_their_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crosses_module, "MAX_PAIRS", 10)
+    table, y = draw_towns()
+    ranker = LogitBoost(**FEW).fit(table, y)
+    (cross,) = ranker.structure()["crosses"]
+    assert cross["pairs"] == 10
+    assert isinstance(ranker._ensemble.crosses, Crosses)
