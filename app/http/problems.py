@@ -178,7 +178,7 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
         key, place = "header", str(path[0]) if path else ""
     else:
         key, place = "pointer", _pointer(path, body)
-    place, name = place[:1000], str(path[-1])[:100] if path else "the body"
+    place, name = place[:1000], _name(path)
     kind, message = found["type"], str(found["msg"])
     if kind in _RULES:
         rule = _RULES[kind]
@@ -190,6 +190,15 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
         rule = "is not valid: " + message[:1].lower() + message[1:]
     got = "" if kind in ("missing", "extra_forbidden") else f", got {shown(found.get('input'))}"
     return {key: place, "detail": f"{name} {rule}{got}"}
+
+
+def _name(path: Sequence[Any]) -> str:
+    """Return the name of the last field of a path, with the index of an item: `windows[0]`."""
+    last = next((depth for depth, part in enumerate(path[::-1]) if isinstance(part, str)), None)
+    if last is None:
+        return "".join(f"[{part}]" for part in path) or "the body"
+    field, *indices = path[len(path) - 1 - last :]
+    return str(field)[:100] + "".join(f"[{index}]" for index in indices)
 
 
 def _pointer(path: Sequence[Any], body: Any) -> str:
