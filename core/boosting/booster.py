@@ -138,12 +138,17 @@ class Booster(Ranker):
     f_tilde_: Floats
     intercept_: Any  # a float, or one per label
     stop_reason_: Annotated[StopReason, Value()]
-    validation_auc_: Annotated[Floats, Array("n_tried"), SHARE_OR_NAN]
+    _validation_auc: Annotated[Floats, Array("n_tried"), SHARE_OR_NAN]
     _log_f_plus: Annotated[Floats, Array("n_rounds + 1"), Ge(-1e300), Le(1e300)]
     _log_f_minus: Annotated[Floats, Array("n_rounds + 1"), Ge(-1e300), Le(1e300)]
     _ensemble: Annotated[Ensemble, Nested(n_rounds="n_rounds")]
     _log_f: Floats
     _algorithm_intercept: float
+
+    @property
+    def validation_auc_(self) -> Floats:
+        """AUC of the validation part after each round."""
+        return self._validation_auc
 
     @property
     def offset_(self) -> Any:
@@ -236,7 +241,7 @@ class Booster(Ranker):
 
         evaluation = Evaluation(X_held_out, shape, len(X_held_out), evaluate, "metric")
         values = self._boost(rows, evaluation, callback or ignore, patience, every)
-        self.validation_auc_ = np.empty(0)  # the metric need not be an AUC
+        self._validation_auc = np.empty(0)  # the metric need not be an AUC
         return values
 
     def score_rows(self, X: Floats) -> Floats:
@@ -432,7 +437,7 @@ class Booster(Ranker):
                 self.validation_fraction, self.random_state
             )
             validation = self._evaluation(held_out)
-        self.validation_auc_ = self._boost(
+        self._validation_auc = self._boost(
             training, validation, callback, self.early_stopping_rounds
         )
 
@@ -465,7 +470,7 @@ class Booster(Ranker):
             kept = first if whole.stop_reason_ == "stopped" else whole
             reason = "stopped" if kept is first else reason
         self._adopt(kept)
-        self.validation_auc_, self.stop_reason_ = first.validation_auc_, reason
+        self._validation_auc, self.stop_reason_ = first._validation_auc, reason
 
     def _chooses(self, rows: Rows | QueryRows) -> bool:
         """Return whether it chooses the number of rounds: trees, with enough rows of each class to hold some out."""
@@ -556,7 +561,7 @@ class Booster(Ranker):
         return MAX_ROUNDS if self.n_rounds is None else int(self.n_rounds)
 
     def _restore(self) -> None:
-        n_rounds, n_tried = len(self._log_f_plus) - 1, len(self.validation_auc_)
+        n_rounds, n_tried = len(self._log_f_plus) - 1, len(self._validation_auc)
         most = self._most_rounds
         least = 0 if self.n_rounds is None else n_rounds  # a fit on all rows may have more
         if n_tried and not least <= n_tried <= most:

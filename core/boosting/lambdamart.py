@@ -1,6 +1,7 @@
 """LambdaMART (Burges 2010): trees by Newton steps on lambdas, pair gradients that weigh what a swap does to NDCG."""
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -75,8 +76,8 @@ class LambdaMART(Booster):
     stop_reason_ : {"n_rounds", "no_edge", "validation", "stopped"}
         Why there are no more rounds.
     validation_ndcg_ : ndarray of float64
-        NDCG of the validation part, one value per round that was tried; see `Booster.validation_auc_`, which is the
-        same array.
+        NDCG of the validation part, one value per round that was tried, including those that early stopping dropped;
+        NaN if it was not computed. Empty without early stopping.
 
     Notes
     -----
@@ -157,7 +158,13 @@ class LambdaMART(Booster):
     @property
     def validation_ndcg_(self) -> Floats:
         """NDCG of the validation part after each round."""
-        return self.validation_auc_
+        return self._validation_auc
+
+    @property
+    def validation_auc_(self) -> Floats:
+        """The old name of `validation_ndcg_`, which warns: LambdaMART computes no AUC."""
+        warnings.warn("validation_auc_ is now validation_ndcg_", DeprecationWarning, stacklevel=2)
+        return self._validation_auc
 
     def _check_parameters(self) -> None:
         check_shape(self.max_depth, self.max_leaves)
