@@ -11,10 +11,11 @@ tie, changes to first order by
 if row i is left out: P_i is the share of x below row i, and H_i the share of v above it, half of the tie counted. The
 height R at u changes by φ_i = v_i (I_i − R) / V − η x_i (I_i − u) / X: I_i is 1 above the cut, 0 below and a
 fraction in a tie at the cut, and η is the slope of the curve near the cut. The interval is that of a proportion on the
-logit scale, with Student's t for e − 1 degrees of freedom, at least 1, where e = (Σv)² / Σv²: a few great amounts say
+logit scale, with Student's t for e − 1 degrees of freedom, where e = (Σv)² / Σv²: a few great amounts say
 little, however many rows there are. The variance is multiplied by e / (e − 1). If only negatives are on the axis, they
 have their own e, (Σx)² / Σx²: each class's φ is multiplied by √(e / (e − 1)), and the smaller e sets the degrees of
-freedom. If an e is 1, the sample shows no variance, and the interval is Wilson's. Sums over units replace v and x in e.
+freedom. If an e, also that of all rows, is below 2, one unit has most of the mass: the interval is Wilson's for e
+trials. Sums over units replace v and x in e.
 
 **Costs.** A flagged row costs its review; if it is negative, a false positive, too; if it is positive, its benefit is
 taken off. A positive that is not flagged costs a false negative. Each is a fixed number plus a rate times the amount.
@@ -25,8 +26,9 @@ its skewness by
 
     g(T) = T + k T² / 3 + k² T³ / 27 + k / 6,
 
-is compared with Student's t. g rises everywhere and has an inverse. Plain T has intervals that lie too low. The degrees
-of freedom are at least 1. If no price has a rate, the interval ends at the least and the greatest cost of a row.
+is compared with Student's t. g rises everywhere and has an inverse. Plain T has intervals that lie too low. If no price
+has a rate, the interval ends at the least and the greatest cost of a row. With fewer than two effective units, where
+one has most of the weight, the interval is from the least to the greatest cost that a row here can have.
 
 **The cut of least cost.** Within a tie the cost is linear in the part that is flagged, so no cut through a tie costs
 less than both of its ends. The least of many costs on the rows that chose the cut is too low. So the rows are dealt
@@ -92,6 +94,9 @@ SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 MAX_AMOUNT = 1e100
 """Of one row, in any unit. Its product with a rate, a weight and the number of rows is still a double."""
+
+MIN_EFFECTIVE = 2.0
+"""Effective units below which a sample shows no variance: one unit has most of the weight."""
 
 MAX_PARTS = 10
 """Parts of the rows: each is judged by the cut that the others choose."""
@@ -300,7 +305,7 @@ class _Sample:
     def moments(self, values: FloatArray) -> tuple[float, float, float]:
         """Return the mean, its standard error (0 if the sample shows none) and k of the module."""
         scale = float(np.abs(values).max())
-        if scale == 0.0 or self.effective <= 1.0 + EPSILON:
+        if scale == 0.0 or self.effective < MIN_EFFECTIVE:
             return self.mean(values), 0.0, 0.0
         scaled, total = values / scale, float(self.weight.sum())
         mean = inner(self.weight, scaled) / total
@@ -310,11 +315,6 @@ class _Sample:
         if error <= EPSILON:
             return mean * scale, 0.0, 0.0
         return mean * scale, error * scale, inner(parts, parts**2) / squares**1.5
-
-    @property
-    def degrees(self) -> float:
-        """Degrees of freedom of Student's t. Below 1 its quantiles soon exceed every double."""
-        return max(1.0, self.effective - 1.0)
 
     def interval(
         self,
@@ -328,7 +328,8 @@ class _Sample:
         Parameters
         ----------
         bounds : (float, float)
-            The least and the greatest loss that a row can have: for samples that show no variance.
+            The least and the greatest loss that a row can have: for samples that show no variance. They are the
+            interval below `MIN_EFFECTIVE`.
         possible : (float, float)
             No population has a mean outside.
         """
@@ -338,10 +339,12 @@ class _Sample:
             width = high - low
             if width <= 0.0:
                 return Interval(mean, mean, mean)
+            if self.effective < MIN_EFFECTIVE:
+                return Interval(mean, min(mean, low), max(mean, high))
             share = min(1.0, max(0.0, (mean - low) / width))
             _, lower, upper = wilson_interval(share, self.effective, level)
             return Interval(mean, min(mean, low + lower * width), max(mean, low + upper * width))
-        z = quantile(level, self.degrees)
+        z = quantile(level, self.effective - 1.0)
         low = mean - error * _unskewed(z, skewness)
         high = mean - error * _unskewed(-z, skewness)
         return _within(mean, low, high, possible)
@@ -353,7 +356,7 @@ class _Sample:
         mean, error, skewness = self.moments(constant - lost)
         if error == 0.0:
             return self._without_variance(mean, losses.widest, level)
-        z = quantile(level, self.degrees)
+        z = quantile(level, self.effective - 1.0)
         low, high = (mean - error * _unskewed(end, skewness) for end in (z, -z))
         return _within(mean, low, high, losses.possible_difference)
 
@@ -380,6 +383,8 @@ class _Sample:
     def _without_variance(self, mean: float, greatest: float, level: float) -> Interval:
         if greatest == 0.0:
             return Interval(mean, mean, mean)
+        if self.effective < MIN_EFFECTIVE:
+            return Interval(mean, min(mean, -greatest), max(mean, greatest))
         share = min(1.0, max(-1.0, mean / greatest))
         _, low, high = one_sided_table(share, self.effective, level)
         return Interval(mean, min(mean, low * greatest), max(mean, high * greatest))
@@ -539,16 +544,15 @@ def value_caught(
     trials = min(effective, of_axis)
     # all rows are on the axis of rows, the negatives alone on the others
     worth = (effective, effective) if over == "rows" else (effective, of_axis)
-    shown = min(worth) > 1.0 + EPSILON
+    shown = trials >= MIN_EFFECTIVE
     scale = np.where(rows.positive, *(math.sqrt(e / (e - 1.0)) if shown else 1.0 for e in worth))
 
     def interval(estimate: float, influence: FloatArray, n: float) -> Interval:
-        variance = None
-        if shown:
-            parts = sample.by_unit(influence * scale)
-            variance = inner(parts, parts)
-        degrees = max(min(worth) - 1.0, 1.0)
-        return proportion_interval(min(1.0, estimate), variance, n, level, degrees)
+        if not shown:
+            return proportion_interval(min(1.0, estimate), None, trials, level)
+        parts = sample.by_unit(influence * scale)
+        variance = inner(parts, parts)
+        return proportion_interval(min(1.0, estimate), variance, n, level, min(worth) - 1.0)
 
     placement, height = 1.0 - (along[:-1] + along[1:]) / 2.0, (up[:-1] + up[1:]) / 2.0
     area = inner(np.diff(along), height)

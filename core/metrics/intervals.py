@@ -100,6 +100,10 @@ METHODS = ("analytic", "bootstrap")
 # Standard errors, and distances to 0 or 1, below this are rounding.
 EPSILON = 1e-12
 
+# Degrees of freedom of Student's t. Below, SciPy's quantile overflows; here it exceeds 1e128, and the interval is
+# everything that is possible.
+MIN_DEGREES = 0.01
+
 
 class Interval(NamedTuple):
     """An estimate and the ends of its confidence interval.
@@ -363,7 +367,7 @@ def bootstrap_areas(
 ) -> Areas:
     """Return the areas of every scorer over every window; their covariance is that of the bootstrap replicates."""
     values, effective = area_values(rows, windows), effective_units(rows)
-    degrees = math.inf if rows.unit is None else min(effective) - 1.0
+    degrees = math.inf if rows.unit is None else max(min(effective) - 1.0, MIN_DEGREES)
     if min(effective) <= 1.0 + EPSILON:
         return Areas(values, None, effective, degrees)
     replicates = draw_areas(rows, windows, n_bootstrap, random_state)
@@ -423,7 +427,7 @@ def areas_of_units(
         Whether a unit has several rows: their number then sets the degrees of freedom.
     """
     whole = effective_units(rows)
-    degrees = min(whole) - 1.0 if clustered else math.inf
+    degrees = max(min(whole) - 1.0, MIN_DEGREES) if clustered else math.inf
     if min(effective) <= n_means + EPSILON or min(whole) <= 1.0 + EPSILON:
         return Areas(values, None, whole, degrees)
     influence *= np.where(rows.positive, *(math.sqrt(e / (e - n_means)) for e in effective))
