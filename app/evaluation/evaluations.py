@@ -408,13 +408,19 @@ def _read_field(request: EvaluationRequest) -> str | None:
 
 
 def _routes() -> Routes:
-    from app.evaluation.schemas import Evaluation, NewEvaluation, evaluation_of
+    from app.evaluation.schemas import (
+        Evaluation,
+        NewEvaluation,
+        evaluation_in_list,
+        evaluation_of,
+    )
 
     return Routes(
         path=PATH,
         tag="evaluations",
         shape=Evaluation,
         show=evaluation_of,
+        show_in_list=evaluation_in_list,
         create=Submission(
             body=NewEvaluation,
             check=check_evaluation,
@@ -434,7 +440,8 @@ def _routes() -> Routes:
         ),
         list_docs=Docs(
             "List evaluations",
-            "All evaluations of the owner, newest first. `model_id` and `dataset_id` filter them.",
+            "All evaluations of the owner, newest first. `model_id` and `dataset_id` filter them. The points of curves "
+            "(`amounts.curve`, and the `points` of reliability diagrams) are empty here: read the evaluation.",
         ),
         read_docs=Docs(
             "Read an evaluation",

@@ -483,7 +483,9 @@ class EvaluatedAmounts(Resource):
         "wide."
     )
     values: list[EvaluatedValue]
-    curve: list[ValuePoint] = Field(description="At most 100 points of the value curves.")
+    curve: list[ValuePoint] = Field(
+        description="At most 100 points of the value curves. Empty in a list."
+    )
     costs: EvaluatedCosts | None = Field(description="Null if no `costs` were asked for.")
 
 
@@ -673,6 +675,19 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
     return Evaluation.model_validate(
         shown | asked | {"status": status_of(row), "metrics": metrics, "error": row.job.error}
     )
+
+
+def evaluation_in_list(row: EvaluationRow) -> Evaluation:
+    """Show a row as a list does: without the points of its curves."""
+    shown = evaluation_of(row)
+    if isinstance(shown.metrics, EvaluatedCurve) and shown.metrics.calibration is not None:
+        shown.metrics.calibration.points = []
+    for group in [] if shown.groups is None else shown.groups.groups:
+        if group.calibration is not None:
+            group.calibration.points = []
+    if shown.amounts is not None:
+        shown.amounts.curve = []
+    return shown
 
 
 class NewComparison(Body):

@@ -316,7 +316,8 @@ class Submission:
 class Routes:
     """The routes of a kind's output under `path`: list, read, delete, and POST unless `create` is None.
 
-    `show` makes the answer, of `shape`, of a row. `reads` and `writes` are the scopes that GET and DELETE need.
+    `show` makes the answer, of `shape`, of a row; `show_in_list` the item of a list, if it is shorter. `reads` and
+    `writes` are the scopes that GET and DELETE need.
     """
 
     path: str
@@ -326,6 +327,7 @@ class Routes:
     list_docs: Docs
     read_docs: Docs
     delete_docs: Docs
+    show_in_list: Callable[[Any], Resource] | None = None
     create: Submission | None = None
     reads: Literal["read", "score"] = "read"
     writes: Literal["train", "score"] = "train"

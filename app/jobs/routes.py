@@ -45,7 +45,7 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
         page = context.db.reading(
             output.list_page, caller.owner, only=only, **vars(of), **vars(paging)
         )
-        data = [routes.show(row) for row in page.data]
+        data = [(routes.show_in_list or routes.show)(row) for row in page.data]
         return page_shape(data=data, has_more=page.has_more, next=page.next)
 
     @needs(routes.reads)

@@ -809,7 +809,7 @@ class EvaluatedAmounts(Record):
     """
     values: list[EvaluatedValue]
     curve: list[ValuePoint]
-    """At most 100 points of the value curves."""
+    """At most 100 points of the value curves. Empty in a list."""
     costs: EvaluatedCosts | None
     """Null if no `costs` were asked for."""
 

@@ -12,7 +12,7 @@ import pytest
 from app.evaluation.amounts import Amounts
 from app.evaluation.comparisons import COMPARISONS
 from app.evaluation.groups import Groups
-from app.evaluation.schemas import comparison_of, evaluation_of
+from app.evaluation.schemas import comparison_of, evaluation_in_list, evaluation_of
 from app.models import calibrations
 from app.models import service as models
 from app.platform.errors import Invalid
@@ -63,6 +63,9 @@ def test_value_and_costs_of_a_column(bench: Workbench) -> None:
         amounts=Amounts("balance", COSTS),
     )
     shown = json.loads(evaluation_of(found).model_dump_json())
+    assert shown["amounts"]["curve"]
+    in_list = json.loads(evaluation_in_list(found).model_dump_json())
+    assert in_list["amounts"] == shown["amounts"] | {"curve": []}
     assert (shown["amount"], shown["costs"]) == ("balance", COSTS)
     amounts = shown["amounts"]
     scores = people.scores(bench, model)

@@ -304,3 +304,8 @@ def test_an_evaluation_judges_the_cut_of_the_alias(
     assert found[own]["at"] is None
     without = client.get(f"/v1/evaluations/{plain}").json()
     assert (without["cut"], without["metrics"]["operating_point"]) == (None, None)
+    listed = {each["id"]: each for each in client.get("/v1/evaluations").json()["data"]}[own]
+    drawn = found[own]["metrics"]["calibration"]
+    assert drawn["points"]  # of the diagram; a list has none
+    drawn["points"] = []
+    assert listed == found[own]
