@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import gzip
 import io
@@ -161,7 +162,7 @@ _PIECE_BYTES = 1 << 18
 
 
 class FilesResponse(Response):
-    """A body of bytes and open files, which are closed once it is sent or the caller is gone.
+    """A body of bytes and open files, which are closed once it is sent. Nothing is read for a caller who has gone.
 
     `done` is called when all is read, before the last piece is sent, or when the caller is gone; maybe twice.
     """
@@ -182,15 +183,19 @@ class FilesResponse(Response):
         """Send it."""
         start = {"status": self.status_code, "headers": self.raw_headers}
         last = b""
+        leaving = asyncio.create_task(disconnected(receive))
         try:
             await send({"type": "http.response.start", **start})
             async for piece in self._pieces():
+                if leaving.done():
+                    return
                 if last:
                     await send({"type": "http.response.body", "body": last, "more_body": True})
                 last = piece
             self._done()
             await send({"type": "http.response.body", "body": last})
         finally:
+            leaving.cancel()
             for part in self._parts:
                 if not isinstance(part, bytes):
                     part.close()
@@ -203,6 +208,12 @@ class FilesResponse(Response):
                 continue
             while piece := await run_in_threadpool(part.read, _PIECE_BYTES):
                 yield piece
+
+
+async def disconnected(receive: Receive) -> None:
+    """Return once the caller has gone; what is left of the body is thrown away."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def size_of(part: bytes | BinaryIO) -> int:

@@ -139,6 +139,35 @@ def test_who_does_not_read_is_cut_off(
     assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
 
 
+def test_files_are_not_read_for_a_caller_who_has_gone(tmp_path: Path) -> None:
+    path = tmp_path / "content"
+    path.write_bytes(CONTENT)
+    sent: list[int] = []
+    done: list[bool] = []
+
+    async def run() -> int:
+        gone = asyncio.Event()
+
+        async def receive() -> dict[str, Any]:
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(len(message.get("body", b"")))
+            if len(sent) == 3:
+                gone.set()
+
+        with path.open("rb") as file:
+            response = FilesResponse([file], "text/plain", {}, lambda: done.append(True))
+            await response({"type": "http"}, receive, send)
+            assert file.closed
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(run()) == 1  # nobody waits for the caller's leave any more
+    assert 0 < sum(sent) < len(CONTENT) / 4
+    assert done
+
+
 def test_a_long_body_is_sent_in_pieces_that_are_not_copied() -> None:
     found: list[dict[str, Any]] = []
 
