@@ -19,7 +19,7 @@ from app.datasets.description import Format
 from app.datasets.uploads import spool
 from app.http.dependencies import Context, context_of
 from app.http.limits import release_at_end
-from app.http.responses import size_of
+from app.http.responses import disconnected
 from app.ingest.formats import NDJSON
 from app.platform import resources
 from app.platform.settings import Settings
@@ -91,8 +91,8 @@ async def score(
     """Score a body that begins so; returns the answer, the model's id, and what ends its use of the disk.
 
     The body is received under a permit of an upload, which is held until the answer is sent: its files take room until
-    then, and count as an upload of their size. The end of the request releases it as well. What no body can change is
-    refused before it is read.
+    then. They count for no quota, since nothing of them is kept. The end of the request releases the permit as well.
+    What no body can change is refused before it is read.
     """
     refuse_parquet(table.format)
     context, owner = context_of(request), request.scope["caller"].owner
@@ -109,7 +109,6 @@ async def score(
                 return answer.parts(), served.model_id
 
         parts, model_id = await _in_turn(request, context, owner, work)
-        permit.size = sum(map(size_of, parts))
         for part in parts:
             if not isinstance(part, bytes):
                 stack.callback(part.close)
@@ -170,7 +169,7 @@ async def _in_turn(
             return await run_in_threadpool(work, look)
 
     working = asyncio.create_task(wait_and_work())
-    leaving = asyncio.create_task(_disconnected(request))
+    leaving = asyncio.create_task(disconnected(request.receive))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -182,11 +181,6 @@ async def _in_turn(
         await asyncio.wait([working, leaving])  # the thread must not outlive its files
         if not working.cancelled():
             working.exception()
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def score_file(
