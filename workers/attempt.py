@@ -58,7 +58,7 @@ class Attempt:
         self._claim = claim
         self._process = process
         self._stopping = stopping
-        started = time.monotonic()
+        self._began = started = time.monotonic()
         self._deadline = started + claim.seconds_left
         self._next_beat = started + settings.heartbeat_seconds
         self._next_progress = started
@@ -84,7 +84,8 @@ class Attempt:
                 payload = self._db.reading(
                     execution.prepare, self._blobs, self._settings, self._claim, workdir
                 )
-                ending = self._fit(payload | {"checkpoint": self._checkpoint_options()})
+                added = {"checkpoint": self._checkpoint_options(), "started": self._began}
+                ending = self._fit(payload | added)
             except LeaseLost:
                 raise
             except Exception as error:

@@ -80,17 +80,17 @@ def resolve(
     }
 
 
-def seconds_for(spec: TrainSpec, spent: float) -> float:
+def seconds_for(spec: TrainSpec, spent: float, finishing: float = 0.0) -> float:
     """Return the seconds that a job's baselines may take, after fits and a search of `spent` seconds; 0 or less: none.
 
-    `auto` counts them within its budget.
+    `auto` counts them within its budget, and leaves `finishing` seconds of it to what comes after them.
     """
     # jobs of earlier versions have no entry `share`
     fraction = spec["controls"].get("share", TIME_FRACTION)
     seconds = math.inf if fraction is None else max(fraction * spent, MIN_SECONDS)
     if spec["algorithm"]["name"] == AUTO:
         budget = spec["algorithm"]["parameters"]["budget_seconds"]
-        seconds = min(seconds, TIME_FRACTION * budget, budget - spent)
+        seconds = min(seconds, TIME_FRACTION * budget, budget - spent - finishing)
     return seconds
 
 

@@ -18,17 +18,19 @@ from typing import Any, TypedDict, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from app.datasets.matrices import Table
 from app.jobs.progress import Callback
 from app.models.objectives import without_count
 from app.models.service import VALIDATION
 from app.platform.documents import MemberRecord, MonotoneRecord
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
-from app.training import interpretation
+from app.training import interpretation, search
 from app.training.bipartite import BipartiteSplitData, BipartiteTable
 from app.training.lists import GradedSplitData
 from app.training.multilabel import MultilabelSplitData
 from app.training.plan import (
+    FINISHING_MICROSECONDS,
     SCORES_FILE,
     SERVED,
     SHARD_FILE,
@@ -54,6 +56,7 @@ from app.training.records import (
     BaselinePart,
     FitOutcome,
     FitPart,
+    ImportanceRecord,
     Outcome,
     Part,
     ReferenceRecord,
@@ -65,7 +68,7 @@ from app.training.records import (
     TrialPart,
 )
 from app.training.result import CALIBRATION_FILE, quantiles_of
-from app.training.splits import InnerSplits, SplitData
+from app.training.splits import InnerSplits, SplitData, folds_of
 from core import artifact
 from core.base.checkpoint import SharedRanker
 from core.base.monotone import check_monotone
@@ -87,6 +90,15 @@ from core.selection import (
 ARTIFACT_FILE = "ranker.safetensors"
 MAX_CATEGORIES_SHOWN = 100
 """Categories of a feature that SQL keeps: the artifact has them all."""
+
+MIN_MEASURED_ROWS = 10_000
+"""Training rows that a model's figures are of, at least, however little time is left of a budget."""
+
+MIN_COMPILING_SECONDS = 1.0
+"""Seconds of compiling from which on a job with a budget tells of it."""
+
+MIN_IMPORTANCE_SECONDS = 0.5
+"""Seconds that the importance may take in any case: a job of its own would take as long."""
 
 WARM_UP_ROWS = 100
 """Rows of a fit that only loads kernels."""
@@ -113,13 +125,43 @@ class _TooSlow(Exception):
     """A baseline has taken too long."""
 
 
+class WorkClock:
+    """Seconds by the clock, without those in which kernels were compiled.
+
+    By these a trial tells what a fit costs: the next one will not compile.
+    """
+
+    def __init__(self) -> None:
+        self.compiling = 0.0
+        self._since: float | None = None
+
+    def __call__(self) -> float:
+        """Return the seconds since some fixed time."""
+        now, since = time.perf_counter(), self._since
+        return (now if since is None else since) - self.compiling
+
+    def listen(self, kernel: str | None) -> None:
+        """Take note of a compilation that begins, or with None of the end of all: see `when_compiling`."""
+        now = time.perf_counter()
+        if kernel is not None:
+            self._since = self._since or now
+        elif self._since is not None:
+            self.compiling += now - self._since
+            self._since = None
+
+
 class FitContext:
     """What the fits of a payload share: its tables, read once, and the job's spec."""
 
     def __init__(self, payload: TrainPayload, reporter: Reporter) -> None:
         self._payload = payload
         self._reporter = reporter
+        self.clock = WorkClock()
         self.spec = payload["spec"]
+        started, budget = payload.get("started", time.monotonic()), search.budget_of(self.spec, 1)
+        self._ends = math.inf
+        if budget is not None and not folds_of(self.spec["validation"]):
+            self._ends = started + budget
         self._data: BipartiteTable | SplitData | None = None
         self._inner: dict[tuple[Scope, InnerSplits, int], SplitData] = {}
         self._lock = threading.RLock()
@@ -172,6 +214,20 @@ class FitContext:
         most = max((len(texts or ()) for texts in train.categories), default=0)
         return len(y), min(positives, len(y) - positives), len(train.categories), most
 
+    def n_rows(self) -> int:
+        """Return the number of rows of the job, those that only judge included."""
+        served = _bipartite(self.split_data(SERVED))
+        return len(served.train.y) + (0 if served.validation is None else len(served.validation.y))
+
+    def notes(self) -> list[str]:
+        """Return the warnings about the budget for the model's owner."""
+        if math.isinf(self._ends) or self.clock.compiling < MIN_COMPILING_SECONDS:
+            return []
+        return [
+            f"compiling kernels for this machine took {self.clock.compiling:.0f} s of the budget. This happens once: "
+            "`python -m workers.compile` does it beforehand"
+        ]
+
     def run(self, part: Part, folder: Path, progress: FitProgress) -> Outcome:
         """Run one part, and report it.
 
@@ -209,7 +265,7 @@ class FitContext:
             is_auc = objective["metric"] == "auc"
             return Metrics(area if is_auc else inner.value(scores, objective), area)
 
-        tried = run_trial(trial, learning.fit, inner.held_out, metric, progress.step)
+        tried = run_trial(trial, learning.fit, inner.held_out, metric, progress.step, self.clock)
         if tried.scores:
             np.save(folder / SCORES_FILE, np.stack(tried.scores))
         return {
@@ -329,7 +385,8 @@ class FitContext:
     ) -> ServedOutcome:
         """Measure the ranker that is served, and write it and what is asked about it later."""
         seed = self.spec["seed"]
-        parts = split_data.evaluate(ranker, self.spec["objective"], folder)
+        measured = self._thin_training_rows(ranker, split_data, outcome)
+        parts = measured.evaluate(ranker, self.spec["objective"], folder)
         drawn = {part: split_data.sample(part, seed) for part in parts}
         samples = {
             part: interpretation.as_scored(sample, ranker)
@@ -353,9 +410,7 @@ class FitContext:
                 part: interpretation.write_sample(folder, part, sample)
                 for part, sample in samples.items()
             },
-            "importance": interpretation.measure(
-                ranker, samples["train"], split_data.evaluation_rows, seed
-            ),
+            **self._measure_importance(ranker, samples["train"], split_data),
             "reference": _measure_reference(ranker, split_data, seed, folder),
             "features": [
                 {**feature, "missing": any_missing, **_categories_of(texts)}
@@ -367,6 +422,44 @@ class FitContext:
             "trial_notes": list(split_data.notes),
             "empty_features": empty,
         }
+
+    def _thin_training_rows(
+        self, ranker: Ranker, split_data: SplitData, outcome: FitOutcome
+    ) -> SplitData:
+        """Return the rows that are measured: all, or fewer training rows where a budget has no time to score them."""
+        if math.isinf(self._ends):
+            return split_data
+        sample = split_data.sample("train", self.spec["seed"])
+        assert sample is not None
+        one = interpretation.seconds_a_row(lambda rows: interpretation.score(ranker, rows), sample)
+        n_rows, n_train = self.n_rows(), split_data.n_learnt
+        left = self._seconds_left() - n_rows * 1e-6 * FINISHING_MICROSECONDS
+        n_scored = max(int(left / max(one, 1e-9)) - (n_rows - n_train), MIN_MEASURED_ROWS)
+        if n_scored >= n_train:
+            return split_data
+        thin = split_data.thinned(n_scored / n_train, self.spec["seed"])
+        outcome["notes"].append(
+            f"the figures of the training part are of {thin.n_learnt:,} of its {n_train:,} rows: the budget "
+            "had no time to score all"
+        )
+        return thin
+
+    def _measure_importance(
+        self, ranker: Ranker, sample: Table, split_data: SplitData
+    ) -> _Importance:
+        """Return the importance, or that a job of its own measures it where the budget has no time for it."""
+        draw = split_data.evaluation_rows
+        if not math.isinf(self._ends):
+            left = self._seconds_left() - self.n_rows() * 1e-6 * FINISHING_MICROSECONDS
+            seconds = interpretation.predict_seconds(ranker, sample, draw)
+            if seconds > max(left, MIN_IMPORTANCE_SECONDS):
+                return {"importance": None, "importance_later": True}
+        measured = interpretation.measure(ranker, sample, draw, self.spec["seed"])
+        return {"importance": measured, "importance_later": False}
+
+    def _seconds_left(self) -> float:
+        """Return the seconds that are left of the budget, infinity without one."""
+        return self._ends - time.monotonic()
 
 
 def _measure_reference(
@@ -457,6 +550,13 @@ def _missing_among(values: npt.NDArray[np.float64]) -> tuple[bool, bool]:
     """Return whether any value is missing, and whether all are."""
     missing = np.isnan(values)
     return bool(missing.any()), bool(missing.all())
+
+
+class _Importance(TypedDict):
+    """What is known of the importance of the features."""
+
+    importance: ImportanceRecord | None
+    importance_later: bool
 
 
 class _Categories(TypedDict, total=False):

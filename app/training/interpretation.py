@@ -6,6 +6,7 @@ importance per kind of ranker, and an answer names it: figures of two methods ca
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -164,6 +165,38 @@ MAX_SCORED = 500_000
 
 MIN_ROWS_PER_CLASS = 25
 """Rows of each class that are scored per permutation, however many features there are."""
+
+
+TIMED_ROWS = 100
+"""Rows by which the time of many is predicted."""
+
+
+def seconds_a_row(work: Callable[[Table], object], table: Table) -> float:
+    """Return the seconds that some work takes for each further row of many."""
+    one = table.take(np.arange(1))
+    few = table.take(np.arange(min(TIMED_ROWS, len(table.X))))
+    work(few)  # loads what it needs
+    times = [time.perf_counter()]
+    for rows in (one, few):
+        work(rows)
+        times.append(time.perf_counter())
+    return max(times[2] - 2 * times[1] + times[0], 0.0) / len(few.X)
+
+
+def predict_seconds(
+    ranker: Ranker, train: Table, draw_both_classes: Callable[[int], tuple[str, Table] | None]
+) -> float:
+    """Return the seconds that `measure` will take, as a few rows foretell."""
+    if hasattr(ranker, "feature_importances_"):
+        return 0.0
+    if _parts(ranker, train.take(np.arange(1))) is not None:
+        return len(train.X) * seconds_a_row(lambda rows: _parts(ranker, rows), train)
+    drawn = draw_both_classes(0)
+    if drawn is None:
+        return 0.0
+    n_features: int = train.X.shape[1]
+    n_scored = len(_few(drawn[1]).X) * N_PERMUTATIONS * n_features
+    return n_scored * seconds_a_row(lambda rows: score(ranker, rows), train)
 
 
 def measure(

@@ -89,6 +89,15 @@ SCORES_FILE = "scores.npy"
 MIN_FIT_FRACTION, MIN_FIT_SECONDS = 0.1, 1.0
 """Time that the last fit of a scope has in any case: a fraction of its budget, and seconds."""
 
+FINISHING_SECONDS = 0.5
+"""Seconds from the last fit to the end of the job on any table: average rows, files, the transaction."""
+
+FINISHING_MICROSECONDS = 2.0
+"""Microseconds more for each row of the table: figures, curve, calibration, comparison."""
+
+MAX_FINISHING_FRACTION = 0.25
+"""Fraction of a budget that is reserved for these steps, at most."""
+
 MIN_CHILD_JOBS = 10
 """Child jobs of the smallest job that fans out."""
 
@@ -121,6 +130,9 @@ class Rows(Protocol):
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
         """Return of a scope: training rows, those of its rarer class, features, most categories of one feature."""
+
+    def n_rows(self) -> int:
+        """Return the number of rows of the job, those that only judge included."""
 
 
 class Plan:
@@ -206,7 +218,7 @@ class Plan:
             ]
         budget = search.budget_of(self._spec, len(self._scopes))
         if budget is not None:
-            left = budget - seconds_of(done)
+            left = budget - seconds_of(done) - self._finishing(budget)
             fit["limit"] = max(left, MIN_FIT_FRACTION * budget, MIN_FIT_SECONDS)
         return [fit]
 
@@ -227,11 +239,18 @@ class Plan:
         recalled = [self._recall(each) for each in done if is_trial(each)]
         if search.budget_of(self._spec, 1) is not None:
             recalled = _whole(recalled)
-        elapsed = CHOOSE_NOW if self._ends(scope) else seconds_of(done)
-        step = planner.next(recalled, held_out, elapsed)
+        elapsed = seconds_of(done)
+        if (budget := search.budget_of(self._spec, len(self._scopes))) is not None:
+            elapsed += self._finishing(budget)
+        step = planner.next(recalled, held_out, CHOOSE_NOW if self._ends(scope) else elapsed)
         if isinstance(step, Chosen):
             self._chosen[scope] = step
         return step
+
+    def _finishing(self, budget: float) -> float:
+        """Return the seconds of a scope's budget that are reserved for what comes after its last fit."""
+        seconds = FINISHING_SECONDS + 1e-6 * FINISHING_MICROSECONDS * self._rows.n_rows()
+        return min(seconds, MAX_FINISHING_FRACTION * budget)
 
     def _planner(self, scope: Scope) -> Planner | None:
         if scope not in self._planners:
@@ -266,7 +285,9 @@ class Plan:
             return []
         own = [each for each in finished if is_baseline(each)]
         spent = sum(each["result"]["elapsed"] for each in finished if not is_baseline(each))
-        seconds = seconds_for(self._spec, spent)
+        seconds = seconds_for(
+            self._spec, spent, 1e-6 * FINISHING_MICROSECONDS * self._rows.n_rows()
+        )
         if not own and seconds <= 0.0:
             return []
         left = seconds - sum(each["result"]["elapsed"] for each in own)
@@ -303,14 +324,19 @@ class Plan:
     def _baseline_part(
         self, name: str, scope: Scope, rows: int | None, left: float
     ) -> BaselinePart:
-        """Return a baseline's fit on `rows` rows, or on all; given up where it takes much more than `left` seconds."""
+        """Return a baseline's fit on `rows` rows, or on all; given up where it takes much more than `left` seconds, or
+        with `auto`, which counts it within its budget, more than these.
+        """
+        seconds = TIMEOUT_FACTOR * max(left, MIN_SECONDS)
+        if search.budget_of(self._spec, 1) is not None:
+            seconds = left
         return {
             "what": BASELINE,
             "scope": _stored(scope),
             "algorithm": name,
             "parameters": parameters_of(name, self._spec),
             "rows": rows,
-            "seconds": None if math.isinf(left) else TIMEOUT_FACTOR * max(left, MIN_SECONDS),
+            "seconds": None if math.isinf(left) else seconds,
         }
 
 

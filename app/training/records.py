@@ -306,6 +306,8 @@ class ServedOutcome(FitOutcome):
     parts: dict[str, PartMetrics]
     samples: dict[str, SampleFile]
     importance: ImportanceRecord | None
+    importance_later: NotRequired[bool]
+    """Whether a job of its own is to measure the importance: the budget had no time for it."""
     reference: NotRequired[ReferenceRecord | None]
     features: list[ModelFeature]
     monotone: NotRequired[MonotoneRecord | None]
@@ -380,6 +382,8 @@ class TrainPayload(TypedDict):
     """What the process that fits is given. The queue adds the kind of job."""
 
     kind: NotRequired[str]
+    started: NotRequired[float]
+    """When the attempt began, by the machine's monotonic clock; its worker adds it."""
     workdir: str
     spec: TrainSpec
     table: TrainTable
@@ -474,6 +478,7 @@ class TrainResult(TypedDict):
     artifact: ArtifactFile
     samples: dict[str, SampleFile]
     importance: ImportanceRecord | None
+    importance_later: NotRequired[bool]
     reference: NotRequired[ReferenceRecord | None]
     features: list[ModelFeature]
     parts: dict[str, PartMetrics]

@@ -147,6 +147,7 @@ def put_together(
         "artifact": served["artifact"],
         "samples": served["samples"],
         "importance": served["importance"],
+        "importance_later": served.get("importance_later", False),
         "reference": _reference(served, workdir),
         "features": served["features"],
         "parts": parts,

@@ -162,16 +162,25 @@ def run(payload: TrainPayload, callback: Callback) -> TrainResult | FanOutResult
     A job that its owner has asked to end early tries nothing more once each scope has something to choose among.
     """
     from app.training.fitting import FitContext
+    from core.kernels import when_compiling
+
+    reporter = Reporter(payload["spec"], callback, ended=payload.get("ended", False))
+    context = FitContext(payload, reporter)
+    with when_compiling(context.clock.listen):
+        return _run(payload, context, reporter)
+
+
+def _run(
+    payload: TrainPayload, context: FitContext, reporter: Reporter
+) -> TrainResult | FanOutResult:
     from app.training.result import put_together
 
     workdir, ended = Path(payload["workdir"]), payload.get("ended", False)
-    reporter = Reporter(payload["spec"], callback, ended=ended)
-    context = FitContext(payload, reporter)
     plan = Plan(payload["spec"], context, reporter.ends)
     finished = list(payload.get("finished", ()))
     for each in finished:
         reporter.board.add(each["spec"], each["result"])
-    clock = _Clock()
+    clock = _Clock(payload.get("started"))
     least_pieces = payload.get("fan_out_from", math.inf)
     least_fits = 2 if finished else least_pieces
     if ended or (search.budget_of(payload["spec"], 1) is not None and not plan.folds):
@@ -191,7 +200,8 @@ def run(payload: TrainPayload, callback: Callback) -> TrainResult | FanOutResult
         done += (1.0 - done) * fraction_of(stage_parts)
         stage += 1
     reporter.enter(MEASURING)
-    return put_together(payload, plan, context.data, finished, reporter.notes())
+    notes = [*reporter.notes(), *context.notes()]
+    return put_together(payload, plan, context.data, finished, notes)
 
 
 def _run_stage(
@@ -248,17 +258,18 @@ def _run_stage(
 
 
 class _Clock:
-    """Divides the time of a stage, reading the table and planning included, among its parts.
+    """Divides the time of a stage among its parts: with the first stage all from the attempt's start on, the imports
+    and the reading of the table included.
 
     So the times of a job's parts add up to the time of the job, whichever of them ran at once.
     """
 
-    def __init__(self) -> None:
-        self._latest = time.perf_counter()
+    def __init__(self, started: float | None) -> None:
+        self._latest = time.monotonic() if started is None else started
 
     def divide(self, finished: list[Finished]) -> list[Finished]:
         """Return the parts of a stage that has just ended, each with its part of the seconds as `elapsed`."""
-        seconds, self._latest = time.perf_counter() - self._latest, time.perf_counter()
+        seconds, self._latest = time.monotonic() - self._latest, time.monotonic()
         total = sum(each["result"]["elapsed"] for each in finished)
         for each in finished:
             each["result"]["elapsed"] *= seconds / max(total, 1e-9)

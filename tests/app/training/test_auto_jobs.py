@@ -112,6 +112,9 @@ def test_the_same_tryouts_come_to_the_same_end(tmp_path: Path) -> None:
         def counts(self, scope: Any) -> tuple[int, int, int, int]:
             return len(train), int(table.y[train].sum()), 4, 0
 
+        def n_rows(self) -> int:
+            return len(table.y)
+
         def held_out(self, scope: Any, inner: Any, split: int) -> HeldOut:
             return HeldOut(np.array([1, 0] * 20))
 
