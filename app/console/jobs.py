@@ -26,6 +26,7 @@ KINDS: Mapping[str, str] = {
     "evaluate": "evaluation",
     "compare": "comparison",
     "calibrate": "calibration",
+    "importance": "importance of features",
     "batch_score": "batch score",
 }
 STATES = ("queued", "running", "cancelling", "succeeded", "failed", "cancelled", "timed_out")

@@ -30,6 +30,7 @@ KINDS: Mapping[str, str] = {
     "batch_score": "app.scoring.tasks",
     "train": "app.training.tasks",
     "train_part": "app.training.child_tasks",
+    "importance": "app.training.importances",
 }
 """The module of each kind of job."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from app.access import service as access
 from app.jobs import queue, repository
 from app.jobs import queue_repository as queue_rows
-from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, find_kind
+from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, Claim, find_kind
 from app.platform import failpoints
 from app.platform import logging as logs
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
@@ -18,6 +18,7 @@ from app.platform.sql import ALL_ROWS, MAX_PAGE_SIZE, Page, RowFilter, Session
 from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState
 
 TRAIN = "train"
+IMPORTANCE = "importance"
 INGEST = "ingest"
 INGEST_PAIRS = "ingest_pairs"
 """The kinds of job that read an upload."""
@@ -64,6 +65,35 @@ def enqueue(
         timeout_seconds=timeout_seconds or settings.job_timeout_seconds,
         not_before=not_before,
     )
+    return _begin(session, job)
+
+
+def enqueue_rest(session: Session, claim: Claim, kind: str, spec: Mapping[str, Any]) -> Job:
+    """Write a job that does what another has left to it, in the transaction that ends the other.
+
+    It was admitted with that one, whose limits it has.
+    """
+    job = repository.insert_job(
+        session,
+        id=new_id("job"),
+        owner=claim.owner,
+        kind=kind,
+        name=claim.name,
+        spec=dict(spec),
+        tags={},
+        dataset_id=claim.dataset_id,
+        retry_of=None,
+        request_id=claim.request_id,
+        priority=0,
+        max_attempts=claim.max_attempts,
+        timeout_seconds=claim.timeout_seconds,
+        not_before=0.0,
+    )
+    return _begin(session, job)
+
+
+def _begin(session: Session, job: Job) -> Job:
+    """Write a new job's wake-up and its first event."""
     queue_rows.insert_first(session, [job.id])
     repository.add_event(
         session, job.id, job.event_seq, "state", {"state": job.state, "attempt": 0}

@@ -752,6 +752,10 @@ class Model(ModelSummary):
     monotone: MonotoneProof | None = Field(
         description="The proof of its monotone constraints. Null if it was trained without."
     )
+    importance_job_id: str | None = Field(
+        description="The job that measures the importance of the features after the model, where the budget of `auto` "
+        "had no time for it. Null if the training measured it."
+    )
     fit_seconds: float
     artifact: Artifact
     included: ModelParts | None = Field(
@@ -785,6 +789,7 @@ def model_of(row: ModelRow, aliases: list[str], point: metrics.OperatingPoint | 
         operating_point=None if point is None else point_of(point),
         warnings=row.warnings,
         monotone=None if row.monotone is None else MonotoneProof.model_validate(row.monotone),
+        importance_job_id=row.importance_job_id,
         fit_seconds=row.fit_seconds,
         artifact=Artifact(sha256=row.artifact_sha256, bytes=row.artifact_bytes),
     )

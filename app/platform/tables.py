@@ -495,6 +495,7 @@ class Model(Base):
     artifact_sha256: Mapped[str]
     artifact_bytes: Mapped[int]
     calibration_version: Mapped[int | None]
+    importance_job_id: Mapped[str | None]
     created_at: Mapped[float]
 
 

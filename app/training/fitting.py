@@ -225,7 +225,7 @@ class FitContext:
             return []
         return [
             f"compiling kernels for this machine took {self.clock.compiling:.0f} s of the budget. This happens once: "
-            "`python -m workers.compile` does it beforehand"
+            "the next training has the whole budget (`python -m workers.compile` compiles beforehand)"
         ]
 
     def run(self, part: Part, folder: Path, progress: FitProgress) -> Outcome:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from app.datasets.matrices import Floats, Rows, Table
+from app.jobs import repository as job_repository
 from app.models import repository
 from app.models.service import find, find_label
 from app.platform.documents import FeatureImportance
@@ -270,6 +271,13 @@ def read_importance(session: Session, owner: str, ref: str, label: str | None) -
     row = repository.find_importance(session, model.id)
     labels = None if model.labels is None else [known["name"] for known in model.labels]
     position = find_label(labels, label)
+    if row is None and model.importance_job_id is not None:
+        job = job_repository.find(session, owner, model.importance_job_id)
+        state = "gone" if job is None else job.state
+        raise NotFound(
+            f"the importance of model {model.id} comes after the model, by {model.importance_job_id}, which is {state}",
+            code="no_importance",
+        )
     if row is None:
         raise NotFound(
             f"model {model.id} ({model.algorithm}) has no importances: they are measured at training, and this "

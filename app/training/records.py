@@ -410,6 +410,13 @@ class ChildSpec(TypedDict):
     part: PackedParts
 
 
+class ImportanceSpec(TypedDict):
+    """The specification of the job that measures a model's importance later. Stored in its row."""
+
+    importance_of: str
+    training: TrainSpec
+
+
 class ChildPayload(TrainPayload):
     """What the process of a child job is given."""
 

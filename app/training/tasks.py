@@ -26,7 +26,7 @@ from app.jobs import child_jobs, queue
 from app.jobs import repository as job_repository
 from app.jobs.kinds import Claim, FanOutResult, JobKind
 from app.jobs.progress import Callback
-from app.jobs.service import TRAIN
+from app.jobs.service import IMPORTANCE, TRAIN, enqueue_rest
 from app.models import calibrations, margins
 from app.models import repository as model_repository
 from app.models.service import ARTIFACTS, VALIDATION, curve_columns
@@ -67,6 +67,8 @@ from app.training.records import (
     TRIAL,
     Finished,
     GradedMetrics,
+    ImportanceRecord,
+    ImportanceSpec,
     MultilabelMetrics,
     Outcome,
     PairMetrics,
@@ -298,10 +300,17 @@ def publish(blobs: BlobStore, claim: Claim, result: TrainResult) -> Published:
 
 
 def complete(session: Session, claim: Claim, result: TrainResult, published: Published) -> None:
-    """Write model, metrics, curves and the job's end."""
+    """Write model, metrics, curves and the job's end; queue the job that measures what this one had no time for."""
     spec, artifact = spec_of(claim), result["artifact"]
     dataset = dataset_repository.find(session, claim.owner, claim.dataset_id or "")
     warnings = [*result["warnings"], *notes_on(spec, dataset)]
+    later = None
+    if result.get("importance_later", False):
+        rest: ImportanceSpec = {"importance_of": published.model_id, "training": spec}
+        later = enqueue_rest(session, claim, IMPORTANCE, rest).id
+        warnings.append(
+            f"the importance of the features comes after the model, by {later}: the budget had no time for it"
+        )
     queue.finish(session, claim, model_id=published.model_id, messages=warnings)
     job = job_repository.find(session, claim.owner, claim.job_id)
     model_repository.insert(
@@ -336,6 +345,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         fit_seconds=result["fit_seconds"],
         artifact_sha256=artifact["sha256"],
         artifact_bytes=artifact["bytes"],
+        importance_job_id=later,
         calibration_version=None if result.get("calibration") is None else FIRST_CALIBRATION,
     )
     for row in published.rows:
@@ -418,21 +428,7 @@ def _rows_to_interpret(claim: Claim, model_id: str, result: TrainResult) -> list
         )
     if (importance := result["importance"]) is not None:
         names = [feature["name"] for feature in result["features"]]
-        features: list[FeatureImportance] = [
-            {"name": name, "importance": value}
-            for name, value in zip(names, importance["values"], strict=True)
-        ]
-        if "gains" in importance:
-            for feature, gain in zip(features, importance["gains"], strict=True):
-                feature["root"], feature["auc_gain"] = math.sqrt(feature["importance"]), gain
-        rows.append(
-            ModelImportance(
-                model_id=model_id,
-                method=importance["method"],
-                part=importance["part"],
-                features=features,
-            )
-        )
+        rows.append(row_of_importance(model_id, importance, names))
     if (reference := result.get("reference")) is not None:
         negative, positive = np.load(workdir / reference["file"], allow_pickle=False).astype("<f8")
         rows.append(
@@ -448,6 +444,25 @@ def _rows_to_interpret(claim: Claim, model_id: str, result: TrainResult) -> list
             )
         )
     return rows
+
+
+def row_of_importance(
+    model_id: str, importance: ImportanceRecord, names: Sequence[str]
+) -> ModelImportance:
+    """Return the row that says how much each feature matters."""
+    features: list[FeatureImportance] = [
+        {"name": name, "importance": value}
+        for name, value in zip(names, importance["values"], strict=True)
+    ]
+    if "gains" in importance:
+        for feature, gain in zip(features, importance["gains"], strict=True):
+            feature["root"], feature["auc_gain"] = math.sqrt(feature["importance"]), gain
+    return ModelImportance(
+        model_id=model_id,
+        method=importance["method"],
+        part=importance["part"],
+        features=features,
+    )
 
 
 def _rows_of_validation(

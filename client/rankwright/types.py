@@ -1354,8 +1354,8 @@ class Job(Record):
     """A job: long work that a worker does in the background."""
 
     id: str
-    kind: Literal['ingest', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'train']
-    """`ingest`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`, `train`."""
+    kind: Literal['ingest', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'train', 'importance']
+    """`ingest`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`, `train`, `importance`."""
     name: str
     state: Literal['queued', 'running', 'succeeded', 'failed', 'cancelled', 'timed_out', 'cancelling']
     """`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."""
@@ -1822,6 +1822,10 @@ class Model(Record):
     warnings: list[str]
     monotone: MonotoneProof | None
     """The proof of its monotone constraints. Null if it was trained without."""
+    importance_job_id: str | None
+    """The job that measures the importance of the features after the model, where the budget of `auto` had
+    no time for it. Null if the training measured it.
+    """
     fit_seconds: float
     artifact: Artifact
     included: ModelParts | None = None

@@ -6,19 +6,23 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from sqlalchemy import select
 
 from app.datasets import service as datasets
 from app.datasets.matrices import Table
+from app.jobs import execution
+from app.jobs import service as jobs
 from app.models import repository
 from app.models import service as models
+from app.platform import failpoints
 from app.platform.errors import Conflict, Invalid, NotFound
-from app.platform.tables import Model
+from app.platform.tables import Job, Model
 from app.scoring import dependence
 from app.scoring.service import ModelCache
-from app.training import interpretation
+from app.training import fitting, interpretation
 from core.base.ranker import Floats
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
-from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
+from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 
 def people(
@@ -199,6 +203,52 @@ def test_a_model_whose_scores_have_no_parts_is_permuted(
     unjudged = bench.model(bench.work_on(dataset, validation={"method": "none"}))
     found = bench.db.reading(interpretation.read_importance, OWNER, unjudged.id, None)
     assert found.row.part == "train"
+
+
+@on_both
+def test_importance_that_has_no_time_comes_after_the_model(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Queued in the transaction that writes the model: a process that dies there leaves neither."""
+    monkeypatch.setattr(fitting, "MIN_IMPORTANCE_SECONDS", -1e9)
+    dataset = bench.ready(numbers(), label="y")
+    bench.submit(dataset, algorithm={"name": "auto", "budget_seconds": 1e-6})
+    claim = bench.claim()
+    result = execution.run(bench.prepare(claim), quiet)
+    monkeypatch.setattr(failpoints, "_armed", failpoints.parse("finish=raise"))
+    with pytest.raises(failpoints.FailpointError):
+        bench.complete(claim, result)
+    with bench.db.read() as session:
+        assert not session.scalars(select(Model)).all()
+        assert not session.scalars(select(Job).where(Job.kind == "importance")).all()
+    bench.complete(claim, result)
+    model = bench.model(bench.db.reading(jobs.find, OWNER, claim.job_id))
+    assert any("the importance of the features comes after" in each for each in model.warnings)
+    assert cache(bench).find(OWNER, model.id).ranker is not None
+    with pytest.raises(NotFound, match=f"by {model.importance_job_id}, which is queued"):
+        bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
+    job = bench.work()
+    assert (job.id, job.state, job.model_id) == (model.importance_job_id, "succeeded", model.id)
+    found = bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
+    X, _ = kept(bench, model, "train")
+    expected = np.abs(cache(bench).find(OWNER, model.id).ranker.contributions(X)).mean(axis=0)
+    names = [feature["name"] for feature in model.features]
+    assert {each["name"]: each["importance"] for each in found.features} == pytest.approx(
+        dict(zip(names, expected.tolist(), strict=True))
+    )
+
+
+def test_a_model_deleted_meanwhile_has_no_importance(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "MIN_IMPORTANCE_SECONDS", -1e9)
+    dataset = bench.ready(numbers(), label="y")
+    model = bench.model(bench.work_on(dataset, algorithm={"name": "auto", "budget_seconds": 1e-6}))
+    claim = bench.claim()
+    result = execution.run(bench.prepare(claim), quiet)
+    bench.db.writing(models.delete, OWNER, model.id)
+    with pytest.raises(Conflict, match="was deleted before the job ended"):
+        bench.complete(claim, result)
 
 
 def test_a_booster_whose_weak_rankers_have_no_parts_is_permuted(bench: Workbench) -> None:

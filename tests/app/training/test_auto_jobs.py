@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,9 +13,9 @@ import pytest
 from app.datasets.matrices import Table
 from app.jobs.progress import Report
 from app.platform.errors import Invalid
-from app.training import search
+from app.training import fitting, search
 from app.training.bipartite import BipartiteTable
-from app.training.plan import Plan
+from app.training.plan import FINISHING_MICROSECONDS, FINISHING_SECONDS, Plan
 from app.training.splits import split
 from core import RankBoost, artifact
 from core.base.ranker import Ranker
@@ -139,6 +140,49 @@ def test_the_same_tryouts_come_to_the_same_end(tmp_path: Path) -> None:
             finished.append(spec | {"result": result})
     assert finished[-1]["spec"]["what"] == "fit"
     assert len(finished) > 10
+
+
+def test_the_budget_begins_with_the_attempt_and_reserves_what_comes_last(tmp_path: Path) -> None:
+    """Imports and reading count, and so does all that comes after the last fit."""
+    job = payload(tmp_path, noisy(300), algorithm=BUDGET, validation=HOLDOUT)
+    job["started"] = time.monotonic() - 3.6  # of 4
+    assert run(job)["leaderboard"]["seconds"] > 3.6
+    rows = type("Rows", (), {"n_rows": lambda self: 1_000_000, "counts": lambda *_: (9, 4, 1, 0)})
+    spec = cast(Any, {**job["spec"], "algorithm": BUDGET | {"parameters": {"budget_seconds": 60}}})
+    plan = Plan(spec, rows())
+    assert plan._finishing(60.0) == pytest.approx(FINISHING_SECONDS + FINISHING_MICROSECONDS)
+    assert plan._finishing(0.4) == pytest.approx(0.1)
+
+
+def test_training_rows_that_there_is_no_time_to_score(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "MIN_MEASURED_ROWS", 60)
+    algorithm = {"name": "auto", "parameters": {"budget_seconds": 1e-6}}
+    job = payload(tmp_path, noisy(240), algorithm=algorithm, validation=HOLDOUT)
+    found = run(job, quiet)
+    counted = [found["parts"][part][name] for part in found["parts"] for name in _COUNTS]
+    assert sum(counted[:2]) in (60, 61, 62)
+    assert sum(counted[2:]) == 60  # rows that judge are all scored
+    note = f"of {sum(counted[:2])} of its 180 rows: the budget had no time to score all"
+    assert any(note in each for each in found["warnings"])
+
+
+_COUNTS = ("positives", "negatives")
+
+
+def test_compiling_counts_in_the_budget_but_not_in_the_cost_of_a_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(fitting.time, "perf_counter", lambda: now[0])
+    clock, told = fitting.WorkClock(), []
+    for now[0], kernel in ((2.0, "a"), (3.0, "b"), (7.0, None), (9.0, ""), (9.5, None)):
+        if kernel != "":
+            clock.listen(kernel)
+        told.append(clock())
+    assert told == [2.0, 2.0, 2.0, 4.0, 4.5]
+    assert clock.compiling == 5.0
 
 
 def test_a_budget_too_short_for_anything_still_ends_in_a_model(tmp_path: Path) -> None:

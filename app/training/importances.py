@@ -1,0 +1,112 @@
+"""The job that measures the importance of a model's features, where the budget of its training had no time for it.
+
+It is queued in the transaction that writes the model. It reads the same rows again and draws the same samples, so its
+figures are those that the training would have measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from app.datasets.tasks import lock_inputs
+from app.jobs import queue
+from app.jobs.kinds import Claim, JobKind, Work
+from app.jobs.progress import Callback
+from app.jobs.service import IMPORTANCE
+from app.models import repository as model_repository
+from app.models.service import artifact_key, find_to_read
+from app.platform.blobs import BlobStore
+from app.platform.errors import Conflict
+from app.platform.settings import Settings
+from app.platform.sql import Session
+from app.platform.tables import Job, ModelImportance
+from app.training import tasks
+from app.training.records import ImportanceRecord, ImportanceSpec, TrainPayload
+
+
+class ImportancePayload(TrainPayload):
+    """What the fit process is given: the job that trained the model, and its artifact."""
+
+    artifact: str
+
+
+class ImportanceResult(Work):
+    """What the fit process has measured; `features` are the names."""
+
+    features: list[str]
+    importance: ImportanceRecord | None
+
+
+def _spec_of(claim: Claim) -> ImportanceSpec:
+    return cast(ImportanceSpec, claim.spec)
+
+
+def prepare(
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
+) -> ImportancePayload:
+    """Gather where artifact and tables lie."""
+    spec = _spec_of(claim)
+    model = find_to_read(session, claim.owner, spec["importance_of"])
+    training = replace(claim, spec=spec["training"])
+    payload = tasks.prepare(session, blobs, settings, training, workdir)
+    return {**payload, "artifact": str(blobs.path(artifact_key(model)))}
+
+
+def run(payload: ImportancePayload, callback: Callback) -> ImportanceResult:
+    """Measure; pure computing on the files that the payload names."""
+    from app.training import interpretation
+    from app.training.fitting import FitContext
+    from app.training.plan import SERVED
+    from app.training.progress import MEASURING, Reporter
+    from core import artifact
+
+    seed, reporter = payload["spec"]["seed"], Reporter(payload["spec"], callback)
+    context = FitContext(payload, reporter)
+    split_data = context.split_data(SERVED)
+    sample = split_data.sample("train", seed)
+    assert sample is not None
+    reporter.enter(MEASURING)
+    ranker = artifact.load(Path(payload["artifact"]).read_bytes())
+    measured = interpretation.measure(
+        ranker, interpretation.as_scored(sample, ranker), split_data.evaluation_rows, seed
+    )
+    return {"workdir": payload["workdir"], "features": context.names, "importance": measured}
+
+
+def publish(blobs: BlobStore, claim: Claim, result: ImportanceResult) -> ModelImportance | None:
+    """Return the row; None if the ranker has no importance."""
+    if result["importance"] is None:
+        return None
+    return tasks.row_of_importance(
+        _spec_of(claim)["importance_of"], result["importance"], result["features"]
+    )
+
+
+def complete(
+    session: Session, claim: Claim, result: ImportanceResult, row: ModelImportance | None
+) -> None:
+    """Write the importance and end the job, unless the model was deleted meanwhile."""
+    model_id = _spec_of(claim)["importance_of"]
+    if not model_repository.lock_shared(session, claim.owner, model_id):
+        raise Conflict(f"model {model_id} was deleted before the job ended", code="model_deleted")
+    queue.finish(session, claim, model_id=model_id)
+    if row is not None:
+        session.merge(row)
+
+
+def _lock_inputs(session: Session, old: Job) -> None:
+    """Lock the datasets for another job that reads them; raises Conflict if one was deleted."""
+    validation = old.spec["training"].get("validation") or {}
+    lock_inputs(session, old, validation.get("dataset_id"))
+
+
+KIND = JobKind(
+    name=IMPORTANCE,
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete,
+    before_retry=_lock_inputs,
+)
