@@ -49,7 +49,7 @@ def prepare(
     """Gather where artifact and tables lie."""
     spec = _spec_of(claim)
     model = find_to_read(session, claim.owner, spec["importance_of"])
-    training = replace(claim, spec=spec["training"])
+    training = replace(claim, spec=dict(spec["training"]))
     payload = tasks.prepare(session, blobs, settings, training, workdir)
     return {**payload, "artifact": str(blobs.path(artifact_key(model)))}
 
