@@ -9,6 +9,8 @@ log odds, as if they acted independently (their own fractions are drawn towards 
 without training rows has just this number. So a cross adds to its two features what they do not tell apart, and a cheap
 screen keeps the pairs of features for which this is most.
 
+A numeric feature of few distinct values, such as a day or an hour, is crossed with categorical ones as if it were one.
+
 A model holds a cross as a lookup: sorted keys, a fraction and a number of rows for each, and for each category of its
 features the log odds that it adds. Rare pairs of categories are left out: they have the number of a pair without rows.
 
@@ -32,7 +34,7 @@ from annotated_types import Ge, Le
 
 from core.base import state
 from core.base.ranker import Floats, Groups
-from core.base.state import Array, Index, State, Totals
+from core.base.state import FINITE, Array, Index, State, Totals
 from core.coding import ThreadPool
 from core.errors import ArtifactError
 from core.kernels import kernel
@@ -48,6 +50,10 @@ COLUMNS = 2  # of each cross: the fraction of positives, and the number of rows
 
 SCREENED_ROWS = 20_000  # that the screen of pairs looks at, at most
 SCREENED_FEATURES = 24  # whose pairs are screened, at most: those that tell most alone
+
+# Distinct values from which a numeric feature is crossed, and up to which it is. Fewer need no cross: two splits do.
+MIN_VALUES = 3
+MAX_VALUES = 50
 
 # Gain in log-likelihood, on the screen's rows, from which a pair of features is kept.
 MIN_GAIN = 2.0
@@ -68,15 +74,19 @@ TASK_ROWS = 1 << 13  # rows of a task of a thread
 class Crosses(State):
     """Pairs of categorical features, and what is known of their pairs of categories.
 
-    The code of a missing value is the number of the feature's categories; the key of a pair of codes (a, b) is
-    a (n_b + 1) + b.
+    The code of a number is how many edges it reaches; the last code of a feature stands for a missing value. The key of
+    a pair of codes (a, b) is a n_b + b, where n_b is the number of codes of the second feature.
 
     Attributes
     ----------
     n_categories : ndarray of shape (n_features,), int64
         0 for a numeric feature.
     feature : ndarray of shape (n_crosses, 2), int64
-        The first below the second; each pair once.
+        The first below the second; each pair once; at least one of them is categorical.
+    n_edges : ndarray of shape (n_crossed,), int64
+        For each feature of a cross, in ascending order, its number of edges; 0 if it is categorical.
+    edges : ndarray of shape (n_all_edges,), float64
+        Of these features, ascending in each: its distinct values at fit, but for the least.
     n_pairs : ndarray of shape (n_crosses,), int64
         Pairs of categories that have a number of their own.
     keys : ndarray of shape (n_all_pairs,), uint32
@@ -86,11 +96,18 @@ class Crosses(State):
     base : ndarray of shape (1,), float64
         Log odds of all rows.
     effect : ndarray of shape (n_effects,), float64
-        For each feature of a cross, in ascending order, what each category and then the missing adds to the log odds.
+        For each feature of a cross, in ascending order, what each code adds to the log odds.
     """
 
     n_categories: Integers
     feature: Annotated[Integers, Array("n_crosses", 2, name="cross_feature"), Index("n_features")]
+    n_edges: Annotated[
+        Integers,
+        Array("n_crossed", name="cross_n_edges"),
+        Le(MAX_VALUES - 1),
+        Totals("n_all_edges"),
+    ]
+    edges: Annotated[Floats, Array("n_all_edges", name="cross_edges"), FINITE]
     n_pairs: Annotated[Integers, Array("n_crosses", name="cross_n_pairs"), Totals("n_all_pairs")]
     keys: Annotated[Indices, Array("n_all_pairs", name="cross_keys")]
     share: Annotated[Singles, Array("n_all_pairs", name="cross_share"), Ge(0.0), Le(1.0)]
@@ -114,24 +131,40 @@ class Crosses(State):
         return np.append(self.n_categories, np.zeros(self.n_columns, dtype=np.int64))
 
     @cached_property
-    def _tables(self) -> tuple[Integers, Integers, Integers, Integers]:
-        """Number of codes of each feature, where its effects start, and where the keys of each cross start and end."""
-        n_codes = self.n_categories + 1
-        effect_start = np.zeros(len(n_codes), dtype=np.int64)
+    def _tables(self) -> tuple[Integers, ...]:
+        """Number of codes of each feature, where its effects and its edges start, and where each cross's keys do.
+
+        Edges and keys also have where the last ones stop.
+        """
         used = np.unique(self.feature)
+        n_codes = self.n_categories + 1
+        n_codes[used] += np.where(self.n_edges > 0, self.n_edges + 1, 0)
+        effect_start = np.zeros(len(n_codes), dtype=np.int64)
         effect_start[used] = np.cumsum(n_codes[used]) - n_codes[used]
-        stop = np.cumsum(self.n_pairs)
-        return n_codes, effect_start, stop - self.n_pairs, stop
+        n_edges = np.zeros(len(n_codes), dtype=np.int64)
+        n_edges[used] = self.n_edges
+        return (
+            n_codes,
+            effect_start,
+            np.append(0, np.cumsum(n_edges)),
+            np.append(0, np.cumsum(self.n_pairs)),
+        )
 
     def check(self) -> None:
         """Raise ArtifactError for crosses that are no lookup."""
         first, second = self.feature.T
         if (first >= second).any() or len(np.unique(self.feature, axis=0)) < len(self.feature):
             raise ArtifactError("cross_feature must hold pairs of ascending features, each once")
-        if (self.n_categories[self.feature] == 0).any():
-            raise ArtifactError("cross_feature must name categorical features")
-        n_codes, _, start, _ = self._tables
-        n_effects = int(n_codes[np.unique(self.feature)].sum())
+        if not (self.n_categories[self.feature] > 0).any(axis=1).all():
+            raise ArtifactError("cross_feature must name a categorical feature in each pair")
+        used = np.unique(self.feature)
+        is_numeric = self.n_categories[used] == 0
+        if len(self.n_edges) != len(used) or ((self.n_edges > 0) != is_numeric).any():
+            raise ArtifactError("cross_n_edges must be above 0 for the numeric features alone")
+        n_codes, _, edge_start, key_start = self._tables
+        if not _ascends(self.edges, edge_start):
+            raise ArtifactError("cross_edges must ascend within a feature")
+        n_effects = int(n_codes[used].sum())
         if len(self.effect) != n_effects:
             raise ArtifactError(
                 f"cross_effect must hold {n_effects} values, got {len(self.effect)}"
@@ -139,10 +172,8 @@ class Crosses(State):
         keys = self.keys.astype(np.int64)
         n_keys = np.repeat(n_codes[first] * n_codes[second], self.n_pairs)
         if (keys >= n_keys).any():
-            raise ArtifactError("cross_keys must stand for categories of both features")
-        ascends = np.diff(keys, prepend=-1) > 0
-        ascends[start[self.n_pairs > 0]] = True
-        if not ascends.all():
+            raise ArtifactError("cross_keys must stand for codes of both features")
+        if not _ascends(keys, key_start):
             raise ArtifactError("cross_keys must ascend within a cross")
 
     def extend(self, X: Floats) -> Floats:
@@ -159,9 +190,9 @@ class Crosses(State):
         """
         extended = np.empty((len(X), X.shape[1] + self.n_columns))
         extended[:, : X.shape[1]] = X
-        tables = (self.feature, *self._tables, self.keys, self.share, self.mass, self.effect)
+        learnt = (self.edges, self.keys, self.share, self.mass, self.effect, float(self.base[0]))
         n_tasks = -(-len(X) // TASK_ROWS)
-        arguments = (extended, X.shape[1], *tables, float(self.base[0]))
+        arguments = (extended, self.n_categories, self.feature, *self._tables, *learnt)
         if n_tasks <= 1:
             _look_up(0, 1, n_tasks, *arguments)
         else:
@@ -205,18 +236,47 @@ class Crosses(State):
         return " × ".join(map(name, self.feature[cross].tolist()))
 
 
+def _ascends(values: npt.NDArray[Any], start: Integers) -> bool:
+    """Return True if values ascend strictly within each part, given where parts start and the last one stops."""
+    ascends = np.ones(len(values), dtype=np.bool_)
+    ascends[1:] = values[1:] > values[:-1]
+    ascends[start[:-1][np.diff(start) > 0]] = True
+    return bool(ascends.all())
+
+
+@kernel(
+    numba.int64(
+        numba.float64, numba.int64, numba.int64, numba.float64[::1], numba.int64, numba.int64
+    ),
+    inner=True,
+)
+def _code(x, n_codes, n_categories, edges, start, stop):  # type: ignore[no-untyped-def]
+    """Return the code of a value: its category, or the number of edges[start:stop] that it reaches."""
+    if n_categories > 0:
+        if 0.0 <= x < n_categories:
+            return np.int64(x)
+        return n_codes - 1
+    if np.isnan(x):
+        return n_codes - 1
+    code = 0
+    while start + code < stop and edges[start + code] <= x:
+        code += 1
+    return code
+
+
 @kernel(
     numba.void(
         numba.int64,
         numba.int64,
         numba.int64,
         numba.float64[:, ::1],
-        numba.int64,
+        numba.int64[::1],
         numba.int64[:, ::1],
         numba.int64[::1],
         numba.int64[::1],
         numba.int64[::1],
         numba.int64[::1],
+        numba.float64[::1],
         numba.uint32[::1],
         numba.float32[::1],
         numba.float32[::1],
@@ -229,45 +289,56 @@ def _look_up(  # type: ignore[no-untyped-def]
     step,
     n_tasks,
     extended,
-    n_features,
+    n_categories,
     feature,
     n_codes,
     effect_start,
+    edge_start,
     key_start,
-    key_stop,
+    edges,
     keys,
     share,
     mass,
     effect,
     base,
 ):
-    """Write the columns of crosses behind the first n_features columns of every step-th task of rows.
+    """Write the columns of crosses behind the columns of features, for every step-th task of rows.
 
-    extended: (n_rows, n_features + 2 n_crosses) float64; feature: (n_crosses, 2) int64; n_codes, effect_start:
-    (n_features,) int64; key_start, key_stop: (n_crosses,) int64; keys, share, mass, effect, base: see `Crosses`.
+    extended: (n_rows, n_features + 2 n_crosses) float64; feature: (n_crosses, 2) int64; n_categories, n_codes,
+    effect_start: (n_features,) int64; edge_start: (n_features + 1,) int64; key_start: (n_crosses + 1,) int64; edges,
+    keys, share, mass, effect, base: see `Crosses`.
     """
     for task in range(first_task, n_tasks, step):
         low = task * TASK_ROWS
         for k in range(len(feature)):
             first, second = feature[k, 0], feature[k, 1]
-            missing_first, missing_second = n_codes[first] - 1, n_codes[second] - 1
-            column = n_features + COLUMNS * k
+            column = len(n_categories) + COLUMNS * k
             for i in range(low, min(low + TASK_ROWS, len(extended))):
-                x, z = extended[i, first], extended[i, second]
-                a, b = missing_first, missing_second
-                if 0.0 <= x < missing_first:
-                    a = np.int64(x)
-                if 0.0 <= z < missing_second:
-                    b = np.int64(z)
+                a = _code(
+                    extended[i, first],
+                    n_codes[first],
+                    n_categories[first],
+                    edges,
+                    edge_start[first],
+                    edge_start[first + 1],
+                )
+                b = _code(
+                    extended[i, second],
+                    n_codes[second],
+                    n_categories[second],
+                    edges,
+                    edge_start[second],
+                    edge_start[second + 1],
+                )
                 key = a * n_codes[second] + b
-                start, stop = key_start[k], key_stop[k]
+                start, stop = key_start[k], key_start[k + 1]
                 while start < stop:
                     middle = (start + stop) // 2
                     if np.int64(keys[middle]) < key:
                         start = middle + 1
                     else:
                         stop = middle
-                if start < key_stop[k] and np.int64(keys[start]) == key:
+                if start < key_start[k + 1] and np.int64(keys[start]) == key:
                     extended[i, column] = share[start]
                     extended[i, column + 1] = mass[start]
                 else:
@@ -322,15 +393,17 @@ def find_crosses(
     group : ndarray of shape (n_rows,), uint64, optional
         Rows of a group are in one fold; see `target_encoding.encode`.
     """
-    features = np.flatnonzero((n_categories >= 2) & is_free)
-    if at_most == 0 or len(features) < 2:
-        features = features[:0]
     weight = weight / min(float(weight.mean()), 1.0)  # a weight of 2 is two rows
-    data = _Data(X, positive, weight, n_categories)
+    is_word = (n_categories >= 2) & is_free
     chosen: list[tuple[int, int]] = []
-    if len(features):
+    data = _Data(X, positive, weight, n_categories, {})
+    if at_most and is_word.any() and np.count_nonzero(is_free) > 1:
+        draw = np.random.Generator(np.random.Philox(key=seed))
+        rows = np.sort(draw.permutation(len(X))[:SCREENED_ROWS])
+        data = data.with_edges(np.flatnonzero((n_categories == 0) & is_free), rows)
         folds = Folds.of(X, positive, weight, seed, group)
-        chosen = _screen(data, folds, features, at_most, seed)
+        features = np.union1d(np.flatnonzero(is_word), np.array(list(data.edges), dtype=np.int64))
+        chosen = _screen(data.take(rows), folds.take(rows), features, at_most)
     columns = np.empty((len(X), COLUMNS * len(chosen)), order="F")
     lookups = []
     for k, pair in enumerate(chosen):
@@ -338,11 +411,14 @@ def find_crosses(
         columns[:, COLUMNS * k] = cross.share
         columns[:, COLUMNS * k + 1] = cross.mass
         lookups.append(cross.look_up())
-    used = np.unique(np.array(chosen, dtype=np.int64))
-    effects = [data.effect(j, None) for j in used.tolist()]
+    used = np.unique(np.array(chosen, dtype=np.int64)).tolist()
+    effects = [data.effect(j, None) for j in used]
+    edges = [data.edges.get(j, np.empty(0)) for j in used]
     crosses = Crosses(
         n_categories,
         np.array(chosen, dtype=np.int64).reshape(-1, 2),
+        np.array([len(of_feature) for of_feature in edges], dtype=np.int64),
+        np.concatenate([np.empty(0), *edges]),
         np.array([len(keys) for keys, _, _ in lookups], dtype=np.int64),
         np.concatenate([np.empty(0, dtype=np.uint32), *(keys for keys, _, _ in lookups)]),
         np.concatenate([np.empty(0, dtype=np.float32), *(share for _, share, _ in lookups)]),
@@ -353,21 +429,15 @@ def find_crosses(
     return Crossed(crosses, columns)
 
 
-def _screen(
-    data: "_Data", folds: Folds, features: Integers, at_most: int, seed: int
-) -> list[tuple[int, int]]:
+def _screen(data: "_Data", folds: Folds, features: Integers, at_most: int) -> list[tuple[int, int]]:
     """Return the pairs of features whose fraction of positives tells most beyond the sum of the log odds of both."""
-    n = len(data.weight)
-    draw = np.random.Generator(np.random.Philox(key=seed))
-    rows = np.sort(draw.permutation(n)[:SCREENED_ROWS])
-    some = data.take(rows)
-    of_rows = folds.take(rows)
-    alone = [some.gain(some.own_odds(j, of_rows), some.base) for j in features.tolist()]
+    alone = [data.gain(data.own_odds(j, folds), data.base) for j in features.tolist()]
     strongest = np.argsort(-np.array(alone), kind="stable")[:SCREENED_FEATURES]
     gains: dict[tuple[int, int], float] = {}
     for pair in combinations(np.sort(features[strongest]).tolist(), 2):
-        cross = _Cross(some, of_rows, *pair)
-        gains[pair] = some.gain(_log_odds(cross.share), cross.odds)
+        if not data.edges.keys() >= set(pair):  # numbers alone are cut well by trees
+            cross = _Cross(data, folds, *pair)
+            gains[pair] = data.gain(_log_odds(cross.share), cross.odds)
     chosen: list[tuple[int, int]] = []
     seen: set[float] = set()
     for pair, gain in sorted(gains.items(), key=lambda item: -item[1]):
@@ -381,23 +451,58 @@ def _screen(
 
 
 class _Data:
-    """Training rows, and what is known of single categories."""
+    """Training rows, and what is known of single categories.
 
-    def __init__(self, X: Floats, positive: Bools, weight: Floats, n_categories: Integers) -> None:
-        self.X, self.positive, self.weight, self.n_categories = X, positive, weight, n_categories
+    Attributes
+    ----------
+    edges : dict of int to ndarray of float64
+        See `Crosses`: of the numeric features that may be crossed.
+    """
+
+    def __init__(
+        self,
+        X: Floats,
+        positive: Bools,
+        weight: Floats,
+        n_categories: Integers,
+        edges: dict[int, Floats],
+    ) -> None:
+        self.X, self.positive, self.weight = X, positive, weight
+        self.n_categories, self.edges = n_categories, edges
         mean = float(weight[positive].sum() / weight.sum())
         self.mean = min(max(mean, MIN_SHARE), 1.0 - MIN_SHARE)
         self.base = float(_log_odds(np.array([self.mean]))[0])
         self._effects: dict[tuple[int, int], Floats] = {}
 
+    def with_edges(self, features: Integers, rows: Integers) -> "_Data":
+        """Return the rows with the edges of the numeric features that have few distinct values in some rows."""
+        edges = {}
+        for j in features.tolist():
+            values = np.unique(self.X[rows, j])
+            values = values[~np.isnan(values)]
+            if MIN_VALUES <= len(values) <= MAX_VALUES:
+                edges[j] = values[1:]
+        return _Data(self.X, self.positive, self.weight, self.n_categories, edges)
+
     def take(self, rows: Integers) -> "_Data":
         """Return some of the rows."""
-        return _Data(self.X[rows], self.positive[rows], self.weight[rows], self.n_categories)
+        return _Data(
+            self.X[rows], self.positive[rows], self.weight[rows], self.n_categories, self.edges
+        )
+
+    def n_codes(self, feature: int) -> int:
+        """Return the number of codes of a feature; the last is that of the missing."""
+        if feature in self.edges:
+            return len(self.edges[feature]) + 2
+        return int(self.n_categories[feature]) + 1
 
     def codes(self, feature: int) -> Integers:
-        """Return the code of each row; the missing have the last one."""
+        """Return the code of each row."""
         x = self.X[:, feature]
-        return np.where(np.isnan(x), self.n_categories[feature], x).astype(np.int64)
+        if feature in self.edges:
+            reached = np.searchsorted(self.edges[feature], x, side="right")
+            x = np.where(np.isnan(x), np.nan, reached)
+        return np.where(np.isnan(x), self.n_codes(feature) - 1, x).astype(np.int64)
 
     def tally(self, codes: Integers, n_codes: int, fold: Integers) -> tuple[Floats, Floats]:
         """Return the mass of all rows and of the positives, by fold and code, each of shape (N_FOLDS, n_codes)."""
@@ -414,7 +519,7 @@ class _Data:
         key = feature, id(fold)
         if key not in self._effects:
             by = np.zeros(len(self.weight), dtype=np.int64) if fold is None else fold
-            mass, hits = self.tally(self.codes(feature), int(self.n_categories[feature]) + 1, by)
+            mass, hits = self.tally(self.codes(feature), self.n_codes(feature), by)
             if fold is None:
                 mass, hits = mass.sum(axis=0), hits.sum(axis=0)
             else:
@@ -452,7 +557,7 @@ class _Cross:
 
     def __init__(self, data: _Data, folds: Folds, first: int, second: int) -> None:
         self._data, self._pair = data, (first, second)
-        self._n_second = int(data.n_categories[second]) + 1
+        self._n_second = data.n_codes(second)
         a, b = data.codes(first), data.codes(second)
         self._keys, index = np.unique(a * self._n_second + b, return_inverse=True)
         fold = folds.choose(np.ones(len(index), dtype=np.bool_), index)

@@ -92,8 +92,9 @@ MaxCrosses = Annotated[
     Ge(0),
     Le(MAX_CROSSES),
     Doc(
-        "Trees: maximum number of pairs of categorical features that are crossed. A cross is a number: the fraction of "
-        "positives among the rows of both categories. The pairs that tell most are chosen. 0: none, as for preferences."
+        "Trees: maximum number of crosses. A cross is a pair of categorical features (one of them may be numeric, with "
+        "at most 50 distinct values) in one number: the fraction of positives among the rows of both categories. The "
+        "pairs that tell most are chosen. 0: none, as for preferences."
     ),
 ]
 LeafForm = Annotated[

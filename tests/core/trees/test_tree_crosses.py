@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,10 @@ import core.trees.crosses as crosses_module
 from core import RankBoost, load, save
 from core.artifact import ArtifactError
 from core.base.monotone import check_monotone
-from core.base.splits import draw_folds
 from core.boosting import LogitBoost
 from core.metrics import auc
 from core.trees.crosses import MAX_LOG_ODDS, MIN_PAIR_ROWS, Crosses, find_crosses
-from core.trees.target_encoding import N_FOLDS, PRIOR_ROWS
+from core.trees.target_encoding import PRIOR_ROWS, Folds
 from tests.core.artifact_bytes import put_together, take_apart
 
 FEW: dict[str, Any] = {"n_rounds": 8, "max_leaves": 4, "min_samples_leaf": 1, "crosses": 3}
@@ -53,10 +53,12 @@ def log_odds(share: float) -> float:
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
+    """Of two features of words and one of a few numbers."""
     rng = np.random.default_rng(seed)
     n, sizes = int(rng.integers(4, 40)), np.array([3, 0, 4])
-    X = np.column_stack([rng.integers(0, 3, n), rng.normal(size=n), rng.integers(0, 4, n)]) * 1.0
+    X = np.column_stack([rng.integers(0, 3, n), rng.integers(-2, 3, n) / 2, rng.integers(0, 4, n)])
     X[rng.random(n) < 0.2, 0] = np.nan
+    X[rng.random(n) < 0.2, 1] = np.nan
     positive, weight = rng.random(n) < 0.4, rng.integers(1, 4, n).astype(float)
     positive[:2] = True, False
     group = rng.integers(0, 6, n).astype(np.uint64) if grouped else None
@@ -65,45 +67,73 @@ def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
         found, columns = find_crosses(
             X, positive, weight, sizes, 5, np.ones(3, dtype=bool), seed, group
         )
-    assert found.feature.tolist() == [[0, 2]]
-    code = np.where(np.isnan(X), sizes, X).astype(int)[:, [0, 2]]
-    unit = None if group is None else np.unique(group, return_inverse=True)[1]
-    if unit is not None:  # numbered by first occurrence
-        unit = np.array([unit[: i + 1].tolist().index(u) for i, u in enumerate(unit)])
-        unit = np.unique(unit, return_inverse=True)[1]
-    fold = draw_folds(positive, N_FOLDS, seed, unit)
-    if unit is not None and not fold.any():
-        fold = draw_folds(positive, N_FOLDS, seed)
+    values = np.unique(X[~np.isnan(X[:, 1]), 1])
+    pairs = [[0, 2]] if len(values) < 3 else [[0, 1], [0, 2], [1, 2]]
+    assert [pair for pair in pairs if pair in found.feature.tolist()] == sorted(
+        found.feature.tolist()
+    )
+    assert len(found.feature)
+    sizes = np.array([3, len(values), 4])
     mean = weight[positive].sum() / weight.sum()
+    folds = Folds.of(X, positive, weight, seed, group)
+
+    def code(x: Any) -> list[int]:
+        """Words by their index, numbers by the values that they reach; the missing last."""
+        reached = [x[0], max(np.count_nonzero(values <= x[1]) - 1, 0), x[2]]
+        return [
+            int(size if np.isnan(v) else k) for v, k, size in zip(x, reached, sizes, strict=True)
+        ]
 
     def share(rows: Any, prior: float) -> float:
         hits = weight[rows & positive].sum()
         return float((hits + PRIOR_ROWS * prior) / (weight[rows].sum() + PRIOR_ROWS))
 
-    def expected(pair: Any, others: Any) -> tuple[float, float]:
-        odds = log_odds(mean)
-        for k in range(2):
-            odds += log_odds(share((code[:, k] == pair[k]) & others, mean)) - log_odds(mean)
-        alike = (code == pair).all(axis=1)
-        odds = min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
-        mass = weight[alike].sum()
-        if mass < MIN_PAIR_ROWS or weight[alike & others].sum() < MIN_PAIR_ROWS:
-            others = np.zeros(n, dtype=bool)
-        prior = 1.0 / (1.0 + math.exp(-odds))
-        return share(alike & others, prior), mass if mass >= MIN_PAIR_ROWS else 0.0
+    codes = np.array([code(x) for x in X])
+    for k, pair in enumerate(found.feature.tolist()):
+        of_pair = codes[:, pair]
+        number = np.unique(of_pair, axis=0, return_inverse=True)[1].ravel()
+        fold = folds.choose(np.ones(n, dtype=bool), number)
 
-    if unit is None or group is not None:  # without groups, copies have folds of their own
+        def expected(x: Any, others: Any, pair: Any = pair) -> tuple[float, float]:
+            wanted, odds = np.array(code(x))[pair], log_odds(mean)
+            for j, own in zip(pair, wanted.tolist(), strict=True):
+                odds += log_odds(share((codes[:, j] == own) & others, mean)) - log_odds(mean)
+            alike = (codes[:, pair] == wanted).all(axis=1)
+            mass = weight[alike].sum()
+            prior = 1.0 / (1.0 + math.exp(-min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)))
+            is_known = min(mass, weight[alike & others].sum()) >= MIN_PAIR_ROWS
+            return share(alike & others & is_known, prior), mass * (mass >= MIN_PAIR_ROWS)
+
         for i in range(n):
-            told = expected(code[i], fold != fold[i])
-            if group is not None or len(np.unique(X, axis=0)) == n:
-                np.testing.assert_allclose(columns[i], told, rtol=1e-6)
-    everyone = np.ones(n, dtype=bool)
-    for pair in itertools.product(range(4), range(5)):
-        row = np.array([[pair[0], 0.5, pair[1]]], dtype=float)
-        row[row == [3, -1, 4]] = np.nan
-        np.testing.assert_allclose(found.extend(row)[0, 3:], expected(pair, everyone), rtol=1e-6)
+            told = columns[i, 2 * k : 2 * k + 2]
+            np.testing.assert_allclose(told, expected(X[i], fold != fold[i]), rtol=1e-6)
+        everyone = np.ones(n, dtype=bool)
+        for new in itertools.product([0.0, 1.0, 2.0, np.nan], [-9.0, 0.4, 0.5, np.nan], [0.0, 3.0]):
+            told = found.extend(np.array([new]))[0, 3 + 2 * k : 5 + 2 * k]
+            np.testing.assert_allclose(told, expected(new, everyone), rtol=1e-6)
     beyond = found.extend(np.array([[77.0, 0.5, -2.0], [np.nan, 0.5, np.nan]]))
     assert np.array_equal(beyond[0, 3:], beyond[1, 3:])  # no category counts as missing
+
+
+def test_rows_of_a_group_and_copies_tell_nothing_of_each_other() -> None:
+    """Where all rows of a pair of categories have one label, it is found from the rows of the pair alone."""
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 12, (600, 2)).astype(float)
+    unit = (words[:, 0] * 12 + words[:, 1]).astype(np.uint64)
+    positive = (rng.random(144) < 0.5)[unit.astype(int)]
+    unlike = np.column_stack([words, rng.normal(size=600)])
+    sizes, free = np.array([12, 12, 0]), np.ones(3, dtype=bool)
+
+    def area(X: Any, group: Any) -> float:
+        n = X.shape[1]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(crosses_module, "MIN_GAIN", -math.inf)
+            columns = find_crosses(X, positive, np.ones(600), sizes[:n], 1, free[:n], 0, group).X
+        return auc(positive, columns[:, 0])
+
+    assert area(unlike, None) > 0.9  # rows of their own
+    assert area(unlike, unit) < 0.6  # groups
+    assert area(words, None) < 0.6  # copies
 
 
 @boosters
@@ -199,13 +229,15 @@ def test_one_table_has_one_ranker_whatever_the_order_of_its_columns_name_them() 
     ("name", "change", "message"),
     [
         ("cross_feature", lambda a: a[:, ::-1], "pairs of ascending features"),
-        ("cross_feature", lambda a: a * 0 + [0, 1], "must name categorical features"),
+        ("cross_feature", lambda a: a * 0 + [0, 1], "cross_n_edges must be above 0"),
+        ("cross_n_edges", lambda a: a + 60, "at most 49"),
+        ("cross_edges", lambda a: np.append(a, 0.0), "cross_edges must be"),
         ("cross_feature", lambda a: a + 9, "from 0 to 3"),
         ("cross_feature", lambda a: np.repeat(a, 2, axis=0), "cross_n_pairs must be"),
         ("cross_n_pairs", lambda a: a - 1, "cross_keys must be"),
         ("cross_n_pairs", lambda a: a * -1, "a count"),
         ("cross_keys", lambda a: a[::-1], "must ascend"),
-        ("cross_keys", lambda a: np.append(a[:-1], 2**32 - 1), "categories of both"),
+        ("cross_keys", lambda a: np.append(a[:-1], 2**32 - 1), "codes of both"),
         ("cross_keys", lambda a: a.astype(np.int64), "must be uint32"),
         ("cross_share", lambda a: a * np.nan, "at least 0"),
         ("cross_share", lambda a: a + 1, "at most 1"),
@@ -217,7 +249,7 @@ def test_one_table_has_one_ranker_whatever_the_order_of_its_columns_name_them() 
     ],
 )
 def test_an_artifact_with_other_crosses_is_refused(name: str, change: Any, message: str) -> None:
-    header, arrays = take_apart(ARTIFACT())
+    header, arrays = take_apart(make_artifact())
     changed = np.ascontiguousarray(change(arrays[name])).astype(
         arrays[name].dtype if "int64" not in message and "uint32" not in message else None
     )
@@ -225,7 +257,8 @@ def test_an_artifact_with_other_crosses_is_refused(name: str, change: Any, messa
         load(put_together(header, arrays | {name: changed}))
 
 
-def ARTIFACT() -> bytes:
+@cache
+def make_artifact() -> bytes:
     table, y = draw_towns(300)
     return save(LogitBoost(**FEW).fit(table, y))
 
