@@ -51,6 +51,7 @@ from .sampling import close_up, find_threshold, uniform
 from .splitting import (
     BUNDLE,
     BY_SUBSET,
+    GRADIENT,
     MASS_RTOL,
     SCRATCH_TYPE,
     SPLIT,
@@ -97,7 +98,7 @@ NODE = np.dtype(
         ("is_split", np.int64),
         ("above", np.int64),  # its children, once it is partitioned
         ("below", np.int64),
-        ("positive", np.float64),  # its masses, summed up from its rows; of trees of cells alone
+        ("positive", np.float64),  # its masses, of trees of cells summed up from its rows
         ("negative", np.float64),
     ],
     align=True,
@@ -166,6 +167,7 @@ PROGRESS = np.dtype(
         ("n_leaves", np.int64),
         ("n_nodes", np.int64),
         ("n_histograms", np.int64),
+        ("n_free", np.int64),  # of these histograms, that no node needs any more
         ("n_columns", np.int64),  # that the tree has split on
     ],
     align=True,
@@ -266,6 +268,10 @@ class TreeArrays(NamedTuple):
         For a node that is split BY_SUBSET 1 for the codes above. Without categories n_codes is 0.
     open_leaves : ndarray of shape (n_leaves,), int64
         Node of each leaf; -1 if the leaf will not be split.
+    open_gains : ndarray of shape (n_leaves,), float64
+        Gain of the best split of each leaf; below 0 if the leaf will not be split.
+    free : ndarray of shape (n_nodes,), int64
+        Histograms that no node needs any more: the first `n_free`.
     batch : ndarray of shape (n_batch,), int64
         Nodes that are split at present.
     above : ndarray of shape (n_batch, n_codes), uint8
@@ -285,6 +291,8 @@ class TreeArrays(NamedTuple):
     node_splits: Any
     subsets: Any
     open_leaves: Any
+    open_gains: Any
+    free: Any
     batch: Any
     above: Any
     pairs: Any
@@ -345,6 +353,8 @@ _TREE_TYPE = numba.types.NamedTuple(
         _records(NODE),
         _records(SPLIT),
         numba.uint8[:, ::1],
+        _I1,
+        _F1,
         _I1,
         _I1,
         numba.uint8[:, ::1],
@@ -407,7 +417,7 @@ def _add_pair(typing_context, histogram, cell, first, second):  # type: ignore[n
 
 
 @numba.njit(inline="always")
-def _add_words(words, rows, weights, least, start, stop, histogram, row_words, n_weights):  # type: ignore[no-untyped-def]
+def _add_words(words, rows, weights, least, sign, start, stop, histogram, row_words, n_weights):  # type: ignore[no-untyped-def]
     """Add rows[start:stop] to a histogram; see `add_rows`. The last two arguments are constants of the compiler."""
     last = stop - 1
     bits = np.uint64(8 * row_words)
@@ -419,10 +429,10 @@ def _add_words(words, rows, weights, least, start, stop, histogram, row_words, n
         row = np.uint64(rows[np.uint64(i)])
         first, second = weights[row * np.uint64(n_weights)], 0.0
         if n_weights == 1:
-            first = max(first, least)
+            first = sign * max(first, least)
         else:
             size = abs(first)
-            raised = least / size if size < least else 1.0
+            raised = sign * (least / size if size < least else 1.0)
             first, second = first * raised, weights[np.uint64(2) * row + np.uint64(1)] * raised
         for q in range(row_words):
             word = words[row * np.uint64(row_words) + np.uint64(q)]
@@ -450,40 +460,41 @@ def find_first(rows, start, stop, least):  # type: ignore[no-untyped-def]
 
 @numba.njit(error_model="numpy", **INNER)
 def add_rows(  # type: ignore[no-untyped-def]
-    words, row_words, rows, weights, n_weights, least, n_positives, start, stop, histogram
+    words, row_words, rows, weights, n_weights, least, sign, n_positives, start, stop, histogram
 ):
-    """Clear the histogram of a group, and add rows[start:stop] to it.
+    """Clear the histogram of a group and add rows[start:stop] to it; or take them away from it, if sign is -1.
 
     words: uint64, the group's codes, row_words (1 or 2) per row; rows: (n,) uint32; weights: (n_rows · n_weights,)
     float64; histogram: (2 · 8 · n_codes,) float64. Rows below n_positives are positive. A single weight is added to
     the number of the row's class; gradient and Hessian to both numbers of a cell. A weight, or gradient, less than
     `least` is raised to it, and the Hessian in proportion; see `sampling`.
     """
-    for cell in range(len(histogram)):
-        histogram[cell] = 0.0
+    if sign > 0.0:
+        for cell in range(len(histogram)):
+            histogram[cell] = 0.0
     if n_weights == 2:
         # With constants for the numbers of words and weights the compiler unrolls all additions of a row.
         if row_words == 1:
-            _add_words(words, rows, weights, least, start, stop, histogram, 1, 2)
+            _add_words(words, rows, weights, least, sign, start, stop, histogram, 1, 2)
         else:
-            _add_words(words, rows, weights, least, start, stop, histogram, 2, 2)
+            _add_words(words, rows, weights, least, sign, start, stop, histogram, 2, 2)
         return
     middle = find_first(rows, start, stop, n_positives)
     for half in range(2):
         first, last = (start, middle) if half == 0 else (middle, stop)
         if row_words == 1:
-            _add_words(words, rows, weights, least, first, last, histogram[half:], 1, 1)
+            _add_words(words, rows, weights, least, sign, first, last, histogram[half:], 1, 1)
         else:
-            _add_words(words, rows, weights, least, first, last, histogram[half:], 2, 1)
+            _add_words(words, rows, weights, least, sign, first, last, histogram[half:], 2, 1)
 
 
 @numba.njit(**INNER)
-def partition_rows(words, row_words, lane, above, start, stop, rows, partitioned):  # type: ignore[no-untyped-def]
+def partition_rows(words, row_words, lane, above, start, stop, rows, upper, partitioned):  # type: ignore[no-untyped-def]
     """Partition rows[start:stop] by the codes of a column of a group; return the number of rows above.
 
     words: uint64, the group's codes; lane: the column in its group; above: (n_codes,) uint8, 1 for the codes above;
-    rows, partitioned: (n,) uint32. Rows above go to the front of partitioned[start:stop] in their order, the others to
-    its back in reverse.
+    rows, upper, partitioned: (n,) uint32. Rows above go to the front of upper[start:stop] in their order, the others to
+    the back of partitioned[start:stop] in reverse. `upper` may be `rows` itself.
     """
     per_word = LANES // row_words
     bits = np.uint64(8 * row_words)
@@ -498,7 +509,7 @@ def partition_rows(words, row_words, lane, above, start, stop, rows, partitioned
         prefetch(words, prefetched * row_words + np.int64(at))
         row = rows[np.uint64(i)]
         # written to both ends, one of which is written again: no branch to mispredict
-        partitioned[low] = row
+        upper[low] = row
         partitioned[high] = row
         code = (words[np.uint64(row) * np.uint64(row_words) + at] >> shift) & one_code
         is_above = np.uint64(above[code])
@@ -531,7 +542,7 @@ def _draw(fit, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _add(fit, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
+def _add(fit, g, sign, start, stop, histogram):  # type: ignore[no-untyped-def]
     settings, progress = fit.settings[0], fit.progress[0]
     group = fit.codes.groups[g]
     add_rows(
@@ -541,6 +552,7 @@ def _add(fit, g, node, start, stop, histogram):  # type: ignore[no-untyped-def]
         fit.rows.weights,
         settings.n_weights,
         progress.threshold,
+        sign,
         settings.n_positives,
         start,
         stop,
@@ -569,9 +581,12 @@ def _criterion_of(fit):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _may_be_split(fit, number):  # type: ignore[no-untyped-def]
-    """Return True if a node of a cell's tree has both classes, and the mass of two leaves."""
+    """Return True if a node has both classes, and the mass of two leaves: without these no split has a gain."""
     p, q = fit.tree.nodes[number].positive, fit.tree.nodes[number].negative
-    return min(p, q) > 0.0 and p + q >= 2.0 * fit.criterion[0].least_mass
+    least = 2.0 * fit.criterion[0].least_mass * (1.0 - MASS_RTOL)
+    if fit.criterion[0].objective == GRADIENT:
+        return q >= least
+    return min(p, q) > 0.0 and p + q >= least
 
 
 @numba.njit(**INNER)
@@ -606,8 +621,12 @@ def _build(fit, p, g, scratch):  # type: ignore[no-untyped-def]
     last = first + CELL * LANES * group.n_codes
     node = fit.tree.nodes[pair.added]
     own = fit.sums.histograms[node.histogram, first:last]
-    if pair.n_runs == 1:
-        _add(fit, g, pair.added, node.start, node.stop, own)
+    is_needed = pair.sibling < 0 or pair.n_runs > 1 or _may_be_split(fit, pair.added)
+    if not is_needed:  # its rows are taken away from the histogram of its parent
+        other = fit.sums.histograms[fit.tree.nodes[pair.sibling].histogram, first:last]
+        _add(fit, g, -1.0, node.start, node.stop, other)
+    elif pair.n_runs == 1:
+        _add(fit, g, 1.0, node.start, node.stop, own)
     for r in range(pair.first_run, pair.first_run + pair.n_runs):
         if pair.n_runs > 1 and fit.tree.runs[r].spare >= 0:
             part = fit.sums.spare[fit.tree.runs[r].spare, first:last]
@@ -616,18 +635,18 @@ def _build(fit, p, g, scratch):  # type: ignore[no-untyped-def]
     cuttable = fit.codes.cuttable[group.first_cell : group.first_cell + LANES * group.n_codes]
     criterion = _criterion_of(fit)
     for which in range(2 if pair.sibling >= 0 else 1):
-        number = pair.added
-        if which == 1:
-            number = pair.sibling
-            other = fit.sums.histograms[fit.tree.nodes[number].histogram, first:last]
-            for cell in range(len(own)):
-                other[cell] -= own[cell]
-            own = other
+        number = pair.added if which == 0 else pair.sibling
         best_split = fit.tree.group_splits[2 * p + which, g]
+        if not _may_be_split(fit, number):
+            best_split.lane = -1
+            continue
+        if which == 1:
+            other = fit.sums.histograms[fit.tree.nodes[number].histogram, first:last]
+            if is_needed:
+                for cell in range(len(own)):
+                    other[cell] -= own[cell]
+            own = other
         if progress.n_cells > 0:
-            if not _may_be_split(fit, number):
-                best_split.lane = -1
-                continue
             for k in range(LANES):
                 scratch.total[CELL * k] = fit.tree.nodes[number].positive
                 scratch.total[CELL * k + 1] = fit.tree.nodes[number].negative
@@ -651,6 +670,7 @@ def _partition(fit, t):  # type: ignore[no-untyped-def]
     split = fit.tree.node_splits[fit.tree.batch[run.item]]
     group = fit.codes.groups[split.group]
     words, above = fit.codes.words[group.first_word :], fit.tree.above[run.item]
+    is_whole = run.above < 0  # then no other run is in the way of its rows above
     run.n_above = partition_rows(
         words,
         group.row_words,
@@ -659,13 +679,12 @@ def _partition(fit, t):  # type: ignore[no-untyped-def]
         run.start,
         run.stop,
         fit.rows.listed,
+        fit.rows.listed if is_whole else fit.rows.partitioned,
         fit.rows.partitioned,
     )
-    if run.above < 0:
+    if is_whole:
         middle = run.start + run.n_above
-        gather_rows(
-            fit.rows.partitioned, run.start, middle, run.stop, fit.rows.listed, run.start, middle
-        )
+        gather_rows(fit.rows.partitioned, middle, middle, run.stop, fit.rows.listed, middle, middle)
 
 
 @numba.njit(**INNER)
@@ -858,12 +877,12 @@ def _run_task(fit, scratch, t):  # type: ignore[no-untyped-def]
         run, g = fit.tree.runs[t // n_groups], t % n_groups
         first = CELL * fit.codes.groups[g].first_cell
         last = first + CELL * LANES * fit.codes.groups[g].n_codes
-        node = fit.tree.pairs[run.item].added
         if run.spare >= 0:
-            _add(fit, g, node, run.start, run.stop, fit.sums.spare[run.spare, first:last])
+            part = fit.sums.spare[run.spare, first:last]
         else:
-            own = fit.sums.histograms[fit.tree.nodes[node].histogram, first:last]
-            _add(fit, g, node, run.start, run.stop, own)
+            node = fit.tree.nodes[fit.tree.pairs[run.item].added]
+            part = fit.sums.histograms[node.histogram, first:last]
+        _add(fit, g, 1.0, run.start, run.stop, part)
     elif phase == SUM:
         _sum_node(fit, fit.tree.nodes[fit.tree.batch[t]].above)
         _sum_node(fit, fit.tree.nodes[fit.tree.batch[t]].below)
@@ -921,29 +940,31 @@ def _lead(region, fit, scratch, phase, n_tasks):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
+def _open_gain(fit, number):  # type: ignore[no-untyped-def]
+    """Return the gain of a node's best split; -1 if it has none or lies too deep."""
+    split = fit.tree.node_splits[number]
+    too_deep = fit.tree.nodes[number].depth >= fit.settings[0].max_depth
+    return -1.0 if split.lane < 0 or too_deep else split.gain
+
+
+@numba.njit(**INNER)
 def _best_open_leaf(fit, unsplit_only):  # type: ignore[no-untyped-def]
     """Return the open leaf of greatest gain, level by level the first of least depth; -1 if none has a gain.
 
     unsplit_only: consider only nodes that are not split yet and whose children may be split.
     """
     settings, progress = fit.settings[0], fit.progress[0]
-    best = -1
+    best, least_gain = -1, 0.0
     for leaf in range(progress.n_leaves):
-        node = fit.tree.open_leaves[leaf]
-        if node < 0:
+        gain = fit.tree.open_gains[leaf]
+        if gain < 0.0 or (settings.best_first and best >= 0 and gain <= least_gain):
             continue
+        node = fit.tree.open_leaves[leaf]
         depth = fit.tree.nodes[node].depth
         if unsplit_only and (fit.tree.nodes[node].is_split or depth + 1 >= settings.max_depth):
             continue
-        gain = fit.tree.node_splits[node].gain
-        if fit.tree.node_splits[node].lane < 0 or depth >= settings.max_depth:
-            continue
-        if best < 0:
-            best = node
-        elif settings.best_first:
-            best = node if gain > fit.tree.node_splits[best].gain * (1.0 + 1e-9) else best
-        else:
-            best = node if depth < fit.tree.nodes[best].depth else best
+        if settings.best_first or best < 0 or depth < fit.tree.nodes[best].depth:
+            best, least_gain = node, gain * (1.0 + 1e-9)
     return best
 
 
@@ -998,9 +1019,12 @@ def _commit(fit, number, scratch):  # type: ignore[no-untyped-def]
         coded.n_more = n_known - 2 - cut + (split.missing_above if group.has_missing else 0)
     fit.tree.open_leaves[node.leaf] = node.above if node.is_split else -1
     fit.tree.open_leaves[new] = node.below if node.is_split else -1
+    fit.tree.open_gains[node.leaf] = fit.tree.open_gains[new] = -1.0
     if node.is_split:
         fit.tree.nodes[node.above].leaf = node.leaf
         fit.tree.nodes[node.below].leaf = new
+        fit.tree.open_gains[node.leaf] = _open_gain(fit, node.above)
+        fit.tree.open_gains[new] = _open_gain(fit, node.below)
     progress.n_leaves += 1
 
 
@@ -1008,6 +1032,9 @@ def _commit(fit, number, scratch):  # type: ignore[no-untyped-def]
 def _choose(fit, scratch):  # type: ignore[no-untyped-def]
     """Add the splits of split nodes to the tree, then choose the batch of nodes to split next; return its size."""
     settings, progress = fit.settings[0], fit.progress[0]
+    if progress.n_leaves == 1:
+        fit.tree.open_gains[0] = _open_gain(fit, fit.tree.open_leaves[0])
+    node = -1
     while progress.n_leaves < settings.max_leaves:
         node = _best_open_leaf(fit, False)
         if node < 0:
@@ -1026,16 +1053,17 @@ def _choose(fit, scratch):  # type: ignore[no-untyped-def]
     if settings.best_first:
         waiting = 0
         for leaf in range(progress.n_leaves):
-            node = fit.tree.open_leaves[leaf]
-            waiting += 1 if node >= 0 and fit.tree.nodes[node].is_split else 0
+            number = fit.tree.open_leaves[leaf]
+            waiting += 1 if number >= 0 and fit.tree.nodes[number].is_split else 0
         speculative = (
             settings.speculative_splits if progress.n_cells == 0 else 1
         )  # do not partition rows without need
         most = max(min(speculative - waiting, remaining // 2), 1)
     n = 0
     depth = 0
-    while n < most:
-        node = _best_open_leaf(fit, True)
+    while n < most:  # the first node is that which the tree waits for
+        if n > 0:
+            node = _best_open_leaf(fit, True)
         if node < 0 or (n > 0 and not settings.best_first and fit.tree.nodes[node].depth > depth):
             break
         depth = fit.tree.nodes[node].depth
@@ -1046,10 +1074,34 @@ def _choose(fit, scratch):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
+def _divide_masses(fit, b):  # type: ignore[no-untyped-def]
+    """Write the masses of both children of node b of the batch, from its histogram."""
+    parent = fit.tree.nodes[fit.tree.batch[b]]
+    split, is_above = fit.tree.node_splits[fit.tree.batch[b]], fit.tree.above[b]
+    group = fit.codes.groups[split.group]
+    histogram, first = fit.sums.histograms[parent.histogram], group.first_cell + split.lane
+    above, below = fit.tree.nodes[parent.above], fit.tree.nodes[parent.below]
+    above.positive = above.negative = below.positive = below.negative = 0.0
+    for code in range(group.n_codes):
+        cell = CELL * (first + LANES * code)
+        child = above if is_above[code] else below
+        child.positive += histogram[cell]
+        child.negative += histogram[cell + 1]
+
+
+@numba.njit(**INNER)
+def _free_histogram(fit, number):  # type: ignore[no-untyped-def]
+    """Let another node have the histogram of a node that will not be split."""
+    progress = fit.progress[0]
+    fit.tree.free[progress.n_free] = fit.tree.nodes[number].histogram
+    progress.n_free += 1
+
+
+@numba.njit(**INNER)
 def _split_batch(region, fit, scratch, n_batch):  # type: ignore[no-untyped-def]
     """Partition the rows of the nodes of the batch, and pair their children; return the number of pairs.
 
-    In a cell's tree a pair is left out if neither child may be split.
+    A pair is left out if neither child may be split.
     """
     progress = fit.progress[0]
     n = 0
@@ -1095,16 +1147,21 @@ def _split_batch(region, fit, scratch, n_batch):  # type: ignore[no-untyped-def]
         # The smaller child gets a new histogram, its sibling the histogram of the parent.
         fewer_above = middle - parent.start < parent.stop - middle
         added = parent.above if fewer_above else parent.below
-        fit.tree.nodes[added].histogram = progress.n_histograms
+        if progress.n_free > 0:
+            progress.n_free -= 1
+            fit.tree.nodes[added].histogram = fit.tree.free[progress.n_free]
+        else:
+            fit.tree.nodes[added].histogram = progress.n_histograms
+            progress.n_histograms += 1
         fit.tree.pairs[b].added = added
         fit.tree.pairs[b].sibling = parent.below if fewer_above else parent.above
-        progress.n_histograms += 1
         progress.n_nodes += 2
+        if progress.n_cells == 0:
+            _divide_masses(fit, b)
     if gathers:
         _lead(region, fit, scratch, GATHER, n)
-    if progress.n_cells == 0:
-        return n_batch
-    _lead(region, fit, scratch, SUM, n_batch)
+    if progress.n_cells > 0:
+        _lead(region, fit, scratch, SUM, n_batch)
     n_pairs = 0
     for b in range(n_batch):
         added, sibling = fit.tree.pairs[b].added, fit.tree.pairs[b].sibling
@@ -1112,7 +1169,9 @@ def _split_batch(region, fit, scratch, n_batch):  # type: ignore[no-untyped-def]
             fit.tree.pairs[n_pairs].added, fit.tree.pairs[n_pairs].sibling = added, sibling
             n_pairs += 1
         else:
-            fit.tree.node_splits[added].lane = fit.tree.node_splits[sibling].lane = -1
+            for number in (added, sibling):
+                fit.tree.node_splits[number].lane = -1
+                _free_histogram(fit, number)
     return n_pairs
 
 
@@ -1163,6 +1222,8 @@ def _build_pairs(region, fit, scratch, n_pairs):  # type: ignore[no-untyped-def]
                 if so_far.lane < 0 or comes_first:
                     best = g
             fit.tree.node_splits[number] = fit.tree.group_splits[2 * p + which, best]
+            if fit.tree.node_splits[number].lane < 0:
+                _free_histogram(fit, number)
 
 
 @numba.njit(**INNER)
@@ -1212,13 +1273,14 @@ def _grow_trees(region, fit, scratch):  # type: ignore[no-untyped-def]
         else:
             _lead(region, fit, scratch, LIST, len(fit.rows.passes))
         fit.tree.nodes[0].start, fit.tree.nodes[0].stop = 0, n_rows
+        fit.tree.nodes[0].positive = fit.tree.nodes[0].negative = np.inf  # unknown
     progress.n_nodes = max(progress.n_cells, 1)
     for number in range(progress.n_nodes):
         _allow(fit, number)
         root = fit.tree.nodes[number]
         root.histogram = root.depth = root.leaf = root.is_split = 0
         progress.n_leaves = progress.n_histograms = 1
-        progress.n_columns = 0
+        progress.n_columns = progress.n_free = 0
         fit.tree.open_leaves[0] = number
         fit.tree.pairs[0].added, fit.tree.pairs[0].sibling = number, -1
         n_pairs, n_batch = 1, 1
@@ -1426,6 +1488,8 @@ class TreeGrower(Resumable):
             node_splits=np.zeros(n_nodes, dtype=SPLIT),
             subsets=np.zeros((n_nodes, n_codes if is_categorical.any() else 0), dtype=np.uint8),
             open_leaves=np.zeros(n_leaves, dtype=np.int64),
+            open_gains=np.zeros(n_leaves),
+            free=np.zeros(n_nodes, dtype=np.int64),
             batch=np.zeros(n_batch, dtype=np.int64),
             above=np.zeros((n_batch, n_codes), dtype=np.uint8),
             pairs=np.zeros(n_batch, dtype=PAIR),

@@ -879,6 +879,7 @@ def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided
     mean = total_p / max(total_q + (total_p if masses_add else 0.0), 1e-300)
     share, codes = scratch.share, scratch.codes
     n = 0
+    in_order = largest = 0.0
     for code in range(n_known):
         cell = CELL * (code * LANES + lane)
         p, q = histogram[cell], histogram[cell + 1]
@@ -889,7 +890,12 @@ def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided
             share[n] = -(p + smoothing * mean) / (mass + smoothing)
             codes[n] = code
             n += 1
-    if n == 0:
+            in_order += mass
+            largest = max(largest, mass)
+    # Of the side without the greatest category, or without all that go with the missing, no more than the rest remains.
+    whole = total_q + (total_p if masses_add else 0.0)
+    most = whole - max(largest, whole - in_order)
+    if n == 0 or most < criterion.least_mass - MASS_RTOL * whole:
         return 0.0, False, 0, 0
     order = scratch.order[:n]
     sort_stably(share[:n], order)
@@ -899,7 +905,6 @@ def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided
         cell = CELL * (codes[order[k]] * LANES + lane)
         above_p[k + 1] = above_p[k] + histogram[cell]
         above_q[k + 1] = above_q[k] + histogram[cell + 1]
-    whole = total_q + (total_p if masses_add else 0.0)
     rest_p, rest_q = total_p - above_p[n], total_q - above_q[n]
     rest = rest_q + (rest_p if masses_add else 0.0)
     best, at = _best_prefix(above_p, above_q, 1, n + 1, criterion, total_p, total_q)
