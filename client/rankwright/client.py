@@ -1042,7 +1042,7 @@ class _ClientOperations(ApiObject):
 
     @operation
     def health(self, what: str = "ready") -> Steps[types.Health]:
-        """Return whether the service is `live`, `ready`, or `staffed` (has a worker). Unavailable: if it is not."""
+        """Return True if the service is `live`, `ready`, or `staffed` (has a worker). Unavailable: if it is not."""
         request = Request("GET", f"/health/{segment(what)}", repeatable=False)
         response = yield from send(request)
         return types.Health.from_json(response.json())

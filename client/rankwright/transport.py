@@ -270,7 +270,7 @@ def _problem(response: Response) -> dict[str, Any]:
 
 
 def _is_problem(response: Response) -> bool:
-    """Return whether the answer is a problem document: a proxy's page is none."""
+    """Return True if the answer is a problem document: a proxy's page is none."""
     media_type = response.headers.get("content-type", "").partition(";")[0]
     return media_type.strip().lower() == "application/problem+json"
 

@@ -126,7 +126,7 @@ def evaluate(
         described = client.models.get(model).data
         dataset_id = _send(client, described, data, pairs, roles)
         found = client.evaluate(
-            described.id,
+            model,  # under an alias the alias's cut counts
             dataset_id,
             level=level,
             windows=asked,

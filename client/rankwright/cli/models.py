@@ -218,6 +218,9 @@ def plot(
     """Draw the ROC curve of a model into a file, or in the terminal if no file is given."""
     with service(url, key) as client:
         if output is None and format is None:
+            if kind != "roc":
+                detail = f"the terminal shows kind roc alone, got {kind}: name a file with --output, or a --format"
+                raise typer.BadParameter(detail)
             found = client.models.get(model)
             if not has_curve(found.data):
                 raise CommandFailed(f"{found.name} has no ROC curve")

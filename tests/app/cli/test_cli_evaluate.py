@@ -250,4 +250,6 @@ def test_what_is_there_is_listed_and_an_alias_moves(trained: Run, tmp_path: Path
     trained("list", "peers", code=2)
     trained("list", "models", "--limit", 0, code=2)
     assert "there is no model 'nobody'" in trained("alias", "sum", "best", "nobody", code=1).stderr
+    trained("alias", "sum", "champion", "sum", "--fpr", "0.1")
+    assert "  threshold of alias champion " in trained("evaluate", "sum@champion", dataset).stdout
     assert "there is no job" in trained("cancel", "job_nothing", code=1).stderr

@@ -81,6 +81,8 @@ def test_report_and_pictures(trained: Run, tmp_path: Path) -> None:
     spec = json.loads(trained("plot", "sum", "--format", "json", "--on", "train").stdout)
     assert "its own training rows" in spec["title"]["subtitle"][0]
     assert "┤" in trained("plot", "sum").stdout
+    alone = trained("plot", "sum", "--kind", "gains", code=2).stderr
+    assert "the terminal shows kind roc alone" in " ".join(alone.replace("│", " ").split())
     refused = trained("report", "sum", "--output", tmp_path / "sum.pdf", code=2).stderr
     assert "md, html, json, got" in " ".join(refused.split())
     assert "band must be" in trained("plot", "sum", "--band", "x", "--format", "svg", code=1).stderr
