@@ -76,7 +76,7 @@ def read_task(given: argparse.Namespace) -> Task:
 
 
 def is_number(column: pd.Series) -> bool:
-    """Whether a column is of numbers."""
+    """Return True if a column is of numbers."""
     return bool(pd.api.types.is_numeric_dtype(column))
 
 

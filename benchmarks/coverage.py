@@ -601,7 +601,7 @@ def measure_chance(n_positives: int, n_negatives: int, n_trials: int) -> str:
 
 
 def _of_length(figure: Figure) -> bool:
-    """Whether the figure depends on the length of the list."""
+    """Return True if the figure depends on the length of the list."""
     return isinstance(figure, Ndcg) or (isinstance(figure, PrecisionAt) and figure.share is None)
 
 

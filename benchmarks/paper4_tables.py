@@ -131,7 +131,7 @@ def draw(y: Labels, share: float, seed: int) -> npt.NDArray[np.bool_]:
 
 
 def takes_window(algorithm: str) -> bool:
-    """Whether the algorithm is told the window, or only judged by it."""
+    """Return True if the algorithm is told the window; others are only judged by it."""
     return algorithm in ALGORITHMS and "fpr_max" in {
         parameter.name for parameter in list_parameters(ALGORITHMS[algorithm])
     }

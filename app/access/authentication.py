@@ -109,7 +109,7 @@ class KeyRing:
         return self.recent.get(digest)
 
     def was_good(self, digest: bytes) -> bool:
-        """Whether the database accepted the key when this process last asked, however long ago. Never waits."""
+        """Return True if the database accepted the key when this process last asked, however long ago. Never waits."""
         return digest in self._noted
 
     def refuse_again(self, digest: bytes) -> None:

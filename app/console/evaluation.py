@@ -30,7 +30,7 @@ from app.console.charts import Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.rendering import number, when
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.top import draw_reliability, read_top_of
+from app.console.top import draw_reliability, read_top_of_list
 from app.http.forms import Fields, number_or_text
 from app.roc_plot import Line, RocPlot
 
@@ -314,7 +314,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
             RocPlot("ROC curve on this dataset", [Line(found.dataset_name, points)]), 440
         )
         windows = [(window.fpr_min or 0.0, window.fpr_max) for window in found.windows]
-        top = await read_top_of(page, evaluation, windows, grouped=found.groups is not None)
+        top = await read_top_of_list(page, evaluation, windows, grouped=found.groups is not None)
         judged = found.metrics.calibration if isinstance(found.metrics, EvaluatedCurve) else None
         if judged is not None:
             reliability = draw_reliability(judged.points, "Reliability diagram")

@@ -356,7 +356,7 @@ async def show_part(
     return page.show("model_part.html", status, model=model, part=template, alone=True, **values)
 
 
-async def or_words(asked: Awaitable[T]) -> tuple[T | None, str | None]:
+async def or_reason(asked: Awaitable[T]) -> tuple[T | None, str | None]:
     """Return an answer; or the API's error text if the model has no such resource."""
     try:
         return await asked, None
@@ -371,7 +371,7 @@ async def read_importance(page: PageDep, ref: str) -> Response:
     """Show which features matter."""
     model = await page.client.models[ref].read()
     label = _label(page, model)
-    found, words = await or_words(page.client.models[model.id].importance(label=label))
+    found, words = await or_reason(page.client.models[model.id].importance(label=label))
     chart = None
     if found is not None:
         values = [(each.name, each.importance) for each in found.features[:20]]
@@ -395,10 +395,10 @@ async def read_dependence(page: PageDep, ref: str) -> Response:
     feature = page.asked("feature")
     of = page.client.models[model.id]
     if feature is None:  # the most important feature first
-        ranked, _ = await or_words(of.importance(label=label))
+        ranked, _ = await or_reason(of.importance(label=label))
         best = None if ranked is None else next(iter(ranked.features), None)
         feature = model.features[0].name if best is None else best.name
-    found, words = await or_words(of.partial_dependence(feature, label=label))
+    found, words = await or_reason(of.partial_dependence(feature, label=label))
     chart = None
     if found is not None:
         axis = found.features[0]
@@ -482,7 +482,7 @@ def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
 async def read_controls(page: PageDep, ref: str) -> Response:
     """Show the model beside baselines on the same splits of the data."""
     model = await page.client.models[ref].read()
-    found, words = await or_words(page.client.models[model.id].controls())
+    found, words = await or_reason(page.client.models[model.id].controls())
     drawn: list[tuple[ControlWindow | ControlFigure, Markup]] = []
     better: list[str] = []
     compared: list[ControlWindow | ControlFigure] = []
@@ -522,7 +522,7 @@ def _decides(window: ControlWindow | ControlFigure, found: Controls) -> bool:
 async def read_leaderboard(page: PageDep, ref: str) -> Response:
     """Show the leaderboard of `auto`."""
     model = await page.client.models[ref].read()
-    found, words = await or_words(page.client.models[model.id].leaderboard())
+    found, words = await or_reason(page.client.models[model.id].leaderboard())
     return await show_part(page, model, "leaderboard", found=found, words=words)
 
 
@@ -530,7 +530,7 @@ async def read_leaderboard(page: PageDep, ref: str) -> Response:
 async def read_bounds(page: PageDep, ref: str) -> Response:
     """Show generalisation bounds."""
     model = await page.client.models[ref].read()
-    found, words = await or_words(page.client.models[model.id].bounds())
+    found, words = await or_reason(page.client.models[model.id].bounds())
     return await show_part(page, model, "bounds", found=found, words=words)
 
 
@@ -657,7 +657,7 @@ async def _show_score(
     entered: Mapping[str, str],
     status: int = 200,
     problem: Json | None = None,
-    answer: RowAnswer | None = None,
+    answer: ScoredRow | None = None,
     label: str | None = None,
 ) -> Response:
     chart = None
@@ -753,7 +753,7 @@ def _value(text: str, kind: str) -> object:
 
 
 @dataclass(frozen=True)
-class RowAnswer:
+class ScoredRow:
     """The score of a row, its position on the curve, its probability, and the reasons, or why there are none."""
 
     score: float | None = None
@@ -769,7 +769,7 @@ class RowAnswer:
     why_not: str | None = None
 
 
-async def _answer(page: Page, model: Model, row: Json, label: str | None) -> RowAnswer:
+async def _answer(page: Page, model: Model, row: Json, label: str | None) -> ScoredRow:
     """Return the score, its position on the curve, its probability, and the reasons; no reasons if the scores are not
     sums of parts.
     """
@@ -777,10 +777,10 @@ async def _answer(page: Page, model: Model, row: Json, label: str | None) -> Row
     scores = await of.score_rows([row], interval=True)
     if isinstance(scores, LabelScores):
         label = label or scores.labels[0]
-        scored = RowAnswer(labels=list(zip(scores.labels, scores.scores[0], strict=True)))
+        scored = ScoredRow(labels=list(zip(scores.labels, scores.scores[0], strict=True)))
     else:
         label = None
-        scored = RowAnswer(
+        scored = ScoredRow(
             score=scores.scores[0],
             fpr=scores.fprs[0] if scores.fprs else None,
             tpr=scores.tprs[0] if scores.tprs else None,

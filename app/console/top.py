@@ -24,7 +24,7 @@ from starlette.responses import Response
 
 from app.console import charts
 from app.console.choices import offer_datasets
-from app.console.models import or_words, show_part
+from app.console.models import or_reason, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.roc_plot import Band, Line, RocPlot
 
@@ -37,7 +37,7 @@ CONFIDENCE = "0.95"
 
 
 @dataclass(frozen=True)
-class Entered:
+class TopForm:
     """The fields of the form as they were typed: the API says what is wrong with them."""
 
     rate: str
@@ -48,10 +48,10 @@ class Entered:
 
 
 @dataclass(frozen=True)
-class Top:
+class TopOfList:
     """The top of a list. What was asked in the form has an answer or a problem."""
 
-    entered: Entered
+    entered: TopForm
     promised: OperatingPoint | EvaluationOperatingPoint | None
     promise_problem: Json | None
     first_rows: Sequence[Gain]
@@ -64,18 +64,18 @@ class Top:
     """Why there is no list at all."""
 
 
-async def read_top_of(
+async def read_top_of_list(
     page: Page,
     of: AsyncModel | AsyncEvaluation,
     windows: Sequence[tuple[float, float]],
     *,
     grouped: bool = False,
-) -> Top:
+) -> TopOfList:
     """Return the top of the list of a model or of an evaluation, with what the form asks.
 
     `windows` are those of partial AUCs. If it is `grouped`, a promise is also kept in each group of the evaluation.
     """
-    entered = Entered(
+    entered = TopForm(
         rate="tpr" if page.asked("rate") == "tpr" else "fpr",
         limit=page.asked("limit") or "",
         confidence=page.asked("confidence") or CONFIDENCE,
@@ -86,7 +86,7 @@ async def read_top_of(
     read_cut = cast(
         Callable[..., Awaitable[OperatingPoint | EvaluationOperatingPoint]], of.operating_point
     )
-    gains, words = await or_words(read_gains())
+    gains, words = await or_reason(read_gains())
     promised = requested = promise_problem = rows_problem = None
     if entered.limit:
         asked: Json = {entered.rate: entered.limit, "confidence": entered.confidence}
@@ -97,7 +97,7 @@ async def read_top_of(
         requested, rows_problem = await _or_problem(read_gains(count=[entered.count]))
     names = [*FIGURES, *(f"pauc:{low:g},{high:g}" for low, high in windows)]
     figures, figures_problem = await _figures(of, names, entered.figure)
-    return Top(
+    return TopOfList(
         entered,
         promised,
         promise_problem,
@@ -170,7 +170,7 @@ async def read_top(page: PageDep, ref: str) -> Response:
     windows = []
     if objective["metric"] == "pauc":
         windows = [(objective["fpr_min"], objective["fpr_max"])]
-    top = await read_top_of(page, page.client.models[model.id], windows)
+    top = await read_top_of_list(page, page.client.models[model.id], windows)
     return await show_part(page, model, "top", top=top)
 
 
@@ -184,7 +184,7 @@ async def _show_calibration(
     page: Page, ref: str, status: int = 200, problem: Json | None = None, chosen: str = ""
 ) -> Response:
     model = await page.client.models[ref].read()
-    found, words = await or_words(page.client.models[model.id].read_calibration())
+    found, words = await or_reason(page.client.models[model.id].read_calibration())
     judged = None if found is None else found.reliability
     offered = {}
     if page.can("train") and model.kind == "bipartite":

@@ -525,7 +525,10 @@ def table_dialect_of(dataset: Dataset | None) -> TableDialect | None:
 
 
 def is_constant(column: Mapping[str, Any]) -> bool:
-    """Whether all rows have the same value, or all have none: where only some have none, that may tell them apart."""
+    """Return True if all rows have the same value, or all have none.
+
+    Where only some have none, that may tell them apart.
+    """
     distinct, missing = column["distinct"], column["missing"]
     return bool(distinct == 0 or (distinct == 1 and missing == 0))
 
@@ -546,7 +549,7 @@ def lineage_of(dataset: Dataset) -> DatasetLineage:
 
 
 def shares_rows(one: DatasetLineage | None, other: DatasetLineage | None) -> bool:
-    """Whether two versions are known to have rows in common: equal content, or rows added to the same ones.
+    """Return True if two versions are known to have rows in common: equal content, or rows added to the same ones.
 
     Either may be None, where nobody wrote down what it was.
     """

@@ -44,7 +44,7 @@ _RULES = {
 
 
 def is_of_protocol(path: str) -> bool:
-    """Return whether a path is one of a standard protocol. There a problem is plain JSON, and its detail is also called
+    """Return True if a path is one of a standard protocol. There a problem is plain JSON, and its detail is also called
     `error` (Triton, KServe) and `message` (MLflow), as clients of these read it.
     """
     return path.startswith("/oip/") or path.endswith(("/invocations", ":predict"))
@@ -55,7 +55,7 @@ _ABOUT_ROWS = (400, 413, 415, 422)
 
 
 def is_terse(request: Request, status: int) -> bool:
-    """Return whether a refusal is of rows to score, and a setting has these hide what is in them."""
+    """Return True if a refusal is of rows to score, and a setting has these hide what is in them."""
     path = request.scope["path"]
     if status not in _ABOUT_ROWS or not (is_of_protocol(path) or _SCORING.fullmatch(path)):
         return False

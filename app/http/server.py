@@ -54,7 +54,7 @@ MAX_PIECE_BYTES = 1 << 18  # of a body; a longer one is sent in pieces, as the c
 MAX_JOINED_BYTES = 1 << 16  # of the piece of a body that is copied behind its head
 
 
-class WholeAnswer(NamedTuple):
+class PlainAnswer(NamedTuple):
     """An answer as it is sent; its headers tell the length of the body."""
 
     status: int
@@ -62,7 +62,7 @@ class WholeAnswer(NamedTuple):
     body: bytes
 
 
-AnswerNow = Callable[[Scope], WholeAnswer | None]
+AnswerNow = Callable[[Scope], PlainAnswer | None]
 """Returns the answer of a request if all it needs is in memory; never waits, never raises."""
 
 
@@ -186,7 +186,7 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle.disconnected = True
         self.transport.abort()
 
-    def _write_answer(self, cycle: RequestResponseCycle, answer: WholeAnswer) -> None:
+    def _write_answer(self, cycle: RequestResponseCycle, answer: PlainAnswer) -> None:
         """Write a whole answer, as `RequestResponseCycle.send` does; its headers hold nothing of a caller unchecked."""
         parts = [STATUS_LINE[answer.status]]
         for name, value in (*cycle.default_headers, *answer.headers):
@@ -458,7 +458,7 @@ class RequestMiddleware:
             self._note(scope, status, time.perf_counter() - started)
             logs.request_id.reset(token)
 
-    def answer_now(self, scope: Scope) -> WholeAnswer | None:
+    def answer_now(self, scope: Scope) -> PlainAnswer | None:
         """Return the answer of a GET of the route `busiest` if all it needs is in memory; None for all others, which go
         through the layers. Nothing else is done for those.
         """
@@ -473,7 +473,7 @@ class RequestMiddleware:
             if _refusal(scope, size, "") is not None:
                 return None
             scope["path_params"] = match.groupdict()
-            answer: WholeAnswer | None = cast(Any, self._busiest.app).answer_now(scope)
+            answer: PlainAnswer | None = cast(Any, self._busiest.app).answer_now(scope)
         except Exception:  # it is raised again, and answered, behind the layers
             return None
         if answer is None:

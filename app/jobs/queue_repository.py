@@ -265,7 +265,7 @@ def done(session: Session, parent_id: str) -> ChildProgress:
 
 
 def progress_within(session: Session, job: Job, seconds: float) -> bool:
-    """Whether the job's last event is one of progress, and no older than that."""
+    """Return True if the job's last event is one of progress, and no older than that."""
     now = db_now()
     statement = select(
         exists().where(
@@ -310,7 +310,7 @@ def stuck(session: Session) -> Sequence[str]:
 
 
 def overdue(session: Session, job: Job) -> bool:
-    """Whether the deadline of a job with child jobs has passed."""
+    """Return True if the deadline of a job with child jobs has passed."""
     return bool(session.scalar(select(job.deadline_at < db_now())))
 
 

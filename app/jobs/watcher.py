@@ -29,7 +29,7 @@ class Snapshot:
 
     @property
     def final(self) -> bool:
-        """Whether nothing more will happen to the job."""
+        """Return True if nothing more will happen to the job."""
         return self.state in FINAL_STATES
 
 

@@ -669,7 +669,7 @@ def read_model(
     if not include:
         return model_of(*context.db.reading(models.get, caller.owner, ref))
     costs = {"costs": cut.terms.costs(), "prevalence": cut.terms.prevalence}
-    requested = models.PartsRequest(
+    requested = models.PartsQuery(
         include,
         on,
         point={"confidence": cut.confidence, **cut.keywords()},

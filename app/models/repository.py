@@ -162,7 +162,7 @@ def list_calibrations(session: Session, model_id: str, limit: int) -> Sequence[M
 
 
 def has_curve(session: Session, model_id: str, part: str) -> bool:
-    """Return whether a part has a ROC curve, without reading it."""
+    """Return True if a part has a ROC curve, without reading it."""
     key = (ModelCurve.model_id == model_id) & (ModelCurve.part == part)
     return session.scalar(select(ModelCurve.model_id).where(key)) is not None
 

@@ -56,7 +56,7 @@ NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 _REF = re.compile(rf"({NAME})(?:@({NAME})|:([1-9][0-9]{{0,8}}))?")
 
 
-class FoundModel(NamedTuple):
+class ResolvedModel(NamedTuple):
     """A model, and the cut of the alias that it was asked for by, if the alias keeps a promise."""
 
     model: Model
@@ -68,7 +68,7 @@ def find(session: Session, owner: str, ref: str) -> Model:
     return find_with_cut(session, owner, ref).model
 
 
-def find_with_cut(session: Session, owner: str, ref: str) -> FoundModel:
+def find_with_cut(session: Session, owner: str, ref: str) -> ResolvedModel:
     """Return the same as `find`, with the cut of the alias; raises NotFound."""
     model, cut = None, None
     if is_id(ref, "mdl"):
@@ -83,7 +83,7 @@ def find_with_cut(session: Session, owner: str, ref: str) -> FoundModel:
             model = repository.find_latest(session, owner, name)
     if model is None:
         raise NotFound(f"there is no model {ref[:200]!r}")
-    return FoundModel(model, cut)
+    return ResolvedModel(model, cut)
 
 
 def flag_threshold(cut: AliasCut | None) -> float | None:
@@ -843,7 +843,7 @@ def cuts_on(
 
 
 @dataclass(frozen=True)
-class PartsRequest:
+class PartsQuery:
     """The members that a caller asked to be included with a model, and how. `part`: the rows that they are of.
 
     `point` are the keywords of `cut_on`, and `cuts` those of `cuts_on`.
@@ -856,7 +856,7 @@ class PartsRequest:
 
 
 @dataclass(frozen=True)
-class FoundParts:
+class MeasuredParts:
     """The requested members that the model has, and for each that it lacks the error that says why."""
 
     metrics: dict[str, Any] | None
@@ -867,8 +867,8 @@ class FoundParts:
 
 
 def get_with_parts(
-    session: Session, owner: str, ref: str, asked: PartsRequest
-) -> tuple[Model, list[str], core_metrics.OperatingPoint | None, FoundParts]:
+    session: Session, owner: str, ref: str, asked: PartsQuery
+) -> tuple[Model, list[str], core_metrics.OperatingPoint | None, MeasuredParts]:
     """Return the same as `get`, and the requested members."""
     model = find(session, owner, ref)
     # A session has a row at hand while something holds it: otherwise each member would read the curve again.
@@ -893,7 +893,7 @@ def get_with_parts(
     aliases = list(repository.pointing_at(session, owner, model.id))
     chosen = point_of_objective(session, model)
     del rows
-    return model, aliases, chosen, FoundParts(found_metrics, measured, cuts, point, absent)
+    return model, aliases, chosen, MeasuredParts(found_metrics, measured, cuts, point, absent)
 
 
 def point_of_objective(
@@ -935,7 +935,7 @@ def _no_part(model: Model, part: str) -> NotFound:
     )
 
 
-def find_named(session: Session, owner: str, ref: str, position: dict[str, Any]) -> FoundModel:
+def find_named(session: Session, owner: str, ref: str, position: dict[str, Any]) -> ResolvedModel:
     """Return the owner's model, with the cut of the alias; raises NotFound with the position in the request, such as
     `{"pointer": "/model"}`.
     """
@@ -953,7 +953,7 @@ def find_to_read(session: Session, owner: str, model_id: str) -> Model:
     return model
 
 
-def find_to_use(session: Session, owner: str, ref: str, position: dict[str, Any]) -> FoundModel:
+def find_to_use(session: Session, owner: str, ref: str, position: dict[str, Any]) -> ResolvedModel:
     """Return the same for a job that is about to be written, and lock it: nobody deletes it until the commit."""
     found = find_named(session, owner, ref, position)
     if not repository.lock_shared(session, owner, found.model.id):

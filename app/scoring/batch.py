@@ -14,7 +14,7 @@ from app.ingest.errors import show
 from app.jobs import service as jobs
 from app.jobs.kinds import Output, status_of
 from app.models import repository
-from app.models.service import FoundModel, find_named, find_to_use
+from app.models.service import ResolvedModel, find_named, find_to_use
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, TooLarge, Unavailable
 from app.platform.settings import Settings
@@ -75,7 +75,7 @@ def check_dataset(
     reasons: ReasonOptions | None = None,
     *,
     lock: bool = False,
-) -> tuple[FoundModel, Dataset]:
+) -> tuple[ResolvedModel, Dataset]:
     """Check that a model can score a dataset; raises NotFound, Conflict or Invalid. `lock` holds both until a job
     on them is written.
     """
@@ -157,7 +157,7 @@ def _check_upload(
 
 
 def _check_reasons(
-    session: Session, found: FoundModel, options: ReasonOptions | None, key: str, place: str
+    session: Session, found: ResolvedModel, options: ReasonOptions | None, key: str, place: str
 ) -> None:
     """Raise Invalid for reasons that the model cannot have."""
     if options is None:
@@ -208,7 +208,7 @@ def _invalid(key: str, place: str, detail: str, code: str) -> Invalid:
 def _insert(
     session: Session,
     settings: Settings,
-    found: FoundModel,
+    found: ResolvedModel,
     options: TableOptions,
     probability: ProbabilityOptions,
     reasons: ReasonOptions | None,

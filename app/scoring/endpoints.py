@@ -29,7 +29,7 @@ from app.datasets.description import Format, check_encoding, check_format
 from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
 from app.http.responses import FilesResponse, choose_media_type, etag_matches
 from app.http.schemas import one_of
-from app.http.server import WholeAnswer, body_too_large
+from app.http.server import PlainAnswer, body_too_large
 from app.ingest.formats import CHOICES
 from app.platform.errors import Invalid, Malformed
 from app.platform.settings import Settings
@@ -351,7 +351,7 @@ class ScoreRow:
         await send({"type": "http.response.start", "status": status, "headers": [*headers]})
         await send({"type": "http.response.body", "body": body})
 
-    def answer_now(self, scope: Scope) -> WholeAnswer | None:
+    def answer_now(self, scope: Scope) -> PlainAnswer | None:
         """Return the answer if key and model were seen within the last second, and nothing is asked that takes longer
         than a score; else None. A refusal may be raised.
         """
@@ -377,7 +377,7 @@ class ScoreRow:
         query: bytes,
         options: ProbabilityOptions,
         asked: bytes,
-    ) -> WholeAnswer:
+    ) -> PlainAnswer:
         with self._context.computation():
             reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
             served = replace(served, reasoner=reasoner)
@@ -392,7 +392,7 @@ class ScoreRow:
         query: bytes,
         options: ProbabilityOptions,
         asked: bytes,
-    ) -> WholeAnswer:
+    ) -> PlainAnswer:
         lenient = said.prefer is not None and is_lenient(Request(scope))
         row = served.features.row_of_query(query, lenient=lenient)
         status, body = 200, b""
@@ -414,7 +414,7 @@ class ScoreRow:
                 body = make(served, row, options)
             out.append((b"content-type", b"application/json"))
             out.append((b"content-length", b"%d" % len(body)))
-        return WholeAnswer(status, out, body)
+        return PlainAnswer(status, out, body)
 
 
 def _options_of_query(query: bytes, served: Served) -> tuple[bytes, ProbabilityOptions, bytes]:

@@ -201,7 +201,7 @@ def average_rows_of(row: ModelReference) -> AverageRows:
     return AverageRows(row.part, row.negatives, scores, np.stack(parts))
 
 
-class Phrases(NamedTuple):
+class ReasonSources(NamedTuple):
     """What reasons are told by: the average rows of a model, and a revision of its name's dictionary."""
 
     average_rows: AverageRows | None
@@ -209,7 +209,9 @@ class Phrases(NamedTuple):
     entries: Sequence[ReasonEntry]
 
 
-def _read_phrases(session: Session, owner: str, model_id: str) -> tuple[Phrases, Layout | None]:
+def _read_sources(
+    session: Session, owner: str, model_id: str
+) -> tuple[ReasonSources, DictionaryLayout | None]:
     """Return what the reasons of a model are told by now: the entries, or their layout if it is held."""
     model = repository.find(session, owner, model_id)
     if model is None:
@@ -222,8 +224,8 @@ def _read_phrases(session: Session, owner: str, model_id: str) -> tuple[Phrases,
     if revision is not None and layout is None:
         codes = repository.find_reason_codes(session, owner, model.name)
     if codes is None:
-        return Phrases(average_rows, revision, []), layout
-    return Phrases(average_rows, codes.revision, codes.entries), None
+        return ReasonSources(average_rows, revision, []), layout
+    return ReasonSources(average_rows, codes.revision, codes.entries), None
 
 
 def check_options(
@@ -292,20 +294,20 @@ class LoadedModel(Protocol):
 
 def prepare(reading: Reading, owner: str, served: LoadedModel, options: ReasonOptions) -> Reasoner:
     """Return what computes the reasons of a request's rows; raises Invalid if the model can have none of this kind."""
-    phrases, layout = reading(_read_phrases, owner, served.model_id)
+    sources, layout = reading(_read_sources, owner, served.model_id)
     if layout is None:
-        layout = _lay_out(phrases.entries, served.features, served.features.types)
-        _LAYOUTS.put((served.model_id, phrases.revision), layout)
-    return make_reasoner(served, options, phrases, MAX_ROWS, layout=layout)
+        layout = _lay_out(sources.entries, served.features, served.features.types)
+        _LAYOUTS.put((served.model_id, sources.revision), layout)
+    return make_reasoner(served, options, sources, MAX_ROWS, layout=layout)
 
 
 def make_reasoner(
     served: LoadedModel,
     options: ReasonOptions,
-    phrases: Phrases,
+    sources: ReasonSources,
     max_rows: int | None,
     types: Sequence[str] | None = None,
-    layout: Layout | None = None,
+    layout: DictionaryLayout | None = None,
 ) -> Reasoner:
     """Return what computes the reasons of at most so many rows of a model; raises Invalid if it can have none.
 
@@ -322,13 +324,13 @@ def make_reasoner(
         labels=served.labels is not None,
         algorithm=None,
         cut=cut is not None,
-        reference=phrases.average_rows is not None,
+        reference=sources.average_rows is not None,
     )
-    reference, described = _reference(served.ranker, options, phrases.average_rows, cut)
+    reference, described = _reference(served.ranker, options, sources.average_rows, cut)
     described["direction"] = options.direction
-    described["dictionary"] = phrases.revision
+    described["dictionary"] = sources.revision
     types = types or served.features.types
-    layout = layout or _lay_out(phrases.entries, served.features, types)
+    layout = layout or _lay_out(sources.entries, served.features, types)
     return Reasoner(
         served.ranker, served.features, options, reference, layout, described, max_rows, types
     )
@@ -446,7 +448,7 @@ class _Entry(NamedTuple):
     """Of the values of its column: to which the entry applies. None: to all."""
 
 
-class Layout(NamedTuple):
+class DictionaryLayout(NamedTuple):
     """A dictionary laid out for one model: what may be a reason is numbered."""
 
     own: npt.NDArray[np.intp]
@@ -456,21 +458,21 @@ class Layout(NamedTuple):
     entries: list[_Entry]
 
 
-class _Layouts:
+class _LayoutCache:
     """The layouts that were used last, by the model's id and the revision of the dictionary, which never change."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._held: OrderedDict[tuple[str, int | None], Layout] = OrderedDict()
+        self._held: OrderedDict[tuple[str, int | None], DictionaryLayout] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: tuple[str, int | None]) -> Layout | None:
+    def get(self, key: tuple[str, int | None]) -> DictionaryLayout | None:
         with self._lock:
             if key in self._held:
                 self._held.move_to_end(key)
             return self._held.get(key)
 
-    def put(self, key: tuple[str, int | None], layout: Layout) -> None:
+    def put(self, key: tuple[str, int | None], layout: DictionaryLayout) -> None:
         with self._lock:
             self._held[key] = layout
             self._held.move_to_end(key)
@@ -478,12 +480,12 @@ class _Layouts:
                 self._held.popitem(last=False)
 
 
-_LAYOUTS = _Layouts(32)
+_LAYOUTS = _LayoutCache(32)
 
 
 def _lay_out(
     entries: Sequence[ReasonEntry], features: FeatureIndex, types: Sequence[str]
-) -> Layout:
+) -> DictionaryLayout:
     """Number what may be a reason: each feature, and each code before the first feature that it tells."""
     position = {name: i for i, name in enumerate(features.names)}
     known = [
@@ -512,7 +514,7 @@ def _lay_out(
                 continue
         told_by[item] = entry["code"], entry["text"]
         laid_out.append(_Entry(item, np.array(columns, dtype=np.intp), entry["direction"], applies))
-    return Layout(own, feature_of, len(order), told_by, laid_out)
+    return DictionaryLayout(own, feature_of, len(order), told_by, laid_out)
 
 
 def _condition(
@@ -561,7 +563,7 @@ class Reasoner:
         features: FeatureIndex,
         options: ReasonOptions,
         reference: Reference,
-        layout: Layout,
+        layout: DictionaryLayout,
         described: Json,
         max_rows: int | None,
         types: Sequence[str],

@@ -43,9 +43,9 @@ from app.scoring.probabilities import ProbabilityOptions
 from app.scoring.reasons import (
     AverageRows,
     AverageRowsFile,
-    Phrases,
     ReasonOptions,
     Reasons,
+    ReasonSources,
     as_arrow,
     average_rows_of,
     make_reasoner,
@@ -352,13 +352,13 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
     if (asked := model["reasons"]) is None:
         return served
     rows = asked["average_rows"]
-    phrases = Phrases(
+    sources = ReasonSources(
         None if rows is None else AverageRows.read(rows, workdir), None, asked["entries"]
     )
     types = [feature["type"] for feature in model["features"]]
     return replace(
         served,
-        reasoner=make_reasoner(served, ReasonOptions(**asked["options"]), phrases, None, types),
+        reasoner=make_reasoner(served, ReasonOptions(**asked["options"]), sources, None, types),
     )
 
 

@@ -150,16 +150,16 @@ def check(session: Session, owner: str, request: TrainRequest) -> TrainSpec:
     check_pairs_ready(dataset, "/dataset_id")
     validation = request.validation.copy()
     check_validation(validation, dataset)
-    judge, judged_rows = None, count_judged(validation, dataset)
+    judge, judged_rows = None, count_validation_rows(validation, dataset)
     if validation["method"] == "dataset":
         other = ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
         check_pairs_ready(other, "/validation/dataset_id")
         _check_fits(dataset, other)
         judge, judged_rows = lineage_of(other), other.rows
         if not is_listed(dataset):
-            check_size_of_list(objective, other, judged_rows)
+            check_list_size(objective, other, judged_rows)
     if not is_listed(dataset):
-        check_size_of_list(objective, dataset, judged_rows)
+        check_list_size(objective, dataset, judged_rows)
     spec: TrainSpec = {
         "dataset": lineage_of(dataset),
         "validation_dataset": judge,
@@ -412,7 +412,7 @@ def check_curve(objective: Objective, dataset: Dataset) -> None:
         )
 
 
-def count_judged(validation: Validation, dataset: Dataset) -> int | None:
+def count_validation_rows(validation: Validation, dataset: Dataset) -> int | None:
     """Return about how many rows of the dataset validate a model; None if there are none of it."""
     rows = dataset.rows or 0
     if validation["method"] == HOLDOUT:
@@ -423,7 +423,7 @@ def count_judged(validation: Validation, dataset: Dataset) -> int | None:
     return rows * folds // (folds + 1) if validation.get("time_column") else rows
 
 
-def check_size_of_list(objective: Objective, dataset: Dataset, judged_rows: int | None) -> None:
+def check_list_size(objective: Objective, dataset: Dataset, judged_rows: int | None) -> None:
     """Check that a count of first rows is one of validation rows that count alike, and that there are so many."""
     metric, count = objective["metric"], objective.get("count")
     if dataset.weight is not None and (count is not None or metric == "ndcg"):

@@ -490,11 +490,11 @@ def _write_lambdas(  # type: ignore[no-untyped-def]
                     if is_scaled:
                         swap /= MIN_DIFFERENCE + abs(difference)
                     p = 1.0 / (1.0 + math.exp(min(difference, 700.0)))
-                    force, bend = swap * p, swap * p * (1.0 - p)
+                    force, hessian = swap * p, swap * p * (1.0 - p)
                     pull[high] += force * size[low]
                     pull[low] -= force * size[high]
-                    curvature[high] += bend * size[low]
-                    curvature[low] += bend * size[high]
+                    curvature[high] += hessian * size[low]
+                    curvature[low] += hessian * size[high]
                     total += 2.0 * force * size[high] * size[low]
             factor = query_weight[q]
             if normalize and total > 0.0:

@@ -84,12 +84,12 @@ class Bound:
 
     @property
     def applies(self) -> bool:
-        """Whether the conditions of the theorem are met, as far as they can be checked."""
+        """Return True if the conditions of the theorem are met, as far as they can be checked."""
         return not self.reasons
 
     @property
     def vacuous(self) -> bool:
-        """Whether the value is 1 or more, which every probability satisfies."""
+        """Return True if the value is 1 or more, which every probability satisfies."""
         return not self.value < 1.0  # NaN says nothing either
 
 

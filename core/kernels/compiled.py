@@ -68,12 +68,12 @@ class Kernel:
 
     @property
     def is_cached(self) -> bool:
-        """Whether the cache has it: loading it takes milliseconds, a compilation a second or so."""
+        """Return True if the cache has it: loading it takes milliseconds, a compilation a second or so."""
         return all(self._cache.has(s, self._dispatcher.targetctx) for s in self.signatures)
 
     @property
     def is_compiled_elsewhere(self) -> bool:
-        """Whether another process is compiling it now: `load` would wait for that."""
+        """Return True if another process is compiling it now: `load` would wait for that."""
         return any(self._cache.is_locked(s, self._dispatcher.targetctx) for s in self.signatures)
 
     def load(self) -> None:

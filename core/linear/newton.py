@@ -193,7 +193,7 @@ def minimise_loss(
 
 
 @dataclass
-class LossAt:
+class LocalLoss:
     """A loss of the scores of all rows, at some scores.
 
     Attributes
@@ -208,7 +208,7 @@ class LossAt:
     slope: Floats
     curvature: Floats
 
-    def bend(self, change: Floats) -> Floats:
+    def hessian_times(self, change: Floats) -> Floats:
         """Return the matrix of second derivatives times a change of the scores."""
         return self.curvature * change
 
@@ -217,7 +217,7 @@ class ScoreLoss(ABC):
     """A convex loss of the scores of all rows."""
 
     @abstractmethod
-    def at(self, scores: Floats) -> LossAt:
+    def at(self, scores: Floats) -> LocalLoss:
         """Return the loss at scores, shape (n_rows,), float64."""
 
 
@@ -229,21 +229,21 @@ class MarginLosses(ScoreLoss):
     cost: Floats
     loss: Callable[[Floats], Loss]
 
-    def at(self, scores: Floats) -> LossAt:
+    def at(self, scores: Floats) -> LocalLoss:
         """Return the sum at scores; see `ScoreLoss.at`."""
         value, slope, curvature = self.loss(self.sign * scores)
-        return LossAt(
+        return LocalLoss(
             float((self.cost * value).sum()), self.cost * self.sign * slope, self.cost * curvature
         )
 
 
 @dataclass
-class _PushAt(LossAt):
+class _LocalPush(LocalLoss):
     """The p-norm push at some scores: its matrix is a variance within each class."""
 
     parts: tuple[Ints, Ints]
 
-    def bend(self, change: Floats) -> Floats:
+    def hessian_times(self, change: Floats) -> Floats:
         bent = np.zeros(len(change))
         for rows in self.parts:
             weight, own = self.curvature[rows], change[rows]
@@ -268,7 +268,7 @@ class PushLoss(ScoreLoss):
     sample: Sample
     push: float
 
-    def at(self, scores: Floats) -> LossAt:
+    def at(self, scores: Floats) -> LocalLoss:
         """Return the loss at scores; see `ScoreLoss.at`. No exponent overflows."""
         value, slope, curvature = 0.0, np.zeros(len(scores)), np.zeros(len(scores))
         parts = self.sample.positives, self.sample.negatives
@@ -281,7 +281,7 @@ class PushLoss(ScoreLoss):
             value += (highest + math.log(total / scale)) / abs(factor)
             slope[rows] = math.copysign(1.0, factor) * (weight / total)
             curvature[rows] = abs(factor) * (weight / total)
-        return _PushAt(value, slope, curvature, parts)
+        return _LocalPush(value, slope, curvature, parts)
 
 
 @dataclass
@@ -400,11 +400,11 @@ class _RegularisedLoss:
     def _scores(self, score: Affine) -> Floats:
         return self.rows.scores(score.w) + score.b
 
-    def _objective(self, score: Affine, at: LossAt) -> float:
+    def _objective(self, score: Affine, at: LocalLoss) -> float:
         half_square = 0.5 * float((score.w * score.w).sum())
         return self.penalty * half_square + at.value
 
-    def _gradient(self, score: Affine, at: LossAt) -> Affine:
+    def _gradient(self, score: Affine, at: LocalLoss) -> Affine:
         return self._transposed(score, at.slope)
 
     def _transposed(self, score: Affine, row_weight: Floats) -> Affine:
@@ -415,7 +415,7 @@ class _RegularisedLoss:
     def _newton_step(
         self,
         gradient: Affine,
-        at: LossAt,
+        at: LocalLoss,
         preconditioner: "Preconditioner",
         tol: float,
         free: npt.NDArray[np.bool_] | None = None,
@@ -436,7 +436,7 @@ class _RegularisedLoss:
         n_directions = 0
         while n_directions < MAX_DIRECTIONS:
             n_directions += 1
-            image = kept(self._transposed(direction, at.bend(self._scores(direction))))
+            image = kept(self._transposed(direction, at.hessian_times(self._scores(direction))))
             curved = direction.dot(image)
             if not curved > 0.0:  # flat: only b can be, once every row has its margin
                 break

@@ -443,12 +443,12 @@ class _Ranked:
         ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, ranked.size)
         return cls(order, ends, ranked[ends - 1])
 
-    def above(self, values: FloatArray) -> FloatArray:
+    def sums_above(self, values: FloatArray) -> FloatArray:
         """Return the sums over the rows at or above each distinct score, after a leading 0, shape (n_scores + 1,)."""
-        return self.above_of_ordered(values[self.order])
+        return self.sums_above_ordered(values[self.order])
 
-    def above_of_ordered(self, values: FloatArray) -> FloatArray:
-        """Return `above` of values that are in the order of the ranking already."""
+    def sums_above_ordered(self, values: FloatArray) -> FloatArray:
+        """Return `sums_above` of values that are in the order of the ranking already."""
         sums = prefix_sums(values)
         return sums if self.ends.size == values.size else sums[np.append(0, self.ends)]
 
@@ -533,7 +533,7 @@ def value_caught(
         of_each = amounts if over == "amount_of_negatives" else np.ones(amounts.size)
         flagged, _ = _masses(sample.weight, of_each, ~rows.positive, "negative")
     ranked = _Ranked.of(rows.scores[0])
-    along, up = ranked.above(flagged), ranked.above(value)
+    along, up = ranked.sums_above(flagged), ranked.sums_above(value)
     along, up = along / along[-1], up / up[-1]
     ties = ranked.tie_of_row()
     of_value, of_flagged = value / value.sum(), flagged / flagged.sum()
@@ -673,7 +673,7 @@ def _choose(
     steps = steps / scale
     rounding = COST_ROUNDING * float(np.abs(steps).sum())
     thresholds = np.concatenate(([np.inf], ranked.scores))
-    total = ranked.above(steps)
+    total = ranked.sums_above(steps)
 
     def least(costs: FloatArray) -> int:
         # the first is the one that flags fewest rows
@@ -687,7 +687,7 @@ def _choose(
     ordered, dealt = steps[ranked.order], parts[ranked.order].astype(np.uint8)
     chosen = np.array(
         [
-            least(total - ranked.above_of_ordered(np.where(dealt == part, ordered, 0.0)))
+            least(total - ranked.sums_above_ordered(np.where(dealt == part, ordered, 0.0)))
             for part in range(number)
         ]
     )

@@ -1033,7 +1033,11 @@ def interval_of(
 
 
 def scaled_interval(
-    value: float, variance: float | None, scale: Scale, level: float, degrees: float = math.inf
+    value: float,
+    variance: float | None,
+    scale: Scale,
+    level: float,
+    degrees: float = math.inf,
 ) -> Interval:
     """Return the interval of a figure, given its variance and its scale; see `interval_of`."""
     top, trials = scale

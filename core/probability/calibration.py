@@ -159,7 +159,7 @@ class Calibration:
         if below == above:
             return _sigmoid(below * z + intercept)
         line = above * np.maximum(z, 0.0) + below * np.minimum(z, 0.0)
-        return _sigmoid(line + (above - below) * _bend(z) + intercept)
+        return _sigmoid(line + (above - below) * _gap_to_asymptotes(z) + intercept)
 
     def _parametric_of(self, score: float) -> float:
         """Return the same as `_parametric`, step by step; numpy's own functions have the same bits for one number."""
@@ -168,9 +168,9 @@ class Calibration:
         if below == above:
             odds = below * z + intercept
         else:
-            bend = float(np.log1p(np.exp(-abs(z))))
+            gap = float(np.log1p(np.exp(-abs(z))))
             line = above * max(z, 0.0) + below * min(z, 0.0)
-            odds = line + (above - below) * bend + intercept
+            odds = line + (above - below) * gap + intercept
         part = float(np.exp(-min(abs(odds), _MAX_LOG_ODDS)))
         return (1.0 if odds >= 0.0 else part) / (1.0 + part)
 
@@ -201,7 +201,7 @@ def _standardised(scores: FloatArray, centre: float, scale: float) -> FloatArray
         return np.clip((scores - centre) / scale, -_MAX_Z, _MAX_Z)
 
 
-def _bend(z: FloatArray) -> FloatArray:
+def _gap_to_asymptotes(z: FloatArray) -> FloatArray:
     """Return log(1 + e^−|z|): how far ln σ is from the broken line of its asymptotes."""
     return np.log1p(np.exp(-np.abs(z)))
 
@@ -407,8 +407,8 @@ def _fit(masses: Masses, method: Method, effective: tuple[float, float]) -> Cali
         features = z[np.newaxis]
         candidates = [((0, 0), features)]
     else:
-        bend = _bend(z)
-        below, above = np.minimum(z, 0.0) - bend, np.maximum(z, 0.0) + bend
+        gap = _gap_to_asymptotes(z)
+        below, above = np.minimum(z, 0.0) - gap, np.maximum(z, 0.0) + gap
         # The loss is convex: if a slope is below 0 at its minimum, the best without it is one of the others.
         candidates = [
             ((0, 1), np.stack((below, above))),

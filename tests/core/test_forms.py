@@ -82,7 +82,7 @@ def test_a_row_scores_alone_as_in_any_company(fitted: Any) -> None:
 
 
 def has_parts(ranker: Any) -> bool:
-    """Whether a score is a sum over features: not of a kernel, of cubes, or of classifiers."""
+    """Return True if a score is a sum over features: not of a kernel, of cubes, or of classifiers."""
     of = ranker.get_params(deep=False)
     return (
         of.get("feature_map") in (None, "bins")
@@ -165,7 +165,7 @@ def test_a_code_beyond_all_categories_counts_as_missing(fitted: Any) -> None:
 
 
 def has_stumps(ranker: Any) -> bool:
-    """Whether it, or one that it averages, adds up stumps."""
+    """Return True if it, or one that it averages, adds up stumps."""
     return any("coverage" in name or "votes" in name for name in ranker.get_state()[0])
 
 

@@ -198,7 +198,7 @@ class Engine:
         raise NotImplementedError
 
     def is_well(self, container: Running) -> bool:
-        """Whether the container's health check says yes."""
+        """Return True if the container's health check says yes."""
         raise NotImplementedError
 
     def down(self) -> None:
@@ -264,7 +264,7 @@ class Docker(Engine):
 
     @staticmethod
     def is_here() -> bool:
-        """Whether an engine answers, and has compose."""
+        """Return True if an engine answers, and has compose."""
         return shutil.which("docker") is not None and all(
             run(["docker", *words], check=False).returncode == 0
             for words in (("info",), ("compose", "version"))
@@ -308,7 +308,7 @@ class Podman(Engine):
 
     @staticmethod
     def is_here() -> bool:
-        """Whether podman runs here."""
+        """Return True if podman runs here."""
         return shutil.which("podman") is not None and os.getuid() == 0
 
     def compose(self, *words: str) -> None:
@@ -355,7 +355,7 @@ class Podman(Engine):
         return self.run("healthcheck", "run", container.id, check=False).returncode == 0
 
     def _has(self, image: str) -> bool:
-        """Whether the image is here, or comes from a registry."""
+        """Return True if the image is here, or comes from a registry."""
         if self.run("image", "exists", image, check=False).returncode == 0:
             return True
         if image.startswith("localhost/"):

@@ -134,7 +134,7 @@ class Fleet:
 
 
 def answers(address: str) -> bool:
-    """Whether an API answers there."""
+    """Return True if an API answers there."""
     try:
         return httpx.get(f"{address}/health/live", timeout=5).is_success
     except httpx.TransportError:

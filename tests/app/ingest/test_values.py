@@ -249,7 +249,7 @@ TOO_FINE |= {"123456789012345678901234567890", "0.100000000000000005551115123125
 
 
 def is_left_in_json(value: Value) -> bool:
-    """Whether the compiled reader leaves a sound literal to the general one."""
+    """Return True if the compiled reader leaves a sound literal to the general one."""
     if value.kind == CATEGORICAL:  # escapes, and numbers whose text is another
         return bool(re.fullmatch(r"-0|-?[0-9]+[.e].*|.*\\.*", value.spelling))
     return value.kind == DATETIME or value.spelling in TOO_FINE

@@ -56,8 +56,8 @@ def test_the_loss_and_its_derivatives(seed: int, push: float) -> None:
         slope = (above.value - below.value) / (2 * step)
         assert at.slope @ way == pytest.approx(slope, rel=1e-6, abs=1e-8)
         bent = (above.slope - below.slope) / (2 * step)
-        assert at.bend(way) == pytest.approx(bent, rel=1e-5, abs=1e-6 * push)
-        assert way @ at.bend(way) <= way @ (at.curvature * way) + 1e-12
+        assert at.hessian_times(way) == pytest.approx(bent, rel=1e-5, abs=1e-6 * push)
+        assert way @ at.hessian_times(way) <= way @ (at.curvature * way) + 1e-12
 
 
 @pytest.mark.parametrize("monotone", [None, {1: "increasing", 2: "decreasing"}])

@@ -30,7 +30,7 @@ def people(n: int = 800, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def holds(condition: str, table: pd.DataFrame) -> np.ndarray:
-    """Whether a condition in words holds, row by row."""
+    """Return True if a condition in words holds, row by row."""
     missing = condition.endswith("?")
     condition = condition.rstrip("?")
     if match := re.fullmatch(r"(\S+) < (\w+) <= (\S+)", condition):
