@@ -26,7 +26,7 @@ from core.trees.options import (
 
 from .booster import Booster
 from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
-from .trees import LogisticAlgorithm
+from .trees import DEFAULT_SMOOTHING, LogisticAlgorithm
 
 LEARNING_RATE = 0.1
 
@@ -100,13 +100,14 @@ class LogitBoost(Booster):
     crosses: MaxCrosses = 0
     max_bins: MaxBins = 255
     smoothing: Annotated[
-        float,
+        float | None,
         Ge(0),
         Le(1000),
         Doc(
-            "Amount added to the curvature of each leaf, in rows of mean curvature. 0: the plain Newton step."
+            "Amount added to the curvature of each leaf, in rows of mean curvature. 0: the plain Newton step. None: 1, "
+            "but 10 if min_samples_leaf is None, too, and the classes together amount to 2,000 rows."
         ),
-    ] = 1.0
+    ] = None
     monotone: Monotone = None
     early_stopping_rounds: EarlyStoppingRounds = None
     validation_fraction: ValidationFraction = 0.2
@@ -117,4 +118,8 @@ class LogitBoost(Booster):
 
     def _algorithm(self) -> LogisticAlgorithm:
         rate = LEARNING_RATE if self.learning_rate is None else self.learning_rate
-        return LogisticAlgorithm(learning_rate=rate, smoothing=self.smoothing)
+        return LogisticAlgorithm(
+            learning_rate=rate,
+            smoothing=DEFAULT_SMOOTHING if self.smoothing is None else self.smoothing,
+            sizes_leaves=self.smoothing is None and self.min_samples_leaf is None,
+        )

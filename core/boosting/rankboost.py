@@ -41,11 +41,11 @@ from .options import (
     StumpOrColumn,
     ValidationFraction,
 )
-from .trees import RankingTreeAlgorithm
+from .trees import DEFAULT_SMOOTHING, RankingTreeAlgorithm
 
 # Defaults of learning_rate and smoothing, by the kind of weak ranker.
 LEARNING_RATE = {"stump": 1.0, "column": 1.0, "tree": 0.1}
-SMOOTHING = {"stump": 1e-2, "column": 1e-2, "tree": 1.0}
+SMOOTHING = {"stump": 1e-2, "column": 1e-2, "tree": DEFAULT_SMOOTHING}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -136,7 +136,8 @@ class RankBoost(PairBooster):
         Doc(
             "Stumps, columns: fraction of all pair weight, at most 1, that is added to the pairs in order and to the "
             "pairs out of order when the step is computed. Trees: number of rows of mean weight added to each class "
-            "in each leaf. 0: the formula without smoothing. None: 0.01 for stumps and columns, 1 for trees."
+            "in each leaf. 0: the formula without smoothing. None: 0.01 for stumps and columns; for trees 1, but 5 "
+            "if min_samples_leaf is None, too, and the classes together amount to 2,000 rows."
         ),
     ] = None
     max_depth: MaxDepth = 12
@@ -173,7 +174,11 @@ class RankBoost(PairBooster):
             smoothing = SMOOTHING[self.weak_ranker]
         if self.weak_ranker == "tree":
             return RankingTreeAlgorithm(
-                learning_rate=learning_rate, smoothing=smoothing, leaf=self.leaf, push=self.push
+                learning_rate=learning_rate,
+                smoothing=smoothing,
+                leaf=self.leaf,
+                push=self.push,
+                sizes_leaves=self.smoothing is None and self.min_samples_leaf is None,
             )
         return RankingAlgorithm(
             criterion=Criterion.LOSS if self.push == 1.0 else Criterion.PUSH,

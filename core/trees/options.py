@@ -32,7 +32,8 @@ MinSamplesLeaf = Annotated[
     Doc(
         "Trees: minimum weight of a leaf, in rows of mean weight, under the weights of the round: rows that are "
         "already ranked well count less. A sample weight of k counts as k rows; if the mean weight is below 1, all "
-        "weights are first divided by it. None: 20, but at most a tenth of the total."
+        "weights are first divided by it. None: 20; for labels 5 if smoothing is None, too, and the classes together "
+        "amount to 2,000 rows; but at most a tenth of the total."
     ),
 ]
 Subsample = Annotated[

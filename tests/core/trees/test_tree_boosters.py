@@ -88,6 +88,26 @@ def test_the_logistic_loss_grows_with_the_weights() -> None:
     assert other.loss_ == pytest.approx(1e-6 * one.loss_, rel=1e-9)
 
 
+@boosters
+@pytest.mark.parametrize(("n", "leaf_rows"), [(1000, 20.0), (4000, 5.0)])
+def test_many_rows_have_smaller_leaves_of_more_smoothing(
+    make: Callable[..., Any], n: int, leaf_rows: float
+) -> None:
+    X, y = make_table(n)
+    smoothing = 1.0 if n == 1000 else 10.0 if make is LogitBoost else 5.0
+    weight = np.full(n, 1e-3)  # a mean below 1 counts as one row
+
+    def scores(**options: Any) -> np.ndarray:
+        return make(n_rounds=2, **options).fit(X, y, weight).decision_function(X)
+
+    own = scores()
+    assert (own == scores(min_samples_leaf=leaf_rows, smoothing=smoothing)).all()
+    assert (own != scores(min_samples_leaf=20.0, smoothing=2.0)).any()
+    # one that is given leaves the other as it is for few rows
+    assert (scores(smoothing=2.0) == scores(min_samples_leaf=20.0, smoothing=2.0)).all()
+    assert (scores(min_samples_leaf=9.0) == scores(min_samples_leaf=9.0, smoothing=1.0)).all()
+
+
 def test_a_contribution_follows_the_path() -> None:
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 4)
     y = (X == 1).all(axis=1)
