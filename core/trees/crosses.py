@@ -523,7 +523,7 @@ class _Data:
             if fold is None:
                 mass, hits = mass.sum(axis=0), hits.sum(axis=0)
             else:
-                mass, hits = mass.sum(axis=0) - mass, hits.sum(axis=0) - hits
+                mass, hits = _others(mass), _others(hits)
             odds = _log_odds((hits + PRIOR_ROWS * self.mean) / (mass + PRIOR_ROWS))
             self._effects[key] = np.clip(odds - self.base, -2.0 * MAX_LOG_ODDS, 2.0 * MAX_LOG_ODDS)
         return self._effects[key]
@@ -552,7 +552,8 @@ class _Cross:
     share : ndarray of shape (n_rows,), float64
         The fraction of positives of the pair of categories, by the rows of the other folds.
     mass : ndarray of shape (n_rows,), float32
-        Its number of rows, in all folds.
+        Its number of rows in the other folds, and as many more as if they were all folds. A row's own weight would tell
+        its label if weights differ by class.
     """
 
     def __init__(self, data: _Data, folds: Folds, first: int, second: int) -> None:
@@ -570,7 +571,7 @@ class _Cross:
             self._is_kept[heaviest] = True
         odds = data.base + data.effect(first, fold)[fold, a] + data.effect(second, fold)[fold, b]
         self.odds = np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
-        others, hits_of_others = self._mass - mass, self._hits - hits
+        others, hits_of_others = _others(mass), _others(hits)
         is_known = self._is_kept & (others >= MIN_PAIR_ROWS)
         cells = fold, index
         self.share = _shrink(
@@ -578,7 +579,9 @@ class _Cross:
             np.where(is_known, others, 0.0)[cells],
             self.odds,
         )
-        self.mass = np.where(self._is_kept, self._rows_of_pairs(), 0.0)[index].astype(np.float32)
+        of_others = _others(mass.sum(axis=1))
+        scale = mass.sum() / np.where(of_others > 0.0, of_others, 1.0)
+        self.mass = _as_rows(np.where(is_known, others * scale[:, None], 0.0)[cells])
 
     def look_up(self) -> tuple[npt.NDArray[np.uint32], Singles, Singles]:
         """Return the keys of the pairs of categories that are kept, and for new rows the share and mass of each."""
@@ -590,12 +593,17 @@ class _Cross:
             self._mass[self._is_kept],
             np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS),
         )
-        mass = self._rows_of_pairs()[self._is_kept]
-        return keys.astype(np.uint32), share.astype(np.float32), mass.astype(np.float32)
+        return keys.astype(np.uint32), share.astype(np.float32), _as_rows(self._mass[self._is_kept])
 
-    def _rows_of_pairs(self) -> Floats:
-        rows: Floats = np.minimum(self._mass, MAX_MASS)
-        return rows
+
+def _others(by_fold: Floats) -> Floats:
+    """Return the sum of all folds but each; a sum of masses, so that rounding must not make it negative."""
+    others: Floats = np.maximum(by_fold.sum(axis=0) - by_fold, 0.0)
+    return others
+
+
+def _as_rows(mass: Floats) -> Singles:
+    return np.minimum(mass, MAX_MASS).astype(np.float32)
 
 
 def _shrink(hits: Floats, mass: Floats, odds: Floats) -> Floats:

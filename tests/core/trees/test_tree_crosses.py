@@ -100,9 +100,11 @@ def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
                 odds += log_odds(share((codes[:, j] == own) & others, mean)) - log_odds(mean)
             alike = (codes[:, pair] == wanted).all(axis=1)
             mass = weight[alike].sum()
+            scale = weight.sum() / weight[others].sum() if others.any() else 1.0
             prior = 1.0 / (1.0 + math.exp(-min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)))
             is_known = min(mass, weight[alike & others].sum()) >= MIN_PAIR_ROWS
-            return share(alike & others & is_known, prior), mass * (mass >= MIN_PAIR_ROWS)
+            rows = weight[alike & others].sum() * scale
+            return share(alike & others & is_known, prior), rows * is_known
 
         for i in range(n):
             told = columns[i, 2 * k : 2 * k + 2]
@@ -134,6 +136,20 @@ def test_rows_of_a_group_and_copies_tell_nothing_of_each_other() -> None:
     assert area(unlike, None) > 0.9  # rows of their own
     assert area(unlike, unit) < 0.6  # groups
     assert area(words, None) < 0.6  # copies
+
+
+def test_weights_that_differ_by_class_do_not_tell_the_labels() -> None:
+    """A pair of categories of one row has the weight of this row: its number of rows must come from others."""
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 40, (800, 2)).astype(float)
+    positive = rng.random(800) < 0.3
+    weight = np.where(positive, 10.0, 1.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crosses_module, "MIN_GAIN", -math.inf)
+        columns = find_crosses(
+            words, positive, weight, np.array([40, 40]), 1, np.ones(2, dtype=bool), 0
+        ).X
+    assert abs(auc(positive, columns[:, 1]) - 0.5) < 0.1
 
 
 @boosters
