@@ -39,7 +39,7 @@ from core.coding import ThreadPool
 from core.errors import ArtifactError
 from core.kernels import kernel
 
-from .target_encoding import N_FOLDS, PRIOR_ROWS, Folds
+from .target_encoding import N_FOLDS, PRIOR_ROWS, Folds, scale_to_all
 
 Integers = state.Integers
 Indices = state.Indices
@@ -579,9 +579,7 @@ class _Cross:
             np.where(is_known, others, 0.0)[cells],
             self.odds,
         )
-        of_others = _others(mass.sum(axis=1))
-        scale = mass.sum() / np.where(of_others > 0.0, of_others, 1.0)
-        self.mass = _as_rows(np.where(is_known, others * scale[:, None], 0.0)[cells])
+        self.mass = _as_rows(np.where(is_known, scale_to_all(mass), 0.0)[cells])
 
     def look_up(self) -> tuple[npt.NDArray[np.uint32], Singles, Singles]:
         """Return the keys of the pairs of categories that are kept, and for new rows the share and mass of each."""

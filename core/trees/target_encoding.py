@@ -131,13 +131,16 @@ def encode(
         fold = folds.choose(known, category)
         index = fold[known] * shape[1] + category
         own = weight[known]
-        mass = np.bincount(index, own, math.prod(shape)).reshape(shape)
+        mass = np.bincount(index, own, math.prod(shape)).reshape(shape).astype(np.float64)
         hits = np.bincount(index, own * positive[known], math.prod(shape)).reshape(shape)
         others = _fraction(hits.sum(axis=0) - hits, mass.sum(axis=0) - mass, mean)
         encoded[known, j] = others.ravel()[index]
         total = mass.sum(axis=0)
         encoded[:, n_features + k] = np.nan
-        encoded[known, n_features + k] = total[category]
+        rows = np.broadcast_to(total, shape)
+        if weight.min() < weight.max():  # a row's own weight might tell its class
+            rows = scale_to_all(mass)
+        encoded[known, n_features + k] = rows.ravel()[index]
         present = total > 0
         share = np.where(present, _fraction(hits.sum(axis=0), total, mean), np.nan)
         numbers[j] = np.append(share, mean)
@@ -213,6 +216,18 @@ def _agree(unit: Integers, positive: npt.NDArray[np.bool_]) -> float:
     both = (positives * (positives - 1)).sum()
     either = (rows * (rows - 1) - negatives * (negatives - 1)).sum()
     return float(both / either) if either else 0.0
+
+
+def scale_to_all(mass: Floats) -> Floats:
+    """Return for each fold the mass of categories in the other folds, times what makes it one of all folds.
+
+    mass : ndarray of shape (n_folds, n_categories), float64
+    """
+    of_fold = mass.sum(axis=1)
+    others = of_fold.sum() - of_fold
+    scale = of_fold.sum() / np.where(others > 0.0, others, 1.0)
+    scaled: Floats = np.maximum(mass.sum(axis=0) - mass, 0.0) * scale[:, None]
+    return scaled
 
 
 def _fraction(hits: Floats, mass: Floats, mean: float) -> Floats:

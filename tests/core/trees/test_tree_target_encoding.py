@@ -54,14 +54,18 @@ def test_numbers_of_rows_are_those_of_a_plain_loop(seed: int) -> None:
             weight[rows].sum() + PRIOR_ROWS
         )
 
-    fold = draw_folds(positive, N_FOLDS, seed)
+    fold, known = draw_folds(positive, N_FOLDS, seed), ~np.isnan(X[:, 1])
     for i in range(n):
         if np.isnan(X[i, 1]):
             assert np.isnan(encoded.X[i, 1:]).all()
             continue
         alike = X[:, 1] == X[i, 1]
         assert encoded.X[i, 1] == pytest.approx(share(alike & (fold != fold[i])))
-        assert encoded.X[i, 2] == pytest.approx(weight[alike].sum())
+        rows, elsewhere = weight[alike].sum(), fold != fold[i]
+        if weight.min() < weight.max():
+            rows = weight[alike & elsewhere].sum()
+            rows *= weight[known].sum() / max(weight[known & elsewhere].sum(), 1e-9)
+        assert encoded.X[i, 2] == pytest.approx(rows)
     for k in range(n_names):
         alike = X[:, 1] == k
         if alike.any():
@@ -74,6 +78,16 @@ def test_numbers_of_rows_are_those_of_a_plain_loop(seed: int) -> None:
     small = encode(X, positive, weight / 1e6, np.array([0, n_names]), 5, seed)
     least = encode(X, positive, weight / weight.mean(), np.array([0, n_names]), 5, seed)
     np.testing.assert_allclose(small.X, least.X)
+
+
+def test_weights_that_differ_by_class_do_not_tell_the_labels() -> None:
+    """A category of one row has the weight of this row: its number of rows must come from others."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 1000, (1500, 1)).astype(float)
+    positive = rng.random(1500) < 0.3
+    weight = np.where(positive, 10.0, 1.0)
+    encoded = encode(X, positive, weight, np.array([1000]), 255, 0)
+    assert abs(auc(positive, encoded.X[:, 1]) - 0.5) < 0.1
 
 
 @boosters
