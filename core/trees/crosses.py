@@ -67,6 +67,8 @@ MIN_SHARE = 1.0 / (1.0 + math.exp(MAX_LOG_ODDS))
 
 MAX_MASS = 1e30  # of a pair of categories, in rows: a float32 holds it
 
+MAX_KEYS_PER_ROW = 4  # up to which rows are numbered by a table of all keys; then by sorting
+
 TASK_ROWS = 1 << 13  # rows of a task of a thread
 
 
@@ -473,6 +475,7 @@ class _Data:
         self.mean = min(max(mean, MIN_SHARE), 1.0 - MIN_SHARE)
         self.base = float(_log_odds(np.array([self.mean]))[0])
         self._effects: dict[tuple[int, int], Floats] = {}
+        self._codes: dict[int, Integers] = {}
 
     def with_edges(self, features: Integers, rows: Integers) -> "_Data":
         """Return the rows with the edges of the numeric features that have few distinct values in some rows."""
@@ -498,6 +501,11 @@ class _Data:
 
     def codes(self, feature: int) -> Integers:
         """Return the code of each row."""
+        if feature not in self._codes:
+            self._codes[feature] = self._find_codes(feature)
+        return self._codes[feature]
+
+    def _find_codes(self, feature: int) -> Integers:
         x = self.X[:, feature]
         if feature in self.edges:
             reached = np.searchsorted(self.edges[feature], x, side="right")
@@ -560,7 +568,7 @@ class _Cross:
         self._data, self._pair = data, (first, second)
         self._n_second = data.n_codes(second)
         a, b = data.codes(first), data.codes(second)
-        self._keys, index = np.unique(a * self._n_second + b, return_inverse=True)
+        self._keys, index = _number(a * self._n_second + b, data.n_codes(first) * self._n_second)
         fold = folds.choose(np.ones(len(index), dtype=np.bool_), index)
         mass, hits = data.tally(index, len(self._keys), fold)
         self._mass, self._hits = mass.sum(axis=0), hits.sum(axis=0)
@@ -592,6 +600,16 @@ class _Cross:
             np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS),
         )
         return keys.astype(np.uint32), share.astype(np.float32), _as_rows(self._mass[self._is_kept])
+
+
+def _number(keys: Integers, n_keys: int) -> tuple[Integers, Integers]:
+    """Return the distinct keys, ascending, and the index of each row's key among them; keys are below n_keys."""
+    if n_keys > MAX_KEYS_PER_ROW * len(keys):
+        distinct, index = np.unique(keys, return_inverse=True)
+        return distinct, index
+    present = np.zeros(n_keys, dtype=np.bool_)
+    present[keys] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[keys]
 
 
 def _others(by_fold: Floats) -> Floats:
