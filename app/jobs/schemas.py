@@ -53,6 +53,10 @@ class Progress(Resource):
         description="`reading the table`, `compiling`, `preparing` (before the first step of a fit), `fitting`, "
         "`measuring` or `comparing` (with plain algorithms).",
     )
+    auto_phase: str | None = Field(
+        default=None,
+        description="Of `auto`: the phase in which it spends its budget now, such as portfolio or last fits.",
+    )
     algorithm: str | None = Field(default=None, description="The algorithm that is being fitted.")
     parameters: dict[str, Any] | None = Field(
         default=None, description="Parameters of the current candidate, as on the leaderboard."

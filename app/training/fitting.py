@@ -500,7 +500,10 @@ def _fit(
     """
     chosen = _chosen(members)
     until = time.perf_counter() + limit
-    return _timed(lambda: fit_chosen(chosen, split_data.fit, callback, until))
+    ranker, seconds, notes = _timed(lambda: fit_chosen(chosen, split_data.fit, callback, until))
+    if time.perf_counter() > until:
+        notes.append("the clock ended the last fit: the same seed may give another model")
+    return ranker, seconds, notes
 
 
 def _join(

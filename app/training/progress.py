@@ -26,11 +26,13 @@ from app.training.records import (
     TrialPart,
     TrialRecord,
 )
-from app.training.search import searches, trials_of
+from app.training.search import AUTO, searches, trials_of
 from app.training.splits import folds_of
 
 READING, PREPARING, FITTING = "reading the table", "preparing", "fitting"
 MEASURING, COMPARING = "measuring", "comparing"
+LAST_FITS = "last fits"
+"""The phase of `auto` in which what it has chosen is fitted on all rows."""
 
 MAX_ROWS, MAX_PARAMETERS, MAX_CHARACTERS = 10, 8, 40
 """Rows of the leaderboard, parameters of a row and characters of a value: the document is written again and again."""
@@ -99,6 +101,7 @@ class RunningPart(TypedDict):
     trial: NotRequired[int]
     trials: NotRequired[int | None]
     phase: NotRequired[str]
+    auto_phase: NotRequired[str]
     rows: NotRequired[int]
 
 
@@ -275,10 +278,14 @@ class Reporter:
             self._n_begun = max(self._n_begun, self.board.n_trials) + 1
             running |= {"trial": self._n_begun, "trials": self._n_trials}
             tried = part["tryout"]
+            if self.spec["algorithm"]["name"] == AUTO:
+                running["auto_phase"] = auto_phase_of(tried)
         elif part["what"] == BASELINE:
             return running | {"algorithm": part["algorithm"]}
         else:
             tried, *others = part["members"]
+            if self.spec["algorithm"]["name"] == AUTO:
+                running["auto_phase"] = LAST_FITS
             if others:
                 names = "+".join(dict.fromkeys(each["algorithm"] for each in part["members"]))
                 return running | {"algorithm": names[:MAX_CHARACTERS]}
@@ -409,6 +416,11 @@ def most_important_first(parameters: Mapping[str, Any]) -> Parameters:
     """Return the same parameters, most influential first, so that the least influential are cut off."""
     first = {name: parameters[name] for name in _MOST_INFLUENTIAL if name in parameters}
     return first | dict(parameters)
+
+
+def auto_phase_of(trial: TrialRecord) -> str:
+    """Return the phase of `auto` that a trial is of: its label begins with it, and with the number of a rung."""
+    return str(trial["label"]).partition("/")[0].rstrip(" 0123456789")
 
 
 def _is_full(part: TrialPart) -> bool:

@@ -2125,6 +2125,8 @@ class Progress(Record):
     """`reading the table`, `compiling`, `preparing` (before the first step of a fit), `fitting`,
     `measuring` or `comparing` (with plain algorithms).
     """
+    auto_phase: str | None = None
+    """Of `auto`: the phase in which it spends its budget now, such as portfolio or last fits."""
     algorithm: str | None = None
     """The algorithm that is being fitted."""
     parameters: dict[str, Any] | None = None

@@ -197,6 +197,8 @@ def status(job: types.Job, since: float = 0.0) -> str:
         doing = f"ending early, {doing}"
     fits = progress.algorithm and progress.phase != "reading the table"
     about = [f"{doing} {progress.algorithm}" if fits else doing]
+    if progress.auto_phase:
+        about.insert(0, progress.auto_phase)
     if progress.trial:
         of = f" of {progress.trials:,}" if progress.trials else ""
         about.append(f"trial {progress.trial:,}{of}")

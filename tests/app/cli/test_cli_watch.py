@@ -189,6 +189,8 @@ def test_the_clock_goes_on_between_what_is_told() -> None:
     assert status(job, 30.0).startswith("32 s, 0 s left")
     assert status(types.Job.from_json({"state": "queued", "progress": None})) == "queued"
     assert status(shown(fraction=0.25, detail="line 10")) == "running, line 10, 25%"
+    of_auto = shown(phase="fitting", algorithm="logitboost", auto_phase="portfolio", trial=2)
+    assert status(of_auto) == "portfolio · fitting logitboost · trial 2"
 
 
 def test_long_parameters_leave_room_for_the_rest() -> None:

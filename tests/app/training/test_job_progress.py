@@ -136,6 +136,19 @@ def test_a_report_that_waited_for_another_does_not_tell_less() -> None:
     assert fractions == [0.0, 0.25, 0.25]
 
 
+def test_the_phase_of_auto_is_told() -> None:
+    told: list[Report] = []
+    callback: Any = lambda step, of, info: told.append(info)  # noqa: E731 - a callback in one line
+    reporter = Reporter(SPEC | {"algorithm": AUTO, "seed": 0, "search": None}, callback)
+    for label in ("portfolio/logistic loss, 8 leaves", "families 2/martirank"):
+        part = tryout()
+        part["tryout"]["label"] = label
+        reporter.begin(part, 0.5).enter("preparing")
+    members = [{"algorithm": "logistic", "parameters": {}, "weight": 1.0}]
+    reporter.begin(cast(Any, {"what": "fit", "scope": None, "members": members}), 0.5).enter("x")
+    assert [each.job["auto_phase"] for each in told] == ["portfolio", "families", "last fits"]
+
+
 def test_a_budget_is_told_by_the_clock() -> None:
     auto = SPEC | {"algorithm": AUTO}
     told = clocked({"fraction": 0.1, "phase": "fitting"}, auto, 4.0)
