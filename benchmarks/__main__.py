@@ -52,7 +52,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "fan_out": _of("--rows 400 --repeats 1"),
     "overhead": _of("--rows 2500 --rounds 10 --repeats 2 --pairs 0"),
     "many_jobs": _of("--jobs 2 --clients 1 --workers 1"),
-    "coverage": _of("--trials 8 --bootstrapped 1 --draws 2", in_bench=False, within=True),
+    "coverage": _of(
+        "--trials 8 --bootstrapped 1 --draws 2 --population 20000", in_bench=False, within=True
+    ),
     "console_pages": _of("--rounds 1 --requests 1 --models 5 --rows 150", in_bench=False),
     "cpu_level": _of("--child", in_bench=False),
     "lists": _of("--queries 30 --repeats 1 --rounds 3", in_bench=False, within=True),

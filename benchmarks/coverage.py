@@ -16,8 +16,9 @@ A second table is of rankers that are really fitted: linear discriminants on ten
 folds. What should be covered is the mean of their five true AUCs. Beside `cross_validated_areas` stands what it is
 there to replace: DeLong's interval of all out-of-fold scores in one pool.
 
-A third table is of promises: how often the cut of `promised_point` breaks its promise, of 10,000 draws; beside it the
-greatest probability of that, and how often the plain cut at the same rate of the sample is beyond the limit.
+A third table is of promises: how often the cut of `promised_point` breaks its promise, of two and a half times as many
+draws as trials; beside it the greatest probability of that, and how often the plain cut at the same rate of the sample
+is beyond the limit.
 
 A fourth table is of groups that one ranking serves equally well (`compare_groups`): how often intervals cover, and
 how often the joint tests at 5 % call them different. A table after it is of groups whose probabilities are off by the
@@ -293,10 +294,10 @@ PROMISES = (
 """Rate, limit, rows of its class, and the digits that scores are rounded to."""
 
 
-def measure_promise(rate: str, limit: float, n_rows: int, digits: int | None) -> str:
+def measure_promise(trials: int, rate: str, limit: float, n_rows: int, digits: int | None) -> str:
     """The row of the third table for one promise, with a confidence of 95 %."""
     rng = np.random.default_rng(2)
-    y, distance, trials = np.repeat([1, 0], n_rows), 1.2, 10_000
+    y, distance = np.repeat([1, 0], n_rows), 1.2
     half_step = 0.0 if digits is None else 0.5 * 10.0**-digits
     asked: Any = {rate: limit}
     broken = plain = risk = 0.0
@@ -563,11 +564,11 @@ LISTS = (
 )
 
 
-def measure_figures(kind: Kind, n_trials: int) -> str:
+def measure_figures(kind: Kind, n_trials: int, population: int) -> str:
     """The row of the fifth table for one kind."""
     rng = np.random.default_rng(3)
     figures = [figure_named(name) for name in FIGURES]
-    times = 1_000_000 // (kind.n_positives + kind.n_negatives)
+    times = max(population // (kind.n_positives + kind.n_negatives), 1)
     large = kind._replace(
         n_positives=times * kind.n_positives, n_negatives=times * kind.n_negatives, unit=1
     )
@@ -673,10 +674,10 @@ def draw_amounts(kind: AmountKind, rng: np.random.Generator) -> AmountRows:
     return AmountRows(y, np.exp(kind.spread * size), (scores[0], scores[1]), unit)
 
 
-def cover_amounts(kind: AmountKind, n_trials: int) -> AmountCover:
+def cover_amounts(kind: AmountKind, n_trials: int, population: int) -> AmountCover:
     """Count for one kind."""
     rng = np.random.default_rng(5)
-    large = draw_amounts(kind._replace(n_rows=2_000_000), rng)
+    large = draw_amounts(kind._replace(n_rows=2 * population), rng)
     order = np.argsort(-large.scores[0])
     ranked = -large.scores[0][order]
     change = np.where(large.y, 0.3 - large.amounts, 0.3)[order]
@@ -732,14 +733,14 @@ def cover_amounts(kind: AmountKind, n_trials: int) -> AmountCover:
     )
 
 
-def print_amounts(n_trials: int) -> None:
+def print_amounts(n_trials: int, population: int) -> None:
     """Print the seventh table."""
     print(
         "\n| sample | covered, %: area / 10 % / 50 % / FPR 5 % / fixed cut / chosen cut / saved "
         "| cost in sample / held out, off by % | called different, % |\n|---|---|---|---:|"
     )
     for kind in AMOUNTS:
-        found = cover_amounts(kind, n_trials)
+        found = cover_amounts(kind, n_trials, population)
         cells = " / ".join(f"{100 * share:.1f}" for share in found.covered.values())
         off = f"{100 * found.in_sample:+.1f} / {100 * found.held_out:+.1f}"
         print(
@@ -784,7 +785,7 @@ def draw_graded(n_rows: int, unit: int, rng: np.random.Generator) -> Sample:
     return Sample(grade.astype(np.int64), scores, {"group": units} if unit > 1 else {})
 
 
-def measure_coverage_of_lists(n_queries: int, n_trials: int, n_true: int = 200_000) -> str:
+def measure_coverage_of_lists(n_queries: int, n_trials: int, n_true: int) -> str:
     """The row of the eighth table for so many lists; the truth is the mean over `n_true` others."""
     rng = np.random.default_rng(7)
     figures = [list_figure_named(name) for name in LIST_FIGURES]
@@ -800,7 +801,7 @@ def measure_coverage_of_lists(n_queries: int, n_trials: int, n_true: int = 200_0
     return f"| {n_queries:,} lists | {shares(covered, n_trials)} | {shares(called, n_trials)} |"
 
 
-def measure_graded_coverage(n_rows: int, unit: int, n_trials: int, n_true: int = 1_000_000) -> str:
+def measure_graded_coverage(n_rows: int, unit: int, n_trials: int, n_true: int) -> str:
     """The same for rows with grades and without lists."""
     rng = np.random.default_rng(8)
     large = draw_graded(n_true, 1, rng)
@@ -816,15 +817,15 @@ def measure_graded_coverage(n_rows: int, unit: int, n_trials: int, n_true: int =
     return f"| {kind} | {shares(covered, n_trials)} | {shares(called, n_trials)} |"
 
 
-def print_lists(n_trials: int) -> None:
+def print_lists(n_trials: int, population: int) -> None:
     """Print the eighth table."""
     header = "| sample | covered, % | called different, % |\n|---|---|---|"
     print(f"\n{', '.join(LIST_FIGURES)}\n\n{header}")
     for n_queries in LIST_COUNTS:
-        print(measure_coverage_of_lists(n_queries, n_trials), flush=True)
+        print(measure_coverage_of_lists(n_queries, n_trials, population // 5), flush=True)
     print(f"\n{', '.join(GRADED_FIGURES)}\n\n{header}")
     for n_rows, unit in GRADED_ROWS:
-        print(measure_graded_coverage(n_rows, unit, n_trials), flush=True)
+        print(measure_graded_coverage(n_rows, unit, n_trials, population), flush=True)
 
 
 def main() -> None:
@@ -833,6 +834,13 @@ def main() -> None:
     parser.add_argument("--trials", type=at_least_one, default=4_000)
     parser.add_argument("--bootstrapped", type=at_least_one, default=1_000)
     parser.add_argument("--draws", type=at_least_one, default=500)
+    parser.add_argument(
+        "--population",
+        type=at_least_one,
+        default=1_000_000,
+        help="rows of the sample that gives the true values of grades and of the top; twice as many give amounts', "
+        "a fifth as many lists give lists'",
+    )
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
     options = parser.parse_args()
     if "areas" in options.tables:
@@ -846,7 +854,7 @@ def main() -> None:
             f"\n{', '.join(FIGURES)}\n\n| sample | covered, % | called different, % |\n|---|---|---|"
         )
         for kind in LISTS:
-            print(measure_figures(kind, options.trials // 4), flush=True)
+            print(measure_figures(kind, options.trials // 4, options.population), flush=True)
     if "chance" in options.tables:
         print(
             f"\n{', '.join(CHANCE_FIGURES)}\n\n| sample | called better than chance, % |\n|---|---|"
@@ -856,13 +864,13 @@ def main() -> None:
     if "promises" in options.tables:
         print("\n| promise | broken, % | at most, % | by the plain cut, % |\n|---|---|---|---|")
         for promise in PROMISES:
-            print(measure_promise(*promise), flush=True)
+            print(measure_promise(options.trials * 5 // 2, *promise), flush=True)
     if "amounts" in options.tables:
-        print_amounts(options.trials // 4)
+        print_amounts(options.trials // 4, options.population)
     if "groups" in options.tables:
         print_groups(options.trials)
     if "lists" in options.tables:
-        print_lists(max(options.trials // 4, 1))
+        print_lists(max(options.trials // 4, 1), options.population)
     if "probabilities" in options.tables:
         print_probabilities(max(options.trials // 20, 1))
 

@@ -24,6 +24,7 @@ import app
 from app.access.repository import find_usable
 from app.platform import migrate
 from app.platform.database import Database
+from app.serve import supervisor
 from tests.harness import is_running, run_here
 from tests.servers import PostgresServer, eventually
 
@@ -107,6 +108,12 @@ def begin(command: str, **settings: str) -> subprocess.CompletedProcess[str]:
     return run(command, *(["--port", "0"] if command == "serve" else []), **settings)
 
 
+@pytest.fixture
+def idle_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have `serve` start processes that do nothing, where it ends before they would begin."""
+    monkeypatch.setattr(supervisor, "python_command", lambda *_: ["sleep", "600"])
+
+
 @pytest.fixture(scope="module")
 def wrong_password(postgres: PostgresServer) -> str:
     """Return the URL of a database that always refuses us."""
@@ -130,6 +137,7 @@ def test_no_process_waits_for_a_login_that_is_refused(
 
 @pytest.mark.parametrize("command", ["serve", "api", "dispatcher", "worker"])
 @pytest.mark.parametrize("revision", ["0020", "0099"])
+@pytest.mark.usefixtures("idle_services")
 def test_no_process_begins_on_tables_of_another_version(
     command: str, revision: str, tmp_path: Path, sqlite_url: str
 ) -> None:
@@ -205,6 +213,7 @@ def test_keys_are_made_listed_rotated_and_revoked(database_url: str) -> None:
         (["serve", "--host", "no.such.host.invalid"], {}, "no.such.host.invalid"),
     ],
 )
+@pytest.mark.usefixtures("idle_services")
 def test_a_fault_is_one_sentence(
     sqlite_url: str, tmp_path: Path, words: list[str], settings: dict[str, str], named: str
 ) -> None:
@@ -216,6 +225,7 @@ def test_a_fault_is_one_sentence(
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+@pytest.mark.usefixtures("idle_services")
 def test_a_database_of_another_encoding_is_refused_in_a_sentence(
     postgres: PostgresServer, tmp_path: Path, encoding: str
 ) -> None:

@@ -254,12 +254,13 @@ class TestDispatcher:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr(dispatch, "OUTBOX_SECONDS", 3600.0)
+        monkeypatch.setattr(dispatch, "publish_pending", partial(publish_pending, limit=10))
         with db.write() as session:
-            for _ in range(250):
+            for _ in range(25):
                 jobs.enqueue(session, Settings(), owner=OWNER, kind="train", name="x", spec={})
         with running(Dispatcher(db, Settings(reap_seconds=3600.0), producer, threading.Event.wait)):
             eventually(lambda: owed(db) == 0)
-        assert messages(valkey) == 250
+        assert messages(valkey) == 25
 
     def test_a_dead_workers_job_is_offered_again(
         self, db: Database, valkey: ValkeyServer, producer: Producer

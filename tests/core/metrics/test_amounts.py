@@ -564,7 +564,7 @@ def test_intervals_cover() -> None:
     """Short form of `benchmarks.coverage --tables amounts`: 300 samples of 1,000 rows, amounts of a factor e."""
     from benchmarks.coverage import AmountKind, cover_amounts
 
-    found = cover_amounts(AmountKind(1_000, 1.0), 300)
+    found = cover_amounts(AmountKind(1_000, 1.0), 300, 250_000)
     for name, share in found.covered.items():
         assert 0.88 <= share <= 0.99, name
     assert found.in_sample < -0.04

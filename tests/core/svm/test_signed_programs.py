@@ -53,8 +53,7 @@ def least(pairs: Floats, C: float, power: int, owner: Floats) -> float:
     return float(0.5 * w @ w + C * (losses**power).mean())
 
 
-@pytest.mark.parametrize("C", [0.1, 3.0, 100.0])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "C"), [(0, 0.1), (1, 3.0), (2, 100.0)])
 def test_the_optimum_is_that_of_a_quadratic_program_with_bounds(seed: int, C: float) -> None:
     X, y = make_rows(seed)
     pairs = (X[y == 1][:, None] - X[y == 0]).reshape(-1, 4)
