@@ -43,7 +43,7 @@ tests: $(VENV)/.dev kernels $(if $(CI),browser)
 kernels: $(VENV)/.dev
 	$(BIN)/python -m workers.compile
 
-pythons: $(VENV)/.runtime  ## Train, save, load, score and serve on every other Python of this machine from 3.11 on, each in its own environment.
+pythons: $(VENV)/bin/pip  ## Train, save, load, score and serve on every other Python of this machine from 3.11 on, each in its own environment.
 	$(BIN)/python -m tests.pythons $(PYTHONS)
 
 browser:  ## Install Chromium without windows, which the tests of the console drive, and nginx, by Debian's packages; asks for root where it must.
