@@ -228,7 +228,8 @@ def check_monotone(
     tree, every pair of leaves that rows can reach which differ in a constrained column alone: O(n_trees · n_leaves² ·
     n_features). Trees that all keep a constraint have a sum that keeps it, also after rounding, since every addition
     rounds in the same order. If a part breaks one, two rows that differ there are scored by the whole ranker. Rows of
-    a linear score are put further apart until their scores differ by more than rounding takes away.
+    a linear score are put further apart until their scores differ by more than rounding takes away. If trees read a
+    cross of a constrained column, nothing is proven: rows of each of its values are scored to find a violation.
 
     Examples
     --------

@@ -23,7 +23,7 @@ from core.coding.rows import positives_first, take_weights
 from core.errors import ArtifactError
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, members_of
 from core.trees.coding import CATEGORY_ROWS, code_table
-from core.trees.crosses import Crosses, find_crosses
+from core.trees.crosses import COLUMNS, Crosses, find_crosses
 from core.trees.description import describe_leaves
 from core.trees.grower import MAX_LEAVES, MIN_LEAVES, Splits, TreeGrower, count_leaves
 from core.trees.options import LeafForm
@@ -93,6 +93,9 @@ MIN_CODED_TREES = 4
 
 # Pairs of leaves that break a monotone constraint, whose rows are scored to see whether the sum breaks it, too.
 MAX_VIOLATIONS = 1000
+
+# Numbers of the rows that are scored to see whether a cross breaks a monotone constraint: 32 MB.
+MAX_TRIED_CELLS = 1 << 22
 
 # Greatest absolute value of a leaf: sums of greater ones would not be finite.
 MAX_LEAF_VALUE = 1e300
@@ -408,7 +411,7 @@ class CrossedTreeSum(Ensemble):
         return self.trees.count_shapley_steps()
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Compare the leaves of each tree; a constrained feature is in no cross, so that no cross changes with it."""
+        """Compare the leaves of each tree; a constrained feature of a cross that trees read is a violation."""
         n_features = len(directions)
         further = np.zeros(self.crosses.n_columns, dtype=directions.dtype)
         walk = self.trees.walk_monotone(np.append(directions, further))
@@ -416,7 +419,36 @@ class CrossedTreeSum(Ensemble):
             replace(each, rows=None if each.rows is None else each.rows[:, :n_features])
             for each in walk.violations
         ]
-        return replace(walk, violations=found)
+        return replace(walk, violations=[*found, *self._try_crosses(directions)])
+
+    def _try_crosses(self, directions: Directions) -> Iterator[Violation]:
+        """Yield the two rows between which scores fall most, for each cross of a constrained feature that trees read.
+
+        Rows differ in the code of that feature, by one; a row for each category of the other one is tried, if they are
+        not too many. Where no score falls, other rows might still.
+        """
+        crosses, n_features = self.crosses, len(directions)
+        read = np.unique(self.trees.splits["feature"]) - n_features
+        for k in np.unique(read[read >= 0] // COLUMNS).tolist():
+            constrained = crosses.feature[k][directions[crosses.feature[k]] != 0]
+            if not len(constrained):
+                continue
+            column = int(
+                constrained[0]
+            )  # a number: categories have no order, and one feature is categorical
+            partner = int(crosses.feature[k].sum()) - column
+            values = crosses.values_of(column)
+            n_tried = MAX_TRIED_CELLS // (len(values) * len(crosses.extended_categories))
+            n_partners = min(int(crosses.n_categories[partner]), max(n_tried, 1))
+            rows = np.zeros((n_partners, len(values), n_features))
+            rows[:, :, column] = values
+            rows[:, :, partner] = np.arange(n_partners)[:, None]
+            scores = self.score(rows.reshape(-1, n_features), 0.0).reshape(rows.shape[:2])
+            rises = np.diff(scores, axis=1) * directions[column]
+            i, at = np.unravel_index(np.argmin(rises), rises.shape)
+            pair = rows[i, at : at + 2]
+            part = f"cross {k + 1}"
+            yield Violation(column, float(pair[0, column]), float(pair[1, column]), pair, part)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe each tree by its leaves, and say which features are crossed."""

@@ -201,6 +201,13 @@ class Crosses(State):
             ThreadPool(extended.size).run(_look_up, n_tasks, *arguments)
         return extended
 
+    def values_of(self, feature: int) -> Floats:
+        """Return a value of each code of a numeric feature of a cross, ascending, but of the missing one's."""
+        _, _, start, _ = self._tables
+        edges = self.edges[start[feature] : start[feature + 1]]
+        below = max(np.nextafter(edges[0], -np.inf), np.finfo(np.float64).min)
+        return np.append(below, edges)
+
     def fold(self, parts: Floats) -> Floats:
         """Return the parts of rows by feature, each cross's divided equally between its two features.
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from core import RankBoost, load, save
 from core.artifact import ArtifactError
 from core.base.monotone import check_monotone
 from core.boosting import LogitBoost
+from core.boosting.trees import CrossedTreeSum
 from core.metrics import auc
 from core.trees.crosses import MAX_LOG_ODDS, MIN_PAIR_ROWS, Crosses, find_crosses
 from core.trees.target_encoding import PRIOR_ROWS, Folds
@@ -220,6 +222,34 @@ def test_a_constrained_feature_is_in_no_cross() -> None:
     ranker = LogitBoost(**FEW, monotone={"x": "increasing"}).fit(table, y)
     assert [cross["features"] for cross in ranker.structure()["crosses"]] == [["town", "month"]]
     assert check_monotone(ranker).verdict == "proven"
+
+
+def test_a_constraint_that_a_cross_may_break_is_not_proven() -> None:
+    """A ranker fitted without constraints may be asked for any: its crosses change with the hour."""
+    rng = np.random.default_rng(0)
+    town, hour = rng.integers(0, 9, 1000), rng.integers(0, 8, 1000)
+    y = rng.random(1000) < np.where((town * 3 + hour * 5) % 4 < 2, 0.9, 0.1)
+    table = pd.DataFrame({"town": town.astype(str), "hour": hour.astype(float)})
+    options = FEW | {"max_leaves": 2}  # a tree reads one column, and not the hour
+    ranker = LogitBoost(**options).fit(table, y)
+    for direction in ("increasing", "decreasing"):
+        found = check_monotone(ranker, {"hour": direction})
+        assert found.verdict == "violated"
+        rows = pd.DataFrame(found.violation["rows"], columns=["town", "hour"])
+        rows["town"] = [ranker.categories_[0][int(code)] for code in rows["town"]]
+        scores = ranker.decision_function(rows)
+        assert rows["hour"].is_monotonic_increasing
+        assert (scores[0] > scores[1]) == (direction == "increasing")
+    # Where other rows than those tried might fall, nothing is proven; where no tree reads the cross, all is.
+    fitted = ranker._ensemble
+    assert isinstance(fitted, CrossedTreeSum)
+    flat = replace(fitted.trees, leaf_value=fitted.trees.leaf_value * 0.0)
+    ranker._ensemble = replace(fitted, trees=flat)
+    assert check_monotone(ranker, {"hour": "increasing"}).verdict == "not_proven"
+    table["x"] = y + rng.random(1000) / 2.0
+    unread = LogitBoost(**options | {"n_rounds": 1}).fit(table, y)
+    assert unread.structure()["crosses"]
+    assert check_monotone(unread, {"hour": "increasing"}).verdict == "proven"
 
 
 def test_preferences_and_early_stopping_take_the_parameter() -> None:
