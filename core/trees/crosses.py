@@ -39,6 +39,7 @@ from core.coding import ThreadPool
 from core.errors import ArtifactError
 from core.kernels import kernel
 
+from .options import MAX_CROSSES
 from .target_encoding import N_FOLDS, PRIOR_ROWS, Folds, scale_to_all
 
 Integers = state.Integers
@@ -110,7 +111,12 @@ class Crosses(State):
         Totals("n_all_edges"),
     ]
     edges: Annotated[Floats, Array("n_all_edges", name="cross_edges"), FINITE]
-    n_pairs: Annotated[Integers, Array("n_crosses", name="cross_n_pairs"), Totals("n_all_pairs")]
+    n_pairs: Annotated[
+        Integers,
+        Array("n_crosses", name="cross_n_pairs"),
+        Le(MAX_PAIRS),
+        Totals("n_all_pairs"),
+    ]
     keys: Annotated[Indices, Array("n_all_pairs", name="cross_keys")]
     share: Annotated[Singles, Array("n_all_pairs", name="cross_share"), Ge(0.0), Le(1.0)]
     mass: Annotated[Singles, Array("n_all_pairs", name="cross_mass"), Ge(0.0), Le(MAX_MASS)]
@@ -153,7 +159,11 @@ class Crosses(State):
         )
 
     def check(self) -> None:
-        """Raise ArtifactError for crosses that are no lookup."""
+        """Raise ArtifactError for crosses that are no lookup, or more than a ranker may have."""
+        if len(self.feature) > MAX_CROSSES:
+            raise ArtifactError(
+                f"cross_feature must hold at most {MAX_CROSSES} pairs of features, got {len(self.feature)}"
+            )
         first, second = self.feature.T
         if (first >= second).any() or len(np.unique(self.feature, axis=0)) < len(self.feature):
             raise ArtifactError("cross_feature must hold pairs of ascending features, each once")

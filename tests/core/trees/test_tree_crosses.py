@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -20,6 +21,7 @@ from core.boosting import LogitBoost
 from core.boosting.trees import CrossedTreeSum
 from core.metrics import auc
 from core.trees.crosses import MAX_LOG_ODDS, MIN_PAIR_ROWS, Crosses, find_crosses
+from core.trees.options import MAX_CROSSES
 from core.trees.target_encoding import PRIOR_ROWS, Folds
 from tests.core.artifact_bytes import put_together, take_apart
 
@@ -282,6 +284,7 @@ def test_one_table_has_one_ranker_whatever_the_order_of_its_columns_name_them() 
         ("cross_feature", lambda a: np.repeat(a, 2, axis=0), "cross_n_pairs must be"),
         ("cross_n_pairs", lambda a: a - 1, "cross_keys must be"),
         ("cross_n_pairs", lambda a: a * -1, "a count"),
+        ("cross_n_pairs", lambda a: a + 20_001, "at most 20000"),
         ("cross_keys", lambda a: a[::-1], "must ascend"),
         ("cross_keys", lambda a: np.append(a[:-1], 2**32 - 1), "codes of both"),
         ("cross_keys", lambda a: a.astype(np.int64), "must be uint32"),
@@ -301,6 +304,28 @@ def test_an_artifact_with_other_crosses_is_refused(name: str, change: Any, messa
     )
     with pytest.raises(ArtifactError, match=message):
         load(put_together(header, arrays | {name: changed}))
+
+
+def test_an_artifact_has_no_more_crosses_than_a_ranker() -> None:
+    """Pairs of features cost an artifact a few bytes each, and every row that it scores two numbers."""
+    pairs = np.array(list(itertools.combinations(range(15), 2)))
+    empty, none = np.empty(0), np.zeros(0, dtype=np.float32)
+    for n in (MAX_CROSSES, MAX_CROSSES + 1):
+        crosses = Crosses(
+            np.ones(15, dtype=np.int64),
+            pairs[:n],
+            np.zeros(len(np.unique(pairs[:n])), dtype=np.int64),
+            empty,
+            np.zeros(n, dtype=np.int64),
+            none.astype(np.uint32),
+            none,
+            none,
+            np.zeros(1),
+            np.zeros(2 * len(np.unique(pairs[:n]))),
+        )
+        refused = pytest.raises(ArtifactError, match="at most 100 pairs of features, got 101")
+        with refused if n > MAX_CROSSES else nullcontext():
+            crosses.check()
 
 
 @cache
