@@ -89,7 +89,7 @@ class Crosses(State):
     n_edges : ndarray of shape (n_crossed,), int64
         For each feature of a cross, in ascending order, its number of edges; 0 if it is categorical.
     edges : ndarray of shape (n_all_edges,), float64
-        Of these features, ascending in each: its distinct values at fit, but for the least.
+        Of these features, ascending in each: the midpoints of its neighbouring distinct values at fit.
     n_pairs : ndarray of shape (n_crosses,), int64
         Pairs of categories that have a number of their own.
     keys : ndarray of shape (n_all_pairs,), uint32
@@ -501,7 +501,9 @@ class _Data:
             values = np.unique(self.X[rows, j])
             values = values[~np.isnan(values)]
             if MIN_VALUES <= len(values) <= MAX_VALUES:
-                edges[j] = values[1:]
+                # A value of fewer bits, or after another sum, is a little beside: it keeps its code.
+                middle = 0.5 * values[:-1] + 0.5 * values[1:]
+                edges[j] = np.where(middle > values[:-1], middle, values[1:])
         return _Data(self.X, self.positive, self.weight, self.n_categories, edges)
 
     def take(self, rows: Integers) -> "_Data":

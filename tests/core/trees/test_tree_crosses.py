@@ -72,6 +72,7 @@ def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
             X, positive, weight, sizes, 5, np.ones(3, dtype=bool), seed, group
         )
     values = np.unique(X[~np.isnan(X[:, 1]), 1])
+    edges = (values[1:] + values[:-1]) / 2.0
     pairs = [[0, 2]] if len(values) < 3 else [[0, 1], [0, 2], [1, 2]]
     assert [pair for pair in pairs if pair in found.feature.tolist()] == sorted(
         found.feature.tolist()
@@ -82,8 +83,8 @@ def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
     folds = Folds.of(X, positive, weight, seed, group)
 
     def code(x: Any) -> list[int]:
-        """Words by their index, numbers by the values that they reach; the missing last."""
-        reached = [x[0], max(np.count_nonzero(values <= x[1]) - 1, 0), x[2]]
+        """Words by their index, numbers by the midpoints that they reach; the missing last."""
+        reached = [x[0], np.count_nonzero(edges <= x[1]), x[2]]
         return [
             int(size if np.isnan(v) else k) for v, k, size in zip(x, reached, sizes, strict=True)
         ]
@@ -114,11 +115,34 @@ def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
             told = columns[i, 2 * k : 2 * k + 2]
             np.testing.assert_allclose(told, expected(X[i], fold != fold[i]), rtol=1e-6)
         everyone = np.ones(n, dtype=bool)
-        for new in itertools.product([0.0, 1.0, 2.0, np.nan], [-9.0, 0.4, 0.5, np.nan], [0.0, 3.0]):
+        for new in itertools.product(
+            [0.0, 1.0, 2.0, np.nan], [-9.0, 0.2, 0.25, np.nan], [0.0, 3.0]
+        ):
             told = found.extend(np.array([new]))[0, 3 + 2 * k : 5 + 2 * k]
             np.testing.assert_allclose(told, expected(new, everyone), rtol=1e-6)
     beyond = found.extend(np.array([[77.0, 0.5, -2.0], [np.nan, 0.5, np.nan]]))
     assert np.array_equal(beyond[0, 3:], beyond[1, 3:])  # no category counts as missing
+
+
+def test_a_number_has_one_code_in_both_precisions_and_neighbours_have_two() -> None:
+    """A value of a column of 32 bits, such as .1, is not the number that a request writes alike."""
+    singles = np.array([0.1, 0.2, 0.3, 0.4, 0.7], dtype=np.float32)
+    least, greatest = np.nextafter(0.0, 1.0), np.finfo(np.float64).max
+    apart = [-greatest, -least, 0.0, least, 1.0, np.nextafter(1.0, 2.0), greatest]
+    for values, like in ((singles, [0.1, 0.2, 0.1 + 0.2, 0.4, 0.7]), (apart, apart)):
+        column = np.repeat(values, 40).astype(np.float64)
+        X = np.column_stack([np.arange(len(column)) % 4, column])
+        positive = (np.arange(len(column)) % 4 < 2) == (np.repeat(np.arange(len(values)), 40) % 2)
+        sizes, free = np.array([4, 0]), np.ones(2, dtype=bool)
+        crosses = find_crosses(X, positive, np.ones(len(X)), sizes, 1, free, 0).crosses
+        assert crosses.n_columns
+        crosses.check()
+        rows, written = (
+            np.column_stack([np.zeros(len(values)), np.array(each, dtype=np.float64)])
+            for each in (values, like)
+        )
+        assert np.array_equal(crosses.extend(rows)[:, 2:], crosses.extend(written)[:, 2:])
+        assert crosses.keys[: len(values)].tolist() == list(range(len(values)))
 
 
 def test_rows_of_a_group_and_copies_tell_nothing_of_each_other() -> None:
