@@ -24,6 +24,7 @@ from core.trees.options import TARGET_ENCODING
 
 from .candidates import (
     BOOSTED,
+    CROSSES,
     DRAWN,
     FULL,
     LEAF_COUNTS,
@@ -550,7 +551,8 @@ class Auto:
     def _beside(self, best: Candidate, history: TrialHistory) -> Iterator[Candidate]:
         """Yield candidates near the best that were not tried.
 
-        The other coding of many categories, trees of more and of fewer leaves, the other losses, one changed parameter.
+        The other coding of many categories, crosses of categories, trees of more and of fewer leaves, the other losses,
+        one changed parameter.
         """
         index = LEAF_COUNTS.index(best.leaves)
         steps = (2, 4, -2, 1, -1) if self._n_rows >= ROWS_FOR_LARGE_STEPS else (2, -2, 1, -1)
@@ -559,14 +561,21 @@ class Auto:
         if self._many_categories:
             loss = next(iter(LOSSES))
             others.append(boosted(loss, self._base_leaves, self._n_rows, encoded=False))
+
+        def varied(
+            loss: str, leaves: int, encoded: bool = best.encoded, crosses: int = best.crosses
+        ) -> Candidate:
+            return boosted(loss, leaves, self._n_rows, encoded=encoded, crosses=crosses)
+
+        if self._most_categories > 1:
+            others.append(varied(best.loss, best.leaves, crosses=CROSSES))
         for step in steps:
             if 0 <= index + step < len(LEAF_COUNTS) and LEAF_COUNTS[index + step] <= max_leaves:
                 leaves = LEAF_COUNTS[index + step]
-                others.append(boosted(best.loss, leaves, self._n_rows, encoded=best.encoded))
-        ways = [(loss, best.encoded) for loss in LOSSES]
+                others.append(varied(best.loss, leaves))
+        others += [varied(loss, best.leaves) for loss in LOSSES]
         if self._many_categories:
-            ways.append((best.loss, not best.encoded))
-        others += [boosted(loss, best.leaves, self._n_rows, encoded=way) for loss, way in ways]
+            others.append(varied(best.loss, best.leaves, encoded=not best.encoded))
         yield from (candidate for candidate in others if not history.has(FULL, candidate.name))
         known = {_key(c) for c in history.candidates if c.kind == BOOSTED}
         for candidate in neighbours(best, most_categories=self._most_categories):

@@ -29,6 +29,9 @@ LEAF_COUNTS = (4, 8, 16, 31, 63, 127, 255, 511, 1023)
 PROBE, FULL = "probe", "full"
 """Stages: a few rounds that measure the time of a round, and trials on all rows. Between them are the rungs."""
 
+CROSSES = 30
+"""Crosses of a candidate that has some, at most: the number that was measured (docs/benchmarks.md)."""
+
 RUN_PARAMETERS = ("n_rounds", "learning_rate", "random_state", "monotone")
 """Parameters that a trial adds to those of boosted trees."""
 
@@ -67,6 +70,11 @@ class Candidate:
     def encoded(self) -> bool:
         """Whether boosted trees encode features of many categories as numbers (`target_encoding`)."""
         return "target_encoding" not in self.parameters
+
+    @property
+    def crosses(self) -> int:
+        """Maximum number of crosses of categorical features that boosted trees read."""
+        return int(self.parameters.get("crosses", 0))
 
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -254,7 +262,9 @@ class TrialHistory:
                         yield candidate.leaves, one
 
 
-def boosted(loss: str, leaves: int, n_rows: float, *, encoded: bool = True) -> Candidate:
+def boosted(
+    loss: str, leaves: int, n_rows: float, *, encoded: bool = True, crosses: int = 0
+) -> Candidate:
     """Return boosted trees with a loss of `LOSSES` and a number of leaves, which are smaller if there are few rows.
 
     If `encoded`, features of many categories are encoded as numbers (`target_encoding`), else split by sets.
@@ -262,9 +272,12 @@ def boosted(loss: str, leaves: int, n_rows: float, *, encoded: bool = True) -> C
     algorithm, own = LOSSES[loss]
     min_leaf = 5.0 if leaves <= 8 or n_rows < 3_000 else 20.0
     parameters = {**own, **_SAMPLED, "max_leaves": leaves, "min_samples_leaf": min_leaf}
-    if encoded:
-        return Candidate(f"{loss}, {leaves}", algorithm, parameters)
-    return Candidate(f"{loss}, {leaves}, sets", algorithm, {**parameters, "target_encoding": None})
+    name = f"{loss}, {leaves}"
+    if not encoded:
+        name, parameters = f"{name}, sets", {**parameters, "target_encoding": None}
+    if crosses:
+        name, parameters = f"{name}, crosses", {**parameters, "crosses": crosses}
+    return Candidate(name, algorithm, parameters)
 
 
 def neighbours(best: Candidate, *, most_categories: int) -> Iterator[Candidate]:
