@@ -27,6 +27,7 @@ from core.lazy import MovedModules, lazy_names
 if TYPE_CHECKING:
     from .artifact import load, save
     from .boosting.adaboost import AdaBoost
+    from .boosting.additive import Additive
     from .boosting.aucboost import AUCBoost
     from .boosting.komori_eguchi import KomoriEguchiBoost
     from .boosting.lambdamart import LambdaMART

@@ -17,6 +17,7 @@ _HOMES = {
     "adaboost": ("boosting.adaboost", "AdaBoost"),
     "aucboost": ("boosting.aucboost", "AUCBoost"),
     "logitboost": ("boosting.logitboost", "LogitBoost"),
+    "additive": ("boosting.additive", "Additive"),
     "lambdamart": ("boosting.lambdamart", "LambdaMART"),
     "komori_eguchi_boost": ("boosting.komori_eguchi", "KomoriEguchiBoost"),
     "greedy_pairs": ("linear.greedy_pairs", "GreedyPairs"),

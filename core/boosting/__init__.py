@@ -24,6 +24,7 @@ from core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .adaboost import AdaBoost
+    from .additive import Additive
     from .aucboost import AUCBoost
     from .komori_eguchi import KomoriEguchiBoost
     from .lambdamart import LambdaMART

@@ -735,7 +735,7 @@ _STEPS = (_INTEGERS, _INTEGERS, _FLOATS, _FLOATS)
     numba.float64(numba.float64, numba.int64, numba.int64, numba.int64, _FLOATS, _FLOATS),
     inner=True,
 )
-def _look_up(x, u, start, stop, thresholds, values):  # type: ignore[no-untyped-def]
+def look_up(x, u, start, stop, thresholds, values):  # type: ignore[no-untyped-def]
     """Return the value of step function u at x; thresholds, values: 1-D float64, see `StepFunctions`."""
     if np.isnan(x):
         return values[stop + 2 * u + 1]
@@ -770,7 +770,7 @@ def _score(X, offset, features, starts, thresholds, values):  # type: ignore[no-
                 column[i] = X[first + i, features[u]]
             if stop - start > MAX_COUNTED_THRESHOLDS or n_rows < MIN_COUNTED_ROWS:
                 for i in range(size):
-                    scores[first + i] += _look_up(column[i], u, start, stop, thresholds, values)
+                    scores[first + i] += look_up(column[i], u, start, stop, thresholds, values)
                 continue
             for i in range(BLOCK_ROWS):
                 steps[i] = 0
@@ -791,4 +791,4 @@ def _contribute(X, features, starts, thresholds, values, parts):  # type: ignore
     for i in range(X.shape[0]):
         for u in range(len(features)):
             j = features[u]
-            parts[i, j] = _look_up(X[i, j], u, starts[u], starts[u + 1], thresholds, values)
+            parts[i, j] = look_up(X[i, j], u, starts[u], starts[u + 1], thresholds, values)
