@@ -15,7 +15,7 @@ from annotated_types import Ge, Le
 from core.base.checkpoint import Resumable, identify_fit, offered
 from core.base.monotone import Directions, Monotone, Verification, Violation
 from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
-from core.base.splits import split_rows
+from core.base.splits import column_keys, split_rows
 from core.base.state import (
     FINITE,
     Array,
@@ -41,7 +41,7 @@ HELD_OUT = 0.15  # fraction of the rows that each bag leaves out, to choose its 
 PATIENCE = 50  # rounds without a lower loss of the rows left out before a bag ends
 MIN_FALL = 1e-5  # fraction of a bag's loss: a smaller fall counts as none
 UNJUDGED_ROUNDS = 100  # rounds of a bag with too few rows of a class to leave any out
-LEVEL_SMOOTHING = 5.0  # smoothing of a category, in that of a side of a threshold
+LEVEL_SMOOTHING = 30.0  # smoothing of a category, in that of a side of a threshold
 CANDIDATES = 3  # thresholds of a column that a round compares, on average, drawn at random
 MAX_STEP = 30.0  # greatest Newton step, before the learning rate, in units of the score
 ODDS = (1e-100, 1e100)  # range of the odds of a row: beyond, they would overflow
@@ -82,12 +82,13 @@ def _newton(gradient, curvature):  # type: ignore[no-untyped-def]
         numba.float64,
         numba.float64,
         numba.uint64,
+        numba.uint64,
         _LINE,
     ),
     inner=True,
     error_model="numpy",
 )
-def _cut(gradients, curvatures, masses, n_bins, direction, smoothing, least, key, steps):  # type: ignore[no-untyped-def]
+def _cut(gradients, curvatures, masses, n_bins, direction, smoothing, least, key, start, steps):  # type: ignore[no-untyped-def]
     """Write the steps of the best of some random cuts of a column; return False if there is none.
 
     gradients, curvatures, masses, steps: (n_slots,) float64, one value per bin, and those of the missing last.
@@ -105,7 +106,7 @@ def _cut(gradients, curvatures, masses, n_bins, direction, smoothing, least, key
         left_m += masses[b]
         if left_m < least or mass - left_m < least:
             continue
-        if (n_bins - 1) * uniform(key, np.uint64(b)) >= CANDIDATES:
+        if (n_bins - 1) * uniform(key, start + np.uint64(b)) >= CANDIDATES:
             continue
         right_g, right_h = gradient - left_g, curvature - left_h
         gain = left_g**2 / (left_h + smoothing) + right_g**2 / (right_h + smoothing)
@@ -119,7 +120,8 @@ def _cut(gradients, curvatures, masses, n_bins, direction, smoothing, least, key
         steps[b] = below if b <= cut else above
     missing = len(steps) - 1
     steps[missing] = 0.0
-    if masses[missing] >= least and masses[missing] > 0.0:
+    lightest = min(masses[missing], mass)
+    if lightest >= least and lightest > 0.0:
         steps[missing] = _newton(gradients[missing], curvatures[missing] + smoothing)
     return cut >= 0 or steps[missing] != 0.0
 
@@ -193,6 +195,8 @@ def _quadrants(sums, a, b, corner):  # type: ignore[no-untyped-def]
         _CUBE,
         _LINE,
         numba.uint64[::1],
+        numba.int64[::1],
+        numba.uint64[::1],
         numba.types.UniTuple(numba.float64, 3),
         numba.int64,
         numba.boolean[::1],
@@ -217,6 +221,8 @@ def run_round(  # type: ignore[no-untyped-def]
     masses,
     curvature,
     keys,
+    order,
+    column_keys,
     how,
     number,
     ended,
@@ -229,12 +235,12 @@ def run_round(  # type: ignore[no-untyped-def]
 
     codes: (n_columns, n_rows) uint8, below n_slots; kinds, n_bins, directions: (n_columns,); positive, weight:
     (n_rows,); held: (n_bags, n_rows) bool, the rows left out; masses: (n_bags, n_columns, n_slots) float64; curvature,
-    keys: (n_bags,), the mean curvature of a row, and the stream of random numbers; how: learning rate, smoothing and
-    least mass of a side; number: of the round; ended: (n_bags,) bool. Changed: odds, (n_bags, n_rows) float64; shapes,
+    keys: (n_bags,), the mean curvature of a row, and the stream of random numbers; order, column_keys: (n_columns,)
+    int64 and uint64, the columns in turn and their part of that stream; how: learning rate, smoothing and least mass; number: of the round; ended: (n_bags,) bool. Changed: odds, (n_bags, n_rows) float64; shapes,
     (n_bags, n_columns, n_slots) float64; losses, (n_bags,) float64, of the rows left out; n_steps, (n_bags,) int64.
     """
     rate, smoothing, least = how
-    n_columns, n_rows = codes.shape
+    n_rows = codes.shape[1]
     n_slots = shapes.shape[2]
     gradients, curvatures = np.empty(n_slots), np.empty(n_slots)
     steps, factors = np.empty(n_slots), np.empty(n_slots)
@@ -244,8 +250,9 @@ def run_round(  # type: ignore[no-untyped-def]
         own, out = odds[k], held[k]
         added = smoothing * curvature[k]
         n_steps[k] = 0
-        for j in range(n_columns):
+        for j in order:
             column = codes[j]
+            steps[:] = 0.0
             gradients[:] = 0.0
             curvatures[:] = 0.0
             for i in range(n_rows):
@@ -256,7 +263,7 @@ def run_round(  # type: ignore[no-untyped-def]
                     curvatures[c] += weight[i] * (p * (1.0 - p))
             has_step = False
             if kinds[j] == STUMP:
-                key = keys[k] + np.uint64(number * n_columns + j) * np.uint64(n_slots)
+                key = keys[k] ^ column_keys[j]
                 has_step = _cut(
                     gradients,
                     curvatures,
@@ -266,14 +273,14 @@ def run_round(  # type: ignore[no-untyped-def]
                     added,
                     least,
                     key,
+                    np.uint64(number * n_slots),
                     steps,
                 )
             elif kinds[j] == PAIR:
                 has_step = _cut_twice(gradients, curvatures, masses[k, j], added, least, steps)
-            else:
+            elif (masses[k, j] > 0.0).sum() > 1:
                 for c in range(n_slots):
-                    steps[c] = 0.0
-                    if masses[k, j, c] > 0.0 and n_bins[j] > 1:
+                    if masses[k, j, c] > 0.0:
                         steps[c] = _newton(gradients[c], curvatures[c] + LEVEL_SMOOTHING * added)
                         has_step = has_step or steps[c] != 0.0
             if not has_step:
@@ -611,12 +618,15 @@ class _Stage(Resumable):
         directions: Directions,
         n_slots: int,
         log_odds: Floats,
+        column_keys: Groups,
         first: int = 0,
         best_loss: Floats | None = None,
     ) -> None:
         n_bags, n_columns = len(bags.held), len(codes)
         self._bags, self._codes, self._kinds, self._n_bins = bags, codes, kinds, n_bins
         self._directions = directions
+        self._column_keys = column_keys
+        self._order = np.argsort(column_keys, kind="stable")
         self.odds = np.clip(np.exp(np.clip(log_odds, -500.0, 500.0)), *ODDS)
         self._shapes = np.zeros((n_bags, n_columns, n_slots))
         self.best = self._shapes.copy()
@@ -638,7 +648,8 @@ class _Stage(Resumable):
         losses, n_steps = self.best_loss.copy(), np.zeros(n_bags, dtype=np.int64)
         self._pool.run(
             run_round, n_bags, self._codes, self._kinds, self._n_bins, self._directions, bags.positive,
-            bags.weight, bags.held, self._masses, bags.curvature, bags.keys, bags.how, number,
+            bags.weight, bags.held, self._masses, bags.curvature, bags.keys, self._order,
+            self._column_keys, bags.how, number,
             self.ended, self.odds, self._shapes, losses, n_steps,
         )  # fmt: skip
         for k in np.flatnonzero(~self.ended).tolist():
@@ -716,10 +727,12 @@ class _Bags(Resumable):
         self.directions = np.zeros(len(self.codes), np.int8) if directions is None else directions
         kinds = np.where(self.bins.is_categorical, LEVELS, STUMP)
         self._n_pairs = parameters.n_pairs
+        # Steps are taken in the order of these keys, so that no result depends on the order of the columns.
+        self._column_keys = column_keys(X, positive, weight)
         self.losses: list[float] = []
         self.columns = _Stage(
             self, self.codes, kinds, self.bins.n_bins, self.directions, self.n_slots,
-            np.repeat(self.log_odds[:, None], len(X), axis=1),
+            np.repeat(self.log_odds[:, None], len(X), axis=1), self._column_keys,
         )  # fmt: skip
         self.pairs: _Stage | None = None
         self.chosen: list[tuple[_Axis, _Axis]] = []
@@ -791,11 +804,13 @@ class _Bags(Resumable):
                 for shape, start in zip(self.columns.best, self.log_odds.tolist(), strict=True)
             ]
         )
+        keys = np.array([[self._column_keys[axis.column] for axis in pair] for pair in self.chosen])
         n = len(codes)
         numbers = np.full(n, PAIR), np.full(n, CELLS * CELLS), np.zeros(n, np.int8)
         self.pairs = _Stage(
-            self, codes, *numbers, CELLS * CELLS, log_odds, len(self.losses), self.columns.best_loss
-        )
+            self, codes, *numbers, CELLS * CELLS, log_odds, keys[:, 0] ^ keys[:, 1], len(self.losses),
+            self.columns.best_loss,
+        )  # fmt: skip
         return True
 
     def _sum(self, shapes: Floats, start: float) -> Floats:
@@ -867,7 +882,7 @@ class _Bags(Resumable):
         )
 
     def _steps(self, column: int, *of_slots: npt.NDArray[Any]) -> tuple[Floats, list[Floats]]:
-        """Return the thresholds of a column where a value changes, and the values between them; last the missing one."""
+        """Return the thresholds of a column where a value changes, and the values between them; last that of NaN."""
         own = self.bins.category_bins[column]
         values = np.stack(of_slots)
         missing = values[:, -1:]
@@ -931,7 +946,9 @@ class Additive(Ranker):
     ----------
     offset_ : float
         Mean score of the training rows. Parts are differences from it.
-    loss_ : ndarray of shape (n_tried,), float64
+    n_rounds_ : int
+        Rounds that were run.
+    validation_loss_ : ndarray of shape (n_rounds_,), float64
         Mean logistic loss of the rows left out after each round; NaN if no bag could leave any out.
     bag_rounds_ : ndarray of shape (n_bags,), int64
         Rounds that each bag has kept.
@@ -944,7 +961,7 @@ class Additive(Ranker):
     two stumps; missing values have a step of their own; the means of the rows and columns of a pair's table are moved
     to the functions of its columns, so that a pair holds nothing that a column does.
 
-    O(n_bags · n_rounds · n_features · n_samples). Bags are divided among threads.
+    O(n_bags · max_rounds · n_features · n_samples). Bags are divided among threads.
 
     References
     ----------
@@ -972,7 +989,7 @@ class Additive(Ranker):
         Le(100),
         Doc("Number of bags: draws of 85 % of the rows, whose models are averaged."),
     ] = 8
-    n_rounds: Annotated[
+    max_rounds: Annotated[
         int,
         Ge(1),
         Le(100_000),
@@ -1002,16 +1019,17 @@ class Additive(Ranker):
         Ge(0),
         Le(1000),
         Doc(
-            "Amount added to the curvature of each side of a threshold, in rows of mean curvature; five times as much "
-            "for a category. 0: the plain Newton step."
+            "Amount added to the curvature of each side of a threshold, in rows of mean curvature; thirty times as "
+            "much for a category. 0: the plain Newton step."
         ),
     ] = 1.0
     monotone: Monotone = None
     random_state: RandomState = 0
 
     offset_: Annotated[float, Value(), FINITE] = field(init=False)
-    loss_: Annotated[Floats, Array("n_tried")] = field(init=False)
-    bag_rounds_: Annotated[Integers, Array("n_bags"), Ge(0), Le(200_000)] = field(init=False)
+    n_rounds_: Annotated[int, Value(), Ge(0), Le(100_000)] = field(init=False)
+    validation_loss_: Annotated[Floats, Array("n_run")] = field(init=False)
+    bag_rounds_: Annotated[Integers, Array("n_bags"), Ge(0), Le(100_000)] = field(init=False)
     stop_reason_: Annotated[StopReason, Value()] = field(init=False)
     _shapes: Annotated[Shapes, Nested()] = field(init=False)
 
@@ -1052,9 +1070,19 @@ class Additive(Ranker):
             "type": "additive",
             "offset": self.offset_,
             "bag_rounds": self.bag_rounds_.tolist(),
+            "rounds": self.n_rounds_,
             "stop_reason": self.stop_reason_,
             **self._shapes.describe(self._feature_name, self.categories_),
         }
+
+    def _restore(self) -> None:
+        sizes = {
+            "validation_loss": (len(self.validation_loss_), self.n_rounds_),
+            "bag_rounds": (len(self.bag_rounds_), self.n_bags),
+        }
+        for name, (found, wanted) in sizes.items():
+            if found != wanted:
+                raise ArtifactError(f"{name} must hold {wanted} values, got {found}")
 
     def _fit(
         self,
@@ -1067,8 +1095,8 @@ class Additive(Ranker):
         bags = _Bags(self, X, positive, weight, group)
         columns = (positive, weight, np.empty(0) if group is None else group)
         with offered(bags, lambda: identify_fit(self, X, *columns)):
-            self.stop_reason_ = bags.finish(self.n_rounds, callback)
-        self.loss_ = np.array(bags.losses)
+            self.stop_reason_ = bags.finish(self.max_rounds, callback)
+        self.n_rounds_, self.validation_loss_ = len(bags.losses), np.array(bags.losses)
         self.bag_rounds_ = bags.columns.best_round.copy()
         if bags.pairs is not None:
             self.bag_rounds_ = np.maximum(self.bag_rounds_, bags.pairs.best_round)

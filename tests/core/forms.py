@@ -21,7 +21,14 @@ TREES = {"weak_ranker": "tree", "max_leaves": 5, "min_samples_leaf": 3.0}
 SAMPLED = {"subsample": 0.6, "max_features": 0.5, "random_state": 4}
 STOPS = {"early_stopping_rounds": 4, "validation_fraction": 0.3}
 COLUMNS = {"weak_ranker": "column"}
-FEW = {"n_rounds": 8, "n_trees": 4, "n_bags": 2, "n_components": 9, "coarseness": 7}
+FEW = {
+    "n_rounds": 8,
+    "max_rounds": 8,
+    "n_trees": 4,
+    "n_bags": 2,
+    "n_components": 9,
+    "coarseness": 7,
+}
 
 
 class Form(NamedTuple):
@@ -36,7 +43,8 @@ class Form(NamedTuple):
         algorithm = RankAverage if self.algorithm == "rank_average" else ALGORITHMS[self.algorithm]
         known = algorithm().get_params(deep=False)
         few = {name: value for name, value in FEW.items() if name in known}
-        return algorithm(**few | others | dict(self.parameters))
+        own = {name: value for name, value in others.items() if name in known}
+        return algorithm(**few | own | dict(self.parameters))
 
     def fit(self, rows: Rows, weight: Any = None, callback: Any = None, **others: Any) -> Any:
         """Fit to rows, or to the pairs among them, with a weight for each."""
@@ -119,6 +127,10 @@ FORMS: dict[str, Form] = {
     "aucboost of forests": Form("aucboost", {"weak_ranker": "random_forest", "n_rounds": 1}),
     "logitboost": Form("logitboost", TREES),
     "logitboost of numbers for words": Form("logitboost", TREES | {"target_encoding": 3}),
+    "additive": Form("additive"),
+    "additive with pairs": Form(
+        "additive", {"max_rounds": 150, "learning_rate": 0.3, "n_pairs": 3}
+    ),
     "lambdamart": Form("lambdamart", TREES),
     "lambdamart of a few first rows": Form("lambdamart", TREES | STOPS | {"truncation": 5}),
     "splines": Form("komori_eguchi_boost", {"fpr_max": 0.5}),

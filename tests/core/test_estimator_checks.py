@@ -32,7 +32,7 @@ CHECKED: dict[str, Callable[[], Ranker]] = {
 
 # What learns enough for scikit-learn. Most choose no C and no rate of noise here, for which they would fit several
 # times, and the slow ones have fewer rounds.
-FEW = {"n_rounds": 20, "n_trees": 5, "n_bags": 2, "coarseness": 10}
+FEW = {"n_rounds": 20, "max_rounds": 100, "n_trees": 5, "n_bags": 2, "coarseness": 10}
 FEWER: dict[str, dict[str, float]] = {
     "sampled_martirank": {"n_rounds": 5, "noise_rate": 0.0},
     "komori_eguchi_boost": {"n_rounds": 5},

@@ -19,7 +19,7 @@ for module in (bins, threads, forest):
     module.PARALLEL_CELLS //= 3
 X = np.random.default_rng(0).normal(size=(34_000, 6))
 y = X[:, 0] + X[:, 1] > 1
-few = {"n_rounds": 4, "coarseness": 5, "C": 1.0, "n_bags": 1, "noise_rate": 0.0, "n_trees": 3}
+few = {"n_rounds": 4, "max_rounds": 4, "coarseness": 5, "C": 1.0, "n_bags": 1, "noise_rate": 0.0, "n_trees": 3}
 
 def fit(algorithm, scores, k):
     chosen = {name: v for name, v in few.items() if name in algorithm().get_params()}

@@ -28,6 +28,8 @@ DRAWS = {
     "sampled martirank",
     "sampled martirank of lines",
     "logitboost of numbers for words",
+    "additive",
+    "additive with pairs",
 }
 # What weighs whole lists neither.
 WEIGHS_LISTS = {"lambdamart"}
@@ -166,7 +168,10 @@ def test_a_code_beyond_all_categories_counts_as_missing(fitted: Any) -> None:
 
 def has_stumps(ranker: Any) -> bool:
     """Return True if it, or one that it averages, adds up stumps."""
-    return any("coverage" in name or "votes" in name for name in ranker.get_state()[0])
+    return any(
+        "coverage" in name or "votes" in name or "shape_values" in name
+        for name in ranker.get_state()[0]
+    )
 
 
 def fit_again(form: Form, rows: Rows, weight: np.ndarray | None = None) -> Any:

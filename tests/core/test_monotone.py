@@ -16,6 +16,7 @@ from core import (
     PAUCSVM,
     PAUCSVMDC,
     AdaBoost,
+    Additive,
     AsymmetricSVM,
     AUCBoost,
     CoordinateRankBoost,
@@ -61,6 +62,7 @@ RANKERS: dict[str, Callable[..., Any]] = {
     "smooth_margin_rank": SmoothMarginRank,
     "adaboost": AdaBoost,
     "aucboost": AUCBoost,
+    "additive": lambda **own: Additive(n_bags=2, max_rounds=300, learning_rate=0.1, **own),
     "logistic": Logistic,
     "asymmetric_svm": lambda **own: AsymmetricSVM(C=1.0, asymmetry=1.0, **own),
     "auc_svm": lambda **own: AUCSVM(C=1.0, **own),
@@ -517,5 +519,5 @@ def test_the_algorithms_that_keep_constraints() -> None:
     assert able == {
         "rankboost", "coordinate_rankboost", "smooth_margin_rank", "adaboost", "aucboost",
         "logitboost", "greedy_pairs", "asymmetric_svm", "logistic", "p_norm_push",
-        "auc_svm", "pauc_svm", "pauc_svm_dc", "top_push", "lambdamart",
+        "auc_svm", "pauc_svm", "pauc_svm_dc", "top_push", "lambdamart", "additive",
     }  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 
 from core import (
     AUCSVM,
+    Additive,
     AUCBoost,
     CoordinateRankBoost,
     GreedyPairs,
@@ -31,6 +32,7 @@ from core.explain.reasons import Reference
 ADDITIVE = [
     AUCSVM(),
     AUCSVM(feature_map="bins"),
+    Additive(n_bags=2, max_rounds=150, learning_rate=0.3),
     CoordinateRankBoost(n_rounds=5),
     GreedyPairs(),
     KomoriEguchiBoost(n_rounds=5),
