@@ -57,6 +57,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
     "console_pages": _of("--rounds 1 --requests 1 --models 5 --rows 150", in_bench=False),
     "cpu_level": _of("--child", in_bench=False),
+    "few_rows": _of(
+        "--rows 150 --splits 1 --systems additive logistic", in_bench=False, within=True
+    ),
     "lists": _of("--queries 30 --repeats 1 --rounds 3", in_bench=False, within=True),
     "json_bodies": _of("--rows 10 --turns 1", in_bench=False, within=True),
     "large_table": _of("--rows 2000 --rounds 3 --trained-on 500", in_bench=False),

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Le
+from scipy.special import chdtri
 
 from core.base.checkpoint import Resumable, identify_fit, offered
 from core.base.monotone import Directions, Monotone, Verification, Violation
@@ -49,6 +50,8 @@ CELLS = (
     16  # cells of a column in a pair, the last one for the missing; 16 times 16 codes fit in a byte
 )
 MAX_SCREENED = 40  # columns, those of the largest effects, of which all pairs are compared
+CHANCE = 0.05  # probability that chance alone would let any pair be chosen, about
+CUTS = 25  # independent cuts of a pair, about: those of neighbouring thresholds are alike
 PURE = 1e-12  # largest mean of a row or column of a pair's table, in units of the score
 MAX_PURIFIED = 200  # sweeps over rows and columns of a pair's table at most
 
@@ -236,8 +239,9 @@ def run_round(  # type: ignore[no-untyped-def]
     codes: (n_columns, n_rows) uint8, below n_slots; kinds, n_bins, directions: (n_columns,); positive, weight:
     (n_rows,); held: (n_bags, n_rows) bool, the rows left out; masses: (n_bags, n_columns, n_slots) float64; curvature,
     keys: (n_bags,), the mean curvature of a row, and the stream of random numbers; order, column_keys: (n_columns,)
-    int64 and uint64, the columns in turn and their part of that stream; how: learning rate, smoothing and least mass; number: of the round; ended: (n_bags,) bool. Changed: odds, (n_bags, n_rows) float64; shapes,
-    (n_bags, n_columns, n_slots) float64; losses, (n_bags,) float64, of the rows left out; n_steps, (n_bags,) int64.
+    int64 and uint64, the columns in turn and their part of that stream; how: learning rate, smoothing and least mass;
+    number: of the round; ended: (n_bags,) bool. Changed: odds, (n_bags, n_rows) float64; shapes, (n_bags, n_columns,
+    n_slots) float64; losses, (n_bags,) float64, of the rows left out; n_steps, (n_bags,) int64.
     """
     rate, smoothing, least = how
     n_rows = codes.shape[1]
@@ -793,7 +797,8 @@ class _Bags(Resumable):
             smoothing * float(curvature.mean()), least, gains,
         )  # fmt: skip
         best = np.argsort(-gains, kind="stable")[: self._n_pairs]
-        best = np.sort(best[gains[best] > 0.0])
+        # Without an effect the gain at a cut has the distribution of χ² with one degree of freedom.
+        best = np.sort(best[gains[best] > chdtri(1.0, CHANCE / (len(pairs) * CUTS))])
         if not len(best):
             return False
         self.chosen = [(axes[a], axes[b]) for a, b in pairs[best].tolist()]
@@ -974,11 +979,11 @@ class Additive(Ranker):
     --------
     >>> import numpy as np
     >>> from core import Additive
-    >>> X = np.arange(40.0)[:, None]
-    >>> y = (X[:, 0] > 20) ^ (X[:, 0] % 7 == 0)
+    >>> X = np.arange(60.0)[:, None]
+    >>> y = (X[:, 0] > 30) ^ (X[:, 0] % 7 == 0)
     >>> ranker = Additive(n_bags=4).fit(X, y)
-    >>> ranker.decision_function([[5.0], [35.0]]).round(1).tolist()
-    []
+    >>> ranker.decision_function([[5.0], [55.0]]).round(1).tolist()
+    [-0.4, 0.4]
     """
 
     keeps_when_stopped = True
@@ -1003,7 +1008,10 @@ class Additive(Ranker):
         int,
         Ge(0),
         Le(1000),
-        Doc("Maximum number of pairs of columns that have a table of their own. 0: none."),
+        Doc(
+            "Maximum number of pairs of columns that have a table of their own; fewer where chance explains the rest. "
+            "0: none."
+        ),
     ] = 10
     max_bins: MaxNarrowBins = 64
     min_samples_leaf: Annotated[

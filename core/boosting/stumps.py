@@ -681,7 +681,9 @@ def describe_steps(
         if names:
             described |= {"categories": list(names), "values": values.tolist()}
         else:
-            first = int(np.isneginf(thresholds[0]))  # no value lies below it: JSON knows no -inf
+            first = int(
+                np.isneginf(thresholds[:1]).sum()
+            )  # no value lies below it: JSON knows no -inf
             described |= {
                 "thresholds": thresholds[first:].tolist(),
                 "values": values[first:].tolist(),

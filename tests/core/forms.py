@@ -128,7 +128,7 @@ FORMS: dict[str, Form] = {
     "logitboost": Form("logitboost", TREES),
     "logitboost of numbers for words": Form("logitboost", TREES | {"target_encoding": 3}),
     "additive": Form("additive"),
-    "additive with pairs": Form(
+    "additive to its end": Form(
         "additive", {"max_rounds": 150, "learning_rate": 0.3, "n_pairs": 3}
     ),
     "lambdamart": Form("lambdamart", TREES),

@@ -29,7 +29,7 @@ DRAWS = {
     "sampled martirank of lines",
     "logitboost of numbers for words",
     "additive",
-    "additive with pairs",
+    "additive to its end",
 }
 # What weighs whole lists neither.
 WEIGHS_LISTS = {"lambdamart"}

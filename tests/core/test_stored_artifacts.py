@@ -30,7 +30,7 @@ from core.registry import ALGORITHMS
 from core.svm import PAUCSVM
 
 FOLDER = Path(__file__).parent / "stored_artifacts"
-FEW = {"n_rounds": 6, "n_trees": 3, "n_bags": 2}
+FEW = {"n_rounds": 6, "n_trees": 3, "n_bags": 2, "max_rounds": 200}
 
 
 def make_rows(n: int = 160, *, numbers: bool = False, gaps: bool = True) -> pd.DataFrame:
