@@ -71,9 +71,9 @@ def draw_table(rows: int) -> tuple[pd.DataFrame, Ints]:
     return pd.DataFrame(X).add_prefix("c"), y.astype(np.int8)
 
 
-def split(table: pd.DataFrame, y: Ints, name: str, n_splits: int) -> Iterator[Split]:
-    """Yield the splits of a table."""
-    for number in range(n_splits):
+def split(table: pd.DataFrame, y: Ints, name: str, numbers: range) -> Iterator[Split]:
+    """Yield the splits of a table that have these numbers."""
+    for number in numbers:
         order = np.random.Generator(np.random.Philox(key=[7, number])).permutation(len(y))
         learns = np.zeros(len(y), dtype=np.bool_)
         tests = ~learns
@@ -165,6 +165,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of tables; none: a drawn table")
     parser.add_argument("--tables", nargs="+", help="some of them")
     parser.add_argument("--splits", type=at_least_one, default=3)
+    parser.add_argument("--first", type=int, default=0, help="number of the first split")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, help="some of the systems")
     parser.add_argument("--rows", type=at_least_one, default=1500, help="of the drawn table")
     given = parser.parse_args()
@@ -189,7 +190,7 @@ def main() -> None:
             columns, y = read_table(given.data, name)
             table = columns.to_pandas()
         found: dict[str, list[list[float]]] = defaultdict(list)
-        for parts in split(table, y, name, given.splits):
+        for parts in split(table, y, name, range(given.first, given.first + given.splits)):
             for system in systems:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 from core import (
+    Additive,
     Logistic,
     LogitBoost,
     MartiRank,
@@ -88,6 +89,9 @@ MAKERS: dict[str, Callable[[], Ranker]] = {
     "rankboost_pairs": lambda: few(RankBoost).fit_pairs(make_rows(), PAIRS),
     "rankboost_tree_pairs": lambda: few(RankBoost, weak_ranker="tree", max_leaves=4).fit_pairs(
         make_rows(), PAIRS
+    ),
+    "additive_pairs": lambda: Additive(n_bags=2, max_rounds=300, learning_rate=0.3).fit(
+        make_rows(600), make_labels(600) ^ (np.arange(600) * 37 % 101 > 50)
     ),
     "logitboost_encoded": lambda: fit(few(LogitBoost, max_leaves=5, target_encoding=3)),
     "logitboost_crosses": lambda: few(LogitBoost, max_leaves=5, crosses=2).fit(
