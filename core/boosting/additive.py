@@ -939,8 +939,8 @@ class Additive(Ranker):
     """Average additive models of several draws of the rows, each boosted slowly over one column at a time.
 
     The score is Σ_j g_j(x_j) + Σ g_jk(x_j, x_k): a step function for each column, and a table for each of a few pairs
-    of columns. It estimates the log odds. For few rows, or few positives, it is more accurate than trees on most
-    tables, and all of it can be drawn.
+    of columns. It estimates the log odds. With some hundreds of rows it is often more accurate than trees, and
+    all of it can be drawn.
 
     Each bag leaves out 15 % of the rows, groups and equal rows together, and in each round takes a short Newton step
     along each column in turn: a stump at the best of a few random thresholds, or a step for each category. It keeps the
