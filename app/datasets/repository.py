@@ -161,7 +161,10 @@ def _in_series(series_id: str) -> ColumnElement[bool]:
 
 
 def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
-    """Return the ids of unfinished jobs that train on the dataset, judge by it or add rows to it."""
+    """Return the ids of unfinished jobs that train on the dataset, judge by it or add rows to it.
+
+    A job that measures importance keeps the specification of its training as `training`.
+    """
     statement = select(Job.id).where(
         Job.owner == owner,
         Job.parent_id.is_(None),
@@ -170,6 +173,7 @@ def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
             Job.dataset_id == dataset_id,
             Job.spec["append_to"].as_string() == dataset_id,
             Job.spec["validation"]["dataset_id"].as_string() == dataset_id,
+            Job.spec["training"]["validation"]["dataset_id"].as_string() == dataset_id,
         ),
     )
     return list(session.scalars(statement))

@@ -230,11 +230,13 @@ def is_unused(age_seconds: float) -> Conditions:
 def _at_rest(age_seconds: float) -> Conditions:
     """Condition: the dataset is older than `age_seconds`, and no job that used it has ended since."""
     recent = or_(Job.finished_at.is_(None), Job.finished_at > db_now() - age_seconds)
-    judges_by = Job.spec["validation"]["dataset_id"].as_string()
+    judged_by = (
+        spec["validation"]["dataset_id"].as_string() for spec in (Job.spec, Job.spec["training"])
+    )
     return (
         Dataset.created_at < db_now() - age_seconds,
         ~exists().where(Job.dataset_id == Dataset.id, recent),
-        Dataset.id.not_in(select(judges_by).where(judges_by.is_not(None), recent)),
+        *(Dataset.id.not_in(select(id_).where(id_.is_not(None), recent)) for id_ in judged_by),
     )
 
 

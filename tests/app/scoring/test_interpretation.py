@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from app.jobs import execution
 from app.jobs import service as jobs
 from app.models import repository
 from app.models import service as models
+from app.operations.repository import is_still_so, is_unused
 from app.platform import failpoints
 from app.platform.errors import Conflict, Invalid, NotFound
-from app.platform.tables import Job, Model
+from app.platform.tables import Dataset, Job, Model
 from app.scoring import dependence
 from app.scoring.service import ModelCache
 from app.training import fitting, interpretation
@@ -236,6 +238,33 @@ def test_importance_that_has_no_time_comes_after_the_model(
     assert {each["name"]: each["importance"] for each in found.features} == pytest.approx(
         dict(zip(names, expected.tolist(), strict=True))
     )
+
+
+def train_without_importance(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, dataset: Dataset, **request: Any
+) -> Model:
+    """Return a model whose importance is left to a job of its own, as if the budget had no time for it."""
+    later = {"importance": None, "importance_later": True}
+    monkeypatch.setattr(fitting.FitContext, "_measure_importance", lambda *_: later)
+    return bench.model(bench.work_on(dataset, algorithm={"name": "logistic"}, **request))
+
+
+@on_both
+def test_a_dataset_that_judges_stays_while_importance_is_to_be_measured(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, judge = (bench.ready(numbers(seed), label="y") for seed in (0, 1))
+    validation = {"method": "dataset", "dataset_id": judge.id}
+    model = train_without_importance(bench, monkeypatch, own, validation=validation)
+    for dataset in (own, judge):
+        with pytest.raises(Conflict, match=f"{model.importance_job_id}"):
+            bench.db.writing(datasets.delete, OWNER, dataset.id)
+    bench.db.writing(models.delete, OWNER, model.id)
+    unused = is_unused(-60.0)
+    assert not bench.db.reading(is_still_so, unused, judge.id)
+    bench.db.writing(jobs.cancel, OWNER, model.importance_job_id)
+    assert bench.db.reading(is_still_so, unused, judge.id)
+    bench.db.writing(datasets.delete, OWNER, judge.id)
 
 
 def test_a_model_deleted_meanwhile_has_no_importance(
