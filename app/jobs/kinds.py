@@ -89,6 +89,24 @@ def status_of(row: JobOutputRow) -> str:
     return row.job.state if row.job.state in FINAL_STATES else PROCESSING
 
 
+def taken_over(session: Session, owner: str, what: str, job_id: str) -> Conflict:
+    """Return the error for the retry of a job whose work is this other job's by now."""
+    current = repository.find(session, owner, job_id)
+    state = "gone" if current is None else current.state
+    match state:
+        case JobState.SUCCEEDED:
+            advice = "it is made"
+        case JobState.FAILED | JobState.CANCELLED | JobState.TIMED_OUT:
+            advice = "retry that one"
+        case "gone":
+            advice = "ask for a new one"
+        case _:
+            advice = "wait for its end or cancel it"
+    return Conflict(
+        f"{what} now belongs to {job_id}, which is {state}: {advice}", code="job_not_retryable"
+    )
+
+
 class FanOutRecord(TypedDict):
     """The fields of `child_jobs.FanOut`."""
 
@@ -227,21 +245,7 @@ class Output(Generic[Row]):
             raise self.deleted(id_)
         if row.job_id == old.id:
             return row
-        current = repository.find(session, old.owner, row.job_id)
-        state = "gone" if current is None else current.state
-        match state:
-            case JobState.SUCCEEDED:
-                advice = "it is made"
-            case JobState.FAILED | JobState.CANCELLED | JobState.TIMED_OUT:
-                advice = "retry that one"
-            case "gone":
-                advice = "ask for a new one"
-            case _:
-                advice = "wait for its end or cancel it"
-        raise Conflict(
-            f"{self.describe(id_)} now belongs to {row.job_id}, which is {state}: {advice}",
-            code="job_not_retryable",
-        )
+        raise taken_over(session, old.owner, self.describe(id_), row.job_id)
 
     def reassign(self, row: Row, job: Job) -> None:
         """Have another job complete a locked row."""
@@ -359,9 +363,10 @@ class JobKind(Generic[Payload, Result, Published]):
     `run` may ask for child jobs instead, by a `FanOutResult`; once they are done the steps begin anew. It imports the
     science itself: the worker, which calls the other steps, never holds it.
 
-    `before_retry` locks and checks what a retry reads; it raises Conflict if the work cannot be done again. `on_end`
-    runs in the transaction in which a job ends without a result; the problem is None for a cancelled job. `may_skip`
-    says if a job that is to end early can do without a child job of this kind, by the child job's specification.
+    `before_retry` locks and checks what a retry reads; it raises Conflict if the work cannot be done again.
+    `after_retry` runs with the new job of a retry, in the same transaction. `on_end` runs in the transaction in which a
+    job ends without a result; the problem is None for a cancelled job. `may_skip` says if a job that is to end early
+    can do without a child job of this kind, by the child job's specification.
     `routes` is called by the HTTP service alone, and may import what a worker does not need.
     """
 
@@ -372,6 +377,7 @@ class JobKind(Generic[Payload, Result, Published]):
     complete: Callable[[Session, Claim, Result, Published], None]
     output: Output[Any] | None = None
     before_retry: Callable[[Session, Job], object] = field(default=_no_hook)
+    after_retry: Callable[[Session, Job], object] = field(default=_no_hook)
     on_end: Callable[[Session, Job, Json | None], None] = field(default=_no_end_hook)
     may_skip: Callable[[Mapping[str, Any]], bool] = field(default=_never)
     routes: Callable[[], Routes] | None = None

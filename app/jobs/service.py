@@ -194,8 +194,10 @@ def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
         priority=old.priority,
         retry_of=old.id,
     )
-    if kind is not None and kind.output is not None and output is not None:
-        kind.output.reassign(output, job)
+    if kind is not None:
+        kind.after_retry(session, job)
+        if kind.output is not None and output is not None:
+            kind.output.reassign(output, job)
     return job
 
 

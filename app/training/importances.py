@@ -12,7 +12,7 @@ from typing import cast
 
 from app.datasets.tasks import lock_inputs
 from app.jobs import queue
-from app.jobs.kinds import Claim, JobKind, Work
+from app.jobs.kinds import Claim, JobKind, Work, taken_over
 from app.jobs.progress import Callback
 from app.jobs.service import IMPORTANCE
 from app.models import repository as model_repository
@@ -89,7 +89,7 @@ def complete(
 ) -> None:
     """Write the importance and end the job, unless the model was deleted meanwhile."""
     model_id = _spec_of(claim)["importance_of"]
-    if not model_repository.lock_shared(session, claim.owner, model_id):
+    if model_repository.find(session, claim.owner, model_id, lock=True) is None:
         raise Conflict(f"model {model_id} was deleted before the job ended", code="model_deleted")
     queue.finish(session, claim, model_id=model_id)
     if row is not None:
@@ -97,9 +97,30 @@ def complete(
 
 
 def _lock_inputs(session: Session, old: Job) -> None:
-    """Lock the datasets for another job that reads them; raises Conflict if one was deleted."""
+    """Lock datasets and model for another job; raises Conflict if one was deleted, or if the importance is measured or
+    another job's to measure.
+    """
     validation = old.spec["training"].get("validation") or {}
     lock_inputs(session, old, validation.get("dataset_id"))
+    model_id = old.spec["importance_of"]
+    model = model_repository.find(session, old.owner, model_id, lock=True)
+    if model is None:
+        raise Conflict(
+            f"a job can be retried only while its model exists; {model_id} was deleted",
+            code="model_deleted",
+        )
+    if (current := model.importance_job_id) is not None and current != old.id:
+        raise taken_over(session, old.owner, f"the importance of model {model_id}", current)
+    if model_repository.find_importance(session, model_id) is not None:
+        raise Conflict(
+            f"the importance of model {model_id} is measured already", code="job_not_retryable"
+        )
+
+
+def _name_in_model(session: Session, job: Job) -> None:
+    """Have the model name the job that measures its importance now; `_lock_inputs` has locked the model."""
+    model = find_to_read(session, job.owner, job.spec["importance_of"])
+    model.importance_job_id = job.id
 
 
 KIND = JobKind(
@@ -109,4 +130,5 @@ KIND = JobKind(
     publish=publish,
     complete=complete,
     before_retry=_lock_inputs,
+    after_retry=_name_in_model,
 )

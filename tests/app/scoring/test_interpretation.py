@@ -267,6 +267,30 @@ def test_a_dataset_that_judges_stays_while_importance_is_to_be_measured(
     bench.db.writing(datasets.delete, OWNER, judge.id)
 
 
+@on_both
+def test_a_retry_of_the_job_of_importance_is_the_job_of_the_model(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = bench.ready(numbers(), label="y")
+    model = train_without_importance(bench, monkeypatch, dataset)
+    first = model.importance_job_id
+    bench.db.writing(jobs.cancel, OWNER, first)
+    second = bench.db.writing(jobs.retry, bench.settings, OWNER, first).id
+    with pytest.raises(NotFound, match=f"by {second}, which is queued"):
+        bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
+    with pytest.raises(Conflict, match=f"belongs to {second}, which is queued: wait"):
+        bench.db.writing(jobs.retry, bench.settings, OWNER, first)
+    bench.db.writing(jobs.cancel, OWNER, second)
+    third = bench.db.writing(jobs.retry, bench.settings, OWNER, second).id
+    job = bench.work()
+    assert (job.id, job.state) == (third, "succeeded")
+    with pytest.raises(Conflict, match=f"belongs to {third}, which is succeeded: it is made"):
+        bench.db.writing(jobs.retry, bench.settings, OWNER, second)
+    bench.db.writing(models.delete, OWNER, model.id)
+    with pytest.raises(Conflict, match=f"{model.id} was deleted"):
+        bench.db.writing(jobs.retry, bench.settings, OWNER, first)
+
+
 def test_a_model_deleted_meanwhile_has_no_importance(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
