@@ -7,7 +7,7 @@ town and month, found without the row itself, and the number of these rows.
 Few rows say little, so that the fraction is drawn towards what the two categories say alone: towards the sum of their
 log odds, as if they acted independently (their own fractions are drawn towards that of all rows). A pair of categories
 without training rows has just this number. So a cross adds to its two features what they do not tell apart, and a cheap
-screen keeps the pairs of features for which this is most.
+screen keeps the pairs of features for which this is most: beyond the sum, and beyond each of them alone.
 
 A numeric feature of few distinct values, such as a day or an hour, is crossed with categorical ones as if it were one.
 
@@ -449,14 +449,19 @@ def find_crosses(
 
 
 def _screen(data: "_Data", folds: Folds, features: Integers, at_most: int) -> list[tuple[int, int]]:
-    """Return the pairs of features whose fraction of positives tells most beyond the sum of the log odds of both."""
-    alone = [data.gain(data.own_odds(j, folds), data.base) for j in features.tolist()]
-    strongest = np.argsort(-np.array(alone), kind="stable")[:SCREENED_FEATURES]
+    """Return the pairs of features whose fraction of positives tells most beyond what both tell apart.
+
+    That is the log odds of one of them, or the sum of both, whichever tells more: of two features that tell the same,
+    such as a town and its region, the sum counts it twice.
+    """
+    alone = {j: data.gain(data.own_odds(j, folds)) for j in features.tolist()}
+    strongest = sorted(alone, key=lambda j: -alone[j])[:SCREENED_FEATURES]
     gains: dict[tuple[int, int], float] = {}
-    for pair in combinations(np.sort(features[strongest]).tolist(), 2):
+    for pair in combinations(sorted(strongest), 2):
         if not data.edges.keys() >= set(pair):  # numbers alone are cut well by trees
             cross = _Cross(data, folds, *pair)
-            gains[pair] = data.gain(_log_odds(cross.share), cross.odds)
+            apart = max(data.gain(cross.odds), alone[pair[0]], alone[pair[1]])
+            gains[pair] = data.gain(_log_odds(cross.share)) - apart
     chosen: list[tuple[int, int]] = []
     seen: set[float] = set()
     for pair, gain in sorted(gains.items(), key=lambda item: -item[1]):
@@ -562,10 +567,10 @@ class _Data:
         odds: Floats = self.base + self.effect(feature, fold)[fold, codes]
         return odds
 
-    def gain(self, odds: Floats, than: Floats | float) -> float:
-        """Return the difference of the log-likelihoods of two log odds, a row of weight 2 being two."""
+    def gain(self, odds: Floats) -> float:
+        """Return the log-likelihood of log odds, less that of all rows' own, a row of weight 2 being two."""
         sign = np.where(self.positive, -1.0, 1.0)
-        losses = np.logaddexp(0.0, sign * than) - np.logaddexp(0.0, sign * odds)
+        losses = np.logaddexp(0.0, sign * self.base) - np.logaddexp(0.0, sign * odds)
         return float((self.weight * losses).sum())
 
 

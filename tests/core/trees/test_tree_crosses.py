@@ -288,6 +288,20 @@ def test_preferences_and_early_stopping_take_the_parameter() -> None:
     assert len(load(save(watched)).rounds_) == len(watched.rounds_)
 
 
+def test_features_that_tell_the_same_twice_are_no_cross() -> None:
+    """A code and coarser codes of it, whose log odds count it twice, keep no place from two that act together."""
+    rng = np.random.default_rng(3)
+    z, p, q = rng.integers(0, 40, 4000), rng.integers(0, 8, 4000), rng.integers(0, 8, 4000)
+    together = np.where((p * 3 + q * 5) % 4 < 2, 0.8, -0.8)
+    log_odds_of_rows = 1.5 * rng.normal(size=40)[z] - 1.0 + together
+    positive = rng.random(4000) < 1.0 / (1.0 + np.exp(-log_odds_of_rows))
+    X = np.column_stack([z, z // 2, z // 4, p, q]).astype(float)
+    sizes, free = np.array([40, 20, 10, 8, 8]), np.ones(5, dtype=bool)
+    found = find_crosses(X, positive, np.ones(4000), sizes, 5, free, 0).crosses
+    assert found.feature[0].tolist() == [3, 4]
+    assert len(found.feature) <= 2
+
+
 def test_one_table_has_one_ranker_whatever_the_order_of_its_columns_name_them() -> None:
     """Codes beside their names divide rows alike: one cross is enough."""
     table, y = draw_towns()
