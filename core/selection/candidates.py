@@ -90,6 +90,7 @@ _SAMPLED: dict[str, Any] = {"max_depth": 64, "subsample": 0.85, "max_features": 
 # Quick ones first: if time is short the last are not tried. Each is (kind, algorithm, parameters, path).
 _OTHERS: tuple[tuple[str, str, dict[str, Any], tuple[Any, ...]], ...] = (
     (LINEAR, "logistic", {}, COSTS),
+    ("additive models", "additive", {}, ()),
     (LINEAR, "auc_svm", {}, COSTS),
     (STUMPS, "rankboost", {}, STUMP_ROUNDS),
     ("branching programs", "martirank", {}, ()),

@@ -49,10 +49,7 @@ from core.selection.leaderboard import Evaluator
 from core.selection.planner import Searched
 from core.selection.trial import Trial
 
-FAMILIES = {name for name, it in ALGORITHMS.items() if it.target == "binary"} - {
-    "lambdamart",
-    "additive",
-}
+FAMILIES = {name for name, it in ALGORITHMS.items() if it.target == "binary"} - {"lambdamart"}
 """All but the one that learns from lists."""
 RNG = np.random.default_rng(0)
 N_HELD = 2500
