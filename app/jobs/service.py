@@ -71,8 +71,9 @@ def enqueue(
 def enqueue_rest(session: Session, claim: Claim, kind: str, spec: Mapping[str, Any]) -> Job:
     """Write a job that does what another has left to it, in the transaction that ends the other.
 
-    It was admitted with that one, whose limits it has.
+    It was admitted with that one, whose priority, tags and limits it has.
     """
+    first = find(session, claim.owner, claim.job_id)
     job = repository.insert_job(
         session,
         id=new_id("job"),
@@ -80,11 +81,11 @@ def enqueue_rest(session: Session, claim: Claim, kind: str, spec: Mapping[str, A
         kind=kind,
         name=claim.name,
         spec=dict(spec),
-        tags={},
+        tags=dict(first.tags),
         dataset_id=claim.dataset_id,
         retry_of=None,
         request_id=claim.request_id,
-        priority=0,
+        priority=first.priority,
         max_attempts=claim.max_attempts,
         timeout_seconds=claim.timeout_seconds,
         not_before=0.0,

@@ -291,6 +291,16 @@ def test_a_retry_of_the_job_of_importance_is_the_job_of_the_model(
         bench.db.writing(jobs.retry, bench.settings, OWNER, first)
 
 
+def test_the_job_of_importance_has_priority_and_tags_of_the_training(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"priority": -100, "tags": {"team": "a"}}
+    dataset = bench.ready(numbers(), label="y")
+    model = train_without_importance(bench, monkeypatch, dataset, **given)
+    job = bench.db.reading(jobs.find, OWNER, model.importance_job_id)
+    assert (job.priority, job.tags) == (-100, {"team": "a"})
+
+
 def test_a_model_deleted_meanwhile_has_no_importance(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
