@@ -68,10 +68,18 @@ def enqueue(
     return _begin(session, job)
 
 
-def enqueue_rest(session: Session, claim: Claim, kind: str, spec: Mapping[str, Any]) -> Job:
+def enqueue_rest(
+    session: Session,
+    claim: Claim,
+    kind: str,
+    spec: Mapping[str, Any],
+    *,
+    min_timeout_seconds: float,
+) -> Job:
     """Write a job that does what another has left to it, in the transaction that ends the other.
 
-    It was admitted with that one, whose priority, tags and limits it has.
+    It was admitted with that one, whose priority, tags and limits it has; but it may take
+    `min_timeout_seconds`, for the other's timeout may be what left it to do.
     """
     first = find(session, claim.owner, claim.job_id)
     job = repository.insert_job(
@@ -87,7 +95,7 @@ def enqueue_rest(session: Session, claim: Claim, kind: str, spec: Mapping[str, A
         request_id=claim.request_id,
         priority=first.priority,
         max_attempts=claim.max_attempts,
-        timeout_seconds=claim.timeout_seconds,
+        timeout_seconds=max(claim.timeout_seconds, min_timeout_seconds),
         not_before=0.0,
     )
     return _begin(session, job)

@@ -395,6 +395,8 @@ class TrainPayload(TypedDict):
     ended: NotRequired[bool]
     fan_out_from: NotRequired[float]
     fits_a_part: NotRequired[int]
+    job_timeout_seconds: NotRequired[float]
+    """The service's own timeout of a job, for the job that measures importance later."""
 
 
 class PackedParts(TypedDict):
@@ -486,6 +488,7 @@ class TrainResult(TypedDict):
     samples: dict[str, SampleFile]
     importance: ImportanceRecord | None
     importance_later: NotRequired[bool]
+    job_timeout_seconds: NotRequired[float]
     reference: NotRequired[ReferenceRecord | None]
     features: list[ModelFeature]
     parts: dict[str, PartMetrics]

@@ -148,6 +148,7 @@ def put_together(
         "samples": served["samples"],
         "importance": served["importance"],
         "importance_later": served.get("importance_later", False),
+        "job_timeout_seconds": payload.get("job_timeout_seconds", 0.0),
         "reference": _reference(served, workdir),
         "features": served["features"],
         "parts": parts,

@@ -111,6 +111,7 @@ def prepare(
         "ended": claim.keep_requested,
         "fan_out_from": max(2, math.ceil(settings.fan_out_cells / max(cells, 1))),
         "fits_a_part": fits_a_part(cells, settings.fan_out_cells),
+        "job_timeout_seconds": settings.job_timeout_seconds,
     }
     if judge is not None:
         payload["validation_table"] = _table_of(judge, blobs, None)
@@ -307,7 +308,8 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
     later = None
     if result.get("importance_later", False):
         rest: ImportanceSpec = {"importance_of": published.model_id, "training": spec}
-        later = enqueue_rest(session, claim, IMPORTANCE, rest).id
+        least = result.get("job_timeout_seconds", 0.0)
+        later = enqueue_rest(session, claim, IMPORTANCE, rest, min_timeout_seconds=least).id
         warnings.append(
             f"the importance of the features comes after the model, by {later}: the budget had no time for it"
         )

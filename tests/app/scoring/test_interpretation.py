@@ -301,6 +301,17 @@ def test_the_job_of_importance_has_priority_and_tags_of_the_training(
     assert (job.priority, job.tags) == (-100, {"team": "a"})
 
 
+@pytest.mark.parametrize("seconds", [3.0, 1e6])
+def test_the_job_of_importance_has_the_time_of_a_job(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """A limit that ended the training early does not end this job too, nor its retries."""
+    dataset = bench.ready(numbers(), label="y")
+    model = train_without_importance(bench, monkeypatch, dataset, timeout_seconds=seconds)
+    job = bench.db.reading(jobs.find, OWNER, model.importance_job_id)
+    assert job.timeout_seconds == max(seconds, bench.settings.job_timeout_seconds)
+
+
 def test_a_model_deleted_meanwhile_has_no_importance(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
