@@ -401,7 +401,7 @@ def find_crosses(
     X : ndarray of shape (n_rows, n_features), float64
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
-        Above 0.
+        Above 0, in any unit: a row of mean weight counts as one.
     n_categories : ndarray of shape (n_features,), int64
     at_most : int
         Maximum number of crosses.
@@ -412,7 +412,7 @@ def find_crosses(
     group : ndarray of shape (n_rows,), uint64, optional
         Rows of a group are in one fold; see `target_encoding.encode`.
     """
-    weight = weight / min(float(weight.mean()), 1.0)  # a weight of 2 is two rows
+    weight = weight / float(weight.mean())
     is_word = (n_categories >= 2) & is_free
     chosen: list[tuple[int, int]] = []
     data = _Data(X, positive, weight, n_categories, {})
@@ -496,7 +496,8 @@ class _Data:
         mean = float(weight[positive].sum() / weight.sum())
         self.mean = min(max(mean, MIN_SHARE), 1.0 - MIN_SHARE)
         self.base = float(_log_odds(np.array([self.mean]))[0])
-        self._effects: dict[tuple[int, int], Floats] = {}
+        # With the folds of each, so that no later array has their id.
+        self._effects: dict[tuple[int, int], tuple[Integers | None, Floats]] = {}
         self._codes: dict[int, Integers] = {}
 
     def with_edges(self, features: Integers, rows: Integers) -> "_Data":
@@ -557,8 +558,9 @@ class _Data:
             else:
                 mass, hits = _others(mass), _others(hits)
             odds = _log_odds((hits + PRIOR_ROWS * self.mean) / (mass + PRIOR_ROWS))
-            self._effects[key] = np.clip(odds - self.base, -2.0 * MAX_LOG_ODDS, 2.0 * MAX_LOG_ODDS)
-        return self._effects[key]
+            effect = np.clip(odds - self.base, -2.0 * MAX_LOG_ODDS, 2.0 * MAX_LOG_ODDS)
+            self._effects[key] = fold, effect
+        return self._effects[key][1]
 
     def own_odds(self, feature: int, folds: Folds) -> Floats:
         """Return the log odds of each row by its category alone."""
@@ -568,7 +570,7 @@ class _Data:
         return odds
 
     def gain(self, odds: Floats) -> float:
-        """Return the log-likelihood of log odds, less that of all rows' own, a row of weight 2 being two."""
+        """Return the log-likelihood of log odds, less that of all rows' own."""
         sign = np.where(self.positive, -1.0, 1.0)
         losses = np.logaddexp(0.0, sign * self.base) - np.logaddexp(0.0, sign * odds)
         return float((self.weight * losses).sum())

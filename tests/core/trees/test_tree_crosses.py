@@ -59,11 +59,11 @@ def log_odds(share: float) -> float:
 def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
     """Of two features of words and one of a few numbers."""
     rng = np.random.default_rng(seed)
-    n, sizes = int(rng.integers(4, 40)), np.array([3, 0, 4])
+    n, sizes = 2 * int(rng.integers(2, 20)), np.array([3, 0, 4])
     X = np.column_stack([rng.integers(0, 3, n), rng.integers(-2, 3, n) / 2, rng.integers(0, 4, n)])
     X[rng.random(n) < 0.2, 0] = np.nan
     X[rng.random(n) < 0.2, 1] = np.nan
-    positive, weight = rng.random(n) < 0.4, rng.integers(1, 4, n).astype(float)
+    positive, weight = rng.random(n) < 0.4, rng.permutation(np.repeat([1.0, 3.0], n // 2))
     positive[:2] = True, False
     group = rng.integers(0, 6, n).astype(np.uint64) if grouped else None
     with pytest.MonkeyPatch.context() as patch:
@@ -79,6 +79,7 @@ def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
     )
     assert len(found.feature)
     sizes = np.array([3, len(values), 4])
+    weight /= weight.mean()
     mean = weight[positive].sum() / weight.sum()
     folds = Folds.of(X, positive, weight, seed, group)
 
@@ -178,6 +179,20 @@ def test_weights_that_differ_by_class_do_not_tell_the_labels() -> None:
             words, positive, weight, np.array([40, 40]), 1, np.ones(2, dtype=bool), 0
         ).X
     assert abs(auc(positive, columns[:, 1]) - 0.5) < 0.1
+
+
+def test_crosses_do_not_depend_on_the_unit_of_the_weights() -> None:
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 12, (800, 2)).astype(float)
+    positive = rng.random(800) < np.where((words @ [3.0, 5.0]) % 4 < 2, 0.7, 0.3)
+    weight = rng.integers(1, 4, 800) / 2.0
+    sizes, free = np.array([12, 12]), np.ones(2, dtype=bool)
+    plain, columns = find_crosses(words, positive, weight, sizes, 1, free, 0)
+    assert plain.feature.tolist() == [[0, 1]]
+    for unit in (2.0**-20, 2.0**10, 2.0**1000):
+        found = find_crosses(words, positive, weight * unit, sizes, 1, free, 0)
+        assert np.array_equal(found.X, columns)
+        assert np.array_equal(found.crosses.mass, plain.mass)
 
 
 @boosters
