@@ -58,6 +58,7 @@ from app.training.splits import CROSS_VALIDATION, HOLDOUT, folds_of
 from core.base.parameters import check_values, list_parameters
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
+from core.trees.crosses import COLUMNS
 
 if TYPE_CHECKING:
     from core.base.ranker import Ranker
@@ -235,6 +236,10 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: TrainSpe
     else:
         labels = len(dataset.labels or [None])
         seconds += rounds * cells * labels * _SECONDS_PER_CELL_AND_ROUND
+        if crosses := min(parameters.get("crosses", 0), features * (features - 1) // 2):
+            # Two more columns each, and the table is copied beside them.
+            columns = (dataset.rows or 0) * crosses * COLUMNS
+            memory += columns * _BYTES_PER_CELL + cells * 8
     if spec["algorithm"]["name"] == AUTO:
         seconds = spec["algorithm"]["parameters"]["budget_seconds"]
         return {"seconds": seconds, "memory_bytes": memory}

@@ -794,6 +794,7 @@ class TreeLearner(WeakLearner):
     -----
     A round is O(n_features · n_drawn · depth + n_rows · n_leaves), where n_drawn is the number of
     rows that the tree is grown on. Memory per row: the codes, row by row, and 17 bytes; 25 while they are laid out.
+    Before, each cross takes 32 bytes, and each feature 8: its numbers are copied beside those of the crosses.
     """
 
     ensemble: type[Ensemble] = TreeSum

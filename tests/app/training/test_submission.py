@@ -126,15 +126,20 @@ def test_the_dataset_must_be_there_and_ready(bench: Workbench) -> None:
 
 
 def test_the_estimate_grows_with_the_work(bench: Workbench, dataset: Dataset) -> None:
-    def estimate(n_rounds: int) -> service.Estimate:
-        algorithm = {"name": "rankboost", "n_rounds": n_rounds}
+    def estimate(**algorithm: Any) -> service.Estimate:
         spec = check(bench, dataset.id, algorithm=algorithm)
         request = TrainRequest(dataset.id, algorithm, {"metric": "auc"}, {"method": "none"})
         with bench.db.read() as session:
             return service.estimate(session, OWNER, request, spec)
 
-    assert estimate(10_000)["seconds"] > estimate(10)["seconds"]
-    assert estimate(10)["memory_bytes"] == 569 * 30 * 17
+    few = estimate(name="rankboost", n_rounds=10)
+    assert estimate(name="rankboost", n_rounds=10_000)["seconds"] > few["seconds"]
+    assert few["memory_bytes"] == 569 * 30 * 17
+    plain, crossed, more = (estimate(name="logitboost", crosses=k) for k in (0, 10, 20))
+    assert plain["memory_bytes"] == 569 * 30 * 17
+    # two columns of each cross: of doubles, copied beside the table, and coded
+    assert more["memory_bytes"] - crossed["memory_bytes"] == 569 * 10 * 2 * 17
+    assert crossed["memory_bytes"] - plain["memory_bytes"] == 569 * (10 * 2 * 17 + 30 * 8)
 
 
 def test_auto_has_the_time_that_its_budget_needs(bench: Workbench, dataset: Dataset) -> None:
