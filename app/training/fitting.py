@@ -314,7 +314,8 @@ class FitContext:
             learning = split_data.thinned(rows / of, seed)
         n_rows = len(learning.train.y)
         progress.enter(COMPARING, rows=n_rows)
-        until = time.perf_counter() + (part.get("seconds") or math.inf)
+        seconds = part.get("seconds")
+        until = time.perf_counter() + (math.inf if seconds is None else seconds)
         members: list[MemberRecord] = [
             {"algorithm": part["algorithm"], "parameters": part["parameters"], "weight": 1.0}
         ]
@@ -338,8 +339,8 @@ class FitContext:
                 _fit(members, split_data.thinned(min(1.0, WARM_UP_ROWS / of), seed), step)
             ranker, outcome["seconds"], _ = _fit(members, learning, step)
         except _TooSlow:
-            outcome["late"], outcome["seconds"] = True, part["seconds"] or 0.0
-            outcome["failed"] = f"it took more than {part['seconds']:.3g} s on {n_rows:,} rows"
+            outcome["late"], outcome["seconds"] = True, seconds or 0.0
+            outcome["failed"] = f"it took more than {seconds:.3g} s on {n_rows:,} rows"
             return outcome
         except CoreError as error:
             outcome["failed"] = str(error)

@@ -302,6 +302,8 @@ class Plan:
     ) -> list[BaselinePart]:
         """Return tries in the first scope with validation rows, until the rows are chosen; then the other scopes."""
         first, *others = self._scopes[1:] or [SERVED]
+        if left <= 0.0 and search.budget_of(self._spec, 1) is not None:
+            return []
         if any(each["result"]["failed"] and not each["result"].get("late") for each in tried):
             return []
         of = self._rows.counts(first)[0]

@@ -213,25 +213,25 @@ def _compare(
     scopes: list[Scope] = [*plan.folds] or [SERVED]
     described: list[Control] = []
     scores: dict[str, Floats] = {}
-    for name in asked["algorithms"]:
-        parts = [
-            each for each in finished if is_baseline(each) and each["spec"]["algorithm"] == name
-        ]
-        if not parts:
-            continue
+    tried = [each for each in finished if is_baseline(each)]
+    for name in asked["algorithms"] if tried else ():
+        parts = [each for each in tried if each["spec"]["algorithm"] == name]
         fitted = baselines.find_compared(parts, len(scopes))
         failed = None
         if not fitted:
-            failed = next(each["result"]["failed"] for each in parts if each["result"]["failed"])
-        of_first = (fitted or parts)[0]["result"]
+            reasons = [each["result"]["failed"] for each in parts if each["result"]["failed"]]
+            failed = reasons[0] if reasons else "the budget had no time for it"
+        of_first = (fitted or parts)[0]["result"] if parts else None
         described.append(
             {
                 "algorithm": name,
-                "parameters": parts[0]["spec"]["parameters"],
+                "parameters": parts[0]["spec"]["parameters"]
+                if parts
+                else baselines.parameters_of(name, spec),
                 "fit_seconds": sum(each["result"]["seconds"] for each in fitted),
                 "failed": failed,
-                "rows": of_first.get("rows"),
-                "of_rows": of_first.get("of"),
+                "rows": None if of_first is None else of_first.get("rows"),
+                "of_rows": None if of_first is None else of_first.get("of"),
             }
         )
         if fitted:

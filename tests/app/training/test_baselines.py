@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from app.platform.documents import Validation
 from app.training import baselines as controls
 from app.training import fitting
+from app.training import result as results
 from app.training.baselines import (
     FIRST_ROWS,
     MAX_GROWTH,
@@ -199,6 +200,26 @@ def test_auto_leaves_controls_what_is_left_a_tenth_at_most(
     found = controls.seconds_for(spec_of(share=share, **auto(30.0)), spent)
     least = MIN_SECONDS if share and spent == 1.0 else seconds
     assert found == pytest.approx(least)
+
+
+@pytest.mark.parametrize(("taken", "n_next"), [(0.5, 2), (1.0, 0), (3.0, 0)])
+def test_auto_starts_no_control_when_its_time_is_over(taken: float, n_next: int) -> None:
+    """The other folds of a control that has no time are not fitted, and the answer says why."""
+    spec = spec_of(FOLDS, objective={"metric": "auc"}, **auto(30.0))
+    plan = Plan(spec, Rows(100_000))
+    name = CONTROLS["algorithms"][0]
+    result: Json = {"elapsed": taken, "seconds": 0.1, "failed": None}
+    part = plan._baseline_part(name, (0, 0), 2_000, 1.0)
+    finished: Json = [
+        {"spec": {"what": FIT}, "result": {"elapsed": 29.0}},
+        {"spec": part, "result": result | {"rows": 2_000, "of": 2_000, "late": False}},
+    ]
+    found: list[Any] = [*plan._next_baselines(finished)]
+    assert [each["algorithm"] for each in found] == n_next * [name]
+    compared = results._compare(spec, plan, None, finished, np.zeros(0))
+    assert compared["skipped"] is None
+    reasons = {each["algorithm"]: each["failed"] for each in compared["controls"]}
+    assert reasons == dict.fromkeys(CONTROLS["algorithms"], "the budget had no time for it")
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0.0, 100.0), st.floats(-5.0, 50.0))
