@@ -642,13 +642,12 @@ def _cut_of(row: EvaluationRow) -> JudgedCut | None:
     point = (row.metrics or {}).get("operating_point")
     if point is None:
         return None
-    spec, alias = row.job.spec, None
+    spec, alias, source = row.job.spec, None, "objective"
     if "at" in spec:
         source = "at"
-    elif "alias_cut" in spec:
-        source, alias = "alias", spec["alias_cut"]["alias"]
-    else:
-        source = "objective"
+    # the worker of an earlier version judges at the objective's
+    elif (promised := spec.get("alias_cut")) and promised["threshold"] == point["threshold"]:
+        source, alias = "alias", promised["alias"]
     return JudgedCut(threshold=point["threshold"], source=source, alias=alias)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.datasets import service as datasets
-from app.evaluation import evaluations
+from app.evaluation import evaluations, schemas
 from app.evaluation.comparisons import COMPARISONS
 from app.evaluation.evaluations import EVALUATIONS
 from app.jobs import service as jobs
@@ -351,3 +352,18 @@ def test_subjects_that_have_gone_fail_the_job(bench: Workbench) -> None:
     assert bench.left_over() == []
     failed = bench.db.reading(COMPARISONS.find, OWNER, compared.id)
     assert status_of(failed) == "failed"
+
+
+@pytest.mark.parametrize(("judged", "source"), [(0.5, "alias"), (0.25, "objective")])
+def test_the_cut_is_of_the_alias_only_if_the_rows_were_judged_at_it(
+    judged: float, source: str
+) -> None:
+    """A worker of an earlier version does not know the cut of an alias, and judges at the objective's."""
+    spec = {"alias_cut": {"alias": "champion", "threshold": 0.5}}
+    row: Any = SimpleNamespace(
+        job=SimpleNamespace(spec=spec), metrics={"operating_point": {"threshold": judged}}
+    )
+    cut = schemas._cut_of(row)
+    assert cut is not None
+    alias = "champion" if source == "alias" else None
+    assert (cut.threshold, cut.source, cut.alias) == (judged, source, alias)
