@@ -82,6 +82,13 @@ class Claim:
     request_id: str | None = None
 
 
+def shown_state(job: Job) -> str:
+    """Return the state of a job as its owner sees it, one of `SHOWN_STATES`."""
+    state = JobState.RUNNING if job.state == JobState.WAITING else job.state
+    is_asked = state == JobState.RUNNING and job.cancel_requested_at is not None
+    return "cancelling" if is_asked else state
+
+
 def status_of(row: JobOutputRow) -> str:
     """Return `processing` until the output's job has ended, then `ready`, or how the job ended."""
     if row.job.state == JobState.SUCCEEDED:

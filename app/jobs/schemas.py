@@ -8,9 +8,8 @@ from pydantic import Field
 from pydantic.config import JsonDict
 
 from app.http.schemas import DatasetVersion, PageOf, Resource, Timestamp, one_of
-from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, find_output
+from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, find_output, shown_state
 from app.platform.tables import Job as JobRow
-from app.platform.tables import JobState
 
 KINDS = ", ".join(f"`{kind}`" for kind in SHOWN_KINDS) + "."
 """The kinds of job that are shown."""
@@ -155,7 +154,8 @@ class Job(Resource):
         "succeeded. A retried job shows the same resource as its retry, which may have made it.",
     )
     model_id: str | None = Field(
-        description="For a training job: same as `output.id`.", json_schema_extra=_DEPRECATED
+        description="For a job that trains a model or measures its importance: same as `output.id`.",
+        json_schema_extra=_DEPRECATED,
     )
     retry_of: str | None
     last_event: int = Field(
@@ -191,13 +191,11 @@ class Job(Resource):
         """
         spec = row.spec
         algorithm, output = spec.get("algorithm"), find_output(row)
-        state = JobState.RUNNING if row.state == JobState.WAITING else row.state
-        cancelling = state == JobState.RUNNING and row.cancel_requested_at is not None
         return cls(
             id=row.id,
             kind=row.kind,
             name=row.name,
-            state="cancelling" if cancelling else state,
+            state=shown_state(row),
             dataset_id=row.dataset_id,
             dataset=spec.get("dataset"),
             validation_dataset=spec.get("validation_dataset"),

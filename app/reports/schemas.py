@@ -97,7 +97,9 @@ class Report(Resource):
     leaderboard: Leaderboard | None = Field(
         description="Candidates of `auto`; null for other algorithms."
     )
-    importance: ReportedImportance | None
+    importance: ReportedImportance | None = Field(
+        description="Null if the model has none, or none yet: then `importance_job_id` of the model is not null."
+    )
     calibration: Calibration | None = Field(
         default=None,
         description="How scores become probabilities, and how good these are. Null if the model has no calibration.",

@@ -597,6 +597,9 @@ def document_of(facts: Facts) -> Document:
     if facts.importance is not None:
         labels = [label["name"] for label in model.labels or ()]
         sections.append(Section("Importance of the features", importance(facts.importance, labels)))
+    elif model.importance_job_id is not None:
+        pending = f"Not measured yet: it comes after the model, by {model.importance_job_id}."
+        sections.append(Section("Importance of the features", [Paragraph(pending)]))
     sections += [
         Section("Lineage", [lineage(facts)]),
         Section("How to read it", [Items(list(_reading(facts)))]),

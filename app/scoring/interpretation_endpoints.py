@@ -40,8 +40,8 @@ router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRout
 def read_importance(
     *, ref: str, context: ContextDep, caller: CallerDep, label: LabelQuery = None
 ) -> Importance:
-    """How much each feature matters, measured when the model was trained. `method` says how. 404 if the model has no
-    importance.
+    """How much each feature matters, measured at training or by the model's `importance_job_id`. `method` says how. 404
+    if the model has no importance, or none yet.
     """
     return importance_of(
         context.db.reading(interpretation.read_importance, caller.owner, ref, label)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from app.datasets.matrices import Floats, Rows, Table
 from app.jobs import repository as job_repository
+from app.jobs.kinds import shown_state
 from app.models import repository
 from app.models.service import find, find_label
 from app.platform.documents import FeatureImportance
@@ -273,7 +274,7 @@ def read_importance(session: Session, owner: str, ref: str, label: str | None) -
     position = find_label(labels, label)
     if row is None and model.importance_job_id is not None:
         job = job_repository.find(session, owner, model.importance_job_id)
-        state = "gone" if job is None else job.state
+        state = "deleted" if job is None else shown_state(job)
         raise NotFound(
             f"the importance of model {model.id} comes after the model, by {model.importance_job_id}, which is {state}",
             code="no_importance",

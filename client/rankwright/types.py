@@ -1388,7 +1388,7 @@ class Job(Record):
     succeeded. A retried job shows the same resource as its retry, which may have made it.
     """
     model_id: str | None
-    """For a training job: same as `output.id`."""
+    """For a job that trains a model or measures its importance: same as `output.id`."""
     retry_of: str | None
     last_event: int
     """Number (`seq`) of the job's last event. Pass it to `…/events?after=` to continue from there."""
@@ -2358,6 +2358,7 @@ class Report(Record):
     leaderboard: Leaderboard | None
     """Candidates of `auto`; null for other algorithms."""
     importance: ReportedImportance | None
+    """Null if the model has none, or none yet: then `importance_job_id` of the model is not null."""
     calibration: Calibration | None = None
     """How scores become probabilities, and how good these are. Null if the model has no calibration."""
 

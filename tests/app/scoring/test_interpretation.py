@@ -19,6 +19,8 @@ from app.operations.repository import is_still_so, is_unused
 from app.platform import failpoints
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import Dataset, Job, Model
+from app.reports.sections import document_of
+from app.reports.service import gather
 from app.scoring import dependence
 from app.scoring.service import ModelCache
 from app.training import fitting, interpretation
@@ -310,6 +312,22 @@ def test_the_job_of_importance_has_the_time_of_a_job(
     model = train_without_importance(bench, monkeypatch, dataset, timeout_seconds=seconds)
     job = bench.db.reading(jobs.find, OWNER, model.importance_job_id)
     assert job.timeout_seconds == max(seconds, bench.settings.job_timeout_seconds)
+
+
+def test_importance_that_is_not_there_names_the_state_that_the_job_shows(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = train_without_importance(bench, monkeypatch, bench.ready(numbers(), label="y"))
+    report = document_of(bench.db.reading(gather, OWNER, model.id))
+    written = {section.title: str(section.blocks) for section in report.sections}
+    assert (
+        f"Not measured yet: it comes after the model, by {model.importance_job_id}"
+        in (written["Importance of the features"])
+    )
+    bench.claim()
+    bench.db.writing(jobs.cancel, OWNER, model.importance_job_id)
+    with pytest.raises(NotFound, match="which is cancelling"):
+        bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
 
 
 def test_a_model_deleted_meanwhile_has_no_importance(
