@@ -32,7 +32,7 @@ from core.base.table import Categories
 from core.coding.bins import MaxNarrowBins, code_columns, learn_bins, missing_code
 from core.coding.threads import ThreadPool
 from core.errors import ArtifactError, InvalidData
-from core.kernels import kernel
+from core.kernels import INNER, kernel
 from core.trees.sampling import uniform
 
 from .options import LearningRate, RandomState
@@ -67,7 +67,7 @@ _TABLE = numba.float64[:, ::1]
 _CUBE = numba.float64[:, :, ::1]
 
 
-@kernel(numba.float64(numba.float64, numba.float64), inner=True)
+@numba.njit(error_model="numpy", **INNER)
 def _newton(gradient, curvature):  # type: ignore[no-untyped-def]
     """Return the Newton step of a set of rows, cut off at ± `MAX_STEP`; 0 without curvature."""
     if curvature <= 0.0:
@@ -173,7 +173,7 @@ def _cut_twice(gradients, curvatures, masses, smoothing, least, steps):  # type:
     return True
 
 
-@kernel(numba.void(_TABLE, numba.int64, numba.int64, _LINE), inner=True)
+@numba.njit(**INNER)
 def _quadrants(sums, a, b, corner):  # type: ignore[no-untyped-def]
     """Write the sums of the four sides of two cuts; sums: (CELLS + 1, CELLS + 1) float64, corner: (4,) float64."""
     n = CELLS
