@@ -294,7 +294,8 @@ def _same(now: Any, before: Any, where: str) -> None:
     if where.startswith("/v1/algorithms") and where.endswith(" smoothing") and "anyOf" in now:
         # It is chosen by the data if it is not set, as null; every number that was taken still is.
         number, null = now["anyOf"]
-        assert null == {"type": "null"} and now["default"] is None, where
+        assert null == {"type": "null"}, where
+        assert now["default"] is None, where
         now, before = number, {key: before[key] for key in number.keys() & before.keys()}
     if isinstance(before, dict):
         assert now.keys() >= before.keys(), where
