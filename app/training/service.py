@@ -58,7 +58,6 @@ from app.training.splits import CROSS_VALIDATION, HOLDOUT, folds_of
 from core.base.parameters import check_values, list_parameters
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
-from core.trees.crosses import COLUMNS
 
 if TYPE_CHECKING:
     from core.base.ranker import Ranker
@@ -80,6 +79,9 @@ _SECONDS_PER_PAIR_FEATURE_AND_ROUND = 5e-9
 _SECONDS_PER_PAIR_AND_TREE = 20e-9  # trees look at items; only their weights come from the pairs
 _BYTES_PER_PAIR = 80  # rows, weights, sorting and merging
 _BYTES_PER_CELL = 17  # the float64 table, its float64 copy while it is split, and the codes
+_COLUMNS_PER_CROSS = (
+    2  # core.trees.crosses.COLUMNS, whose module the API must not import: it compiles
+)
 _BYTES_PER_CELL_OF_FOLDS = 8  # the table stays while a fold's part of it is learnt from
 
 
@@ -238,7 +240,7 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: TrainSpe
         seconds += rounds * cells * labels * _SECONDS_PER_CELL_AND_ROUND
         if crosses := min(parameters.get("crosses", 0), features * (features - 1) // 2):
             # Two more columns each, and the table is copied beside them.
-            columns = (dataset.rows or 0) * crosses * COLUMNS
+            columns = (dataset.rows or 0) * crosses * _COLUMNS_PER_CROSS
             memory += columns * _BYTES_PER_CELL + cells * 8
     if spec["algorithm"]["name"] == AUTO:
         seconds = spec["algorithm"]["parameters"]["budget_seconds"]
