@@ -599,6 +599,37 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
 
+class ContributionRanker(Ranker):
+    """A ranker whose score is a constant, `offset_`, plus one part per feature.
+
+    Attributes
+    ----------
+    offset_ : float, or ndarray of shape (n_labels,), float64
+        Weighted mean score of the training rows.
+    """
+
+    def contributions(self, X: Any) -> Floats:
+        """Divide the difference between each row's score and the mean training score among the features.
+
+        decision_function(X) is offset_ plus the sum of each row, but for rounding.
+
+        InvalidParameter: with its parameters the ranker has no such parts.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64; (n_samples, n_features, n_labels) with several labels
+        """
+        return self._contributions(self._checked_rows(X))
+
+    @abstractmethod
+    def _contributions(self, X: Floats) -> Floats:
+        """Return the contributions for rows that were checked, (n_samples, n_features)."""
+
+
 class PathEstimator(Ranker):
     """A ranker of which one fit can make a copy for each of several values of a parameter, such as C of an SVM.
 

@@ -15,7 +15,7 @@ from scipy.special import chdtri
 
 from core.base.checkpoint import Resumable, identify_fit, offered
 from core.base.monotone import Directions, Monotone, Verification, Violation
-from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
+from core.base.ranker import Callback, ContributionRanker, Floats, Groups, StopFit, warn_stopped
 from core.base.splits import column_keys, split_rows
 from core.base.state import (
     FINITE,
@@ -935,7 +935,7 @@ def _purify(tables: Floats, mass: npt.NDArray[Any]) -> tuple[Floats, Floats]:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Additive(Ranker):
+class Additive(ContributionRanker):
     """Average additive models of several draws of the rows, each boosted slowly over one column at a time.
 
     The score is Σ_j g_j(x_j) + Σ g_jk(x_j, x_k): a step function for each column, and a table for each of a few pairs
@@ -1049,20 +1049,9 @@ class Additive(Ranker):
         """Score rows without any check; see `Ranker.score_rows`."""
         return self._shapes.score(X, self.offset_)
 
-    def contributions(self, X: Any) -> Floats:
-        """Say how each row differs from the average training row, feature by feature.
-
-        Parameters
-        ----------
-        X : array or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), float64
-            decision_function(X) is offset_, the mean training score, plus the sum of each row. The value of a pair is
-            divided equally between its columns.
-        """
-        return self._shapes.contributions(self._checked_rows(X))
+    def _contributions(self, X: Floats) -> Floats:
+        """Return the contributions of checked rows; the value of a pair is divided equally between its columns."""
+        return self._shapes.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
         """Return the contributions: in a pair, the mean of each row and column is 0; see `Ranker.shapley_values`."""

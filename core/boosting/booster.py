@@ -19,10 +19,10 @@ from core.base.parameters import check_values
 from core.base.ranker import (
     Callback,
     Combination,
+    ContributionRanker,
     Floats,
     Groups,
     ListRows,
-    Ranker,
     check_groups,
     ignore,
 )
@@ -88,7 +88,7 @@ LOSSES_ENCODED = (
 SHARE_OR_NAN = state.Constraint("from 0 to 1, or NaN", lambda v: ~((v < 0.0) | (v > 1.0)))
 
 
-class Booster(Ranker):
+class Booster(ContributionRanker):
     """A sum of weak rankers, learnt round by round on the present weights of rows or pairs.
 
     A subclass is an algorithm: its parameters, and `_algorithm()`, which says which cut is best, what weak
@@ -248,19 +248,8 @@ class Booster(Ranker):
         """Score rows without any check; see `Ranker.score_rows`."""
         return self._ensemble.score(X, self._algorithm_intercept)
 
-    def contributions(self, X: Any) -> Floats:
-        """Say how each row differs from the average training row, feature by feature.
-
-        Parameters
-        ----------
-        X : array or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), float64
-            decision_function(X) is offset_, the mean training score, plus the sum of each row.
-        """
-        return self._ensemble.contributions(self._checked_rows(X))
+    def _contributions(self, X: Floats) -> Floats:
+        return self._ensemble.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
         """Divide each row's score among the features by their Shapley values; see `Ranker.shapley_values`."""

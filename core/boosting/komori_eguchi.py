@@ -21,7 +21,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from core.base.checkpoint import Resumable, identify_fit, offered
-from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
+from core.base.ranker import Callback, ContributionRanker, Floats, Groups, StopFit, warn_stopped
 from core.base.state import FINITE, Array, Index, Integers, Nested, Records, State, Value
 from core.coding import youden_threshold
 from core.coding.bins import fit_edges
@@ -474,7 +474,7 @@ class _Tried(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KomoriEguchiBoost(Ranker):
+class KomoriEguchiBoost(ContributionRanker):
     """Boost sums of splines of single features by Newton steps on a smoothed partial AUC.
 
     The objective is A(f) - penalty · Σ_j roughness(f_j), where f = Σ_j f_j(x_j) and A is the partial
@@ -553,19 +553,8 @@ class KomoriEguchiBoost(Ranker):
         """Score rows without any check; see `Ranker.score_rows`."""
         return np.asarray(self._function.contributions(X).sum(axis=1) + self.offset_)
 
-    def contributions(self, X: Any) -> Floats:
-        """Say how each row differs from the average training row, feature by feature.
-
-        Parameters
-        ----------
-        X : array or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), float64
-            decision_function(X) is offset_, the mean training score, plus the sum of each row.
-        """
-        return self._function.contributions(self._checked_rows(X))
+    def _contributions(self, X: Floats) -> Floats:
+        return self._function.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
         """Return the contributions, each of which depends on one feature; see `Ranker.shapley_values`."""

@@ -10,7 +10,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Directions, Monotone, Verification, walk_slopes
-from core.base.ranker import Callback, Floats, Groups, Ranker
+from core.base.ranker import Callback, ContributionRanker, Floats, Groups
 from core.base.state import FINITE, Array, Value
 from core.base.target import MIN_WEIGHT
 from core.coding import youden_threshold
@@ -43,7 +43,7 @@ class GreedyPairsParameters:
     monotone: Monotone = None
 
 
-class GreedyPairs(GreedyPairsParameters, Ranker):
+class GreedyPairs(GreedyPairsParameters, ContributionRanker):
     """Rank by a linear combination of columns. Columns are added one by one, each with the weight of the best partial
     AUC.
 
@@ -101,13 +101,6 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
         """Return the scores of rows that were checked; see `Ranker.score_rows`."""
         return self._combine(X) + self.offset_
 
-    def contributions(self, X: Any) -> Floats:
-        """Return each feature's part of the difference between a row's score and the mean training score.
-
-        decision_function(X) = offset_ + contributions(X).sum(axis=1), but for rounding. Shape of X, float64.
-        """
-        return self._parts(self._checked_rows(X))
-
     def shapley_values(self, X: Any) -> Floats:
         """Return the contributions, each of which depends on one feature; see `Ranker.shapley_values`."""
         return self.contributions(X)
@@ -138,11 +131,11 @@ class GreedyPairs(GreedyPairsParameters, Ranker):
     def _check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 
-    def _parts(self, X: Floats) -> Floats:
+    def _contributions(self, X: Floats) -> Floats:
         return self.coef_ * _standard(X, self.mean_, self.scale_)
 
     def _combine(self, X: Floats) -> Floats:
-        return np.asarray(np.round(self._parts(X).sum(axis=1), DECIMALS))
+        return np.asarray(np.round(self._contributions(X).sum(axis=1), DECIMALS))
 
     def _fit(
         self,

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.base.monotone import Directions, Verification, walk_slopes
-from core.base.ranker import Callback, Floats, Groups, PathEstimator
+from core.base.ranker import Callback, ContributionRanker, Floats, Groups, PathEstimator
 from core.base.state import FINITE, Array, Nested, Value, declared_fields
 from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidData, InvalidParameter
@@ -26,7 +26,7 @@ NonNegative = Annotated[float, Value(), Ge(0.0), FINITE]
 """A number that a fit finds and an artifact stores."""
 
 
-class LinearRanker(PathEstimator):
+class LinearRanker(ContributionRanker, PathEstimator):
     """A ranker whose score is linear in coordinates: those of the columns, or those of a feature map.
 
     Attributes
@@ -80,18 +80,9 @@ class LinearRanker(PathEstimator):
         """Return the scores of rows that were checked; see `Ranker.score_rows`."""
         return self._map.transform(X).scores(self._w) + self.intercept_
 
-    def contributions(self, X: Any) -> Floats:
-        """Return each feature's part of the difference between a row's score and the mean training score.
-
-        decision_function(X) = offset_ + contributions(X).sum(axis=1).
-
-        InvalidParameter: the feature map takes rows as a whole ("fourier", "nystroem").
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features), float64
-        """
-        parts = self._map.split(self._checked_rows(X), self._w)
+    def _contributions(self, X: Floats) -> Floats:
+        """Return the contributions of checked rows: with no feature map that takes rows as a whole."""
+        parts = self._map.split(X, self._w)
         if parts is None:
             raise InvalidParameter(
                 f"contributions need feature_map None or 'bins', got {self._map.describe()['map']!r}: "

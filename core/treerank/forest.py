@@ -17,7 +17,15 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from core.base.checkpoint import identify_fit, read_shares, write_share
-from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, ignore, warn_stopped
+from core.base.ranker import (
+    Callback,
+    ContributionRanker,
+    Floats,
+    Groups,
+    StopFit,
+    ignore,
+    warn_stopped,
+)
 from core.base.state import Array, Indices, Nested, State, Totals, Value, pieces
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
@@ -240,7 +248,7 @@ class TreeRankForestParameters:
     random_state: options.RandomState = 0
 
 
-class TreeRankForest(TreeRankForestParameters, Ranker):
+class TreeRankForest(TreeRankForestParameters, ContributionRanker):
     """Average the ranks of rows in many ranking trees.
 
     Each tree is grown on rows drawn with replacement, each class by itself; each of its nodes is split on features
@@ -313,23 +321,10 @@ class TreeRankForest(TreeRankForestParameters, Ranker):
         nodes = self._linked.nodes
         return float(self._linked.means[nodes.root].sum()) / len(self.trees_) + self.intercept_
 
-    def contributions(self, X: Any) -> Floats:
-        """Return how much each feature adds to each row's score, relative to the mean score; see `TreeRank`.
-
-        Parameters
-        ----------
-        X : array or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), float64
-            decision_function(X) is offset_ plus the sum of each row.
-        """
-        check_is_fitted(self)
-        rows = self._checked_rows(X)
-        parts = np.zeros(rows.shape)
+    def _contributions(self, X: Floats) -> Floats:
+        parts = np.zeros(X.shape)
         nodes = self._linked.nodes._replace(mean=self._linked.means)
-        predictor.add_parts(rows, nodes, parts)
+        predictor.add_parts(X, nodes, parts)
         return parts / len(self.trees_)
 
     @property

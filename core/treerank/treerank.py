@@ -9,7 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from core.base.ranker import Callback, Floats, Groups, PathEstimator, StopFit, warn_stopped
+from core.base.ranker import (
+    Callback,
+    ContributionRanker,
+    Floats,
+    Groups,
+    PathEstimator,
+    StopFit,
+    warn_stopped,
+)
 from core.base.state import Nested, Value
 from core.base.target import check_labels, check_weights
 from core.classifiers import STACKS
@@ -51,7 +59,7 @@ class TreeRankParameters:
     random_state: options.RandomState = 0
 
 
-class TreeRank(TreeRankParameters, PathEstimator):
+class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
     """Grow a ranking tree: each split adds the greatest area under the ROC curve.
 
     A node's cell C is split into C' at the top and the rest at the bottom so that
@@ -174,27 +182,11 @@ class TreeRank(TreeRankParameters, PathEstimator):
         """The mean score of the training rows: `contributions` are relative to it."""
         return float(self._mean_scores()[0])
 
-    def contributions(self, X: Any) -> Floats:
-        """Return how much each feature adds to each row's score, relative to the mean training score.
-
-        Parameters
-        ----------
-        X : array or table of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), float64
-            decision_function(X) is offset_ plus the sum of each row; see `cuts.mean_values`.
-
-        Raises
-        ------
-        InvalidParameter
-            The splitter is not 'leafrank' or 'axis'.
-        """
+    def _contributions(self, X: Floats) -> Floats:
+        """Return the contributions of checked rows: of the splitters 'leafrank' and 'axis'; see `cuts.mean_values`."""
         mean = self._mean_scores()
-        rows = self._checked_rows(X)
-        parts = np.zeros(rows.shape)
-        predictor.add_parts(rows, self.tree_.linked._replace(mean=mean), parts)
+        parts = np.zeros(X.shape)
+        predictor.add_parts(X, self.tree_.linked._replace(mean=mean), parts)
         return parts
 
     @property

@@ -196,7 +196,7 @@ def test_a_model_whose_scores_have_no_parts_is_permuted(
 ) -> None:
     from core import RankBoost
 
-    monkeypatch.delattr("core.boosting.booster.Booster.contributions")
+    monkeypatch.delattr("core.base.ranker.ContributionRanker.contributions")
     assert not hasattr(RankBoost, "contributions")
     dataset = bench.ready(numbers(), label="y")
     model = bench.model(bench.work_on(dataset))
