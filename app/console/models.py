@@ -356,7 +356,7 @@ async def show_part(
     return page.show("model_part.html", status, model=model, part=template, alone=True, **values)
 
 
-async def or_reason(asked: Awaitable[T]) -> tuple[T | None, str | None]:
+async def read_or_error(asked: Awaitable[T]) -> tuple[T | None, str | None]:
     """Return an answer; or the API's error text if the model has no such resource."""
     try:
         return await asked, None
@@ -371,7 +371,7 @@ async def read_importance(page: PageDep, ref: str) -> Response:
     """Show which features matter."""
     model = await page.client.models[ref].read()
     label = _label(page, model)
-    found, words = await or_reason(page.client.models[model.id].importance(label=label))
+    found, words = await read_or_error(page.client.models[model.id].importance(label=label))
     chart = None
     if found is not None:
         values = [(each.name, each.importance) for each in found.features[:20]]
@@ -395,10 +395,10 @@ async def read_dependence(page: PageDep, ref: str) -> Response:
     feature = page.asked("feature")
     of = page.client.models[model.id]
     if feature is None:  # the most important feature first
-        ranked, _ = await or_reason(of.importance(label=label))
+        ranked, _ = await read_or_error(of.importance(label=label))
         best = None if ranked is None else next(iter(ranked.features), None)
         feature = model.features[0].name if best is None else best.name
-    found, words = await or_reason(of.partial_dependence(feature, label=label))
+    found, words = await read_or_error(of.partial_dependence(feature, label=label))
     chart = None
     if found is not None:
         axis = found.features[0]
@@ -482,7 +482,7 @@ def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
 async def read_controls(page: PageDep, ref: str) -> Response:
     """Show the model beside baselines on the same splits of the data."""
     model = await page.client.models[ref].read()
-    found, words = await or_reason(page.client.models[model.id].controls())
+    found, words = await read_or_error(page.client.models[model.id].controls())
     drawn: list[tuple[ControlWindow | ControlFigure, Markup]] = []
     better: list[str] = []
     compared: list[ControlWindow | ControlFigure] = []
@@ -522,7 +522,7 @@ def _decides(window: ControlWindow | ControlFigure, found: Controls) -> bool:
 async def read_leaderboard(page: PageDep, ref: str) -> Response:
     """Show the leaderboard of `auto`."""
     model = await page.client.models[ref].read()
-    found, words = await or_reason(page.client.models[model.id].leaderboard())
+    found, words = await read_or_error(page.client.models[model.id].leaderboard())
     return await show_part(page, model, "leaderboard", found=found, words=words)
 
 
@@ -530,7 +530,7 @@ async def read_leaderboard(page: PageDep, ref: str) -> Response:
 async def read_bounds(page: PageDep, ref: str) -> Response:
     """Show generalisation bounds."""
     model = await page.client.models[ref].read()
-    found, words = await or_reason(page.client.models[model.id].bounds())
+    found, words = await read_or_error(page.client.models[model.id].bounds())
     return await show_part(page, model, "bounds", found=found, words=words)
 
 

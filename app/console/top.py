@@ -24,7 +24,7 @@ from starlette.responses import Response
 
 from app.console import charts
 from app.console.choices import offer_datasets
-from app.console.models import or_reason, show_part
+from app.console.models import read_or_error, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.roc_plot import Band, Line, RocPlot
 
@@ -86,7 +86,7 @@ async def read_top_of_list(
     read_cut = cast(
         Callable[..., Awaitable[OperatingPoint | EvaluationOperatingPoint]], of.operating_point
     )
-    gains, words = await or_reason(read_gains())
+    gains, words = await read_or_error(read_gains())
     promised = requested = promise_problem = rows_problem = None
     if entered.limit:
         asked: Json = {entered.rate: entered.limit, "confidence": entered.confidence}
@@ -184,7 +184,7 @@ async def _show_calibration(
     page: Page, ref: str, status: int = 200, problem: Json | None = None, chosen: str = ""
 ) -> Response:
     model = await page.client.models[ref].read()
-    found, words = await or_reason(page.client.models[model.id].read_calibration())
+    found, words = await read_or_error(page.client.models[model.id].read_calibration())
     judged = None if found is None else found.reliability
     offered = {}
     if page.can("train") and model.kind == "bipartite":

@@ -68,7 +68,7 @@ _CALIBRATED_HERE = (
 _GROUPS_FILE = "evaluation.groups"
 
 
-class NamedCut(TypedDict):
+class AliasThreshold(TypedDict):
     """The threshold of an alias at the time of the request; None: no row is flagged."""
 
     alias: str
@@ -82,7 +82,7 @@ class EvaluationSpec(TypedDict):
     independent: bool
     dataset: DatasetLineage
     at: NotRequired[dict[str, float]]
-    alias_cut: NotRequired[NamedCut]
+    alias_cut: NotRequired[AliasThreshold]
     grouping: NotRequired[Grouping]
     amounts: NotRequired[AmountSpec]
 

@@ -62,7 +62,7 @@ class PlainAnswer(NamedTuple):
     body: bytes
 
 
-AnswerNow = Callable[[Scope], PlainAnswer | None]
+AnswerFromMemory = Callable[[Scope], PlainAnswer | None]
 """Returns the answer of a request if all it needs is in memory; never waits, never raises."""
 
 
@@ -123,7 +123,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, head_seconds: float, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._head_seconds = head_seconds
-        self._answer_now: AnswerNow | None = getattr(self.config, "answer_now", None)
+        self._answer_from_memory: AnswerFromMemory | None = getattr(
+            self.config, "answer_from_memory", None
+        )
         self._head_bytes = 0
         self._in_head = False
         self._in_body = False
@@ -171,8 +173,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Begin a request, or answer it at once."""
         scope = cast(Scope, cycle.scope)
-        if self._answer_now is not None and not self.flow.write_paused:
-            answer = self._answer_now(scope)
+        if self._answer_from_memory is not None and not self.flow.write_paused:
+            answer = self._answer_from_memory(scope)
             if answer is not None:
                 self._write_answer(cycle, answer)
                 return
@@ -458,7 +460,7 @@ class RequestMiddleware:
             self._note(scope, status, time.perf_counter() - started)
             logs.request_id.reset(token)
 
-    def answer_now(self, scope: Scope) -> PlainAnswer | None:
+    def answer_from_memory(self, scope: Scope) -> PlainAnswer | None:
         """Return the answer of a GET of the route `busiest` if all it needs is in memory; None for all others, which go
         through the layers. Nothing else is done for those.
         """
@@ -473,7 +475,7 @@ class RequestMiddleware:
             if _refusal(scope, size, "") is not None:
                 return None
             scope["path_params"] = match.groupdict()
-            answer: PlainAnswer | None = cast(Any, self._busiest.app).answer_now(scope)
+            answer: PlainAnswer | None = cast(Any, self._busiest.app).answer_from_memory(scope)
         except Exception:  # it is raised again, and answered, behind the layers
             return None
         if answer is None:

@@ -96,7 +96,7 @@ def status_of(row: JobOutputRow) -> str:
     return row.job.state if row.job.state in FINAL_STATES else PROCESSING
 
 
-def taken_over(session: Session, owner: str, what: str, job_id: str) -> Conflict:
+def conflict_with_newer_job(session: Session, owner: str, what: str, job_id: str) -> Conflict:
     """Return the error for the retry of a job whose work is this other job's by now."""
     current = repository.find(session, owner, job_id)
     state = "gone" if current is None else current.state
@@ -252,7 +252,7 @@ class Output(Generic[Row]):
             raise self.deleted(id_)
         if row.job_id == old.id:
             return row
-        raise taken_over(session, old.owner, self.describe(id_), row.job_id)
+        raise conflict_with_newer_job(session, old.owner, self.describe(id_), row.job_id)
 
     def reassign(self, row: Row, job: Job) -> None:
         """Have another job complete a locked row."""

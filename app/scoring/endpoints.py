@@ -351,7 +351,7 @@ class ScoreRow:
         await send({"type": "http.response.start", "status": status, "headers": [*headers]})
         await send({"type": "http.response.body", "body": body})
 
-    def answer_now(self, scope: Scope) -> PlainAnswer | None:
+    def answer_from_memory(self, scope: Scope) -> PlainAnswer | None:
         """Return the answer if key and model were seen within the last second, and nothing is asked that takes longer
         than a score; else None. A refusal may be raised.
         """

@@ -12,7 +12,7 @@ from typing import cast
 
 from app.datasets.tasks import lock_inputs
 from app.jobs import queue
-from app.jobs.kinds import Claim, JobKind, Work, taken_over
+from app.jobs.kinds import Claim, JobKind, Work, conflict_with_newer_job
 from app.jobs.progress import Callback
 from app.jobs.service import IMPORTANCE
 from app.models import repository as model_repository
@@ -110,7 +110,9 @@ def _lock_inputs(session: Session, old: Job) -> None:
             code="model_deleted",
         )
     if (current := model.importance_job_id) is not None and current != old.id:
-        raise taken_over(session, old.owner, f"the importance of model {model_id}", current)
+        raise conflict_with_newer_job(
+            session, old.owner, f"the importance of model {model_id}", current
+        )
     if model_repository.find_importance(session, model_id) is not None:
         raise Conflict(
             f"the importance of model {model_id} is measured already", code="job_not_retryable"
