@@ -80,7 +80,7 @@ _SECONDS_PER_PAIR_AND_TREE = 20e-9  # trees look at items; only their weights co
 _BYTES_PER_PAIR = 80  # rows, weights, sorting and merging
 _BYTES_PER_CELL = 17  # the float64 table, its float64 copy while it is split, and the codes
 _COLUMNS_PER_CROSS = (
-    2  # core.trees.crosses.COLUMNS, whose module the API must not import: it compiles
+    2  # core.coding.crosses.COLUMNS, whose module the API must not import: it compiles
 )
 _BYTES_PER_CELL_OF_FOLDS = 8  # the table stays while a fold's part of it is learnt from
 

@@ -500,7 +500,10 @@ class Booster(ContributionRanker):
         """Run the rounds, and keep the best number of them; return the validation metric of each that was tried."""
         self._before_rounds(data)
         algorithm = self._algorithm()
-        learner = self._learner_on(data)(self, algorithm, data)
+        make: Any = self._learner_on(data)
+        if issubclass(make, TreeLearner) and make.encodes_targets:
+            make = partial(make, callback=callback)
+        learner = make(self, algorithm, data)
         if validation is not None:
             validation = validation._replace(X=learner.extend(validation.X))
         n_rounds = DEFAULT_ROUNDS if self.n_rounds is None else self.n_rounds
@@ -522,7 +525,8 @@ class Booster(ContributionRanker):
             steps = np.array([patience or 0, every or 0])
             watched = () if validation is None else (validation.X, steps)
             known = data if data.group is not None else data[:-1]
-            return identify_fit(self, *known, *watched)
+            # A clock may have ended the search for crosses early.
+            return identify_fit(self, *known, *watched, *learner.found)
 
         with offered(run, identify):
             history = run.run()

@@ -11,7 +11,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Monotone
-from core.base.ranker import Callback, Floats, Groups, ListRows
+from core.base.ranker import Callback, Floats, Groups, ListRows, ignore
 from core.base.target import MAX_GRADE
 from core.coding.bins import MaxBins
 from core.coding.rows import positives_first
@@ -26,6 +26,7 @@ from core.trees.options import (
     TARGET_ENCODING,
     CategoryPenalty,
     MaxCategories,
+    MaxCrosses,
     MaxDepth,
     MaxFeaturesOrChosen,
     MaxLeaves,
@@ -141,6 +142,7 @@ class LambdaMART(Booster):
     category_penalty: CategoryPenalty = CATEGORY_PENALTY
     max_categories: MaxCategories = MAX_CATEGORIES
     target_encoding: TargetEncoding = TARGET_ENCODING
+    crosses: MaxCrosses = 0
     max_bins: MaxBins = 255
     smoothing: Annotated[
         float,
@@ -240,13 +242,20 @@ class LambdaAlgorithm(TreeAlgorithm):
 class LambdaLearner(TreeLearner):
     """The rows of queries, their lambdas, and the growth of the next tree."""
 
-    def __init__(self, parameters: Any, algorithm: LambdaAlgorithm, data: QueryRows) -> None:
+    def __init__(
+        self,
+        parameters: Any,
+        algorithm: LambdaAlgorithm,
+        data: QueryRows,
+        callback: Callback = ignore,
+    ) -> None:
         self._data = data
         self.encodes_targets = not data.graded
         super().__init__(
             parameters,
             algorithm,
             Rows(data.X, data.positive, data.weight, data.n_categories, data.group),
+            callback,
         )
         self._data = data._replace(X=np.empty((0, 0)))
 

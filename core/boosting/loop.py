@@ -236,6 +236,11 @@ class WeakLearner(Resumable, ABC):
         """Return the class of the sum of its weak rankers under a booster's parameters."""
         return cls.ensemble
 
+    @property
+    def found(self) -> tuple[npt.NDArray[Any], ...]:
+        """What it has found in the data before the first round, if that depends on the clock, too."""
+        return ()
+
     def extend(self, X: Floats) -> Floats:
         """Return rows as its weak rankers read them."""
         return X

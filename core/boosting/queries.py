@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from core.base.checkpoint import Resumable
 from core.base.monotone import Directions
-from core.base.ranker import Floats, Groups
+from core.base.ranker import Callback, Floats, Groups, ignore
 from core.base.splits import draw_part, number_inseparable
 from core.coding import WIDTHS, Codes, Split, fit_bins, slot
 from core.coding.threads import shared_pool, take
@@ -498,7 +498,13 @@ class QueryTreeLearner(TreeLearner):
     there is no target encoding.
     """
 
-    def __init__(self, parameters: Any, algorithm: RankingTreeAlgorithm, data: QueryRows) -> None:
+    def __init__(
+        self,
+        parameters: Any,
+        algorithm: RankingTreeAlgorithm,
+        data: QueryRows,
+        callback: Callback = ignore,
+    ) -> None:
         levels = Levels.of(data.grade, data.query)
         self._queries = QueryWeights(data, levels)
         has_worse, has_better = np.zeros((2, len(levels.starts) - 1), dtype=np.bool_)
@@ -514,6 +520,7 @@ class QueryTreeLearner(TreeLearner):
             parameters,
             algorithm,
             Rows(data.X[rows], is_better, data.weight[rows], data.n_categories, group),
+            callback,
         )
 
     def _make_loss(self, algorithm: RankingTreeAlgorithm, weight: Floats) -> QueryLoss:

@@ -14,16 +14,16 @@ from annotated_types import Ge, Le
 
 from core.base.checkpoint import Resumable
 from core.base.monotone import Directions, Verification, Violation
-from core.base.ranker import Floats
+from core.base.ranker import Callback, Floats, ignore
 from core.base.state import Array, Index, Known, Nested, Records, Totals
 from core.base.table import Categories
 from core.coding import Bins
 from core.coding.categories import Words
+from core.coding.crosses import COLUMNS, Crosses, find_crosses
 from core.coding.rows import positives_first, take_weights
 from core.errors import ArtifactError
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, members_of
 from core.trees.coding import CATEGORY_ROWS, code_table
-from core.trees.crosses import COLUMNS, Crosses, find_crosses
 from core.trees.description import describe_leaves
 from core.trees.grower import MAX_LEAVES, MIN_LEAVES, Splits, TreeGrower, count_leaves
 from core.trees.options import LeafForm
@@ -93,9 +93,6 @@ MIN_CODED_TREES = 4
 
 # Pairs of leaves that break a monotone constraint, whose rows are scored to see whether the sum breaks it, too.
 MAX_VIOLATIONS = 1000
-
-# Numbers of the rows that are scored to see whether a cross breaks a monotone constraint: 32 MB.
-MAX_TRIED_CELLS = 1 << 22
 
 # Greatest absolute value of a leaf: sums of greater ones would not be finite.
 MAX_LEAF_VALUE = 1e300
@@ -371,9 +368,7 @@ class CrossedTreeSum(Ensemble):
     ) -> Self:
         """Read the crosses, then trees on their columns too; see `State.from_arrays`."""
         crosses = Crosses.from_arrays(arrays, known, meta)
-        n_categories = crosses.extended_categories
-        known = {**known, "n_features": len(n_categories), "n_categories": n_categories}
-        return cls(crosses, TreeSum.from_arrays(arrays, known, meta))
+        return cls(crosses, TreeSum.from_arrays(arrays, crosses.extend_known(known), meta))
 
     @property
     def rounds(self) -> npt.NDArray[np.void]:  # type: ignore[override]
@@ -419,36 +414,12 @@ class CrossedTreeSum(Ensemble):
             replace(each, rows=None if each.rows is None else each.rows[:, :n_features])
             for each in walk.violations
         ]
-        return replace(walk, violations=[*found, *self._try_crosses(directions)])
-
-    def _try_crosses(self, directions: Directions) -> Iterator[Violation]:
-        """Yield the two rows between which scores fall most, for each cross of a constrained feature that trees read.
-
-        Rows differ in the code of that feature, by one; a row for each category of the other one is tried, if they are
-        not too many. Where no score falls, other rows might still.
-        """
-        crosses, n_features = self.crosses, len(directions)
         read = np.unique(self.trees.splits["feature"]) - n_features
-        for k in np.unique(read[read >= 0] // COLUMNS).tolist():
-            constrained = crosses.feature[k][directions[crosses.feature[k]] != 0]
-            if not len(constrained):
-                continue
-            column = int(
-                constrained[0]
-            )  # a number: categories have no order, and one feature is categorical
-            partner = int(crosses.feature[k].sum()) - column
-            values = crosses.values_of(column)
-            n_tried = MAX_TRIED_CELLS // (len(values) * len(crosses.extended_categories))
-            n_partners = min(int(crosses.n_categories[partner]), max(n_tried, 1))
-            rows = np.zeros((n_partners, len(values), n_features))
-            rows[:, :, column] = values
-            rows[:, :, partner] = np.arange(n_partners)[:, None]
-            scores = self.score(rows.reshape(-1, n_features), 0.0).reshape(rows.shape[:2])
-            rises = np.diff(scores, axis=1) * directions[column]
-            i, at = np.unravel_index(np.argmin(rises), rises.shape)
-            pair = rows[i, at : at + 2]
-            part = f"cross {k + 1}"
-            yield Violation(column, float(pair[0, column]), float(pair[1, column]), pair, part)
+        read = np.unique(read[read >= 0] // COLUMNS)
+        tried = self.crosses.try_constraints(
+            read.tolist(), directions, lambda X: self.score(X, 0.0)
+        )
+        return replace(walk, violations=[*found, *tried])
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe each tree by its leaves, and say which features are crossed."""
@@ -788,7 +759,8 @@ class LogisticAlgorithm(TreeAlgorithm, RowLossAlgorithm):
 class TreeLearner(WeakLearner):
     """The training rows, their weights, and the growth of the next tree.
 
-    Its parameters are those of `core.trees.options`; its algorithm is a `TreeAlgorithm`.
+    Its parameters are those of `core.trees.options`; its algorithm is a `TreeAlgorithm`. The callback is called while
+    crosses are sought, as if that were step 0.
 
     Notes
     -----
@@ -802,7 +774,9 @@ class TreeLearner(WeakLearner):
     encodes_targets: bool = True
     """Whether the parameter `target_encoding` is used."""
 
-    def __init__(self, parameters: Any, algorithm: Any, data: Rows) -> None:
+    def __init__(
+        self, parameters: Any, algorithm: Any, data: Rows, callback: Callback = ignore
+    ) -> None:
         X, positive, weight, self._n_categories, group = data
         self._parameters = given = parameters
         rows, n_positives = positives_first(positive)
@@ -814,7 +788,7 @@ class TreeLearner(WeakLearner):
         self._crosses: Crosses | None = None
         self.ensemble = self.ensemble_of(given)
         if getattr(given, "crosses", 0):
-            encoded = self._add_crosses(encoded, data)
+            encoded = self._add_crosses(encoded, data, callback)
         self._bins: Bins
         self._bins, table = code_table(
             encoded.X,
@@ -876,6 +850,11 @@ class TreeLearner(WeakLearner):
         """Return the class of the sum of the trees: with the parameter `crosses` they may read crosses."""
         return CrossedTreeSum if getattr(parameters, "crosses", 0) else cls.ensemble
 
+    @property
+    def found(self) -> tuple[npt.NDArray[Any], ...]:
+        """The features of each cross."""
+        return () if self._crosses is None else (self._crosses.feature,)
+
     def extend(self, X: Floats) -> Floats:
         """Return rows as the trees read them: with the columns of the crosses."""
         return X if self._crosses is None else self._crosses.extend(X)
@@ -887,7 +866,7 @@ class TreeLearner(WeakLearner):
         )
         return trees if self._crosses is None else CrossedTreeSum(self._crosses, trees)
 
-    def _add_crosses(self, encoded: Encoded, data: Rows) -> Encoded:
+    def _add_crosses(self, encoded: Encoded, data: Rows, callback: Callback) -> Encoded:
         """Find crosses, and return the columns of the trees with those of the crosses behind them."""
         given, n_features = self._parameters, len(self._n_categories)
         is_free = np.ones(n_features, dtype=np.bool_)
@@ -902,6 +881,7 @@ class TreeLearner(WeakLearner):
             is_free,
             given.random_state,
             data.group,
+            lambda: callback(0, given.n_rounds or 1, {}),
         )
         n_columns = self._crosses.n_columns
         if self._directions is not None:

@@ -48,6 +48,9 @@ criteria. Shares of few rows are shrunk to the mean as far as chance explains
 that categories differ, so that an identifier gains nothing (`categories`, for several labels
 `labels`). A category without mass, and one that no row had, go with the missing.
 
+**Crosses** (`crosses`) turn pairs of categorical features into numbers: fractions of positives, found without the row
+itself (`folds`).
+
 **Ties.** Candidates equal but for rounding go to the lowest feature, then the lowest threshold,
 then the missing below. A stump and its reverse always have the same gain: the one with d+ >= d- is
 meant, and the one that is 1 above the cut where d+ = d-.

@@ -23,6 +23,7 @@ from annotated_types import Ge, Le
 from scipy import sparse
 
 from core.base import state
+from core.base.monotone import Directions, Verification, walk_slopes
 from core.base.ranker import Floats
 from core.base.state import Array, State
 from core.base.table import Categories
@@ -123,9 +124,22 @@ class FeatureMap(State, ABC):
         `w` are the coefficients, shape (size,); `means` the mean contributions as `sums` adds them up.
         """
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, columns: Columns) -> dict[str, Any]:
         """Return the map's name and parameters, ready for JSON; empty for the columns themselves."""
         return {}
+
+    def slopes(self, w: Floats) -> Floats | None:
+        """Return what a unit of each number adds to a score, shape (n_features,); None if that depends on the row."""
+        return None
+
+    def walk_monotone(
+        self, w: Floats, directions: Directions, score: Callable[[Floats], Floats]
+    ) -> Verification | None:
+        """Compare the coefficients `w` with constraints; see `Ranker.walk_monotone`. None if nothing is known of them.
+
+        `score` returns the score of each row of a matrix of shape (n_rows, n_features).
+        """
+        return None
 
     def sums(self, parts: Floats) -> Floats:
         """Return the sums of `parts`, shape (size,), by column; one sum of all if coordinates are of whole rows."""
@@ -190,6 +204,17 @@ class Coordinates(FeatureMap):
         missing = np.zeros(p)
         missing[self.has_missing] = w[p : p + n_missing]
         return Coefficients(w[:p] * self.unit, missing, w[p + n_missing :].copy())
+
+    def slopes(self, w: Floats) -> Floats:
+        """Return what a unit of each number adds to a score; 0 for a column of categories."""
+        return self.unfold(w).slope
+
+    def walk_monotone(
+        self, w: Floats, directions: Directions, score: Callable[[Floats], Floats]
+    ) -> Verification:
+        """Compare the coefficient of each constrained column with 0."""
+        spread = 1.0 / np.maximum(self.unit, 1e-300)
+        return walk_slopes(directions, self.slopes(w), self.center, spread)
 
     def transform(self, X: Any) -> "TableRows":
         """Return the rows of a table as points; see `FeatureMap.transform`."""

@@ -10,7 +10,7 @@ from annotated_types import Ge, Le
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from core.base.monotone import Directions, Verification, walk_slopes
+from core.base.monotone import Directions, Verification
 from core.base.ranker import Callback, ContributionRanker, Floats, Groups, PathEstimator
 from core.base.state import FINITE, Array, Nested, Value, declared_fields
 from core.coding import youden_threshold
@@ -85,7 +85,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
         parts = self._map.split(X, self._w)
         if parts is None:
             raise InvalidParameter(
-                f"contributions need feature_map None or 'bins', got {self._map.describe()['map']!r}: "
+                f"contributions need feature_map None or 'bins', got {self._map.describe(self._columns())['map']!r}: "
                 "scores are not sums of parts per feature"
             )
         return np.asarray(parts - self._means)
@@ -96,12 +96,11 @@ class LinearRanker(ContributionRanker, PathEstimator):
 
     def structure(self) -> dict[str, Any]:
         """Return a description of the score, ready for JSON: its terms, largest first, and the numbers of the fit."""
-        names = tuple(self._feature_name(j) for j in range(self.n_features_in_))
-        columns = Columns(names, self.categories_)
+        columns = self._columns()
         n_terms, terms = self._map.terms(self._w, self._means, columns, MAX_TERMS)
         return {
             "type": "linear",
-            **self._map.describe(),
+            **self._map.describe(columns),
             "intercept": self.intercept_,
             "offset": self.offset_,
             "n_terms": n_terms,
@@ -111,11 +110,12 @@ class LinearRanker(ContributionRanker, PathEstimator):
 
     def walk_monotone(self, directions: Directions) -> Verification:
         """Compare the coefficient of each constrained column with 0; see `Ranker.walk_monotone`."""
-        if not isinstance(self._map, Coordinates):
-            return super().walk_monotone(directions)
-        return walk_slopes(
-            directions, self.coef_, self._map.center, 1.0 / np.maximum(self._map.unit, 1e-300)
-        )
+        walk = self._map.walk_monotone(self._w, directions, self.score_rows)
+        return super().walk_monotone(directions) if walk is None else walk
+
+    def _columns(self) -> Columns:
+        names = tuple(self._feature_name(j) for j in range(self.n_features_in_))
+        return Columns(names, self.categories_)
 
     def _signs(self, rows: Rows) -> Directions | None:
         """Return the direction of each coordinate of the columns; None without monotone constraints."""
@@ -143,7 +143,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
         callback: Callback,
     ) -> None:
         with one_blas_thread():
-            rows = self._fit_design(X, positive, weight)
+            rows = self._fit_design(X, positive, weight, group, callback)
             sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
             self._fit_sample(X, sample, positive, group, callback)
 
@@ -158,7 +158,14 @@ class LinearRanker(ContributionRanker, PathEstimator):
     ) -> None:
         """Fit on a sample of all rows of X."""
 
-    def _fit_design(self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> Rows:
+    def _fit_design(
+        self,
+        X: Any,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
+    ) -> Rows:
         """Learn the coordinates, and return the training rows as points."""
         rows = fit_design(X, weight, self._n_categories(), standardize=self.standardize)
         self._map = rows.coordinates
@@ -184,8 +191,9 @@ class LinearRanker(ContributionRanker, PathEstimator):
             if len(array) != length:
                 raise ArtifactError(f"{name} must have {length} values, got {len(array)}")
         self.offset_ = self.intercept_ + float(self._means.sum())
-        if isinstance(self._map, Coordinates):
-            self.coef_ = self._map.unfold(self._w).slope
+        slopes = self._map.slopes(self._w)
+        if slopes is not None:
+            self.coef_ = slopes
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """Return X checked, as an array or a CSR matrix."""

@@ -17,10 +17,13 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Directions, Monotone
+from core.base.parameters import Seed
 from core.base.ranker import Callback, Groups, StopFit, warn_stopped
 from core.base.splits import hold_out
-from core.base.state import FINITE, Value
-from core.linear.design import Sample
+from core.base.state import FINITE, Floats, Value
+from core.coding.crosses import CROSSES_DOC, MAX_CROSSES, find_crosses
+from core.linear.crossed import CrossedCoordinates, fit_crossed
+from core.linear.design import Coordinates, Rows, Sample
 from core.linear.newton import (
     LOOSE_TOLERANCE,
     MAX_STEPS,
@@ -96,13 +99,23 @@ class LinearClassifier(LinearRanker):
     n_iter_: Annotated[int, Value("iterations"), Ge(0), Le(MAX_STEPS)]
 
 
+MaxCrosses = Annotated[
+    int, Ge(0), Le(MAX_CROSSES), Doc(f"{CROSSES_DOC[0].upper()}{CROSSES_DOC[1:]}.")
+]
+CrossSeed = Annotated[
+    Seed, Doc("Seed of the folds that crosses are learnt in, and of the rows that choose them.")
+]
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class LogisticParameters:
     """The parameters of `Logistic`."""
 
     C: LogisticCost = 1.0
+    crosses: MaxCrosses = 0
     standardize: Standardize = True
     monotone: Monotone = None
+    random_state: CrossSeed = 0
 
 
 class Logistic(LogisticParameters, LinearClassifier):
@@ -125,10 +138,12 @@ class Logistic(LogisticParameters, LinearClassifier):
     Notes
     -----
     Features are coded as by `AUCSVM`: standardised, missing values at the mean with a coordinate of their own, one
-    coordinate per category, sparse matrices not made dense. LogisticRegression of `scikit-learn` has the same minimum
-    on the same coordinates; docs/benchmarks.md compares both. A fit takes about ten Newton steps of about twenty
-    products with the table. A fit that StopFit ends keeps its last step; along a path of C it has no ranker for the
-    values that it did not reach.
+    coordinate per category, sparse matrices not made dense. A cross (`crosses`) is two further columns of numbers: the
+    log odds of a pair of categories beyond those of each, found without the row itself, and the logarithm of 1 plus its
+    number of rows. `coef_` is without them. Features with a constraint are in no cross. LogisticRegression of
+    `scikit-learn` has the same minimum on the same coordinates; docs/benchmarks.md compares both. A fit takes about ten
+    Newton steps of about twenty products with the table. A fit that StopFit ends keeps its last step; along a path of C
+    it has no ranker for the values that it did not reach.
 
     References
     ----------
@@ -142,6 +157,38 @@ class Logistic(LogisticParameters, LinearClassifier):
     >>> ranker.coef_.round(1), ranker.predict([[2, 2], [-2, -2]])
     (array([4.2, 2. ]), array([ True, False]))
     """
+
+    def _fit_design(
+        self,
+        X: Any,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
+    ) -> Rows:
+        if not self.crosses:
+            return super()._fit_design(X, positive, weight, group, callback)
+        n_categories, directions = self._n_categories(), self.find_directions()
+        is_free = np.ones(len(n_categories), dtype=np.bool_)
+        if directions is not None:
+            is_free = directions == 0
+        crossed = find_crosses(
+            X,
+            positive,
+            weight,
+            n_categories,
+            self.crosses,
+            is_free,
+            self.random_state,
+            group,
+            lambda: callback(0, MAX_STEPS, {}),
+            logs=True,
+        )
+        self._map, rows = fit_crossed(X, weight, crossed, standardize=self.standardize)
+        return rows
+
+    def _known(self) -> dict[str, Any]:
+        return super()._known() | {"_map": CrossedCoordinates if self.crosses else Coordinates}
 
     def _fit_sample(
         self,

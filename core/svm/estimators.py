@@ -346,9 +346,16 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             f"the machine for the whole AUC (C = {self.anchor_cost_:g})"
         )
 
-    def _fit_design(self, X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> Rows:
+    def _fit_design(
+        self,
+        X: Any,
+        positive: npt.NDArray[np.bool_],
+        weight: Floats,
+        group: Groups | None,
+        callback: Callback,
+    ) -> Rows:
         if self.feature_map is None:
-            return super()._fit_design(X, positive, weight)
+            return super()._fit_design(X, positive, weight, group, callback)
         self._map, rows = fit_map(self, X, positive, weight, self._n_categories())
         return rows
 

@@ -239,7 +239,7 @@ class BinnedMap(FeatureMap):
         """Return the sums of `parts`, shape (size,), by column: shape (n_features,)."""
         return np.add.reduceat(parts, self.first)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, columns: Columns) -> dict[str, Any]:
         """Return the map's name and size, ready for JSON."""
         return {"map": "bins", "n_components": self.size}
 
@@ -424,7 +424,7 @@ class GaussianMap(FeatureMap):
         """h of the kernel."""
         return float(self.h[0])
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, columns: Columns) -> dict[str, Any]:
         """Return the map's name, bandwidth and size, ready for JSON."""
         return {"map": self.name, "bandwidth": self.bandwidth, "n_components": self.size}
 

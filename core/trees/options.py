@@ -6,12 +6,12 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.coding.bins import MAX_BINS
+from core.coding.crosses import CROSSES_DOC, MAX_CROSSES
 from core.errors import InvalidParameter
 
 from .grower import MAX_LEAVES
 
 MAX_DEPTH = 64
-MAX_CROSSES = 100
 
 MaxDepth = Annotated[
     int, Ge(1), Le(MAX_DEPTH), Doc("Trees: maximum number of splits from the root to a leaf.")
@@ -85,18 +85,15 @@ TargetEncoding = Annotated[
     Le(MAX_BINS),
     Doc(
         "Trees: a feature with more categories than this is replaced by two numbers: the fraction of positives among "
-        "the rows of the category, and the number of these rows. None: no feature is replaced, as for preferences."
+        "the rows of the category, and the number of these rows. A sample weight of k counts as k rows, as for "
+        "min_samples_leaf. None: no feature is replaced, as for preferences."
     ),
 ]
 MaxCrosses = Annotated[
     int,
     Ge(0),
     Le(MAX_CROSSES),
-    Doc(
-        "Trees: maximum number of crosses. A cross is a pair of categorical features (one of them may be numeric, with "
-        "at most 50 distinct values) in one number: the fraction of positives among the rows of both categories. The "
-        "pairs that tell most are chosen. 0: none, as for preferences."
-    ),
+    Doc(f"Trees: {CROSSES_DOC}, as for preferences and grades."),
 ]
 LeafForm = Annotated[
     Literal["closed", "newton"],

@@ -17,21 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from core.base.ranker import Floats, Groups
-from core.base.splits import draw_folds, number_inseparable
-
-from .coding import Integers
-
-N_FOLDS = 5
-
-# Rows that are added to those of a category, with the fraction of positives of all rows.
-PRIOR_ROWS = 10.0
-
-# Equal rows are taken for copies of one, and stay in one fold, in two cases: a category has at least this many distinct
-# rows on average,
-MIN_DISTINCT_ROWS = 2
-# or of two equal rows, one of them positive, both are positive in at least this fraction of cases. Otherwise rows
-# consist of their category alone, and equal rows tell of each other.
-MIN_AGREEMENT = 0.9
+from core.base.state import Integers
+from core.coding.folds import N_FOLDS, PRIOR_ROWS, Folds, scale_to_all
 
 
 class Encoded(NamedTuple):
@@ -105,7 +92,7 @@ def encode(
         Of the folds: the fraction of positives of a row is computed from the rows of the other folds.
     group : ndarray of shape (n_rows,), uint64, optional
         Rows of a group are in one fold. Without groups equal rows are, if they are taken for copies: see
-        `MIN_DISTINCT_ROWS` and `MIN_AGREEMENT`.
+        `core.coding.folds`.
 
     Returns
     -------
@@ -147,87 +134,6 @@ def encode(
         numbers[n_features + k] = np.append(np.where(present, total, np.nan), 0.0)
     kinds = np.where(n_categories > limit, 0, n_categories)
     return Encoded(encoded, np.append(kinds, np.zeros_like(many)), feature, numbers)
-
-
-class Folds(NamedTuple):
-    """Folds of the training rows: the number of a row is found from the rows of the other folds.
-
-    Attributes
-    ----------
-    apart : ndarray of shape (n_rows,), int64
-        Folds that separate copies of a row.
-    together : ndarray of shape (n_rows,), int64, or None
-        Folds that separate no group or, without groups, no equal rows; None if every row stands for itself.
-    unit : ndarray of shape (n_rows,), int64, or None
-        What `together` does not separate, numbered.
-    is_group : bool
-        Whether units are groups.
-    are_copies : bool
-        Whether the labels of equal rows agree; see `MIN_AGREEMENT`.
-    """
-
-    apart: Integers
-    together: Integers | None
-    unit: Integers | None
-    is_group: bool
-    are_copies: bool
-
-    @classmethod
-    def of(
-        cls,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        seed: int,
-        group: Groups | None,
-    ) -> "Folds":
-        """Draw folds; for the parameters see `encode`."""
-        apart = draw_folds(positive, N_FOLDS, seed)
-        unit = number_inseparable(X, positive, weight, group)
-        together = None if unit is None else draw_folds(positive, N_FOLDS, seed, unit)
-        are_copies = unit is not None and _agree(unit, positive) >= MIN_AGREEMENT
-        return cls(apart, together, unit, group is not None, are_copies)
-
-    def choose(self, known: npt.NDArray[np.bool_], category: Integers) -> Integers:
-        """Return the folds for a feature, given which rows have a category, and the category of each of these."""
-        if self.together is None or self.unit is None:
-            return self.apart
-        if self.is_group:
-            return (
-                self.together if self.together.any() else self.apart
-            )  # one group says nothing about others
-        n_distinct = np.count_nonzero(np.bincount(self.unit[known]))
-        n_present = np.count_nonzero(np.bincount(category))
-        is_apart = not self.are_copies and n_distinct < MIN_DISTINCT_ROWS * n_present
-        return self.apart if is_apart else self.together
-
-    def take(self, rows: Integers) -> "Folds":
-        """Return the folds of some rows."""
-        together = None if self.together is None else self.together[rows]
-        unit = None if self.unit is None else self.unit[rows]
-        return self._replace(apart=self.apart[rows], together=together, unit=unit)
-
-
-def _agree(unit: Integers, positive: npt.NDArray[np.bool_]) -> float:
-    """Return the fraction of pairs of rows of one unit, at least one of them positive, in which both are positive."""
-    rows = np.bincount(unit).astype(np.float64)
-    positives = np.bincount(unit, positive)
-    negatives = rows - positives
-    both = (positives * (positives - 1)).sum()
-    either = (rows * (rows - 1) - negatives * (negatives - 1)).sum()
-    return float(both / either) if either else 0.0
-
-
-def scale_to_all(mass: Floats) -> Floats:
-    """Return for each fold the mass of categories in the other folds, times what makes it one of all folds.
-
-    mass : ndarray of shape (n_folds, n_categories), float64
-    """
-    of_fold = mass.sum(axis=1)
-    others = of_fold.sum() - of_fold
-    scale = of_fold.sum() / np.where(others > 0.0, others, 1.0)
-    scaled: Floats = np.maximum(mass.sum(axis=0) - mass, 0.0) * scale[:, None]
-    return scaled
 
 
 def _fraction(hits: Floats, mass: Floats, mean: float) -> Floats:

@@ -97,6 +97,9 @@ MAKERS: dict[str, Callable[[], Ranker]] = {
     "logitboost_crosses": lambda: few(LogitBoost, max_leaves=5, crosses=2).fit(
         with_months(make_rows()), (np.arange(160) % 7 + np.arange(160) % 4) % 2
     ),
+    "logistic_crosses": lambda: Logistic(crosses=2).fit(
+        with_months(make_rows()), (np.arange(160) % 7 + np.arange(160) % 4) % 2
+    ),
     "rankboost_grades": lambda: few(RankBoost).fit(
         make_rows(),
         make_labels() + np.arange(len(make_rows())) % 2,

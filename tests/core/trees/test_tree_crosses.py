@@ -12,23 +12,32 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
-import core.trees.crosses as crosses_module
-from core import RankBoost, load, save
+import core.coding.crosses as crosses_module
+from core import LambdaMART, RankBoost, load, save
 from core.artifact import ArtifactError
+from core.base.checkpoint import Checkpoints
 from core.base.monotone import check_monotone
+from core.base.ranker import StopFit
 from core.boosting import LogitBoost
 from core.boosting.trees import CrossedTreeSum
+from core.coding.crosses import (
+    MAX_CROSSES,
+    MAX_LOG_ODDS,
+    MIN_PAIR_ROWS,
+    Crosses,
+    find_crosses,
+)
+from core.coding.folds import PRIOR_ROWS, Folds
 from core.metrics import auc
-from core.trees.crosses import MAX_LOG_ODDS, MIN_PAIR_ROWS, Crosses, find_crosses
-from core.trees.options import MAX_CROSSES
-from core.trees.target_encoding import PRIOR_ROWS, Folds
 from tests.core.artifact_bytes import put_together, take_apart
 
 FEW: dict[str, Any] = {"n_rounds": 8, "max_leaves": 4, "min_samples_leaf": 1, "crosses": 3}
 BOOSTERS = {
     "ranking": lambda **options: RankBoost(weak_ranker="tree", **FEW | options),
     "logistic": lambda **options: LogitBoost(**FEW | options),
+    "lists": lambda **options: LambdaMART(**FEW | options),
 }
 boosters = pytest.mark.parametrize("make", BOOSTERS.values(), ids=BOOSTERS)
 
@@ -301,6 +310,61 @@ def test_preferences_and_early_stopping_take_the_parameter() -> None:
     watched = LogitBoost(**FEW, early_stopping_rounds=3).fit(table, y)
     assert len(watched.validation_auc_) >= len(watched.rounds_)
     assert len(load(save(watched)).rounds_) == len(watched.rounds_)
+
+
+def test_lists_are_never_parted_and_grades_have_no_crosses() -> None:
+    """The fraction of positives of a row is found without the rows of its query."""
+    table, y = draw_towns(300)
+    query = np.arange(300) // 30
+    graded = BOOSTERS["lists"]().fit(table, y + query % 2, query=query, graded=True)
+    assert graded.structure()["crosses"] == []
+    ranker = BOOSTERS["lists"]().fit(table, y, query=query)
+    assert ranker.structure()["crosses"]
+    scores = ranker.decision_function(table)
+    assert np.array_equal(load(save(ranker)).decision_function(table), scores)
+    for learnt in (ranker, RankBoost(weak_ranker="tree", **FEW).fit(table, y, query=query)):
+        grouped = clone(learnt).fit(table, y, query=query, groups=query)
+        assert np.array_equal(grouped.decision_function(table), learnt.decision_function(table))
+
+
+def test_a_clock_ends_the_search_for_crosses_and_no_checkpoint_mixes_two() -> None:
+    table, y = draw_towns(600)
+    table["again"] = np.where(np.arange(600) % 9 < 4, table["town"], table["month"])
+    whole = LogitBoost(**FEW)
+    steps: list[int] = []
+    taken: list[bytes | None] = []
+    with Checkpoints() as checkpoints:
+
+        def watch(step: int, of: int, info: Any) -> None:
+            steps.append(step)
+            if step == 3:
+                taken.append(checkpoints.take())
+
+        whole.fit(table, y, callback=watch)
+    n_whole = len(whole.structure()["crosses"])
+    assert (n_whole > 1, steps[-1]) == (True, 8)
+    n_calls = steps.count(0) - n_whole + 1  # the first cross is learnt
+
+    def stop(step: int, of: int, info: Any) -> None:
+        steps.append(step)
+        if len(steps) >= n_calls:
+            raise StopFit
+
+    for resume in (None, taken[0]):
+        steps.clear()
+        with (
+            Checkpoints(resume) as checkpoints,
+            pytest.warns(UserWarning, match="stopped after") as warned,
+        ):
+            cut = LogitBoost(**FEW).fit(table, y, callback=stop)
+        assert f"stopped after 1 of {n_whole} crosses" in str(warned[0].message)
+        assert cut.structure()["crosses"] == whole.structure()["crosses"][:1]
+        assert (len(cut.rounds_), checkpoints.resumed) == (1, False)
+        assert np.isfinite(load(save(cut)).decision_function(table)).all()
+    with Checkpoints(taken[0]) as checkpoints:
+        again = LogitBoost(**FEW).fit(table, y)
+    assert checkpoints.resumed
+    assert np.array_equal(again.decision_function(table), whole.decision_function(table))
 
 
 def test_features_that_tell_the_same_twice_are_no_cross() -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from core import RankBoost, load, save
 from core.base.splits import draw_folds
 from core.boosting import LogitBoost
+from core.coding.folds import N_FOLDS, PRIOR_ROWS
 from core.metrics import auc
-from core.trees.target_encoding import N_FOLDS, PRIOR_ROWS, encode
+from core.trees.target_encoding import encode
 
 BOOSTERS = {
     "ranking": lambda **options: RankBoost(weak_ranker="tree", **options),

@@ -1,8 +1,11 @@
 """Crosses: pairs of categorical features as numbers, the fraction of positives among the rows of two categories.
 
 A tree needs two splits, by sets of categories, to see that a town sells well in one month only; with many towns and
-months it never does. A cross is a column of its own: for each row the fraction of positives among the rows of the same
-town and month, found without the row itself, and the number of these rows.
+months it never does, and a linear score cannot. A cross is a column of its own: for each row the fraction of positives
+among the rows of the same town and month, found without the row itself, and the number of these rows. Trees read these
+two numbers. Linear scores read logarithms: of 1 plus the number of rows, and the log odds less those that the two
+categories have alone. The categories have coefficients of their own, learnt from all rows, so that the whole log odds,
+found without some of the rows, would tell the labels of these.
 
 Few rows say little, so that the fraction is drawn towards what the two categories say alone: towards the sum of their
 log odds, as if they acted independently (their own fractions are drawn towards that of all rows). A pair of categories
@@ -21,7 +24,7 @@ prediction problems", SIGKDD Explorations 3(1), 2001: section 4.2, hierarchical 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -33,21 +36,33 @@ import numpy.typing as npt
 from annotated_types import Ge, Le
 
 from core.base import state
-from core.base.ranker import Floats, Groups
-from core.base.state import FINITE, Array, Index, State, Totals
-from core.coding import ThreadPool
+from core.base.monotone import Directions, Violation
+from core.base.ranker import Floats, Groups, StopFit, warn_stopped
+from core.base.state import FINITE, Array, Index, Known, State, Totals
 from core.errors import ArtifactError
 from core.kernels import kernel
 
-from .options import MAX_CROSSES
-from .target_encoding import N_FOLDS, PRIOR_ROWS, Folds, scale_to_all
+from .folds import N_FOLDS, PRIOR_ROWS, Folds, scale_to_all
+from .threads import ThreadPool
 
 Integers = state.Integers
 Indices = state.Indices
 Singles = Annotated[npt.NDArray[np.float32], np.dtype(np.float32)]
 Bools = npt.NDArray[np.bool_]
 
+MAX_CROSSES = 100  # of a ranker
 COLUMNS = 2  # of each cross: the fraction of positives, and the number of rows
+
+# Names of these columns in sentences, as numbers and as logarithms.
+NAMES = "fraction of positives of {}", "rows of {}"
+LOG_NAMES = "log odds of {} beyond those of each", "log rows of {}"
+
+CROSSES_DOC = (
+    "maximum number of crosses. A cross is a pair of categorical features (one of them may be numeric, with at most 50 "
+    "distinct values) in one number: the fraction of positives among the rows of both categories. The pairs that tell "
+    "most are chosen. 0: none"
+)
+"""What a parameter `crosses` says of itself, without its first and its last words."""
 
 SCREENED_ROWS = 20_000  # that the screen of pairs looks at, at most
 SCREENED_FEATURES = 24  # whose pairs are screened, at most: those that tell most alone
@@ -67,6 +82,10 @@ MAX_LOG_ODDS = 20.0
 MIN_SHARE = 1.0 / (1.0 + math.exp(MAX_LOG_ODDS))
 
 MAX_MASS = 1e30  # of a pair of categories, in rows: a float32 holds it
+
+MAX_TRIED_CELLS = (
+    1 << 22
+)  # numbers of the rows that are scored against a monotone constraint: 32 MB
 
 MAX_KEYS_PER_ROW = 4  # up to which rows are numbered by a table of all keys; then by sorting
 
@@ -188,13 +207,15 @@ class Crosses(State):
         if not _ascends(keys, key_start):
             raise ArtifactError("cross_keys must ascend within a cross")
 
-    def extend(self, X: Floats) -> Floats:
+    def extend(self, X: Floats, *, logs: bool = False) -> Floats:
         """Return rows with the crosses' columns behind their own; O(n_rows · n_crosses · log n_pairs).
 
         Parameters
         ----------
         X : ndarray of shape (n_rows, n_features), float64
             A value that is no category counts as missing.
+        logs : bool
+            Return log odds beyond those of both categories, and log(1 + rows), in place of fractions and rows.
 
         Returns
         -------
@@ -202,7 +223,8 @@ class Crosses(State):
         """
         extended = np.empty((len(X), X.shape[1] + self.n_columns))
         extended[:, : X.shape[1]] = X
-        learnt = (self.edges, self.keys, self.share, self.mass, self.effect, float(self.base[0]))
+        base = float(self.base[0])
+        learnt = (self.edges, self.keys, self.share, self.mass, self.effect, base, logs)
         n_tasks = -(-len(X) // TASK_ROWS)
         arguments = (extended, self.n_categories, self.feature, *self._tables, *learnt)
         if n_tasks <= 1:
@@ -211,7 +233,48 @@ class Crosses(State):
             ThreadPool(extended.size).run(_look_up, n_tasks, *arguments)
         return extended
 
-    def values_of(self, feature: int) -> Floats:
+    def extend_known(self, known: Known) -> Mapping[str, Any]:
+        """Return what is known (`State.from_arrays`) of a matrix that the crosses' columns extend."""
+        n_categories = self.extended_categories
+        return {**known, "n_features": len(n_categories), "n_categories": n_categories}
+
+    def try_constraints(
+        self, read: Iterable[int], directions: Directions, score: Callable[[Floats], Floats]
+    ) -> Iterator[Violation]:
+        """Yield the two rows between which scores fall most, for each cross of a constrained feature.
+
+        Rows differ in the code of that feature, by one; a row for each category of the other one is tried, if they are
+        not too many. Where no score falls, other rows might still.
+
+        Parameters
+        ----------
+        read : iterable of int
+            The crosses that scores depend on.
+        directions : ndarray of shape (n_features,), int8
+        score : callable (X) -> ndarray of shape (n_rows,), float64
+        """
+        n_features = len(directions)
+        for k in read:
+            constrained = self.feature[k][directions[self.feature[k]] != 0]
+            if not len(constrained):
+                continue
+            # A number: categories have no order, and one feature is categorical.
+            column = int(constrained[0])
+            partner = int(self.feature[k].sum()) - column
+            values = self._values_of(column)
+            n_tried = MAX_TRIED_CELLS // (len(values) * len(self.extended_categories))
+            n_partners = min(int(self.n_categories[partner]), max(n_tried, 1))
+            rows = np.zeros((n_partners, len(values), n_features))
+            rows[:, :, column] = values
+            rows[:, :, partner] = np.arange(n_partners)[:, None]
+            scores = score(rows.reshape(-1, n_features)).reshape(rows.shape[:2])
+            rises = np.diff(scores, axis=1) * directions[column]
+            i, at = np.unravel_index(np.argmin(rises), rises.shape)
+            pair = rows[i, at : at + 2]
+            part = f"cross {k + 1}"
+            yield Violation(column, float(pair[0, column]), float(pair[1, column]), pair, part)
+
+    def _values_of(self, feature: int) -> Floats:
         """Return a value of each code of a numeric feature of a cross, ascending, but of the missing one's."""
         _, _, start, _ = self._tables
         edges = self.edges[start[feature] : start[feature + 1]]
@@ -231,13 +294,13 @@ class Crosses(State):
             folded[:, second] += half
         return folded
 
-    def name(self, column: int, name: Callable[[int], str]) -> str:
+    def name(self, column: int, name: Callable[[int], str], *, logs: bool = False) -> str:
         """Return the name of a column, given those of features: such as "fraction of positives of town × month"."""
         n_features = len(self.n_categories)
         if column < n_features:
             return name(column)
         k, which = divmod(column - n_features, COLUMNS)
-        return f"{('fraction of positives', 'rows')[which]} of {self.title(k, name)}"
+        return (LOG_NAMES if logs else NAMES)[which].format(self.title(k, name))
 
     def describe(self, name: Callable[[int], str]) -> list[dict[str, Any]]:
         """Return each cross by its name, its features, and its number of pairs of categories, ready for JSON."""
@@ -301,6 +364,7 @@ def _code(x, n_codes, n_categories, edges, start, stop):  # type: ignore[no-unty
         numba.float32[::1],
         numba.float64[::1],
         numba.float64,
+        numba.boolean,
     )
 )
 def _look_up(  # type: ignore[no-untyped-def]
@@ -320,12 +384,13 @@ def _look_up(  # type: ignore[no-untyped-def]
     mass,
     effect,
     base,
+    logs,
 ):
     """Write the columns of crosses behind the columns of features, for every step-th task of rows.
 
     extended: (n_rows, n_features + 2 n_crosses) float64; feature: (n_crosses, 2) int64; n_categories, n_codes,
     effect_start: (n_features,) int64; edge_start: (n_features + 1,) int64; key_start: (n_crosses + 1,) int64; edges,
-    keys, share, mass, effect, base: see `Crosses`.
+    keys, share, mass, effect, base: see `Crosses`; logs: bool, see `Crosses.extend`.
     """
     for task in range(first_task, n_tasks, step):
         low = task * TASK_ROWS
@@ -357,13 +422,21 @@ def _look_up(  # type: ignore[no-untyped-def]
                         start = middle + 1
                     else:
                         stop = middle
-                if start < key_start[k + 1] and np.int64(keys[start]) == key:
+                is_known = start < key_start[k + 1] and np.int64(keys[start]) == key
+                if is_known and not logs:
                     extended[i, column] = share[start]
                     extended[i, column + 1] = mass[start]
+                    continue
+                odds = base + effect[effect_start[first] + a] + effect[effect_start[second] + b]
+                odds = min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
+                if is_known:
+                    of_pair = min(max(np.float64(share[start]), MIN_SHARE), 1.0 - MIN_SHARE)
+                    of_pair = math.log(of_pair) - math.log1p(-of_pair)
+                    of_pair = min(max(of_pair, -MAX_LOG_ODDS), MAX_LOG_ODDS)
+                    extended[i, column] = of_pair - odds
+                    extended[i, column + 1] = math.log1p(np.float64(mass[start]))
                 else:
-                    odds = base + effect[effect_start[first] + a] + effect[effect_start[second] + b]
-                    odds = min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)
-                    extended[i, column] = 1.0 / (1.0 + math.exp(-odds))
+                    extended[i, column] = 0.0 if logs else 1.0 / (1.0 + math.exp(-odds))
                     extended[i, column + 1] = 0.0
 
 
@@ -390,15 +463,22 @@ def find_crosses(
     is_free: Bools,
     seed: int,
     group: Groups | None = None,
+    report: Callable[[], None] = lambda: None,
+    *,
+    logs: bool = False,
 ) -> Crossed:
     """Choose pairs of features, and learn their crosses.
 
     O(n_pairs · n_screened log n_screened + at_most · n_rows log n_rows), where n_screened is the number of rows that
     the screen looks at.
 
+    If `report` raises StopFit, the crosses that are learnt by then are returned, none if it was the screen that ended;
+    a UserWarning says how many.
+
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_features), float64
+        May be a scipy.sparse matrix if no feature is categorical.
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
         Above 0, in any unit: a row of mean weight counts as one.
@@ -410,11 +490,17 @@ def find_crosses(
     seed : int
         Of the folds, and of the draw of the screen's rows.
     group : ndarray of shape (n_rows,), uint64, optional
-        Rows of a group are in one fold; see `target_encoding.encode`.
+        Rows of a group are in one fold; see `folds.Folds`.
+    report : callable () -> None, optional
+        Called after each feature and each pair of the screen, and after each cross.
+    logs : bool
+        Whether the columns are logarithms: see `Crosses.extend`.
     """
     weight = weight / float(weight.mean())
     is_word = (n_categories >= 2) & is_free
     chosen: list[tuple[int, int]] = []
+    lookups: list[tuple[npt.NDArray[np.uint32], Singles, Singles]] = []
+    columns = np.empty((len(weight), 0), order="F")
     data = _Data(X, positive, weight, n_categories, {})
     if at_most and is_word.any() and np.count_nonzero(is_free) > 1:
         draw = np.random.Generator(np.random.Philox(key=seed))
@@ -422,14 +508,19 @@ def find_crosses(
         data = data.with_edges(np.flatnonzero((n_categories == 0) & is_free), rows)
         folds = Folds.of(X, positive, weight, seed, group)
         features = np.union1d(np.flatnonzero(is_word), np.array(list(data.edges), dtype=np.int64))
-        chosen = _screen(data.take(rows), folds.take(rows), features, at_most)
-    columns = np.empty((len(X), COLUMNS * len(chosen)), order="F")
-    lookups = []
-    for k, pair in enumerate(chosen):
-        cross = _Cross(data, folds, *pair)
-        columns[:, COLUMNS * k] = cross.share
-        columns[:, COLUMNS * k + 1] = cross.mass
-        lookups.append(cross.look_up())
+        n_chosen = at_most
+        try:
+            chosen = _screen(data.take(rows), folds.take(rows), features, at_most, report)
+            n_chosen = len(chosen)
+            columns = np.empty((len(X), COLUMNS * n_chosen), order="F")
+            for k, pair in enumerate(chosen):
+                cross = _Cross(data, folds, *pair)
+                columns[:, COLUMNS * k : COLUMNS * (k + 1)] = cross.columns(logs=logs)
+                lookups.append(cross.look_up())
+                report()
+        except StopFit:
+            warn_stopped(len(lookups), n_chosen, "crosses")
+    chosen, columns = chosen[: len(lookups)], columns[:, : COLUMNS * len(lookups)]
     used = np.unique(np.array(chosen, dtype=np.int64)).tolist()
     effects = [data.effect(j, None) for j in used]
     edges = [data.edges.get(j, np.empty(0)) for j in used]
@@ -448,13 +539,18 @@ def find_crosses(
     return Crossed(crosses, columns)
 
 
-def _screen(data: "_Data", folds: Folds, features: Integers, at_most: int) -> list[tuple[int, int]]:
+def _screen(
+    data: "_Data", folds: Folds, features: Integers, at_most: int, report: Callable[[], None]
+) -> list[tuple[int, int]]:
     """Return the pairs of features whose fraction of positives tells most beyond what both tell apart.
 
     That is the log odds of one of them, or the sum of both, whichever tells more: of two features that tell the same,
     such as a town and its region, the sum counts it twice.
     """
-    alone = {j: data.gain(data.own_odds(j, folds)) for j in features.tolist()}
+    alone: dict[int, float] = {}
+    for j in features.tolist():
+        alone[j] = data.gain(data.own_odds(j, folds))
+        report()
     strongest = sorted(alone, key=lambda j: -alone[j])[:SCREENED_FEATURES]
     gains: dict[tuple[int, int], float] = {}
     for pair in combinations(sorted(strongest), 2):
@@ -462,6 +558,7 @@ def _screen(data: "_Data", folds: Folds, features: Integers, at_most: int) -> li
             cross = _Cross(data, folds, *pair)
             apart = max(data.gain(cross.odds), alone[pair[0]], alone[pair[1]])
             gains[pair] = data.gain(_log_odds(cross.share)) - apart
+            report()
     chosen: list[tuple[int, int]] = []
     seen: set[float] = set()
     for pair, gain in sorted(gains.items(), key=lambda item: -item[1]):
@@ -608,12 +705,20 @@ class _Cross:
         others, hits_of_others = _others(mass), _others(hits)
         is_known = self._is_kept & (others >= MIN_PAIR_ROWS)
         cells = fold, index
+        self._has_number = is_known[cells]
         self.share = _shrink(
             np.where(is_known, hits_of_others, 0.0)[cells],
             np.where(is_known, others, 0.0)[cells],
             self.odds,
         )
         self.mass = _as_rows(np.where(is_known, scale_to_all(mass), 0.0)[cells])
+
+    def columns(self, *, logs: bool) -> Floats:
+        """Return the cross's columns, of shape (n_rows, 2); see `Crosses.extend`."""
+        if not logs:
+            return np.column_stack([self.share, self.mass])
+        beyond = np.where(self._has_number, _log_odds(self.share) - self.odds, 0.0)
+        return np.column_stack([beyond, np.log1p(self.mass, dtype=np.float64)])
 
     def look_up(self) -> tuple[npt.NDArray[np.uint32], Singles, Singles]:
         """Return the keys of the pairs of categories that are kept, and for new rows the share and mass of each."""

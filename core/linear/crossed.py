@@ -1,0 +1,126 @@
+"""Coordinates of a table with crosses of categorical features: log odds of pairs of categories, beside its columns.
+
+A linear score adds what a town and a month tell, each alone. A cross of them (`core.coding.crosses`) is two columns of
+numbers more: the log odds of both together beyond those of each, and the logarithm of 1 plus their number of rows.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from core.base.monotone import Directions, Verification
+from core.base.ranker import Floats
+from core.base.state import Known, Nested
+from core.coding.crosses import COLUMNS, Crossed, Crosses
+
+from .design import Columns, Coordinates, FeatureMap, Rows, TableRows, fit_design
+
+
+@dataclass(frozen=True, eq=False)
+class CrossedCoordinates(FeatureMap):
+    """The coordinates of a table's columns and of its crosses.
+
+    Attributes
+    ----------
+    crosses : Crosses
+    coordinates : Coordinates
+        Of the table's columns, then of those of the crosses.
+    """
+
+    crosses: Annotated[Crosses, Nested()]
+    coordinates: Annotated[Coordinates, Nested()]
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
+    ) -> Self:
+        """Read the crosses, then coordinates of their columns too; see `State.from_arrays`."""
+        crosses = Crosses.from_arrays(arrays, known, meta)
+        return cls(crosses, Coordinates.from_arrays(arrays, crosses.extend_known(known), meta))
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return self.coordinates.size
+
+    def transform(self, X: Any) -> Rows:
+        """Return the rows of a table as points; see `FeatureMap.transform`."""
+        return self.coordinates.transform(self._extend(X))
+
+    def slopes(self, w: Floats) -> Floats:
+        """Return what a unit of each number adds to a score, without what its crosses add."""
+        slopes: Floats = self.coordinates.slopes(w)[: len(self.crosses.n_categories)]
+        return slopes
+
+    def sums(self, parts: Floats) -> Floats:
+        """Return the sums of `parts`, shape (size,), by feature, those of a cross divided equally between its two."""
+        sums: Floats = self.crosses.fold(self.coordinates.sums(parts)[None, :])[0]
+        return sums
+
+    def split(self, X: Floats, w: Floats) -> Floats:
+        """Return each value's part of its row's score, in X's shape, a cross's divided equally between its two."""
+        return self.crosses.fold(self.coordinates.split(self._extend(X), w))
+
+    def walk_monotone(
+        self, w: Floats, directions: Directions, score: Callable[[Floats], Floats]
+    ) -> Verification:
+        """Compare coefficients with 0; a constrained feature of a cross that scores read is a violation."""
+        n_features = len(directions)
+        further = np.zeros(self.crosses.n_columns, dtype=directions.dtype)
+        walk = self.coordinates.walk_monotone(w, np.append(directions, further), score)
+        found = [
+            replace(each, rows=None if each.rows is None else each.rows[:, :n_features])
+            for each in walk.violations
+        ]
+        slope = self.coordinates.slopes(w)[n_features:].reshape(-1, COLUMNS)
+        tried = self.crosses.try_constraints(
+            np.flatnonzero(slope.any(axis=1)).tolist(), directions, score
+        )
+        return replace(walk, violations=[*found, *tried], is_sum=True)
+
+    def terms(
+        self, w: Floats, means: Floats, columns: Columns, limit: int
+    ) -> tuple[int, list[dict[str, Any]]]:
+        """Return one term per number, category and missing value, and two per cross, largest first."""
+        names = tuple(
+            self.crosses.name(j, columns.names.__getitem__, logs=True)
+            for j in range(len(self.crosses.extended_categories))
+        )
+        extended = Columns(names, columns.categories + (None,) * self.crosses.n_columns)
+        return self.coordinates.terms(w, means, extended, limit)
+
+    def describe(self, columns: Columns) -> dict[str, Any]:
+        """Return the crosses."""
+        return {"crosses": self.crosses.describe(columns.names.__getitem__)}
+
+    def _extend(self, X: Any) -> Any:
+        """Return rows with the columns of the crosses behind their own; a sparse matrix has no categories to cross."""
+        if sparse.issparse(X) or not self.crosses.n_columns:
+            return X
+        return self.crosses.extend(X, logs=True)
+
+
+def fit_crossed(
+    X: Any, weight: Floats, crossed: Crossed, *, standardize: bool
+) -> tuple[CrossedCoordinates, TableRows]:
+    """Learn the coordinates of a table's columns and crosses, and return its rows as points.
+
+    Parameters
+    ----------
+    X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
+    weight : ndarray of shape (n_rows,), float64
+        Above 0.
+    crossed : Crossed
+        Of the same rows; with logarithms.
+    standardize : bool
+        See `fit_design`.
+    """
+    crosses = crossed.crosses
+    if crosses.n_columns:
+        X = np.concatenate([X, crossed.X], axis=1)
+    rows = fit_design(X, weight, crosses.extended_categories, standardize=standardize)
+    return CrossedCoordinates(crosses, rows.coordinates), rows
