@@ -12,10 +12,10 @@ the tolerance that comes with it.
 The census-shaped table is drawn. With --data, a folder of Parquet files with a column `label`, the real tables in it
 that have words come before it.
 
-**Crosses.** `logitboost` of 200 rounds at fixed settings without crosses and with at most K (--crosses), on the named
-tables (--tables; `benchmarks.auto` reads them) or on the drawn one: AUC and partial AUC over [0, .05] of the test rows
-of two splits, the processor's seconds of both fits, in turns, the nanoseconds that a row takes to score, and the size
-of the artifact.
+**Crosses.** `logitboost` of 200 rounds at fixed settings, `logistic` and `lambdamart` (--crossed) without crosses and
+with at most K (--crosses), on the named tables (--tables; `benchmarks.auto` reads them) or on the drawn one: AUC and
+partial AUC over [0, .05] of the test rows of two splits, the processor's seconds of both fits, in turns, the
+nanoseconds that a row takes to score, and the size of the artifact.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import at_least_one
 from benchmarks.auto import WINDOW, read_table, split_rows
-from core import LogitBoost, save
+from core import save
 from core.base.table import MAX_CATEGORIES, CodedTable, to_matrix
 from core.metrics import auc, partial_auc
 from core.registry import ALGORITHMS
@@ -48,6 +48,8 @@ from core.registry import ALGORITHMS
 Labels = npt.NDArray[np.bool_]
 
 PARTS = ["logistic", "algorithms", "crosses"]
+BOOSTED = {"n_rounds": 200, "learning_rate": 0.1, "max_leaves": 31}
+CROSSED: dict[str, dict[str, Any]] = {"logitboost": BOOSTED, "logistic": {}, "lambdamart": BOOSTED}
 N_WORDS, N_NUMBERS = 28, 13
 FEW_COORDINATES = 1500
 
@@ -186,7 +188,9 @@ def print_logistic(name: str, table: pd.DataFrame, y: Labels) -> None:
         )
 
 
-def print_crosses(name: str, table: pa.Table, y: npt.NDArray[np.int8], most: int, n: int) -> None:
+def print_crosses(
+    algorithm: str, name: str, table: pa.Table, y: npt.NDArray[np.int8], most: int, n: int
+) -> None:
     """Print what crosses change on a table, by two splits of which n rows at most are learnt from."""
     figures: dict[int, list[list[float]]] = {0: [], most: []}
     found = []
@@ -194,7 +198,7 @@ def print_crosses(name: str, table: pa.Table, y: npt.NDArray[np.int8], most: int
         training, test = split_rows(y, split, 3)
         X, X_test = table.take(training[:n]), table.take(test)
         for k, of_splits in figures.items():
-            ranker = LogitBoost(n_rounds=200, learning_rate=0.1, max_leaves=31, crosses=k)
+            ranker: Any = ALGORITHMS[algorithm](**CROSSED[algorithm], crosses=k)
             started = time.process_time()
             ranker.fit(X, y[training[:n]] == 1)
             seconds = time.process_time() - started
@@ -214,7 +218,8 @@ def print_crosses(name: str, table: pa.Table, y: npt.NDArray[np.int8], most: int
     ):
         told = [f"{value:.{digits}f}".removeprefix("0") for value in (*without, *with_crosses)]
         columns.append(f"{told[0]} {told[1]} | {told[2]} {told[3]}")
-    print(f"| {name}, {min(n, len(training)):,} | {found[0]}, {found[1]} | {' | '.join(columns)} |")
+    shape = f"{name}, {min(n, len(training)):,}"
+    print(f"| {shape} | {found[0]}, {found[1]} | {' | '.join(columns)} |", flush=True)
 
 
 def main() -> None:
@@ -226,6 +231,7 @@ def main() -> None:
     parser.add_argument("--logistic-rows", type=int, nargs="*", default=[40_000])
     parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS)
     parser.add_argument("--crosses", type=at_least_one, default=30, help="at most so many")
+    parser.add_argument("--crossed", nargs="*", default=list(CROSSED), choices=list(CROSSED))
     parser.add_argument("--tables", nargs="*", default=[], help="tables of --data to cross")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -245,12 +251,13 @@ def main() -> None:
         named = {name: read_table(options.data, name) for name in options.tables}
         if not named:
             named["census-shaped"] = pa.Table.from_pandas(census[0]), census[1].astype(np.int8)
-        print(f"\ncrosses, {options.crosses} at most, two splits\n")
-        print("| table, rows | crosses | AUC | with | pAUC | with | fit, CPU s | with", end="")
-        print(" | a row, ns | with | artifact, kB | with |")
-        print("|---|" + "---:|" * 11)
-        for name, labelled in named.items():
-            print_crosses(name, *labelled, options.crosses, options.rows)
+        for algorithm in options.crossed:
+            print(f"\n{algorithm}: crosses, {options.crosses} at most, two splits\n")
+            print("| table, rows | crosses | AUC | with | pAUC | with | fit, CPU s | with", end="")
+            print(" | a row, ns | with | artifact, kB | with |")
+            print("|---|" + "---:|" * 11)
+            for name, labelled in named.items():
+                print_crosses(algorithm, name, *labelled, options.crosses, options.rows)
 
 
 if __name__ == "__main__":
