@@ -9,7 +9,7 @@ go. A worker that comes late joins the present phase; one that finds no task yie
 
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
 import numba
 import numpy as np
+import numpy.typing as npt
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -237,6 +238,102 @@ def yield_core(typing_context):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return numba.types.void(), generate
+
+
+def lay_out(kind: numba.types.Type, arrays: Any) -> npt.NDArray[np.int64]:
+    """Return a tuple of arrays, of this numba type, as `tuple_at` reads it from the address of the result.
+
+    The arrays must outlive its readers. TypeError: their types are others.
+    """
+    if numba.typeof(arrays) != kind:
+        raise TypeError(f"the arrays must be of the type {kind}, got {numba.typeof(arrays)}")
+    return np.array(list(_words_of(arrays)), dtype=np.int64)
+
+
+def _words_of(value: Any) -> Iterator[int]:
+    """Yield numba's record of an array, without counter and parent; of a tuple the records of all its arrays."""
+    if isinstance(value, tuple):
+        for each in value:
+            yield from _words_of(each)
+    else:
+        yield from (0, 0, value.size, value.itemsize, value.ctypes.data)
+        yield from value.shape
+        yield from value.strides
+
+
+@intrinsic
+def address_of(typing_context, value):  # type: ignore[no-untyped-def]
+    """Return the address of a copy of a tuple of arrays: it and the arrays must outlive its readers, see `keep`.
+
+    The copy lies on the stack of the function that asks.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        copy = cgutils.alloca_once_value(builder, arguments[0])
+        return builder.ptrtoint(copy, llvmlite.ir.IntType(64))
+
+    return numba.int64(value), generate
+
+
+@intrinsic
+def keep(typing_context, value):  # type: ignore[no-untyped-def]
+    """Keep what an address was taken of until here."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return context.get_dummy_value()
+
+    return numba.types.void(value), generate
+
+
+def tuple_at(kind: numba.types.Type) -> Callable[[int], Any]:
+    """Return a function for kernels that reads a tuple of arrays of this type from its address.
+
+    The address is that of `lay_out` or `address_of`. Only what the caller uses is loaded, where a tuple as an argument
+    would be copied by each call. The arrays are not counted as in use.
+    """
+
+    @intrinsic
+    def read(typing_context, address):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            place = builder.inttoptr(arguments[0], context.get_value_type(kind).as_pointer())
+            return _without_counters(context, builder, kind, builder.load(place), ())
+
+        return kind(numba.int64), generate
+
+    function: Callable[[int], Any] = read
+    return function
+
+
+def _without_counters(context: Any, builder: Any, kind: Any, value: Any, path: Any) -> Any:
+    """Set the counter and the parent of each array in a tuple to null, which the compiler then knows."""
+    if isinstance(kind, numba.types.BaseTuple):
+        for k, each in enumerate(kind.types):
+            value = _without_counters(context, builder, each, value, (*path, k))
+        return value
+    model = context.data_model_manager[kind]
+    for name in ("meminfo", "parent"):
+        nothing = llvmlite.ir.Constant(context.get_value_type(model.get_member_fe_type(name)), None)
+        place = (*path, model.get_field_position(name))
+        value = builder.insert_value(value, nothing, place)
+    return value
+
+
+@intrinsic
+def call(typing_context, function, place, room, task):  # type: ignore[no-untyped-def]
+    """Call a kernel of three int64 by its address (`core.kernels.address_of_kernel`); return True if it raised.
+
+    Numba would compile a kernel again with each function that calls it by its name.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        kinds = [numba.int64] * 3
+        function = context.call_conv.get_function_type(numba.types.none, kinds)
+        callee = builder.inttoptr(arguments[0], function.as_pointer())
+        given = callee, numba.types.none, kinds, arguments[1:]
+        status, _ = context.call_conv.call_function(builder, *given)
+        return status.is_error
+
+    return numba.boolean(*[numba.int64] * 4), generate
 
 
 @numba.njit(**INNER)

@@ -11,5 +11,6 @@ from core.lazy import lazy_names
 if TYPE_CHECKING:
     from .cache import SUFFIX, KernelCache
     from .compiled import INNER, KERNELS, Kernel, kernel, use_cpu_level, when_compiling
+    from .numba_internals import address_of_kernel
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

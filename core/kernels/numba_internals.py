@@ -79,6 +79,17 @@ def from_bytes(payload: bytes, target: Any) -> Compiled:
     return Compiled._rebuild(target, *pickle.loads(payload))  # noqa: S301 - as safe as the code beside it
 
 
+def address_of_kernel(dispatcher: Any) -> int:
+    """Return the address of a kernel's machine code of its one signature, which is loaded or compiled.
+
+    It takes arguments as numba's functions do among themselves: `core.coding.threads.call` calls it.
+    """
+    dispatcher.compile(None)
+    (compiled,) = dispatcher.overloads.values()
+    address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+    return address
+
+
 def processor_of(target: Any) -> tuple[Any, ...]:
     """Return what numba knows of the processor it compiles for: its triple, its name and its features."""
     described: tuple[Any, ...] = target.codegen().magic_tuple()

@@ -15,6 +15,9 @@ gives the threads more to share, and they wait for each other less often.
 The threads of a fit form a parallel region (`core.coding.threads`). One of them leads it through the phases of a tree.
 A phase has many tasks, no two of which write to the same memory. Sums go over fixed runs of rows and are added in
 order, so that the tree does not depend on the number of threads.
+
+Kernels pass each other the address of the arrays of the fit (`place`) and of the thread's memory for scans (`room`),
+and threads call the tasks by their address: `run_worker` is compiled without them.
 """
 
 from typing import Any, NamedTuple
@@ -33,16 +36,22 @@ from core.coding.threads import (
     REGION_TYPE,
     SPINS,
     YIELDS,
+    Region,
     WorkerTeam,
+    address_of,
     atomic_add,
     atomic_load,
+    call,
+    keep,
+    lay_out,
     publish,
     take_task,
+    tuple_at,
     wait_for_all,
     yield_core,
 )
 from core.errors import InvalidParameter
-from core.kernels import INNER, kernel
+from core.kernels import INNER, address_of_kernel, kernel
 
 from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Integers, Kind, Table
 from .logistic import ROWS_AT_ONCE, write_derivatives
@@ -53,13 +62,13 @@ from .splitting import (
     BY_SUBSET,
     GRADIENT,
     MASS_RTOL,
-    SCRATCH_TYPE,
     SPLIT,
     YOUDEN,
     SplitCriterion,
     find_split,
     make_scratch,
     mark_codes,
+    scratch_at,
 )
 
 MIN_LEAVES, MAX_LEAVES = 2, 1024
@@ -147,6 +156,7 @@ SETTINGS = np.dtype(
         ("max_leaves", np.int64),
         ("best_first", np.int64),  # 0: level by level
         ("speculative_splits", np.int64),  # leaves that are split at the same time, best first
+        ("run_task", np.int64),  # the address of `_run_task`
     ],
     align=True,
 )
@@ -175,8 +185,8 @@ PROGRESS = np.dtype(
 """What is done at present, and how far the tree is."""
 
 # Phases, and other work that a thread can be called for.
-LIST, DRAW, ADD, BUILD, PARTITION, GATHER, SUM, ROUTE, RESCALE, STEP = range(10)
-WORK, GROW = range(10, 12)
+LIST, DRAW, ADD, BUILD, MARK, PARTITION, GATHER, SUM, ROUTE, RESCALE, STEP = range(11)
+WORK, GROW = range(11, 13)
 
 
 class CodeArrays(NamedTuple):
@@ -379,6 +389,7 @@ FIT_TYPE = numba.types.NamedTuple(
     ),
     FitArrays,
 )
+arrays_at = tuple_at(FIT_TYPE)
 
 
 @intrinsic
@@ -528,8 +539,9 @@ def gather_rows(partitioned, start, middle, stop, rows, above, below):  # type: 
 
 
 @numba.njit(**INNER)
-def _draw(fit, t):  # type: ignore[no-untyped-def]
+def _draw(place, t):  # type: ignore[no-untyped-def]
     """Write the rows drawn from run t to `listed`, from the start of the run on; see `sampling`."""
+    fit = arrays_at(place)
     settings, progress = fit.settings[0], fit.progress[0]
     start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
     end = np.uint64(start)
@@ -542,7 +554,8 @@ def _draw(fit, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _add(fit, g, sign, start, stop, histogram):  # type: ignore[no-untyped-def]
+def _add(place, g, sign, start, stop, histogram):  # type: ignore[no-untyped-def]
+    fit = arrays_at(place)
     settings, progress = fit.settings[0], fit.progress[0]
     group = fit.codes.groups[g]
     add_rows(
@@ -561,8 +574,9 @@ def _add(fit, g, sign, start, stop, histogram):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _criterion_of(fit):  # type: ignore[no-untyped-def]
+def _criterion_of(place):  # type: ignore[no-untyped-def]
     """Return the present `SplitCriterion`."""
+    fit = arrays_at(place)
     criterion = fit.criterion[0]
     return SplitCriterion(
         criterion.objective,
@@ -580,8 +594,9 @@ def _criterion_of(fit):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _may_be_split(fit, number):  # type: ignore[no-untyped-def]
+def _may_be_split(place, number):  # type: ignore[no-untyped-def]
     """Return True if a node has both classes, and the mass of two leaves: without these no split has a gain."""
+    fit = arrays_at(place)
     p, q = fit.tree.nodes[number].positive, fit.tree.nodes[number].negative
     least = 2.0 * fit.criterion[0].least_mass * (1.0 - MASS_RTOL)
     if fit.criterion[0].objective == GRADIENT:
@@ -590,8 +605,9 @@ def _may_be_split(fit, number):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _sum_weights(fit, start, stop):  # type: ignore[no-untyped-def]
+def _sum_weights(place, start, stop):  # type: ignore[no-untyped-def]
     """Return the sum of the weights of listed[start:stop], summed up by runs."""
+    fit = arrays_at(place)
     if len(fit.rows.sample_weight) == 0:
         return float(stop - start)
     total = 0.0
@@ -604,40 +620,42 @@ def _sum_weights(fit, start, stop):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _sum_node(fit, number):  # type: ignore[no-untyped-def]
+def _sum_node(place, number):  # type: ignore[no-untyped-def]
     """Write both masses of a node."""
+    fit = arrays_at(place)
     node = fit.tree.nodes[number]
     middle = find_first(fit.rows.listed, node.start, node.stop, fit.settings[0].n_positives)
-    node.positive = _sum_weights(fit, node.start, middle)
-    node.negative = _sum_weights(fit, middle, node.stop)
+    node.positive = _sum_weights(place, node.start, middle)
+    node.negative = _sum_weights(place, middle, node.stop)
 
 
 @numba.njit(**INNER)
-def _build(fit, p, g, scratch):  # type: ignore[no-untyped-def]
+def _build(place, p, g, room):  # type: ignore[no-untyped-def]
     """Complete group g of the histograms of pair p, and find the best split of each node by its columns."""
+    fit = arrays_at(place)
     progress = fit.progress[0]
     group, pair = fit.codes.groups[g], fit.tree.pairs[p]
     first = CELL * group.first_cell
     last = first + CELL * LANES * group.n_codes
     node = fit.tree.nodes[pair.added]
     own = fit.sums.histograms[node.histogram, first:last]
-    is_needed = pair.sibling < 0 or pair.n_runs > 1 or _may_be_split(fit, pair.added)
+    is_needed = pair.sibling < 0 or pair.n_runs > 1 or _may_be_split(place, pair.added)
     if not is_needed:  # its rows are taken away from the histogram of its parent
         other = fit.sums.histograms[fit.tree.nodes[pair.sibling].histogram, first:last]
-        _add(fit, g, -1.0, node.start, node.stop, other)
+        _add(place, g, -1.0, node.start, node.stop, other)
     elif pair.n_runs == 1:
-        _add(fit, g, 1.0, node.start, node.stop, own)
+        _add(place, g, 1.0, node.start, node.stop, own)
     for r in range(pair.first_run, pair.first_run + pair.n_runs):
         if pair.n_runs > 1 and fit.tree.runs[r].spare >= 0:
             part = fit.sums.spare[fit.tree.runs[r].spare, first:last]
             for cell in range(len(own)):
                 own[cell] += part[cell]
     cuttable = fit.codes.cuttable[group.first_cell : group.first_cell + LANES * group.n_codes]
-    criterion = _criterion_of(fit)
+    criterion = _criterion_of(place)
     for which in range(2 if pair.sibling >= 0 else 1):
         number = pair.added if which == 0 else pair.sibling
         best_split = fit.tree.group_splits[2 * p + which, g]
-        if not _may_be_split(fit, number):
+        if not _may_be_split(place, number):
             best_split.lane = -1
             continue
         if which == 1:
@@ -647,6 +665,7 @@ def _build(fit, p, g, scratch):  # type: ignore[no-untyped-def]
                     other[cell] -= own[cell]
             own = other
         if progress.n_cells > 0:
+            scratch = scratch_at(room)
             for k in range(LANES):
                 scratch.total[CELL * k] = fit.tree.nodes[number].positive
                 scratch.total[CELL * k + 1] = fit.tree.nodes[number].negative
@@ -658,14 +677,15 @@ def _build(fit, p, g, scratch):  # type: ignore[no-untyped-def]
             fit.codes.allowed[g],
             cuttable,
             criterion,
-            scratch,
+            room,
             best_split,
         )
         best_split.group = g
 
 
 @numba.njit(**INNER)
-def _partition(fit, t):  # type: ignore[no-untyped-def]
+def _partition(place, t):  # type: ignore[no-untyped-def]
+    fit = arrays_at(place)
     run = fit.tree.runs[t]
     split = fit.tree.node_splits[fit.tree.batch[run.item]]
     group = fit.codes.groups[split.group]
@@ -688,8 +708,9 @@ def _partition(fit, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _write_leaves(fit, first, last, listed_from, listed_to, s, leaf):  # type: ignore[no-untyped-def]
+def _write_leaves(place, first, last, listed_from, listed_to, s, leaf):  # type: ignore[no-untyped-def]
     """Write the leaf of the rows from `first` to `last` in listed[listed_from:listed_to]; if s >= 0 split s decides."""
+    fit = arrays_at(place)
     rows, leaves = fit.rows.listed, fit.rows.leaves
     at = np.uint64(find_first(rows, listed_from, listed_to, first))
     end = np.uint64(find_first(rows, listed_from, listed_to, last))
@@ -722,26 +743,28 @@ def _write_leaves(fit, first, last, listed_from, listed_to, s, leaf):  # type: i
 
 
 @numba.njit(**INNER)
-def _read_leaves(fit, start, stop):  # type: ignore[no-untyped-def]
+def _read_leaves(place, start, stop):  # type: ignore[no-untyped-def]
     """Write the leaf of the rows from start to stop, by the lists of the nodes; all rows must be listed."""
+    fit = arrays_at(place)
     n_splits = fit.progress[0].n_leaves - 1
     for s in range(n_splits):
         split = fit.tree.splits[s]
         node = fit.tree.nodes[split.node]
         if not node.is_split:
-            _write_leaves(fit, start, stop, node.start, node.stop, s, split.leaf)
+            _write_leaves(place, start, stop, node.start, node.stop, s, split.leaf)
     for leaf in range(n_splits + 1):
         if fit.tree.open_leaves[leaf] < 0:
             continue
         node = fit.tree.nodes[fit.tree.open_leaves[leaf]]
         middle = fit.tree.nodes[node.above].stop if node.is_split else node.stop
-        _write_leaves(fit, start, stop, node.start, middle, -1, leaf)
-        _write_leaves(fit, start, stop, middle, node.stop, -1, leaf)
+        _write_leaves(place, start, stop, node.start, middle, -1, leaf)
+        _write_leaves(place, start, stop, middle, node.stop, -1, leaf)
 
 
 @numba.njit(**INNER)
-def _find_leaves(fit, start, stop):  # type: ignore[no-untyped-def]
+def _find_leaves(place, start, stop):  # type: ignore[no-untyped-def]
     """Write the leaf of the rows from start to stop, by their codes."""
+    fit = arrays_at(place)
     progress = fit.progress[0]
     n_columns, n_leaves = progress.n_columns, progress.n_leaves
     wide = False
@@ -778,19 +801,20 @@ def _find_leaves(fit, start, stop):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _route(fit, t):  # type: ignore[no-untyped-def]
+def _route(place, t):  # type: ignore[no-untyped-def]
     """Write the leaf of each row of run t, and sums of weights to by_leaf[t, half, leaf].
 
     A single weight is summed by class; gradient and Hessian have a half each. Sample weights, all 1 if there are none,
     are summed in by_leaf[t, 2, leaf].
     """
+    fit = arrays_at(place)
     settings, progress = fit.settings[0], fit.progress[0]
     start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
     n_leaves = progress.n_leaves
     if progress.threshold > 0.0:
-        _find_leaves(fit, start, stop)
+        _find_leaves(place, start, stop)
     else:
-        _read_leaves(fit, start, stop)
+        _read_leaves(place, start, stop)
     two_weights, weighted = settings.n_weights == 2, len(fit.rows.sample_weight) > 0
     sums = fit.sums.by_leaf[t]
     for half in range(3):
@@ -809,8 +833,9 @@ def _route(fit, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(error_model="numpy", **INNER)
-def _rescale(fit, t):  # type: ignore[no-untyped-def]
+def _rescale(place, t):  # type: ignore[no-untyped-def]
     """Multiply the weights of run t by factors[class, leaf]; write Σ weight² / sample weight to by_pass[t, 0]."""
+    fit = arrays_at(place)
     weighted = len(fit.rows.sample_weight) > 0
     factor = fit.sums.factors[fit.rows.passes[t].negative]
     total = 0.0
@@ -822,11 +847,12 @@ def _rescale(fit, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(error_model="numpy", **INNER)
-def _step(fit, t):  # type: ignore[no-untyped-def]
+def _step(place, t):  # type: ignore[no-untyped-def]
     """Add factors[0, leaf] to each score of run t, and write gradient and Hessian of the logistic loss.
 
     Writes Σ loss, Σ Hessian and Σ Hessian² / sample weight to by_pass[t].
     """
+    fit = arrays_at(place)
     weighted = len(fit.rows.sample_weight) > 0
     values = fit.sums.factors[0]
     sign = -1.0 if fit.rows.passes[t].negative else 1.0
@@ -852,14 +878,38 @@ def _step(fit, t):  # type: ignore[no-untyped-def]
     fit.sums.by_pass[t, 2] = sum_squares
 
 
-@kernel(numba.void(FIT_TYPE, SCRATCH_TYPE, numba.int64), inner=True)
-def _run_task(fit, scratch, t):  # type: ignore[no-untyped-def]
+@numba.njit(**INNER)
+def _mark(place, t, room):  # type: ignore[no-untyped-def]
+    """Write which codes lie above the split of node t of the batch; if t < 0, of the node -1 - t, split BY_SUBSET."""
+    fit = arrays_at(place)
+    number = fit.tree.batch[t] if t >= 0 else -1 - t
+    above = fit.tree.above[t] if t >= 0 else fit.tree.subsets[number]
+    split = fit.tree.node_splits[number]
+    g = split.group
+    group = fit.codes.groups[g]
+    first = CELL * group.first_cell
+    histogram = fit.sums.histograms[
+        fit.tree.nodes[number].histogram, first : first + CELL * LANES * group.n_codes
+    ]
+    criterion = _criterion_of(place)
+    mark_codes(
+        histogram, group, fit.codes.columns[g], fit.codes.members, criterion, room, split, above
+    )
+    if t >= 0 and split.cut == BY_SUBSET:
+        fit.tree.subsets[number] = above
+
+
+@kernel(numba.void(numba.int64, numba.int64, numba.int64), inner=True)
+def _run_task(place, room, t):  # type: ignore[no-untyped-def]
     """Do task t of the present phase."""
+    fit = arrays_at(place)
     phase, n_groups = fit.progress[0].phase, len(fit.codes.groups)
     if phase == BUILD:
-        _build(fit, t // n_groups, t % n_groups, scratch)
+        _build(place, t // n_groups, t % n_groups, room)
+    elif phase == MARK:
+        _mark(place, t, room)
     elif phase == PARTITION:
-        _partition(fit, t)
+        _partition(place, t)
     elif phase == GATHER:
         run = fit.tree.runs[t]
         if run.above >= 0:
@@ -882,25 +932,26 @@ def _run_task(fit, scratch, t):  # type: ignore[no-untyped-def]
         else:
             node = fit.tree.nodes[fit.tree.pairs[run.item].added]
             part = fit.sums.histograms[node.histogram, first:last]
-        _add(fit, g, 1.0, run.start, run.stop, part)
+        _add(place, g, 1.0, run.start, run.stop, part)
     elif phase == SUM:
-        _sum_node(fit, fit.tree.nodes[fit.tree.batch[t]].above)
-        _sum_node(fit, fit.tree.nodes[fit.tree.batch[t]].below)
+        _sum_node(place, fit.tree.nodes[fit.tree.batch[t]].above)
+        _sum_node(place, fit.tree.nodes[fit.tree.batch[t]].below)
     elif phase == ROUTE:
-        _route(fit, t)
+        _route(place, t)
     elif phase == RESCALE:
-        _rescale(fit, t)
+        _rescale(place, t)
     elif phase == STEP:
-        _step(fit, t)
+        _step(place, t)
     elif phase == DRAW:
-        _draw(fit, t)
+        _draw(place, t)
     else:
         for i in range(fit.rows.passes[t].start, fit.rows.passes[t].stop):
             fit.rows.listed[i] = i
 
 
 @numba.njit(**INNER)
-def _scratch_of(fit):  # type: ignore[no-untyped-def]
+def _scratch_of(place):  # type: ignore[no-untyped-def]
+    fit = arrays_at(place)
     n_codes = 1
     for g in range(len(fit.codes.groups)):
         n_codes = max(n_codes, fit.codes.groups[g].n_codes)
@@ -908,8 +959,9 @@ def _scratch_of(fit):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _work(region, fit, scratch):  # type: ignore[no-untyped-def]
+def _work(region, place, room):  # type: ignore[no-untyped-def]
     """Do tasks of the phases that another thread leads through, while there are any."""
+    run_task = arrays_at(place).settings[0].run_task
     idle = 0
     while idle < SPINS + YIELDS and atomic_load(region.ended) == 0:
         t = take_task(region)
@@ -919,40 +971,49 @@ def _work(region, fit, scratch):  # type: ignore[no-untyped-def]
                 yield_core()
             continue
         idle = 0
-        try:  # the leader would wait for ever for a task that is never done
-            _run_task(fit, scratch, t)
-        except Exception:
+        if call(run_task, place, room, t):
             atomic_add(region.failed, 1)
-        atomic_add(region.done, 1)
+        atomic_add(region.done, 1)  # even then: the leader waits for it
 
 
-@kernel(numba.void(REGION_TYPE, FIT_TYPE, SCRATCH_TYPE, numba.int64, numba.int64), inner=True)
-def _lead(region, fit, scratch, phase, n_tasks):  # type: ignore[no-untyped-def]
+@numba.njit(**INNER)
+def _do(place, room, phase, t):  # type: ignore[no-untyped-def]
+    """Do a task as the leader; the present phase is the given one, or all its tasks are done."""
+    arrays_at(place).progress[0].phase = phase
+    if call(arrays_at(place).settings[0].run_task, place, room, t):
+        raise MemoryError("a task of a tree had no memory")
+
+
+@numba.njit(**INNER)
+def _lead(region, place, room, phase, n_tasks):  # type: ignore[no-untyped-def]
     """Lead the workers through a phase of `n_tasks` tasks."""
+    fit = arrays_at(place)
     fit.progress[0].phase = phase
     publish(region, n_tasks)
     t = take_task(region)
     while t >= 0:
-        _run_task(fit, scratch, t)
+        _do(place, room, phase, t)
         atomic_add(region.done, 1)
         t = take_task(region)
     wait_for_all(region, n_tasks)
 
 
 @numba.njit(**INNER)
-def _open_gain(fit, number):  # type: ignore[no-untyped-def]
+def _open_gain(place, number):  # type: ignore[no-untyped-def]
     """Return the gain of a node's best split; -1 if it has none or lies too deep."""
+    fit = arrays_at(place)
     split = fit.tree.node_splits[number]
     too_deep = fit.tree.nodes[number].depth >= fit.settings[0].max_depth
     return -1.0 if split.lane < 0 or too_deep else split.gain
 
 
 @numba.njit(**INNER)
-def _best_open_leaf(fit, unsplit_only):  # type: ignore[no-untyped-def]
+def _best_open_leaf(place, unsplit_only):  # type: ignore[no-untyped-def]
     """Return the open leaf of greatest gain, level by level the first of least depth; -1 if none has a gain.
 
     unsplit_only: consider only nodes that are not split yet and whose children may be split.
     """
+    fit = arrays_at(place)
     settings, progress = fit.settings[0], fit.progress[0]
     best, least_gain = -1, 0.0
     for leaf in range(progress.n_leaves):
@@ -969,24 +1030,9 @@ def _best_open_leaf(fit, unsplit_only):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _mark(fit, node, scratch, above):  # type: ignore[no-untyped-def]
-    """Write to `above`, (n_codes,) uint8, which codes lie above the split of a node."""
-    split = fit.tree.node_splits[node]
-    g = split.group
-    group = fit.codes.groups[g]
-    first = CELL * group.first_cell
-    histogram = fit.sums.histograms[
-        fit.tree.nodes[node].histogram, first : first + CELL * LANES * group.n_codes
-    ]
-    criterion = _criterion_of(fit)
-    mark_codes(
-        histogram, group, fit.codes.columns[g], fit.codes.members, criterion, scratch, split, above
-    )
-
-
-@numba.njit(**INNER)
-def _commit(fit, number, scratch):  # type: ignore[no-untyped-def]
+def _commit(place, number, room):  # type: ignore[no-untyped-def]
     """Add the split of a node to the tree."""
+    fit = arrays_at(place)
     progress = fit.progress[0]
     node, split = fit.tree.nodes[number], fit.tree.node_splits[number]
     s, new = progress.n_leaves - 1, progress.n_leaves
@@ -1005,7 +1051,7 @@ def _commit(fit, number, scratch):  # type: ignore[no-untyped-def]
     coded.leaf, coded.column, coded.subset = node.leaf, index, -1
     if cut == BY_SUBSET:
         if not node.is_split:
-            _mark(fit, number, scratch, fit.tree.subsets[number])
+            _do(place, room, MARK, -1 - number)
         coded.first = coded.n_more = 0
         coded.subset = number * fit.tree.subsets.shape[1]
     elif column.kind == BUNDLE:
@@ -1023,20 +1069,21 @@ def _commit(fit, number, scratch):  # type: ignore[no-untyped-def]
     if node.is_split:
         fit.tree.nodes[node.above].leaf = node.leaf
         fit.tree.nodes[node.below].leaf = new
-        fit.tree.open_gains[node.leaf] = _open_gain(fit, node.above)
-        fit.tree.open_gains[new] = _open_gain(fit, node.below)
+        fit.tree.open_gains[node.leaf] = _open_gain(place, node.above)
+        fit.tree.open_gains[new] = _open_gain(place, node.below)
     progress.n_leaves += 1
 
 
 @numba.njit(**INNER)
-def _choose(fit, scratch):  # type: ignore[no-untyped-def]
+def _choose(place, room):  # type: ignore[no-untyped-def]
     """Add the splits of split nodes to the tree, then choose the batch of nodes to split next; return its size."""
+    fit = arrays_at(place)
     settings, progress = fit.settings[0], fit.progress[0]
     if progress.n_leaves == 1:
-        fit.tree.open_gains[0] = _open_gain(fit, fit.tree.open_leaves[0])
+        fit.tree.open_gains[0] = _open_gain(place, fit.tree.open_leaves[0])
     node = -1
     while progress.n_leaves < settings.max_leaves:
-        node = _best_open_leaf(fit, False)
+        node = _best_open_leaf(place, False)
         if node < 0:
             return 0
         children_matter = (
@@ -1045,7 +1092,7 @@ def _choose(fit, scratch):  # type: ignore[no-untyped-def]
         )
         if children_matter and not fit.tree.nodes[node].is_split:
             break
-        _commit(fit, node, scratch)
+        _commit(place, node, room)
     remaining = settings.max_leaves - progress.n_leaves
     if remaining == 0:
         return 0
@@ -1063,7 +1110,7 @@ def _choose(fit, scratch):  # type: ignore[no-untyped-def]
     depth = 0
     while n < most:  # the first node is that which the tree waits for
         if n > 0:
-            node = _best_open_leaf(fit, True)
+            node = _best_open_leaf(place, True)
         if node < 0 or (n > 0 and not settings.best_first and fit.tree.nodes[node].depth > depth):
             break
         depth = fit.tree.nodes[node].depth
@@ -1074,8 +1121,9 @@ def _choose(fit, scratch):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _divide_masses(fit, b):  # type: ignore[no-untyped-def]
+def _divide_masses(place, b):  # type: ignore[no-untyped-def]
     """Write the masses of both children of node b of the batch, from its histogram."""
+    fit = arrays_at(place)
     parent = fit.tree.nodes[fit.tree.batch[b]]
     split, is_above = fit.tree.node_splits[fit.tree.batch[b]], fit.tree.above[b]
     group = fit.codes.groups[split.group]
@@ -1090,28 +1138,27 @@ def _divide_masses(fit, b):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _free_histogram(fit, number):  # type: ignore[no-untyped-def]
+def _free_histogram(place, number):  # type: ignore[no-untyped-def]
     """Let another node have the histogram of a node that will not be split."""
+    fit = arrays_at(place)
     progress = fit.progress[0]
     fit.tree.free[progress.n_free] = fit.tree.nodes[number].histogram
     progress.n_free += 1
 
 
 @numba.njit(**INNER)
-def _split_batch(region, fit, scratch, n_batch):  # type: ignore[no-untyped-def]
+def _split_batch(region, place, room, n_batch):  # type: ignore[no-untyped-def]
     """Partition the rows of the nodes of the batch, and pair their children; return the number of pairs.
 
     A pair is left out if neither child may be split.
     """
+    fit = arrays_at(place)
     progress = fit.progress[0]
     n = 0
     gathers = False
     for b in range(n_batch):
         node = fit.tree.nodes[fit.tree.batch[b]]
-        _mark(fit, fit.tree.batch[b], scratch, fit.tree.above[b])
-        if fit.tree.node_splits[fit.tree.batch[b]].cut == BY_SUBSET:
-            for code in range(fit.tree.subsets.shape[1]):
-                fit.tree.subsets[fit.tree.batch[b], code] = fit.tree.above[b, code]
+        _do(place, room, MARK, b)
         size = node.stop - node.start
         parts = max((size + PARTITION_ROWS - 1) // PARTITION_ROWS, 1)
         gathers |= parts > 1
@@ -1122,7 +1169,7 @@ def _split_batch(region, fit, scratch, n_batch):  # type: ignore[no-untyped-def]
             run.stop = node.start + size * (r + 1) // parts
             run.above = 0 if parts > 1 else -1
         n += parts
-    _lead(region, fit, scratch, PARTITION, n)
+    _lead(region, place, room, PARTITION, n)
     r = 0
     for b in range(n_batch):
         parent = fit.tree.nodes[fit.tree.batch[b]]
@@ -1157,27 +1204,28 @@ def _split_batch(region, fit, scratch, n_batch):  # type: ignore[no-untyped-def]
         fit.tree.pairs[b].sibling = parent.below if fewer_above else parent.above
         progress.n_nodes += 2
         if progress.n_cells == 0:
-            _divide_masses(fit, b)
+            _divide_masses(place, b)
     if gathers:
-        _lead(region, fit, scratch, GATHER, n)
+        _lead(region, place, room, GATHER, n)
     if progress.n_cells > 0:
-        _lead(region, fit, scratch, SUM, n_batch)
+        _lead(region, place, room, SUM, n_batch)
     n_pairs = 0
     for b in range(n_batch):
         added, sibling = fit.tree.pairs[b].added, fit.tree.pairs[b].sibling
-        if _may_be_split(fit, added) or _may_be_split(fit, sibling):
+        if _may_be_split(place, added) or _may_be_split(place, sibling):
             fit.tree.pairs[n_pairs].added, fit.tree.pairs[n_pairs].sibling = added, sibling
             n_pairs += 1
         else:
             for number in (added, sibling):
                 fit.tree.node_splits[number].lane = -1
-                _free_histogram(fit, number)
+                _free_histogram(place, number)
     return n_pairs
 
 
 @numba.njit(**INNER)
-def _build_pairs(region, fit, scratch, n_pairs):  # type: ignore[no-untyped-def]
+def _build_pairs(region, place, room, n_pairs):  # type: ignore[no-untyped-def]
     """Sum up the histograms of pairs of nodes, and find the best split of each node."""
+    fit = arrays_at(place)
     n_groups = len(fit.codes.groups)
     n = n_spare = 0
     # Best first, the number of pairs depends on the number of threads; the sums must not.
@@ -1187,7 +1235,7 @@ def _build_pairs(region, fit, scratch, n_pairs):  # type: ignore[no-untyped-def]
         pair = fit.tree.pairs[p]
         node = fit.tree.nodes[pair.added]
         size = node.stop - node.start
-        parts = max(min(runs_each, size // (MIN_ROWS_PER_CODE * len(scratch.share))), 1)
+        parts = max(min(runs_each, size // (MIN_ROWS_PER_CODE * len(scratch_at(room).share))), 1)
         pair.first_run, pair.n_runs = n, parts
         for r in range(parts if parts > 1 else 0):
             run = fit.tree.runs[n]
@@ -1198,8 +1246,8 @@ def _build_pairs(region, fit, scratch, n_pairs):  # type: ignore[no-untyped-def]
             n_spare += 1 if r > 0 else 0
             n += 1
     if n > 0:
-        _lead(region, fit, scratch, ADD, n * n_groups)
-    _lead(region, fit, scratch, BUILD, n_pairs * n_groups)
+        _lead(region, place, room, ADD, n * n_groups)
+    _lead(region, place, room, BUILD, n_pairs * n_groups)
     for p in range(n_pairs):
         for which in range(2):
             number = fit.tree.pairs[p].added if which == 0 else fit.tree.pairs[p].sibling
@@ -1223,12 +1271,13 @@ def _build_pairs(region, fit, scratch, n_pairs):  # type: ignore[no-untyped-def]
                     best = g
             fit.tree.node_splits[number] = fit.tree.group_splits[2 * p + which, best]
             if fit.tree.node_splits[number].lane < 0:
-                _free_histogram(fit, number)
+                _free_histogram(place, number)
 
 
 @numba.njit(**INNER)
-def _split_leaves(region, fit, scratch):  # type: ignore[no-untyped-def]
+def _split_leaves(region, place, room):  # type: ignore[no-untyped-def]
     """Partition the rows of the splits whose children have no histograms: the last ones of a cell's tree."""
+    fit = arrays_at(place)
     progress = fit.progress[0]
     n = 0
     for s in range(progress.n_leaves - 1):
@@ -1238,7 +1287,7 @@ def _split_leaves(region, fit, scratch):  # type: ignore[no-untyped-def]
             fit.tree.batch[n] = number
             n += 1
         if n == len(fit.tree.batch) or (n > 0 and s == progress.n_leaves - 2):
-            _split_batch(region, fit, scratch, n)
+            _split_batch(region, place, room, n)
             n = 0
     for s in range(progress.n_leaves - 1):
         node = fit.tree.nodes[fit.tree.splits[s].node]
@@ -1246,8 +1295,9 @@ def _split_leaves(region, fit, scratch):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _allow(fit, tree):  # type: ignore[no-untyped-def]
+def _allow(place, tree):  # type: ignore[no-untyped-def]
     """Write which columns a tree may split on, and at which cells of bundles it may cut."""
+    fit = arrays_at(place)
     features = fit.codes.features[tree]
     for g in range(len(fit.codes.groups)):
         for k in range(LANES):
@@ -1262,21 +1312,22 @@ def _allow(fit, tree):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _grow_trees(region, fit, scratch):  # type: ignore[no-untyped-def]
+def _grow_trees(region, place, room):  # type: ignore[no-untyped-def]
     """Grow a tree from the rows drawn, then send all rows to their leaves and sum up; or grow a tree in each cell."""
+    fit = arrays_at(place)
     settings, progress = fit.settings[0], fit.progress[0]
     if progress.n_cells == 0:
         n_rows = settings.n_rows
         if progress.threshold > 0.0:
-            _lead(region, fit, scratch, DRAW, len(fit.rows.passes))
+            _lead(region, place, room, DRAW, len(fit.rows.passes))
             n_rows = close_up(fit.rows.listed, fit.rows.passes, fit.rows.n_drawn)
         else:
-            _lead(region, fit, scratch, LIST, len(fit.rows.passes))
+            _lead(region, place, room, LIST, len(fit.rows.passes))
         fit.tree.nodes[0].start, fit.tree.nodes[0].stop = 0, n_rows
         fit.tree.nodes[0].positive = fit.tree.nodes[0].negative = np.inf  # unknown
     progress.n_nodes = max(progress.n_cells, 1)
     for number in range(progress.n_nodes):
-        _allow(fit, number)
+        _allow(place, number)
         root = fit.tree.nodes[number]
         root.histogram = root.depth = root.leaf = root.is_split = 0
         progress.n_leaves = progress.n_histograms = 1
@@ -1286,29 +1337,36 @@ def _grow_trees(region, fit, scratch):  # type: ignore[no-untyped-def]
         n_pairs, n_batch = 1, 1
         while n_batch > 0:
             if n_pairs > 0:
-                _build_pairs(region, fit, scratch, n_pairs)
-            n_batch = _choose(fit, scratch)
+                _build_pairs(region, place, room, n_pairs)
+            n_batch = _choose(place, room)
             if n_batch > 0:
-                n_pairs = _split_batch(region, fit, scratch, n_batch)
+                n_pairs = _split_batch(region, place, room, n_batch)
         if progress.n_cells > 0:
-            _split_leaves(region, fit, scratch)
+            _split_leaves(region, place, room)
     if progress.n_cells == 0 and progress.n_leaves > 1:
-        _lead(region, fit, scratch, ROUTE, len(fit.rows.passes))
+        _lead(region, place, room, ROUTE, len(fit.rows.passes))
 
 
-@kernel(numba.void(REGION_TYPE, FIT_TYPE, numba.int64))
-def run_worker(region, fit, part):  # type: ignore[no-untyped-def]
+@kernel(numba.void(REGION_TYPE, numba.int64, numba.int64))
+def run_worker(region, place, part):  # type: ignore[no-untyped-def]
     """Work in a region (WORK), or lead it: grow trees (GROW), or pass over all rows (RESCALE or STEP).
 
-    This is one kernel for all that a thread does, so that the phases of a tree are compiled once.
+    place: the address of a laid out `FitArrays`.
     """
-    scratch = _scratch_of(fit)
+    scratch = _scratch_of(place)
+    room = address_of(scratch)
     if part == WORK:
-        _work(region, fit, scratch)
+        _work(region, place, room)
     elif part == GROW:
-        _grow_trees(region, fit, scratch)
+        _grow_trees(region, place, room)
     else:
-        _lead(region, fit, scratch, part, len(fit.rows.passes))
+        _lead(region, place, room, part, len(arrays_at(place).rows.passes))
+    keep(scratch)
+
+
+def _work_in(region: Region, _arrays: FitArrays, layout: Integers, part: int) -> None:
+    """Call `run_worker`, and hold the arrays as long as it runs."""
+    run_worker(region, layout.ctypes.data, part)
 
 
 class Splits(NamedTuple):
@@ -1440,6 +1498,7 @@ class TreeGrower(Resumable):
         settings["n_rows"], settings["n_positives"], settings["n_weights"] = n_rows, m, n_weights
         settings["max_depth"], settings["max_leaves"] = max_depth, n_leaves
         settings["best_first"] = max_leaves is not None
+        settings["run_task"] = address_of_kernel(_run_task)
         n_groups = len(table.groups)
         n_speculative = max(
             min(MAX_SPECULATIVE_SPLITS, n_leaves // 2 - 1), 1
@@ -1501,7 +1560,8 @@ class TreeGrower(Resumable):
         )
         criterion, progress = np.zeros(1, dtype=CRITERION), np.zeros(1, dtype=PROGRESS)
         self._arrays = FitArrays(settings, criterion, progress, codes, row_arrays, sums, tree)
-        self._workers = WorkerTeam(n_rows * table.n_features, run_worker, self._arrays, WORK)
+        self._shared = self._arrays, lay_out(FIT_TYPE, self._arrays)
+        self._workers = WorkerTeam(n_rows * table.n_features, _work_in, *self._shared, WORK)
         n_threads = self._workers.n_threads
         settings["speculative_splits"] = (
             min(SPLITS_PER_THREAD * n_threads, MAX_SPECULATIVE_SPLITS) if n_threads > 1 else 1
@@ -1591,7 +1651,7 @@ class TreeGrower(Resumable):
         for name, value in criterion._asdict().items():
             self._arrays.criterion[0][name] = value
         with self._workers as region:
-            run_worker(region, self._arrays, GROW)
+            _work_in(region, *self._shared, GROW)
 
     def rescale(self, factors: Floats) -> float:
         """Multiply weights by factors[class, leaf]; return Σ weight² / sample weight."""
@@ -1610,7 +1670,7 @@ class TreeGrower(Resumable):
     def _pass_over(self, phase: int, factors: Floats) -> list[tuple[float, float]]:
         self._arrays.sums.factors[: len(factors), : factors.shape[1]] = factors
         with self._workers as region:
-            run_worker(region, self._arrays, phase)
+            _work_in(region, *self._shared, phase)
         negative = self._passes["negative"] == 1
         return [
             (float(sums[~negative].sum()), float(sums[negative].sum()))

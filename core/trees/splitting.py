@@ -57,6 +57,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from core.coding.categories import SHARE_ATOL, order_bins, sort_stably
+from core.coding.threads import tuple_at
 from core.kernels import INNER, kernel
 
 from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
@@ -188,6 +189,7 @@ class Scratch(NamedTuple):
 
 _I1 = numba.int64[::1]
 SCRATCH_TYPE = numba.types.NamedTuple((*[_F1] * 9, *[_I1] * 3, _F1, _I1, _I1, _F1, _F1), Scratch)
+scratch_at = tuple_at(SCRATCH_TYPE)
 
 
 @numba.njit(**INNER)
@@ -350,17 +352,18 @@ def _value_of(objective, push, smoothing, p, q, other_p, other_q):  # type: igno
 
 
 @kernel(
-    numba.void(numba.int64, numba.int64, numba.boolean[::1], CRITERION_TYPE, SCRATCH_TYPE, _F1),
+    numba.void(numba.int64, numba.int64, numba.boolean[::1], CRITERION_TYPE, numba.int64, _F1),
     inner=True,
     forceinline=True,
     error_model="numpy",
     fastmath={"nnan", "ninf", "nsz"},
 )
-def _value_cuts(objective, n, cuttable, criterion, scratch, value):  # type: ignore[no-untyped-def]
+def _value_cuts(objective, n, cuttable, criterion, room, value):  # type: ignore[no-untyped-def]
     """Write the value of the cuts at n cells of a block to value, (n,) float64; `_NONE` if a cut is not allowed.
 
     cuttable: (n,) bool.
     """
+    scratch = scratch_at(room)
     masses_add = objective != GRADIENT
     above_p, above_q = scratch.above_p, scratch.above_q
     below_p, below_q = scratch.below_p, scratch.below_q
@@ -382,18 +385,19 @@ def _value_cuts(objective, n, cuttable, criterion, scratch, value):  # type: ign
         numba.from_dtype(COLUMN)[::1],
         numba.boolean[::1],
         CRITERION_TYPE,
-        SCRATCH_TYPE,
+        numba.int64,
         _F1,
     ),
     inner=True,
     forceinline=True,
     error_model="numpy",
 )
-def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, criterion, scratch, value):  # type: ignore[no-untyped-def]
+def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, criterion, room, value):  # type: ignore[no-untyped-def]
     """Write the value of all cuts with the missing below (side 0) or above (1) to value, (8 · (n_known + 1),) float64.
 
     For the other arrays see `find_split`.
     """
+    scratch = scratch_at(room)
     sums, total = scratch.sums, scratch.total
     above_p, above_q = scratch.above_p, scratch.above_q
     below_p, below_q = scratch.below_p, scratch.below_q
@@ -407,7 +411,7 @@ def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, criterion
         below_p[k], below_q[k] = sums[CELL * k], sums[CELL * k + 1]
         above_p[k], above_q[k] = sums[CELL * (LANES + k)], sums[CELL * (LANES + k) + 1]
     if missing_below:
-        _value_cuts(objective, LANES, cuttable[n_known * LANES :], criterion, scratch, value)
+        _value_cuts(objective, LANES, cuttable[n_known * LANES :], criterion, room, value)
     for first in range(0, n_known * LANES, BLOCK):
         n = min(BLOCK, n_known * LANES - first)
         cells = histogram[CELL * first : CELL * (first + n)]
@@ -418,7 +422,7 @@ def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, criterion
                     p, q = cells[CELL * i], cells[CELL * i + 1]
                     above_p[i], above_q[i] = p, q
                     below_p[i], below_q[i] = total[CELL * k] - p, total[CELL * k + 1] - q
-        given = cuttable[first:], criterion, scratch, value[LANES + first :]
+        given = cuttable[first:], criterion, room, value[LANES + first :]
         _value_cuts(objective, n, *given)
     _greatest(value, n_known + 1, scratch.best)
 
@@ -484,8 +488,9 @@ def _greatest_youden(typing_context, cells, n_codes, above, total, least_mass, b
 
 
 @numba.njit(**INNER)
-def _scan_youden(histogram, n_known, side, columns, cuttable, least_mass, scratch):  # type: ignore[no-untyped-def]
+def _scan_youden(histogram, n_known, side, columns, cuttable, least_mass, room):  # type: ignore[no-untyped-def]
     """Raise each column's best to that of its cuts with the missing below (side 0) or above (1), for YOUDEN."""
+    scratch = scratch_at(room)
     sums, total, best = scratch.sums, scratch.total, scratch.best
     missing_below = len(histogram) > CELL * LANES * n_known and side == 0
     for i in range(CELL * LANES):
@@ -539,17 +544,18 @@ def _first_near_youden(  # type: ignore[no-untyped-def]
         numba.from_dtype(COLUMN)[::1],
         numba.from_dtype(MEMBER)[::1],
         CRITERION_TYPE,
-        SCRATCH_TYPE,
+        numba.int64,
     ),
     inner=True,
     error_model="numpy",
 )
-def _drop_falls(histogram, n_known, n_sides, columns, members, criterion, scratch):  # type: ignore[no-untyped-def]
+def _drop_falls(histogram, n_known, n_sides, columns, members, criterion, room):  # type: ignore[no-untyped-def]
     """Set the value of cuts that break a monotone constraint to `_NONE`, and each column's best to its best other cut.
 
     For the arrays see `find_split`. A cut breaks a constraint if the step of the side that may not be less is less.
     The cut that separates the missing from all values breaks none.
     """
+    scratch = scratch_at(room)
     total = scratch.total
     n_cuts = n_known + 1
     for k in range(LANES):
@@ -616,13 +622,13 @@ def _first_near(value, k, n_cuts, n_sides, least):  # type: ignore[no-untyped-de
         numba.boolean[::1],
         numba.boolean[::1],
         CRITERION_TYPE,
-        SCRATCH_TYPE,
+        numba.int64,
         numba.from_dtype(SPLIT),
     ),
     error_model="numpy",
 )
 def find_split(  # type: ignore[no-untyped-def]
-    histogram, group, columns, members, allowed, cuttable, criterion, scratch, best_split
+    histogram, group, columns, members, allowed, cuttable, criterion, room, best_split
 ):
     """Find the best split by the columns of a group.
 
@@ -632,6 +638,7 @@ def find_split(  # type: ignore[no-untyped-def]
     lowest cut. If the leaf has no missing, later ones go to the side of greater mass. YOUDEN: `scratch.total` holds the
     masses of the leaf, summed up from its rows, the same for each column.
     """
+    scratch = scratch_at(room)
     total, best, gain = scratch.total, scratch.best, scratch.gain
     is_youden = criterion.objective == YOUDEN
     n_known = group.n_codes - group.has_missing
@@ -655,7 +662,7 @@ def find_split(  # type: ignore[no-untyped-def]
     # Because the objective is a constant here, the compiler makes vector code.
     for side in range(n_sides if group.has_cuts else 0):
         value = scratch.value[side * n_cuts * LANES :]
-        given = histogram, n_known, side, columns, cuttable, criterion, scratch, value
+        given = histogram, n_known, side, columns, cuttable, criterion, room, value
         if criterion.objective == CLOSED:
             _scan_cuts(CLOSED, *given)
         elif criterion.objective == PUSH:
@@ -665,9 +672,9 @@ def find_split(  # type: ignore[no-untyped-def]
         elif criterion.objective == GRADIENT:
             _scan_cuts(GRADIENT, *given)
         else:
-            _scan_youden(histogram, n_known, side, columns, cuttable, criterion.least_mass, scratch)
+            _scan_youden(histogram, n_known, side, columns, cuttable, criterion.least_mass, room)
     if group.is_constrained:
-        _drop_falls(histogram, n_known, n_sides, columns, members, criterion, scratch)
+        _drop_falls(histogram, n_known, n_sides, columns, members, criterion, room)
     slack = MASS_RTOL * (total[0] * total[1] if is_youden else whole)
     tie = 10.0 * slack
     least_gain = -1.0 if is_youden else tie
@@ -680,7 +687,7 @@ def find_split(  # type: ignore[no-untyped-def]
         undivided = score_of(criterion.objective, criterion.push, criterion.smoothing, p, q)
         if columns[k].kind == CATEGORICAL:
             subset_gain, missing_above, _, _ = find_subset(
-                histogram, n_known, k, criterion, p, q, undivided, scratch
+                histogram, n_known, k, criterion, p, q, undivided, room
             )
             gain[k] = subset_gain
             scratch.side[k] = missing_above
@@ -781,13 +788,14 @@ def _with_some_mass(criterion, whole):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(error_model="numpy", **INNER)
-def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, scratch):  # type: ignore[no-untyped-def]
+def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, room):  # type: ignore[no-untyped-def]
     """Find the categorical column's best split for YOUDEN; see `find_subset`.
 
     The shares of positives of codes with enough mass are shrunk as far as chance explains them
     (`core.coding.categories`). The gain is that of the shrunken masses. If chance explains all differences, codes are
     not cut from each other, only from those that go with the missing.
     """
+    scratch = scratch_at(room)
     positive, negative, least = (
         criterion.class_positive,
         criterion.class_negative,
@@ -859,20 +867,21 @@ def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, s
         numba.float64,
         numba.float64,
         numba.float64,
-        SCRATCH_TYPE,
+        numba.int64,
     ),
     inner=True,
     error_model="numpy",
 )
-def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided, scratch):  # type: ignore[no-untyped-def]
+def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided, room):  # type: ignore[no-untyped-def]
     """Find the best split of a categorical column; for YOUDEN see `_find_youden_subset`.
 
     histogram: (2 · 8 · n_codes,) float64; undivided: score of the whole. Returns the gain less the penalty, whether the
     missing lie above, the number n of codes in the order, and the number m of those above the cut: `scratch.codes` in
     the order `scratch.order` are the n codes, and the first m of them lie above. All other codes go with the missing.
     """
+    scratch = scratch_at(room)
     if criterion.objective == YOUDEN:
-        return _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, scratch)
+        return _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, room)
     masses_add = criterion.objective != GRADIENT
     # The codes in the order, by falling share, equal ones by code.
     smoothing = criterion.category_smoothing
@@ -933,14 +942,15 @@ def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided
         numba.from_dtype(COLUMN)[::1],
         numba.from_dtype(MEMBER)[::1],
         CRITERION_TYPE,
-        SCRATCH_TYPE,
+        numba.int64,
         numba.from_dtype(SPLIT),
         numba.uint8[::1],
     ),
     error_model="numpy",
 )
-def mark_codes(histogram, group, columns, members, criterion, scratch, split, above):  # type: ignore[no-untyped-def]
+def mark_codes(histogram, group, columns, members, criterion, room, split, above):  # type: ignore[no-untyped-def]
     """Write to above, (n_codes,) uint8, which codes lie above a split; histogram is that of the leaf."""
+    scratch = scratch_at(room)
     lane = split.lane
     n_known = group.n_codes - group.has_missing
     column = columns[lane]
@@ -951,9 +961,7 @@ def mark_codes(histogram, group, columns, members, criterion, scratch, split, ab
             q += histogram[CELL * (code * LANES + lane) + 1]
         if criterion.objective == YOUDEN:
             criterion = _with_some_mass(criterion, p + q)
-        _, missing_above, n, at = find_subset(
-            histogram, n_known, lane, criterion, p, q, 0.0, scratch
-        )
+        _, missing_above, n, at = find_subset(histogram, n_known, lane, criterion, p, q, 0.0, room)
         for code in range(group.n_codes):
             above[code] = missing_above
         for k in range(n):

@@ -12,6 +12,7 @@ import pytest
 from core import RankBoost, save
 from core.boosting import LogitBoost
 from core.boosting.trees import SPLITS
+from core.coding.threads import address_of, keep
 from core.trees.coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
 from core.trees.description import describe_leaves
 from core.trees.splitting import (
@@ -73,9 +74,11 @@ def find(
     scratch = make_scratch(group.n_codes)
     cells = histogram.reshape(-1)
     allowed, cuttable = np.ones(LANES, np.bool_), np.zeros(len(cells) // CELL, np.bool_)
-    find_split(cells, group, columns, members, allowed, cuttable, criterion, scratch, found)
+    room = address_of(scratch)
+    find_split(cells, group, columns, members, allowed, cuttable, criterion, room, found)
     if found.lane >= 0:
-        mark_codes(cells, group, columns, members, criterion, scratch, found, above)
+        mark_codes(cells, group, columns, members, criterion, room, found, above)
+    keep(scratch)
 
 
 # LeafRank's shrinks shares, and is held to brute force by its own tests
