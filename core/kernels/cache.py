@@ -33,7 +33,14 @@ import numba
 import numpy as np
 
 from .folders import folders
-from .numba_internals import Compiled, from_bytes, processor_of, python_function, to_bytes
+from .numba_internals import (
+    FORMAT,
+    Compiled,
+    from_bytes,
+    processor_of,
+    python_function,
+    to_bytes,
+)
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +143,7 @@ class KernelCache:
         options = sorted((name, _text(value)) for name, value in self._options.items())
         variant = [signature, options, [_text(cell.cell_contents) for cell in cells]]
         compiler = [
-            *(numba.__version__, llvmlite.__version__, sys.implementation.cache_tag),
+            *(FORMAT, numba.__version__, llvmlite.__version__, sys.implementation.cache_tag),
             processor_of(target),
         ]
         return f"{self.name}.{_digest(repr(variant), 8)}.{_digest(repr(compiler), 8)}"

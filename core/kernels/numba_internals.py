@@ -12,13 +12,19 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, Protocol, TypeAlias
 
+from llvmlite.binding import parse_bitcode  # type: ignore[import-untyped]  # it carries no types
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import DEFAULT_FLAGS, CompileResult
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 from numba.core.targetconfig import ConfigStack
 
 Compiled: TypeAlias = CompileResult
 """A compiled function of one signature: a cache stores these."""
+
+FORMAT = 2
+"""The form of what `to_bytes` writes. Files of another form have other names."""
 
 
 class Cache(Protocol):
@@ -55,14 +61,84 @@ def attach(dispatcher: Any, cache: Cache, load: Callable[[], None]) -> Callable[
     return compile_one
 
 
+class Library(JITCodeLibrary):
+    """The code of a compiled function, of which machine code is made only if Python calls it.
+
+    Numba by itself optimises every function and makes machine code of it, and then again with each function that calls
+    it, whose module takes all of it in. For functions that only others call, all of that but the last time is lost.
+    """
+
+    _FOR_LINKING = "for linking"
+    _has_machine_code = False
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return the address of the machine code of a function; 0 if the library has no function of this name."""
+        self._ensure_finalized()
+        if not self._has_machine_code:
+            if name not in {function.name for function in self.get_defined_functions()}:
+                return 0
+            self._get_module_for_linking()  # what others take in is not optimised yet
+            self._has_machine_code = True
+            self._optimize_final_module()
+            self._finalize_final_module()
+        address: int = super().get_pointer_to_function(name)
+        return address
+
+    def _optimize_final_module(self) -> None:
+        if self._has_machine_code:
+            super()._optimize_final_module()
+
+    def _finalize_final_module(self) -> None:
+        if self._has_machine_code:
+            super()._finalize_final_module()
+        else:
+            self._finalize_dynamic_globals()
+            self._finalized = True
+
+    def _set_compiled_object(self, value: bytes) -> None:
+        self._has_machine_code = True
+        super()._set_compiled_object(value)
+
+    def serialize_using_object_code(self) -> tuple[str, str, Any]:
+        """Return what `_unserialize` takes."""
+        if self._has_machine_code:
+            state: tuple[str, str, Any] = super().serialize_using_object_code()
+            return state
+        return self.name, self._FOR_LINKING, self._get_module_for_linking().as_bitcode()
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: tuple[str, str, Any]) -> Any:
+        name, kind, code = state
+        if kind != cls._FOR_LINKING:
+            return super()._unserialize(codegen, state)
+        library = codegen.create_library(name)
+        library._final_module = library._shared_module = parse_bitcode(code)
+        library._finalized = True
+        return library
+
+
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Hold the lock of numba's compiler, with its default options.
+    """Hold the lock of numba's compiler, with its default options and our kind of library.
 
     Numba takes the same lock. A function that is compiled while another one is would inherit the other's options.
     """
+    codegen = cpu_target.target_context.codegen()
+    set_env = type(codegen).set_env
+
+    def set_env_if_defined(name: str, env: Any) -> None:
+        if codegen._engine.is_symbol_defined(name):
+            set_env(codegen, name, env)
+
     with global_compiler_lock, ConfigStack().enter(DEFAULT_FLAGS):
-        yield
+        before = codegen._library_class
+        codegen._library_class, codegen.set_env = Library, set_env_if_defined
+        try:
+            yield
+        finally:
+            codegen._library_class = before
+            if before is not Library:
+                del codegen.set_env
 
 
 def to_bytes(compiled: Compiled) -> bytes | None:

@@ -20,7 +20,15 @@ from numba.core.targetconfig import ConfigStack
 from numba.extending import intrinsic
 
 import core
-from core.kernels.numba_internals import Cache, processor_of, python_function
+from core.kernels.numba_internals import (
+    Cache,
+    Library,
+    compiling,
+    from_bytes,
+    processor_of,
+    python_function,
+    to_bytes,
+)
 
 SIGNATURE = numba.float64(numba.float64)
 NEW = f"numba {numba.__version__} has changed: "
@@ -128,6 +136,33 @@ def test_options_of_one_compilation_do_not_reach_another_inside_it() -> None:
         f"{NEW}`ConfigStack().enter(DEFAULT_FLAGS)` does not put the default options on top. See "
         "numba/core/targetconfig.py; without it a kernel's bits depend on who loads it."
     )
+
+
+def test_a_function_that_only_others_call_is_kept_without_machine_code() -> None:
+    inner = numba.njit(half, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    inner._cache, target = (written := Recorder()), inner.targetctx
+    with compiling():
+        inner.compile(SIGNATURE)
+        assert isinstance(written.compiled.library, Library), (
+            f"{NEW}`codegen()._library_class` is no longer the class of its libraries. See `Codegen.create_library` in "
+            "numba/core/codegen.py; without ours a large kernel takes twice as long."
+        )
+        inner._cache = Recorder(from_bytes(to_bytes(written.compiled), target))
+        inner.overloads.clear()
+        inner.compile(SIGNATURE)
+        outer = numba.njit(lambda x: inner(x) + 0.0)
+        outer._cache = made = Recorder()
+        outer.compile(SIGNATURE)
+        again = numba.njit(lambda x: inner(x) + 0.0)
+        again._cache = Recorder(from_bytes(to_bytes(made.compiled), target))
+        again.compile(SIGNATURE)
+    has_code = [of.compiled.library._has_machine_code for of in (written, inner._cache, made)]
+    assert (has_code, outer(3.0), again(3.0)) == ([False, False, True], 1.5, 1.5), (
+        f"{NEW}`CPUContext.get_executable` does not ask `library.get_pointer_to_function` for Python's wrapper, or "
+        "a library makes machine code elsewhere than in `_finalize_final_module`. See numba/core/cpu.py, codegen.py."
+    )
+    assert "set_env" not in vars(target.codegen()), "others' functions get our libraries"
+    assert numba.njit(half)(3.0) == 1.5
 
 
 def test_the_processor_is_part_of_what_is_known_of_a_target() -> None:
