@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import prometheus_client
 
@@ -25,11 +26,14 @@ from app.platform.processes import (
 from app.platform.schema import CannotBegin, SchemaCheck
 from app.platform.settings import Settings
 from core.kernels.folders import folders, writable_folder
-from workers.compile import is_complete
+from workers.compile import compiled_so_far
 from workers.slots import Presence, Slots
 from workers.tasks import consume, make_app
 
 log = logging.getLogger("workers")
+
+COMPILING_LOG_SECONDS = 10.0
+"""Seconds between two lines of the log that tell how many kernels are compiled: some lines in all."""
 
 
 def main(arguments: list[str]) -> int:
@@ -92,19 +96,31 @@ def compile_kernels(ready: threading.Event) -> None:
     thread, which lives until they are done.
     """
     ready.wait()
-    if is_complete():
+    done, n_kernels = compiled_so_far() or (0, None)
+    if done == n_kernels:
         return
     if writable_folder() is None:
         told = ", ".join(map(str, folders()))
         log.warning(
             "compiled kernels cannot be stored, so each start compiles them again: %s", told
         )
-    log.info("compiling kernels for this machine, once, at low priority")
+    log.info("compiling kernels for this machine, once, at low priority; jobs may run meanwhile")
     command = python_command("workers.compile", "--background", str(os.getpid()))
-    code = subprocess.Popen(
+    started = time.monotonic()
+    process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, env=child_environment(), process_group=0
-    ).wait()
-    log.log(logging.WARNING if code else logging.INFO, "the compilation ended with code %d", code)
+    )
+    while True:
+        try:
+            code = process.wait(COMPILING_LOG_SECONDS)
+            break
+        except subprocess.TimeoutExpired:
+            if found := compiled_so_far():
+                log.info("%d of %d kernels are compiled", *found)
+    if code:
+        log.warning("the compilation of kernels ended with code %d", code)
+    else:
+        log.info("all kernels are compiled, after %.0f s", time.monotonic() - started)
 
 
 if __name__ == "__main__":

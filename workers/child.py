@@ -292,8 +292,14 @@ class Loading:
         if kernel is None:
             self.end()
             return
+        from workers.compile import compiled_so_far
+
         self._n_kernels += 1
-        self.begin(f"compiling kernels for this machine, once: {self._n_kernels} so far")
+        found = compiled_so_far()
+        told = (
+            f"{self._n_kernels} so far" if found is None else f"{found[0]} of {found[1]} are there"
+        )
+        self.begin(f"compiling kernels for this machine, once: {told}")
 
     def begin(self, detail: str | None) -> None:
         """Lift the job's limit until `end`; `detail` is shown in the job's progress."""

@@ -1,7 +1,8 @@
 """Compile every kernel into the cache: `python -m workers.compile`, in as many processes as there are cores.
 
 The image is built with it and `make test` begins with it. A worker runs it beside its work, at low priority, where the
-cache is not complete: `--background PID` ends with the process of that id.
+cache is not complete: `--background PID` ends with the process of that id. A list of all kernels, in the cache, tells
+jobs and `rankwright doctor` how many of them are there.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.platform.processes import child_environment, die_with_parent, python_command
-from core.kernels.folders import CPU, CPU_LEVELS, folders, levels_that_fit
+from core.kernels.folders import CPU, CPU_LEVELS, levels_that_fit, n_compiled, write_list
 
 if TYPE_CHECKING:
     from core.kernels import Kernel
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("core", "app")
+# The kernels of trees take longest, and one after the other, because each calls the one before. So of several processes
+# all but the first begin with them.
+LONGEST = "core.trees"
 # What an upload and a first training job need comes first.
 COMPILED_FIRST = (
     "app.ingest",
@@ -50,7 +54,7 @@ PAUSE_SECONDS = 0.2
 
 
 def main(arguments: list[str]) -> int:
-    """Compile, report it if a job waits, and leave a note that all is done."""
+    """Compile what is missing, and say so unless it is done in the background."""
     given = _options(arguments)
     if given.levels:
         return _compile_each(given)
@@ -66,8 +70,9 @@ def main(arguments: list[str]) -> int:
     kernels = all_kernels()
     missing = [kernel for kernel in kernels if not kernel.is_cached]
     if given.helper:
-        compile_missing(missing)
+        compile_missing(sorted(missing, key=lambda kernel: not kernel.name.startswith(LONGEST)))
         return 0
+    write_list(_stamp(target), [kernel.files for kernel in kernels])
     quiet = bool(given.background)
     started = time.monotonic()
     n_helpers = min(given.processes, len(missing)) - 1
@@ -84,7 +89,6 @@ def main(arguments: list[str]) -> int:
     if any(codes):
         _say(f"a compiling process ended with code {max(codes, key=abs)}")
         return 1
-    _note_completeness(target)
     if not quiet:
         took = f" in {time.monotonic() - started:.0f} s" if missing else ""
         _say(f"{len(kernels)} kernels are compiled{took}")
@@ -139,31 +143,23 @@ def compile_missing(kernels: list[Kernel]) -> None:
         left = busy
 
 
-def is_complete() -> bool:
-    """Return True if a process has noted that the cache holds every kernel of the present sources for this machine."""
-    name = _note(_target())
-    return any(os.path.exists(folder / name) for folder in folders())
+def compiled_so_far() -> tuple[int, int] | None:
+    """Return how many kernels of the present sources the cache holds for this machine, and how many there are.
 
-
-def _note_completeness(target: str) -> None:
-    for folder in folders():
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / _note(target)).touch()
-        except OSError:
-            continue
-        return
+    None: no process has counted them yet.
+    """
+    return n_compiled(_stamp(_target()))
 
 
 @cache
-def _note(target: str) -> str:
-    """Return the note's name, made from the sources, the versions and the processors that the code is for."""
+def _stamp(target: str) -> str:
+    """Return a hash of the sources, the versions and the processors that the code is for."""
     whole = hashlib.sha256()
     for path in _sources():
         whole.update(path.read_bytes())
     versions = [importlib.metadata.version(name) for name in ("numba", "llvmlite", "numpy")]
     whole.update(repr((versions, sys.implementation.cache_tag, target)).encode())
-    return f"complete.{whole.hexdigest()[:16]}"
+    return whole.hexdigest()[:16]
 
 
 def _target() -> str:

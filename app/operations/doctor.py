@@ -155,14 +155,16 @@ def check_folder(given: Settings) -> Iterator[Finding]:
 
 def check_kernels(settings: Settings) -> Finding:
     """Check that compiled kernels are cached: otherwise each start compiles them again."""
+    found = kernel_folders.n_compiled(state_dir=settings.state_dir)
+    count = f"{found[0]} of {found[1]} are compiled for the edition that ran last, " if found else ""
     if (folder := kernel_folders.writable_folder(settings.state_dir)) is not None:
-        return ok("kernels", f"kept in {folder}")
-    if complete := [path.parent for path in kernel_folders.notes(settings.state_dir)]:
-        return ok("kernels", f"all are in {complete[0]}")
+        return ok("kernels", f"{count}kept in {folder}")
+    if found is not None and found[0] == found[1]:
+        return ok("kernels", count.removesuffix(", "))
     tried = ", ".join(map(str, kernel_folders.folders(settings.state_dir)))
     return warn(
         "kernels",
-        f"compiled at each start, which takes about ten seconds, because they cannot be stored in {tried}",
+        f"compiled at each start, which takes a minute of one core, because they cannot be stored in {tried}",
         "let this user write to one of them, or set RANKWRIGHT_KERNEL_CACHE",
     )
 

@@ -32,7 +32,7 @@ import llvmlite  # type: ignore[import-untyped]  # it carries no types
 import numba
 import numpy as np
 
-from .folders import folders
+from .folders import KEEP_SECONDS, folders
 from .numba_internals import (
     FORMAT,
     Compiled,
@@ -45,7 +45,6 @@ from .numba_internals import (
 log = logging.getLogger(__name__)
 
 SUFFIX = ".kernel"
-KEEP_SECONDS = 86400.0  # age at which files of other sources are removed: another checkout may share the folder
 _DIGEST_BYTES = 32
 _PACKAGES = ("core", "app", "workers")
 
@@ -78,7 +77,7 @@ class KernelCache:
 
     def is_locked(self, signature: Any, target: Any) -> bool:
         """Return True if another process is compiling it now."""
-        name = self._file_name(signature, target)
+        name = self.file_name(signature, target)
         for folder in folders():
             try:
                 descriptor = os.open(folder / f"{name}.lock", os.O_RDWR)
@@ -94,7 +93,7 @@ class KernelCache:
 
     def has(self, signature: Any, target: Any) -> bool:
         """Return True if a folder has the kernel for this signature."""
-        name = self._file_name(signature, target)
+        name = self.file_name(signature, target)
         return any(os.path.isfile(folder / name) for folder in folders())
 
     def load_overload(self, signature: Any, target: Any) -> Compiled | None:
@@ -103,7 +102,7 @@ class KernelCache:
         If another process is compiling it, wait for that process to finish or to die.
         """
         target.refresh()
-        name = self._file_name(signature, target)
+        name = self.file_name(signature, target)
         found = self._read(name, target)
         if found is None:
             self._about_to_compile(self.name)
@@ -117,7 +116,7 @@ class KernelCache:
         if payload is None:
             log.warning("%s cannot be kept: it holds addresses of this process", self.name)
             return
-        name = self._file_name(signature, compiled.target_context)
+        name = self.file_name(signature, compiled.target_context)
         contents = hashlib.sha256(payload).digest() + payload
         for folder in folders():
             try:
@@ -134,7 +133,8 @@ class KernelCache:
         while self._locks:
             os.close(self._locks.pop())
 
-    def _file_name(self, signature: Any, target: Any) -> str:
+    def file_name(self, signature: Any, target: Any) -> str:
+        """Return the name of the file that holds the kernel for this signature."""
         edition = stamp_of(self._function)
         return f"{self._base_name(signature, target)}.{edition}{SUFFIX}"
 

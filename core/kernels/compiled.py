@@ -67,6 +67,11 @@ class Kernel:
         self._compile = attach(dispatcher, cache, self.load)
 
     @property
+    def files(self) -> list[str]:
+        """Return the names of its files in the cache, one for each signature."""
+        return [self._cache.file_name(s, self._dispatcher.targetctx) for s in self.signatures]
+
+    @property
     def is_cached(self) -> bool:
         """Return True if the cache has it: loading it takes milliseconds, a compilation a second or so."""
         return all(self._cache.has(s, self._dispatcher.targetctx) for s in self.signatures)

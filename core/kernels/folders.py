@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import platform
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +14,8 @@ from typing import NamedTuple
 FOLDERS = "RANKWRIGHT_KERNEL_CACHE"
 CPU = "RANKWRIGHT_KERNEL_CPU"
 STATE = "RANKWRIGHT_STATE_DIR"
+KEEP_SECONDS = 86400.0  # age at which files of other sources are removed: another checkout may share the folder
+_LIST = "all."
 
 # The features that a processor needs for each level (from the x86-64 psABI, with LLVM's names).
 _V2 = ("cx16", "sahf", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")
@@ -90,9 +94,56 @@ def folders(state_dir: Path | None = None) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def notes(state_dir: Path | None = None) -> list[Path]:
-    """Return the files that `workers.compile` writes when it has compiled every kernel for a source and a processor."""
-    return [note for folder in folders(state_dir) for note in folder.glob("complete.*")]
+def write_list(stamp: str, kernels: list[list[str]]) -> None:
+    """Write the list of all kernels of a source and a processor, by which others see how many are compiled.
+
+    Parameters
+    ----------
+    stamp : str
+        Of the source and the processor.
+    kernels : list of list of str
+        Names of the files of each kernel.
+    """
+    text = "".join(f"{' '.join(files)}\n" for files in kernels)
+    for folder in folders():
+        path = folder / f"{_LIST}{stamp}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            fresh = path.with_name(f".{path.name}.{os.getpid()}")  # not seen as a list
+            fresh.write_text(text)
+            fresh.replace(path)
+        except OSError:
+            continue
+        for older in folder.glob(f"{_LIST}*"):
+            with contextlib.suppress(OSError):
+                if older != path and older.stat().st_mtime < time.time() - KEEP_SECONDS:
+                    older.unlink()
+        return
+
+
+def n_compiled(stamp: str = "*", state_dir: Path | None = None) -> tuple[int, int] | None:
+    """Return how many kernels the folders hold, and how many there are; None where no list of them is.
+
+    Parameters
+    ----------
+    stamp : str
+        What the list was written for; ``*``: the newest list.
+    state_dir : Path or None
+        See `folders`.
+    """
+    present: set[str] = set()
+    lists = []
+    for folder in folders(state_dir):
+        with contextlib.suppress(OSError):
+            present.update(os.listdir(folder))
+            lists += [(path.stat().st_mtime, path) for path in folder.glob(f"{_LIST}{stamp}")]
+    if not lists:
+        return None
+    try:
+        kernels = [line.split() for line in max(lists)[1].read_text().splitlines()]
+    except OSError:
+        return None
+    return sum(present.issuperset(files) for files in kernels), len(kernels)
 
 
 def writable_folder(state_dir: Path | None = None) -> Path | None:

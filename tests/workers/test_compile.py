@@ -1,4 +1,4 @@
-"""Compiling all kernels: each once, by the requested number of processes, with a note at the end."""
+"""Compiling all kernels: each once, by the requested number of processes, counted by a list of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from core.kernels.folders import CPU_LEVELS
+from core.kernels.folders import CPU_LEVELS, n_compiled, write_list
 from workers import compile as compiling
+from workers.child import Loading
+from workers.fit_process import Message
 
 KERNELS = """
 import numba
@@ -55,9 +57,7 @@ def run(house: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_all_are_compiled_once_and_that_is_noted(
-    house: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_are_compiled_once_and_counted(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKWRIGHT_KERNEL_CPU", "")  # no level is named: they are for this machine
     said = run(house, "--every-level", "--processes", "1").splitlines()
     assert said[0] == "compiling 2 of 2 kernels for this machine, once, in 1 processes"
@@ -68,13 +68,16 @@ def test_all_are_compiled_once_and_that_is_noted(
 
     monkeypatch.setattr(compiling, "ROOT", house)
     monkeypatch.setattr(compiling, "PACKAGES", ("house",))
-    compiling._note.cache_clear()
-    assert compiling.is_complete()
+    compiling._stamp.cache_clear()
+    assert compiling.compiled_so_far() == (2, 2)
+    next((house / "cache").glob("*second*.kernel")).unlink()
+    assert compiling.compiled_so_far() == (1, 2)
     with (house / "house" / "kernels.py").open("a") as file:
         file.write("# changed\n")
-    compiling._note.cache_clear()
-    assert not compiling.is_complete()
-    compiling._note.cache_clear()
+    compiling._stamp.cache_clear()
+    assert compiling.compiled_so_far() is None
+    compiling._stamp.cache_clear()
+    assert n_compiled() == (1, 2)  # of the newest list
 
 
 # A machine of another model, by what Linux and LLVM tell of it, without these features.
@@ -89,7 +92,7 @@ compiled = []
 from core.kernels import compiled as kernel
 kernel._listeners.append(compiled.append)
 from house.kernels import second
-before = compiling.is_complete()
+before = compiling.compiled_so_far()
 print(before, second(1.0), len([name for name in compiled if name]))
 """
 V3_ALONE = ["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"]
@@ -97,7 +100,7 @@ IMAGE = "x86-64-v3,x86-64-v2,aarch64"
 
 
 def on_machine(house: Path, name: str, lacks: list[str]) -> str:
-    """Whether the cache is complete there, what a kernel gives, and how many had to be compiled for it."""
+    """How many kernels the cache has for it, what a kernel returns, and how many had to be compiled for it."""
     linux = {"sahf": "lahf_lm", "sse3": "pni", "bmi": "bmi1", "lzcnt": "abm"}
     needs = [*CPU_LEVELS["x86-64-v3"].needs]
     flags = [linux.get(f, f.replace(".", "_")) for f in needs if f not in lacks]
@@ -129,12 +132,12 @@ def test_an_image_is_for_every_processor_of_its_levels(
     assert done.returncode == 0, done.stderr
     said = [line for line in done.stdout.splitlines() if line.startswith("compiling")]
     assert [line.split(" for ")[1].split(",")[0] for line in said] == ["x86-64-v3", "x86-64-v2"]
-    assert on_machine(house, "haswell", []) == "True 3.0 0"
-    assert on_machine(house, "nehalem", V3_ALONE) == "True 3.0 0"
-    assert on_machine(house, "core2", [*V3_ALONE, "popcnt", "sse4.2"]) == "False 3.0 2"
-    # A note of one processor's own kernels says nothing of another's.
+    assert on_machine(house, "haswell", []) == "(2, 2) 3.0 0"
+    assert on_machine(house, "nehalem", V3_ALONE) == "(2, 2) 3.0 0"
+    assert on_machine(house, "core2", [*V3_ALONE, "popcnt", "sse4.2"]) == "None 3.0 2"
+    # A list of one processor's own kernels says nothing of another's.
     monkeypatch.delenv("RANKWRIGHT_KERNEL_CPU")
-    assert on_machine(house, "haswell", []) == "False 3.0 2"
+    assert on_machine(house, "haswell", []) == "None 3.0 2"
 
 
 def test_an_image_for_a_level_that_is_none_is_refused(
@@ -156,6 +159,24 @@ def test_in_the_background_it_says_nothing(house: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert len(list((house / "cache").glob("*.kernel"))) == 2
+
+
+def test_a_job_that_waits_for_a_compiler_tells_how_many_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKWRIGHT_KERNEL_CACHE", f"/dev/null/none:{tmp_path}")
+    told: list[Message] = []
+    loading = Loading(told.append)
+    loading.kernels("core.first")
+    write_list(compiling._stamp(compiling._target()), [["one"], ["two", "too"], ["three"]])
+    for name in ("one", "two"):
+        (tmp_path / name).touch()
+    loading.kernels("core.second")
+    loading.kernels(None)
+    assert [message["detail"].partition(": ")[2] for message in told[:2]] == [
+        "1 so far",
+        "1 of 3 are there",
+    ]
 
 
 def test_there_are_few_kernels_in_all() -> None:
