@@ -29,6 +29,7 @@ from app.platform.processes import SignalWaiter, child_environment, python_comma
 from app.platform.settings import Settings
 from app.serve import ServeError, broker
 from app.serve.prepare import prepare
+from core.kernels.folders import n_compiled
 
 ADDRESS = "address"
 TICK_SECONDS = 0.05
@@ -84,6 +85,12 @@ def serve(host: str, port: int, settings: Settings) -> None:
         print_line(f"ready at {address}, documentation at {address}/docs, Ctrl-C stops")
         way_in = "" if prepared.link is None else f"/sign-in?link={prepared.link}"
         print_line(f"console: {address}/console{way_in}{' (signs in once)' if way_in else ''}")
+        done, n_kernels = n_compiled(state_dir=state_dir) or (0, None)
+        if settings.warm_up and done != n_kernels:
+            print_line(
+                "kernels for this machine are compiled in the background, once; a job that needs one waits for it; "
+                "`rankwright doctor` counts them"
+            )
         supervisor.watch()
 
 
