@@ -26,7 +26,7 @@ from core.coding.threads import (
 from core.kernels import address_of_kernel, kernel
 
 
-@numba.njit(numba.void(numba.int64[::1], numba.int64, numba.int64[::1]), nogil=True)
+@kernel(numba.void(numba.int64[::1], numba.int64, numba.int64[::1]))
 def count(queue: Any, n: Any, done: Any) -> None:
     t = take(queue)
     while t < n:
@@ -47,7 +47,7 @@ def test_each_task_is_done_once(n_tasks: int) -> None:
 ROWS = numba.int64[:, ::1]
 
 
-@numba.njit(numba.void(REGION_TYPE, ROWS), nogil=True)
+@kernel(numba.void(REGION_TYPE, ROWS))
 def work(region: Any, done: Any) -> None:
     """Count the tasks of the present phase, and those of the workers, until the region has ended."""
     while atomic_load(region.ended) == 0:
@@ -58,7 +58,7 @@ def work(region: Any, done: Any) -> None:
             atomic_add(region.done, 1)
 
 
-@numba.njit(numba.void(REGION_TYPE, ROWS, numba.int64, numba.int64), nogil=True)
+@kernel(numba.void(REGION_TYPE, ROWS, numba.int64, numba.int64))
 def lead(region: Any, done: Any, n_phases: Any, n_tasks: Any) -> None:
     for phase in range(n_phases):
         publish(region, n_tasks)
