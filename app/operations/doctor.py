@@ -156,7 +156,9 @@ def check_folder(given: Settings) -> Iterator[Finding]:
 def check_kernels(settings: Settings) -> Finding:
     """Check that compiled kernels are cached: otherwise each start compiles them again."""
     found = kernel_folders.n_compiled(state_dir=settings.state_dir)
-    count = f"{found[0]} of {found[1]} are compiled for the edition that ran last, " if found else ""
+    count = (
+        f"{found[0]} of {found[1]} are compiled for the edition that ran last, " if found else ""
+    )
     if (folder := kernel_folders.writable_folder(settings.state_dir)) is not None:
         return ok("kernels", f"{count}kept in {folder}")
     if found is not None and found[0] == found[1]:

@@ -141,7 +141,7 @@ def n_compiled(stamp: str = "*", state_dir: Path | None = None) -> tuple[int, in
         return None
     try:
         kernels = [line.split() for line in max(lists)[1].read_text().splitlines()]
-    except OSError:
+    except (OSError, ValueError):  # it is gone, or no text
         return None
     return sum(present.issuperset(files) for files in kernels), len(kernels)
 
