@@ -140,10 +140,10 @@ class Logistic(LogisticParameters, LinearClassifier):
     Features are coded as by `AUCSVM`: standardised, missing values at the mean with a coordinate of their own, one
     coordinate per category, sparse matrices not made dense. A cross (`crosses`) is two further columns of numbers: the
     log odds of a pair of categories beyond those of each, found without the row itself, and the logarithm of 1 plus its
-    number of rows. `coef_` is without them. Features with a constraint are in no cross. LogisticRegression of
-    `scikit-learn` has the same minimum on the same coordinates; docs/benchmarks.md compares both. A fit takes about ten
-    Newton steps of about twenty products with the table. A fit that StopFit ends keeps its last step; along a path of C
-    it has no ranker for the values that it did not reach.
+    number of rows. `coef_` is without them, `offset_` the mean score of the training rows with them. Features with a
+    constraint are in no cross. LogisticRegression of `scikit-learn` has the same minimum on the same coordinates;
+    docs/benchmarks.md compares both. A fit takes about ten Newton steps of about twenty products with the table. A fit
+    that StopFit ends keeps its last step; along a path of C it has no ranker for the values that it did not reach.
 
     References
     ----------
