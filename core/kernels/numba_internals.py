@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, Protocol, TypeAlias
 
-from llvmlite.binding import parse_bitcode  # type: ignore[import-untyped]  # it carries no types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import DEFAULT_FLAGS, CompileResult
 from numba.core.compiler_lock import global_compiler_lock
@@ -23,7 +22,7 @@ from numba.core.targetconfig import ConfigStack
 Compiled: TypeAlias = CompileResult
 """A compiled function of one signature: a cache stores these."""
 
-FORMAT = 2
+FORMAT = 3
 """The form of what `to_bytes` writes. Files of another form have other names."""
 
 
@@ -62,13 +61,12 @@ def attach(dispatcher: Any, cache: Cache, load: Callable[[], None]) -> Callable[
 
 
 class Library(JITCodeLibrary):
-    """The code of a compiled function, of which machine code is made only if Python calls it.
+    """The code of a compiled function, of which machine code is made only if Python calls it, or if it is kept.
 
     Numba by itself optimises every function and makes machine code of it, and then again with each function that calls
     it, whose module takes all of it in. For functions that only others call, all of that but the last time is lost.
     """
 
-    _FOR_LINKING = "for linking"
     _has_machine_code = False
 
     def get_pointer_to_function(self, name: str) -> int:
@@ -77,12 +75,24 @@ class Library(JITCodeLibrary):
         if not self._has_machine_code:
             if name not in {function.name for function in self.get_defined_functions()}:
                 return 0
+            self._make_machine_code()
+        address: int = super().get_pointer_to_function(name)
+        return address
+
+    def serialize_using_object_code(self) -> tuple[str, str, Any]:
+        """Return what a cache keeps: machine code, because a kernel may be called by its address, and what others take
+        in.
+        """
+        self._make_machine_code()
+        state: tuple[str, str, Any] = super().serialize_using_object_code()
+        return state
+
+    def _make_machine_code(self) -> None:
+        if not self._has_machine_code:
             self._get_module_for_linking()  # what others take in is not optimised yet
             self._has_machine_code = True
             self._optimize_final_module()
             self._finalize_final_module()
-        address: int = super().get_pointer_to_function(name)
-        return address
 
     def _optimize_final_module(self) -> None:
         if self._has_machine_code:
@@ -98,23 +108,6 @@ class Library(JITCodeLibrary):
     def _set_compiled_object(self, value: bytes) -> None:
         self._has_machine_code = True
         super()._set_compiled_object(value)
-
-    def serialize_using_object_code(self) -> tuple[str, str, Any]:
-        """Return what `_unserialize` takes."""
-        if self._has_machine_code:
-            state: tuple[str, str, Any] = super().serialize_using_object_code()
-            return state
-        return self.name, self._FOR_LINKING, self._get_module_for_linking().as_bitcode()
-
-    @classmethod
-    def _unserialize(cls, codegen: Any, state: tuple[str, str, Any]) -> Any:
-        name, kind, code = state
-        if kind != cls._FOR_LINKING:
-            return super()._unserialize(codegen, state)
-        library = codegen.create_library(name)
-        library._final_module = library._shared_module = parse_bitcode(code)
-        library._finalized = True
-        return library
 
 
 @contextmanager

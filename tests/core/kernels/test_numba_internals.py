@@ -138,29 +138,29 @@ def test_options_of_one_compilation_do_not_reach_another_inside_it() -> None:
     )
 
 
-def test_a_function_that_only_others_call_is_kept_without_machine_code() -> None:
+def test_a_function_that_only_others_call_has_no_machine_code_until_it_is_kept() -> None:
     inner = numba.njit(half, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    inner._cache, target = (written := Recorder()), inner.targetctx
+    target = inner.targetctx
     with compiling():
-        inner.compile(SIGNATURE)
-        assert isinstance(written.compiled.library, Library), (
+        outer = numba.njit(lambda x: inner(x) + 0.0)
+        outer.compile(SIGNATURE)
+        (within,), (whole,) = inner.overloads.values(), outer.overloads.values()
+        assert isinstance(within.library, Library), (
             f"{NEW}`codegen()._library_class` is no longer the class of its libraries. See `Codegen.create_library` in "
             "numba/core/codegen.py; without ours a large kernel takes twice as long."
         )
-        inner._cache = Recorder(from_bytes(to_bytes(written.compiled), target))
-        inner.overloads.clear()
-        inner.compile(SIGNATURE)
-        outer = numba.njit(lambda x: inner(x) + 0.0)
-        outer._cache = made = Recorder()
-        outer.compile(SIGNATURE)
-        again = numba.njit(lambda x: inner(x) + 0.0)
-        again._cache = Recorder(from_bytes(to_bytes(made.compiled), target))
+        has_code = [each.library._has_machine_code for each in (within, whole)]
+        again = numba.njit(half, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+        again._cache = Recorder(from_bytes(to_bytes(within), target))
         again.compile(SIGNATURE)
-    has_code = [of.compiled.library._has_machine_code for of in (written, inner._cache, made)]
-    assert (has_code, outer(3.0), again(3.0)) == ([False, False, True], 1.5, 1.5), (
+        calling = numba.njit(lambda x: again(x) + 0.0)
+        calling.compile(SIGNATURE)
+    assert (has_code, outer(3.0), calling(3.0)) == ([False, True], 1.5, 1.5), (
         f"{NEW}`CPUContext.get_executable` does not ask `library.get_pointer_to_function` for Python's wrapper, or "
         "a library makes machine code elsewhere than in `_finalize_final_module`. See numba/core/cpu.py, codegen.py."
     )
+    (kept,) = again.overloads.values()
+    assert kept.library.get_pointer_to_function(kept.fndesc.llvm_func_name), "`address_of_kernel`"
     assert "set_env" not in vars(target.codegen()), "others' functions get our libraries"
     assert numba.njit(half)(3.0) == 1.5
 
