@@ -161,7 +161,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         sample_weight : array-like of shape (n_samples,), optional
             0 or between 1e-100 and 1e100. A row of weight 0 counts as absent, a row of weight k as k rows.
         groups : array-like of shape (n_samples,), optional
-            Numbers, booleans or text: rows with the same value belong together. Used for validation parts only.
+            Numbers, booleans or text: rows with the same value belong together. They are in one
+            part when rows are held out for validation, and in one fold of `crosses` and `target_encoding`.
         query : array-like of shape (n_samples,), optional
             Numbers, booleans or text: rows with the same value are one list, and only pairs within a list count. Rows
             of a list with one class only count as absent. A validation part never separates a list. One list is all
@@ -350,7 +351,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         The values of a row sum to decision_function(X) - offset_. A feature's value is its mean gain over all orders in
         which the features of the row become known. Where the score is a sum of one function per feature, that is the
         function's value less its training mean. In a sum of trees a row goes its own way at splits on known features,
-        and is divided by the training mass at all others (Lundberg, Erion & Lee 2018).
+        and is divided by the training mass at all others (Lundberg, Erion & Lee 2018). A cross of two features counts
+        as a feature of its own, and its value is divided equally between the two.
 
         InvalidParameter: the score has no such parts.
 

@@ -5,7 +5,8 @@ months it never does, and a linear score cannot. A cross is a column of its own:
 among the rows of the same town and month, found without the row itself, and the number of these rows. Trees read these
 two numbers. Linear scores read logarithms: of 1 plus the number of rows, and the log odds less those that the two
 categories have alone. The categories have coefficients of their own, learnt from all rows, so that the whole log odds,
-found without some of the rows, would tell the labels of these.
+found without some of the rows, would tell the labels of these. So would a cross of two features of which one
+settles the other, as a town settles its region: linear scores have none.
 
 Few rows say little, so that the fraction is drawn towards what the two categories say alone: towards the sum of their
 log odds, as if they acted independently (their own fractions are drawn towards that of all rows). A pair of categories
@@ -59,8 +60,8 @@ LOG_NAMES = "log odds of {} beyond those of each", "log rows of {}"
 
 CROSSES_DOC = (
     "maximum number of crosses. A cross is a pair of categorical features (one of them may be numeric, with at most 50 "
-    "distinct values) in one number: the fraction of positives among the rows of both categories. The pairs that tell "
-    "most are chosen. 0: none"
+    "distinct values) in two numbers: how often rows of both categories are positive, and how many they are. The pairs "
+    "that tell most are chosen. 0: none"
 )
 """What a parameter `crosses` says of itself, without its first and its last words."""
 
@@ -74,8 +75,13 @@ MAX_VALUES = 50
 # Gain in log-likelihood, on the screen's rows, from which a pair of features is kept.
 MIN_GAIN = 2.0
 
-MIN_PAIR_ROWS = 2.0  # mass from which a pair of categories has a number of its own
-MAX_PAIRS = 20_000  # pairs of categories that a cross holds, at most, 12 bytes each: the heaviest
+MIN_PAIR_ROWS = 2  # rows from which a pair of categories has a number of its own
+MAX_PAIRS = 20_000  # pairs of categories that a cross holds, at most, 12 bytes each: of most rows
+
+# A pair of categories with this fraction of the rows of one of them is as good as settled by that one,
+MIN_SETTLED_SHARE = 0.8
+# and linear scores cross no features with more than this fraction of the rows in such pairs.
+MAX_SETTLED_ROWS = 0.7
 
 # Greatest absolute value of log odds: fractions are from 2e-9 to 1 - 2e-9.
 MAX_LOG_ODDS = 20.0
@@ -447,7 +453,7 @@ class Crossed(NamedTuple):
     ----------
     crosses : Crosses
     X : ndarray of shape (n_rows, n_columns), float64, in Fortran order
-        The fraction of a row is computed without the rows of its fold.
+        See `Crosses.extend`. The numbers of a row are found without the rows of its fold.
     """
 
     crosses: Crosses
@@ -492,7 +498,8 @@ def find_crosses(
     group : ndarray of shape (n_rows,), uint64, optional
         Rows of a group are in one fold; see `folds.Folds`.
     report : callable () -> None, optional
-        Called after each feature and each pair of the screen, and after each cross.
+        Called after each numeric feature, when folds are drawn, after each feature and each pair of the screen, and
+        after each cross.
     logs : bool
         Whether the columns are logarithms: see `Crosses.extend`.
     """
@@ -505,21 +512,28 @@ def find_crosses(
     if at_most and is_word.any() and np.count_nonzero(is_free) > 1:
         draw = np.random.Generator(np.random.Philox(key=seed))
         rows = np.sort(draw.permutation(len(X))[:SCREENED_ROWS])
-        data = data.with_edges(np.flatnonzero((n_categories == 0) & is_free), rows)
-        folds = Folds.of(X, positive, weight, seed, group)
-        features = np.union1d(np.flatnonzero(is_word), np.array(list(data.edges), dtype=np.int64))
+        numbers = np.flatnonzero((n_categories == 0) & is_free)
         n_chosen = at_most
         try:
-            chosen = _screen(data.take(rows), folds.take(rows), features, at_most, report)
+            data = data.with_edges(numbers, rows, report)
+            folds = Folds.of(X, positive, weight, seed, group)
+            report()
+            features = np.union1d(
+                np.flatnonzero(is_word), np.array(list(data.edges), dtype=np.int64)
+            )
+            chosen = _screen(
+                data.take(rows), folds.take(rows), features, at_most, report, logs=logs
+            )
             n_chosen = len(chosen)
             columns = np.empty((len(X), COLUMNS * n_chosen), order="F")
             for k, pair in enumerate(chosen):
-                cross = _Cross(data, folds, *pair)
-                columns[:, COLUMNS * k : COLUMNS * (k + 1)] = cross.columns(logs=logs)
+                cross = _Cross(data, folds, *pair, logs=logs)
+                columns[:, COLUMNS * k : COLUMNS * (k + 1)] = cross.columns()
                 lookups.append(cross.look_up())
                 report()
         except StopFit:
-            warn_stopped(len(lookups), n_chosen, "crosses")
+            if len(lookups) < n_chosen:
+                warn_stopped(len(lookups), n_chosen, "crosses")
     chosen, columns = chosen[: len(lookups)], columns[:, : COLUMNS * len(lookups)]
     used = np.unique(np.array(chosen, dtype=np.int64)).tolist()
     effects = [data.effect(j, None) for j in used]
@@ -540,7 +554,13 @@ def find_crosses(
 
 
 def _screen(
-    data: "_Data", folds: Folds, features: Integers, at_most: int, report: Callable[[], None]
+    data: "_Data",
+    folds: Folds,
+    features: Integers,
+    at_most: int,
+    report: Callable[[], None],
+    *,
+    logs: bool,
 ) -> list[tuple[int, int]]:
     """Return the pairs of features whose fraction of positives tells most beyond what both tell apart.
 
@@ -555,9 +575,10 @@ def _screen(
     gains: dict[tuple[int, int], float] = {}
     for pair in combinations(sorted(strongest), 2):
         if not data.edges.keys() >= set(pair):  # numbers alone are cut well by trees
-            cross = _Cross(data, folds, *pair)
+            cross = _Cross(data, folds, *pair, logs=logs)
             apart = max(data.gain(cross.odds), alone[pair[0]], alone[pair[1]])
-            gains[pair] = data.gain(_log_odds(cross.share)) - apart
+            if not (logs and cross.is_settled()):
+                gains[pair] = data.gain(_log_odds(cross.share)) - apart
             report()
     chosen: list[tuple[int, int]] = []
     seen: set[float] = set()
@@ -597,7 +618,7 @@ class _Data:
         self._effects: dict[tuple[int, int], tuple[Integers | None, Floats]] = {}
         self._codes: dict[int, Integers] = {}
 
-    def with_edges(self, features: Integers, rows: Integers) -> "_Data":
+    def with_edges(self, features: Integers, rows: Integers, report: Callable[[], None]) -> "_Data":
         """Return the rows with the edges of the numeric features that have few distinct values in some rows."""
         edges = {}
         for j in features.tolist():
@@ -607,6 +628,7 @@ class _Data:
                 # A value of fewer bits, or after another sum, is a little beside: it keeps its code.
                 middle = 0.5 * values[:-1] + 0.5 * values[1:]
                 edges[j] = np.where(middle > values[:-1], middle, values[1:])
+            report()
         return _Data(self.X, self.positive, self.weight, self.n_categories, edges)
 
     def take(self, rows: Integers) -> "_Data":
@@ -684,26 +706,31 @@ class _Cross:
         The fraction of positives of the pair of categories, by the rows of the other folds.
     mass : ndarray of shape (n_rows,), float32
         Its number of rows in the other folds, and as many more as if they were all folds. A row's own weight would tell
-        its label if weights differ by class.
+        its label if weights differ by class. For logarithms rows are counted without their weights: the coefficients of
+        the categories know the weights of all folds, so that those of the other folds would tell the row's own.
     """
 
-    def __init__(self, data: _Data, folds: Folds, first: int, second: int) -> None:
-        self._data, self._pair = data, (first, second)
+    def __init__(self, data: _Data, folds: Folds, first: int, second: int, *, logs: bool) -> None:
+        self._data, self._pair, self._logs = data, (first, second), logs
         self._n_second = data.n_codes(second)
         a, b = data.codes(first), data.codes(second)
         self._keys, index = _number(a * self._n_second + b, data.n_codes(first) * self._n_second)
         fold = folds.choose(np.ones(len(index), dtype=np.bool_), index)
         mass, hits = data.tally(index, len(self._keys), fold)
         self._mass, self._hits = mass.sum(axis=0), hits.sum(axis=0)
-        self._is_kept = self._mass >= MIN_PAIR_ROWS
+        count = np.bincount(fold * len(self._keys) + index, minlength=mass.size)
+        rows: Floats = count.reshape(mass.shape).astype(np.float64)
+        self._rows = rows.sum(axis=0)
+        # By rows, not by mass: with weights by class a row's own weight would tell its label.
+        self._is_kept = self._rows >= MIN_PAIR_ROWS
         if np.count_nonzero(self._is_kept) > MAX_PAIRS:
-            heaviest = np.argsort(-self._mass, kind="stable")[:MAX_PAIRS]
+            most = np.argsort(-self._rows, kind="stable")[:MAX_PAIRS]
             self._is_kept = np.zeros_like(self._is_kept)
-            self._is_kept[heaviest] = True
+            self._is_kept[most] = True
         odds = data.base + data.effect(first, fold)[fold, a] + data.effect(second, fold)[fold, b]
         self.odds = np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
         others, hits_of_others = _others(mass), _others(hits)
-        is_known = self._is_kept & (others >= MIN_PAIR_ROWS)
+        is_known = self._is_kept & (_others(rows) >= MIN_PAIR_ROWS)
         cells = fold, index
         self._has_number = is_known[cells]
         self.share = _shrink(
@@ -711,11 +738,25 @@ class _Cross:
             np.where(is_known, others, 0.0)[cells],
             self.odds,
         )
+        mass = rows if logs else mass
         self.mass = _as_rows(np.where(is_known, scale_to_all(mass), 0.0)[cells])
 
-    def columns(self, *, logs: bool) -> Floats:
+    def is_settled(self) -> bool:
+        """Return True if most rows are of a category that has nearly one partner, as a town has one region.
+
+        The cross then divides the rows as this category does. Its number leaves the row's fold out, and beside the
+        category's coefficient, learnt from all rows, tells the labels of the fold.
+        """
+        first, second = (np.bincount(self._data.codes(j)) for j in self._pair)
+        of_one = np.minimum(
+            first[self._keys // self._n_second], second[self._keys % self._n_second]
+        )
+        settled = self._rows[self._rows >= MIN_SETTLED_SHARE * of_one].sum()
+        return bool(settled > MAX_SETTLED_ROWS * self._rows.sum())
+
+    def columns(self) -> Floats:
         """Return the cross's columns, of shape (n_rows, 2); see `Crosses.extend`."""
-        if not logs:
+        if not self._logs:
             return np.column_stack([self.share, self.mass])
         beyond = np.where(self._has_number, _log_odds(self.share) - self.odds, 0.0)
         return np.column_stack([beyond, np.log1p(self.mass, dtype=np.float64)])
@@ -730,7 +771,8 @@ class _Cross:
             self._mass[self._is_kept],
             np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS),
         )
-        return keys.astype(np.uint32), share.astype(np.float32), _as_rows(self._mass[self._is_kept])
+        mass = self._rows if self._logs else self._mass
+        return keys.astype(np.uint32), share.astype(np.float32), _as_rows(mass[self._is_kept])
 
 
 def _number(keys: Integers, n_keys: int) -> tuple[Integers, Integers]:

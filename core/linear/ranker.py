@@ -36,7 +36,8 @@ class LinearRanker(ContributionRanker, PathEstimator):
     intercept_ : float
         Chosen so that `predict`, which flags scores above 0, cuts at the Youden point of the training rows.
     offset_ : float
-        Weighted mean score of the training rows; contributions are differences from it.
+        Weighted mean score of the training rows; contributions are differences from it. With `crosses`, of the columns
+        of the fit, which hold for each row what the rows of the other folds tell.
     """
 
     intercept_: Annotated[float, Value(), Ge(-1e290), Le(1e290)]
@@ -91,7 +92,10 @@ class LinearRanker(ContributionRanker, PathEstimator):
         return np.asarray(parts - self._means)
 
     def shapley_values(self, X: Any) -> Floats:
-        """Return the contributions, each of which depends on one feature; see `Ranker.shapley_values`."""
+        """Return the contributions; see `Ranker.shapley_values`.
+
+        Each depends on one feature, and with `crosses` on those that it is crossed with.
+        """
         return self.contributions(X)
 
     def structure(self) -> dict[str, Any]:

@@ -981,7 +981,7 @@ def _do(place, room, phase, t):  # type: ignore[no-untyped-def]
     """Do a task as the leader; the present phase is the given one, or all its tasks are done."""
     arrays_at(place).progress[0].phase = phase
     if call(arrays_at(place).settings[0].run_task, place, room, t):
-        raise MemoryError("a task of a tree had no memory")
+        raise MemoryError("a task of a tree failed, most likely for lack of memory")
 
 
 @numba.njit(**INNER)

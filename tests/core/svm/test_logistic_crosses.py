@@ -90,6 +90,18 @@ def test_a_row_does_not_tell_its_own_label(
     assert max(of_cross.values()) < 0.3
 
 
+@pytest.mark.parametrize("elsewhere", [0.0, 0.1])
+def test_a_feature_that_settles_another_is_not_crossed_with_it(elsewhere: float) -> None:
+    """The cross of a town and its region divides rows as the town does, and tells the labels of a fold."""
+    rng = np.random.default_rng(0)
+    town = rng.integers(0, 600, 6000)
+    y = rng.random(6000) < 1.0 / (1.0 + np.exp(1.5 - 2.0 * rng.normal(size=600)[town]))
+    region = np.where(rng.random(6000) < elsewhere, rng.integers(0, 30, 6000), town // 20)
+    table = pd.DataFrame({"town": town.astype(str), "region": region.astype(str)})
+    crossed = Logistic(crosses=3, C=100.0).fit(table, y)
+    assert crossed.structure()["crosses"] == []
+
+
 def test_nothing_to_cross_is_as_without_crosses() -> None:
     table, y = draw_towns(300)
     flat = table.assign(town="one", month=None, shop=["a", "b"] * 150)
@@ -150,7 +162,12 @@ def test_a_clock_ends_the_search_for_crosses() -> None:
     n_whole = len(whole.structure()["crosses"])
     assert n_whole > 1
 
-    for n_calls, kept in ((1, 0), (n_before - n_whole, 0), (n_before - n_whole + 1, 1)):
+    for n_calls, kept in (
+        (1, 0),
+        (n_before - n_whole, 0),
+        (n_before - n_whole + 1, 1),
+        (n_before, n_whole),
+    ):
         calls = 0
 
         def stop(step: int, of: int, info: Any, last: int = n_calls) -> None:
@@ -161,8 +178,11 @@ def test_a_clock_ends_the_search_for_crosses() -> None:
 
         with pytest.warns(UserWarning, match="stopped after") as warned:
             ranker = Logistic(crosses=5).fit(table, y, callback=stop)
-        assert f"stopped after {kept} of" in str(warned[0].message)
-        assert "at step 1 of the next" in str(warned[1].message)
+        told = [str(each.message) for each in warned]
+        assert told[-1] == "stopped after 0 of 1 minima, at step 1 of the next"
+        assert [f"stopped after {kept} of" in each for each in told[:-1]] == [True] * (
+            kept < n_whole
+        )
         crosses = ranker.structure()["crosses"]
         assert crosses == whole.structure()["crosses"][:kept]
         rows = load(save(ranker)).decision_function(table)

@@ -114,10 +114,9 @@ def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
             for j, own in zip(pair, wanted.tolist(), strict=True):
                 odds += log_odds(share((codes[:, j] == own) & others, mean)) - log_odds(mean)
             alike = (codes[:, pair] == wanted).all(axis=1)
-            mass = weight[alike].sum()
             scale = weight.sum() / weight[others].sum() if others.any() else 1.0
             prior = 1.0 / (1.0 + math.exp(-min(max(odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)))
-            is_known = min(mass, weight[alike & others].sum()) >= MIN_PAIR_ROWS
+            is_known = np.count_nonzero(alike & others) >= MIN_PAIR_ROWS
             rows = weight[alike & others].sum() * scale
             return share(alike & others & is_known, prior), rows * is_known
 
@@ -188,6 +187,50 @@ def test_weights_that_differ_by_class_do_not_tell_the_labels() -> None:
             words, positive, weight, np.array([40, 40]), 1, np.ones(2, dtype=bool), 0
         ).X
     assert abs(auc(positive, columns[:, 1]) - 0.5) < 0.1
+
+
+@pytest.mark.parametrize("logs", [False, True])
+def test_which_pairs_have_a_number_does_not_depend_on_weights(
+    logs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With weights by class a pair that is chosen by the weights of its rows tells their labels."""
+    monkeypatch.setattr(crosses_module, "MIN_GAIN", -math.inf)
+    monkeypatch.setattr(crosses_module, "MAX_PAIRS", 100)
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 20, (1200, 2)).astype(float)
+    positive = rng.random(1200) < 0.3
+    equal, by_class = (
+        find_crosses(
+            words,
+            positive,
+            np.where(positive, weight, 1.0),
+            np.array([20, 20]),
+            1,
+            np.ones(2, dtype=bool),
+            0,
+            logs=logs,
+        )
+        for weight in (1.0, 10.0)
+    )
+    assert equal.crosses.n_pairs.tolist() == [100]
+    assert np.array_equal(equal.crosses.keys, by_class.crosses.keys)
+    assert np.array_equal(equal.X[:, 1] > 0, by_class.X[:, 1] > 0)
+    assert np.array_equal(equal.X[:, 1], by_class.X[:, 1]) == logs
+    assert np.array_equal(equal.crosses.mass, by_class.crosses.mass) == logs
+
+
+def test_each_piece_of_the_search_is_reported() -> None:
+    """Three numbers, the folds, the gain of two words and of the pair, and the cross."""
+    table, y = draw_towns(300)
+    words = [pd.factorize(table[name])[0] for name in ("town", "month")]
+    X = np.column_stack([*words, *np.random.default_rng(0).normal(size=(3, 300))])
+    X[X < 0] = np.nan
+    seen: list[int] = []
+    sizes = np.array([9, 7, 0, 0, 0])
+    find_crosses(
+        X, y, np.ones(300), sizes, 5, np.ones(5, dtype=bool), 0, None, lambda: seen.append(0)
+    )
+    assert len(seen) == 3 + 1 + 2 + 1 + 1
 
 
 def test_crosses_do_not_depend_on_the_unit_of_the_weights() -> None:
