@@ -191,10 +191,12 @@ def run_trial(
 
     def step(done: int, of: int, info: Mapping[str, float]) -> None:
         nonlocal first, latest, fitted
-        latest, fitted = clock(), done
-        first = first if first > start else latest
+        now = clock()
+        if done:  # step 0 is a search for crosses
+            first = first if first > start else now
+            latest, fitted = now, done
         callback(done, of, info)
-        if trial.limit is not None and done < of and latest - start > trial.limit:
+        if trial.limit is not None and done < of and now - start > trial.limit:
             raise StopFit
 
     kept: list[Floats] = []

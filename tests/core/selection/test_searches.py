@@ -342,6 +342,29 @@ def test_a_fit_that_ends_early_has_all_its_values(
     assert len(tried.values) == len(tried.aucs) == len(tried.scores) == 3
 
 
+def test_steps_before_the_first_round_are_setup_and_have_the_limit_too(
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    """A search for crosses reports as step 0."""
+    X, y, X_held, _ = rows
+
+    def fit(ranker: Any, callback: Any) -> None:
+        for _ in range(4):
+            callback(0, 3, {})
+        ranker.fit(X, y, callback=callback)
+
+    def run(limit: float) -> TrialResult:
+        ticks = iter(range(1000))
+        trial = Trial("rankboost", {"n_rounds": 3}, limit=limit)
+        return run_trial(
+            trial, fit, X_held, lambda scores: Metrics(1.0, 1.0), clock=lambda: float(next(ticks))
+        )
+
+    tried = run(100.0)
+    assert (tried.seconds - tried.setup, tried.fitted) == (2.0, 3)
+    assert "given up after" in (run(2.5).failed or "")
+
+
 def test_a_refusal_is_a_failure_that_says_why_and_a_limit_ends_the_fit(
     rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
