@@ -425,7 +425,9 @@ def auto_phase_of(trial: TrialRecord) -> str:
 
 def _is_full(part: TrialPart) -> bool:
     """Return True for a trial of `auto` that it may choose; others only say what to try."""
-    return str(part["tryout"]["label"]).startswith("full/")
+    from core.selection.candidates import FULL, stage_of
+
+    return stage_of(str(part["tryout"]["label"])) == FULL
 
 
 def _is_short(value: object) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -20,27 +20,34 @@ from core.ensemble import count_at_once
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.figures import Figure, check_scale_free
 from core.metrics.window import check_window
-from core.trees.options import TARGET_ENCODING
 
 from .candidates import (
+    AGAIN,
     BOOSTED,
-    CROSSES,
-    DRAWN,
+    CHANGED,
+    FAMILIES,
+    FAMILIES_OF_FEW_ROWS,
     FULL,
-    LEAF_COUNTS,
+    LAST_FITS,
     LINEAR,
-    LOSSES,
-    PROBE,
+    LONGER,
+    MEASURE,
+    PHASES,
+    PLAINEST,
+    PORTFOLIO,
+    SEARCH,
     Candidate,
+    Phase,
     TrialHistory,
     best_rounds,
-    boosted,
     is_cut,
     keeps_order,
     mutate,
-    neighbours,
     others,
+    portfolio,
+    score_microseconds,
     seeded,
+    stage_of,
 )
 from .leaderboard import (
     MAX_MEMBER_GAP,
@@ -53,6 +60,8 @@ from .leaderboard import (
     advance,
     evaluate_stage,
     finish,
+    is_complete,
+    total_cost,
 )
 from .planner import (
     CHOOSE_NOW,
@@ -89,107 +98,73 @@ HOLDOUT_FRACTION = 0.2
 MAX_HELD_OUT_ROWS = 50_000
 """... but at most this number: more rows hardly reduce the error of an area."""
 
-# Screening of the other families
+# The families' rungs
 MIN_RUNG_ROWS = 700
 """Rows on the first rung, ..."""
 MIN_RUNG_RARE = 50
 """... and rows of the rarer class there, at least."""
 RUNG_FACTOR = 4.0
 """Each rung has this multiple of the rows of the one before."""
-OTHERS_FRACTION = 0.12
-"""Fraction of the elapsed time that the other families may take; ..."""
-OTHERS_FRACTION_FEW_ROWS = 0.3
-"""... if there are few rows, for which they are often the best."""
-MIN_ELAPSED_FRACTION = 0.3
-"""Lower bound for the elapsed time in that rule, as a fraction of the budget."""
-SCREENING_FIT_FRACTION = 0.03
-"""Limit of one screening fit, as a fraction of the budget; three times its predicted time if that is more."""
 
-# The first boosted trees
-PROBE_ROUNDS = 10
-"""Rounds of the fit that measures the time of a round."""
-PROBE_CELLS = 400_000
-"""Table cells of that fit: it takes well below a second."""
-PROBE_FRACTION = 0.2
-"""Limit of that fit, as a fraction of the time left."""
-FIRST_FRACTION = 0.12
-"""Limit of the first fits on all rows, as a fraction of the time left; ..."""
-FIRST_FRACTION_FOLDS = 0.2
-"""... with folds."""
-ROWS_FOR_31_LEAVES = 8_000
-"""The first trees have 8 leaves with fewer rows, 31 with more."""
-ROWS_FOR_LARGE_STEPS = 20_000
-"""From this number of rows on, the search also goes up four sizes of `LEAF_COUNTS` in one step."""
-MAX_LEAVES_PER_ROW = 0.1
-"""Leaves of a tree per row: a leaf then has ten rows on average."""
+# The time of a fit
+FIT_FRACTION, FIT_FRACTION_FOLDS = 0.1, 0.15
+"""Limit of the fits of one setting on all splits, as a fraction of the budget, without and with folds."""
+PROBE_CELLS, PROBE_ROUNDS = 400_000, 10
+"""Table cells (rows × columns) and rounds of the fit that measures the time of a round: well below a second."""
+MIN_ROUNDS = 6
+"""Rounds for which there must be time: trees of fewer say little."""
+MIN_EXPLORING_ROUNDS = 25
+"""Rounds that fits must have time for: if all rows take too long, candidates are compared on fewer rows, ..."""
+MIN_EXPLORING_ROWS = 20_000
+"""... but at least on this number."""
 
 # Rounds and learning rate
-DEFAULT_RATE = 0.1
-"""Learning rate of the probe."""
-MIN_RATE, MAX_RATE = 0.03, 0.4
-"""Range of the learning rate of trials."""
+RATES = (0.1, 0.2, 0.4)
+"""Learning rates of trials: the first, with which the portfolio was learnt, unless the time is too short for it."""
 DEFAULT_LEARNING = 15.0
 """Learning (rounds × learning rate) that trees are assumed to need before any were tried."""
 LEARNING_FACTOR = 1.4
 """A trial has this multiple of the learning that was best for similar trees, to see whether more is better."""
-CUT_FACTOR = 4.0
-"""Predicted rounds, as a multiple of the limit, of a fit that was still improving when it hit the limit; ..."""
-CUT_FACTOR_FOLDS = 1.5
-"""... with folds."""
+CUT_FACTOR, CUT_FACTOR_FOLDS = 4.0, 1.5
+"""Longest last fit of trees that still gained at their limit, as a multiple of their rounds, without and with folds."""
 PATH_FRACTIONS = (0.03, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0)
 """Fractions of the rounds after which all folds are evaluated together."""
 PATIENCE_LEARNING = 4.0
 """Learning without an improvement after which a fit ends, ..."""
-MIN_PATIENCE, MAX_PATIENCE = 20, 120
-"""... which is at least and at most this number of rounds."""
-MIN_ROUNDS = 6
-"""A fit with fewer rounds is not worth a trial."""
-MAX_UNTRIED_ROUNDS = 400
-"""Largest number of rounds of a fit that no trial preceded."""
+MIN_PATIENCE = 20
+"""... which is at least this number of rounds."""
 MAX_ROUNDS = 5_000
 """Rounds of a trial."""
-ROUNDS_LIMIT_FACTOR = 3
-"""A fit may have this multiple of the rounds that are predicted to fit into its limit, which ends it."""
+MAX_LONGER = 3
+"""Times that the best may be tried for longer: each has up to four times the rounds of the one before."""
 
-# Exploration
-MAX_TRIALS = 60
-"""Boosted trees that are tried."""
-EXPLORING_FRACTION = 0.08
-"""Limit of the fits that run at the same time while the number of leaves is searched, as a fraction of the budget."""
-MIN_FIT_FRACTION = 0.01
-"""Least time that is worth a fit, as a fraction of the budget."""
-MIN_EXPLORING_ROUNDS = 25
-"""Rounds that such a fit must have: if all rows take too long, candidates are compared on fewer rows, ..."""
-MIN_EXPLORING_ROWS = 20_000
-"""... but at least on this number."""
-PROMOTED_FRACTION = 0.35
-"""Limit of longer trials of the best, as a fraction of the time left."""
+# The search
+MAX_CHANGES = 40
+"""Random changes that are tried, ..."""
+MAX_CHANGES_WITHOUT_GAIN = 12
+"""... and this many in a row at most that have not become the best."""
 
 # The last fits
 PLANNED_FRACTION = 0.93
 """Fraction of the budget that is planned; the rest is for what cannot be predicted."""
+RESERVED_FRACTION, RESERVED_FRACTION_FOLDS = 0.35, 0.2
+"""Fraction of the budget that only the last fits may take, without and with folds (where a trial of a setting takes
+several times as long as its last fit); more if the best is predicted to need more."""
+RESERVED_MEMBERS = 4
+"""Members whose last fits time is reserved for."""
 SAFETY_FACTOR = 0.9
 """Last fits are planned with this fraction of the time left."""
 SPARE_FACTOR = 1.5
 """Last fits have this multiple of the rounds that are predicted to fit in, so that no time is wasted."""
 MIN_ROUNDS_FRACTION = 0.35
 """Fraction of the best number of rounds for which all rows must leave time; else the last fits have fewer rows."""
-RESERVED_MEMBERS = 4
-"""Members whose last fits the search leaves time for."""
-CUT_RESERVE_FACTOR = 2.0
-"""Time reserved for the last fit of a candidate that was still improving, as a multiple of its prediction, ..."""
-MAX_RESERVED_FRACTION = 0.5
-"""... but at most this fraction of the budget."""
-MAX_SLOW_FACTOR = 4.0
-"""Time reserved for a last fit with a lower learning rate, as a multiple of its prediction, ..."""
-MAX_SLOW_FRACTION = 0.35
-"""... but at most this fraction of the budget."""
 
 
 class Auto:
     """Find a good ranker for a table within a time budget.
 
-    InvalidParameter: the budget is not above 0, n_rare is not from 1 to n_rows, or at_once is below 1.
+    InvalidParameter: the budget or max_score_microseconds is not above 0, n_rare is not from 1 to n_rows, or at_once is
+    below 1.
 
     Parameters
     ----------
@@ -216,6 +191,9 @@ class Auto:
     can_split : callable (n_splits, n_repeats, fraction) -> bool, optional
         Whether the rows can be split in this way with both classes on both sides; one split holds out the fraction. If
         not, fewer folds or a holdout are tried.
+    max_score_microseconds : float, optional
+        Largest predicted µs in which the result may score a row in bulk, in one thread. If nothing is predicted to be
+        so quick, the quickest is chosen, and a note says so.
     random_state : int, default=0
         Seed of the candidates and of the randomised fits.
 
@@ -234,23 +212,18 @@ class Auto:
     If no rows can be held out, all rows are equal, or the rarer class has fewer than 5 rows, logistic regression is
     chosen without trials.
 
-    A few rounds on a sample measure the time of a round. If the budget is too short for any trial, boosted trees are
-    fitted on all rows with as many rounds as there is time for. Otherwise boosted trees with the logistic and with the
-    ranking loss are tried first, on all rows. Then the number of leaves is searched upwards and downwards with the
-    better loss, each fit within a small fraction of the budget. Fits that were still improving at their limit are tried
-    for longer. Then follow random variants of the best: leaves, least weight of a leaf, fractions of rows and features,
-    regularisation and loss. Early stopping sets the rounds, the time sets the learning rate.
+    The budget is spent in the phases of `core.selection.PHASES`: what a round costs is measured; the settings of the
+    portfolio are tried in order, whatever the clock, then the other families on few rows, then random changes of the
+    best. Early stopping sets the rounds. If the budget is too short for any trial, the first setting is fitted on all
+    rows with as many rounds as there is time for.
 
-    Within a fraction of the time the other families are screened by successive halving on rows; those that are clearly
-    worse leave.
+    At the end candidates are chosen, alone or as a mean rank (`leaderboard.finish`), and fitted again on all rows, with
+    10 % more rounds than were best on fewer rows; fits that were still improving have more rounds, as far as there is
+    time.
 
-    At the end, all candidates within two standard errors of the best, by the paired difference in AUC and in the
-    window or figure, are *members*. The result is the mean rank of the members, unless the best alone is better by more
-    than one standard error. All are fitted again on all rows, with 10 % more rounds than were best on fewer rows; fits
-    that were still improving have more rounds, as far as there is time.
-
-    Times enter only through which trials are made and how many rounds they have. Given the trials, the result follows
-    bit for bit from rows and seed.
+    Times enter only through which trials are made, and how many rounds and which learning rate they have. Given the
+    trials, the result follows bit for bit from rows and seed. A note names the phases that the clock ended: without
+    one, the same seed gives the same model.
 
     References
     ----------
@@ -264,7 +237,7 @@ class Auto:
     >>> planner.n_splits  # few rows: folds instead of a holdout
     5
     >>> planner.next([], [], elapsed=0.0)[0].label  # the first trial measures the time of a round
-    'probe/logistic loss, 8'
+    'measure/logistic loss, 8 leaves of 5'
     """
 
     def __init__(
@@ -282,12 +255,17 @@ class Auto:
         can_repeat: bool = True,
         can_split: Callable[[int, int, float], bool] | None = None,
         monotone: Mapping[str | int, Direction] | None = None,
+        max_score_microseconds: float | None = None,
         random_state: int = 0,
     ) -> None:
         if not 0.0 < budget_seconds < math.inf:
             raise InvalidParameter(f"budget_seconds must be greater than 0, got {budget_seconds}")
         if not 1 <= n_rare <= n_rows:
             raise InvalidParameter(f"n_rare must be from 1 to n_rows ({n_rows}), got {n_rare}")
+        if max_score_microseconds is not None and not 0.0 < max_score_microseconds < math.inf:
+            raise InvalidParameter(
+                f"max_score_microseconds must be greater than 0, got {max_score_microseconds}"
+            )
         if at_once < 1:
             raise InvalidParameter(f"at_once must be at least 1, got {at_once}")
         check_seed(random_state)
@@ -328,14 +306,21 @@ class Auto:
         self._n_rows = n_rows * learnt
         self._n_features = n_features
         self._most_categories = most_categories
-        self._many_categories = most_categories > TARGET_ENCODING
-        self._others = others(window)
+        self._few = few
+        self._fit_seconds = self._budget * (
+            FIT_FRACTION if self.n_splits == 1 else FIT_FRACTION_FOLDS
+        )
+        self._max_cost = math.inf if max_score_microseconds is None else max_score_microseconds
+        families = others(window)
         self._constraints: dict[str, Any] = {"monotone": dict(monotone)} if monotone else {}
-        left_out = [c.algorithm for c in self._others if monotone and not keeps_order(c)]
-        self._others = [c for c in self._others if c.algorithm not in left_out]
+        left_out = [c.algorithm for c in families if monotone and not keeps_order(c)]
+        families = [c for c in families if c.algorithm not in left_out]
         self._note = f"left out, for they keep no monotone constraints: {', '.join(left_out)}"
+        self._portfolio = portfolio(families, n_rows * learnt, most_categories, few=few)
+        self._default = next(c for c in self._portfolio if c.kind == BOOSTED)
+        in_portfolio = {candidate.name for candidate in self._portfolio}
+        self._families = [c for c in families if c.name not in in_portfolio]
         self.rungs = screening_shares(n_rows * learnt, n_rare * learnt)
-        self._others_share = OTHERS_FRACTION_FEW_ROWS if self.rungs == [1.0] else OTHERS_FRACTION
 
     def next(
         self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
@@ -346,106 +331,92 @@ class Auto:
         candidate tried.
         """
         found = self._next(tried, held, elapsed)
-        if isinstance(found, Chosen) and self._constraints:
-            return replace(found, notes=(*found.notes, self._note))
-        return found
+        if not isinstance(found, Chosen):
+            return found
+        notes = (*found.notes, self._note) if self._constraints else found.notes
+        return replace(found, notes=notes, score_microseconds=total_cost(found.members, self._cost))
 
     def _next(
         self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
     ) -> Sequence[Trial] | Chosen:
         if not self._splits:
             return self._plain()
-        history = TrialHistory(tried, self._others)
+        history = TrialHistory(tried, [*self._portfolio, *self._families])
         left = PLANNED_FRACTION * self._budget - elapsed
         if not tried and left > 0.0:
-            return [self._probe(left)]
-        trees, last_fits = self._rank(history, held)
-        search_left = left - last_fits
+            return [self._measure(left)]
+        trees, reserved = self._rank(history, held)
+        free = left - reserved
         return (
-            self._first(history, left)
-            or self._screen(history, held, search_left, elapsed)
-            or self._explore(history, trees, left, search_left)
-            or self._end(history, held, left, now=elapsed >= CHOOSE_NOW)
+            self._try_portfolio(history, free)
+            or self._try_families(history, held, free)
+            or self._try_longer(history, trees, left)
+            or self._try_changes(history, trees, free)
+            or self._end(history, held, trees, left, now=elapsed >= CHOOSE_NOW)
         )
 
     def _rank(
         self, history: TrialHistory, held: Sequence[HeldOut]
     ) -> tuple[list[CandidateResult], float]:
-        """Return the boosted trees tried on all rows, best first, and the predicted seconds of the last fits."""
+        """Return the boosted trees tried on all rows, best first, and the seconds reserved for the last fits."""
+        folded = len(self._splits) > 1
+        fraction = RESERVED_FRACTION_FOLDS if folded else RESERVED_FRACTION
+        reserved = fraction * self._budget
         if not history.finished(FULL):
-            return [], 0.0
+            return [], reserved
         results, evaluation = evaluate_stage(history, FULL, held, self._evaluator, self.n_repeats)
         order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
         as_good = [k for k in order if evaluation.gap_in_se(k, order[0]) <= MAX_MEMBER_GAP]
         seconds = [self._final_seconds(results[k]) for k in as_good[:RESERVED_MEMBERS]]
+        needed = max(seconds[0], sum(seconds) / self._at_once)
         if results[order[0]].may_improve and len(self._splits) == 1:
-            last_fits = CUT_RESERVE_FACTOR * max(seconds[: self._at_once])
-            last_fits = min(last_fits, MAX_RESERVED_FRACTION * self._budget)
-        else:
-            last_fits = max(seconds[0], sum(seconds) / self._at_once)
-            slower = _rate(results[order[0]]) / SLOW_RATE
-            wanted = min(
-                seconds[0] * min(slower, MAX_SLOW_FACTOR), MAX_SLOW_FRACTION * self._budget
-            )
-            last_fits = max(last_fits, wanted)
+            needed = 2.0 * max(seconds[: self._at_once])  # it will have more rounds, or more rows
         trees = [results[k] for k in order if results[k].candidate.kind == BOOSTED]
-        return trees, last_fits
+        return trees, max(reserved, min(needed, 0.5 * self._budget))
 
-    def _probe(self, left: float) -> Trial:
+    def _room(self, phase: Phase, history: TrialHistory, free: float) -> float:
+        """Return the seconds that a phase may still take."""
+        return min(phase.share * self._budget - history.spent(phase) / self._at_once, free)
+
+    def _measure(self, left: float) -> Trial:
         """Return a trial of a few rounds on a sample, which measures the time of a round."""
         fraction = min(PROBE_CELLS / (self._n_rows * self._n_features), 1.0)
-        limit = PROBE_FRACTION * left
-        return self._trial(
-            self._default(),
-            PROBE,
-            fraction,
-            limit,
-            0,
-            n_rounds=PROBE_ROUNDS,
-            learning_rate=DEFAULT_RATE,
-        )
+        run: dict[str, Any] = {"n_rounds": PROBE_ROUNDS, "learning_rate": RATES[0]}
+        limit = MEASURE.share * left
+        return self._trial(self._default, MEASURE.name, fraction, limit, 0, **run)
 
-    def _first(self, history: TrialHistory, left: float) -> Sequence[Trial] | Chosen | None:
-        """Return the first trials on all rows, or the choice if there is no time for any; None once they were made.
+    def _try_portfolio(self, history: TrialHistory, free: float) -> list[Trial] | None:
+        """Return trials of the next settings of the portfolio; None if there are no more, or no time for them."""
+        families = FAMILIES_OF_FEW_ROWS if self._few else FAMILIES
+        free -= self._room(families, history, math.inf)
+        limit = min(self._fit_seconds, self._room(PORTFOLIO, history, free))
+        todo = [c for c in self._portfolio if not history.has(FULL, c.name)]
+        in_time = (c for c in todo if self._is_worth(history, c, limit))
+        return self._ask(PORTFOLIO, history, list(islice(in_time, self._at_once)), limit) or None
 
-        They are of two losses, or, if a feature has many categories, of the two ways to code it, which differ by more.
-        """
-        ways = [(loss, True) for loss in LOSSES]
-        if self._many_categories:
-            ways.insert(1, (ways[0][0], False))
-        first = [
-            boosted(loss, self._base_leaves, self._n_rows, encoded=encoded)
-            for loss, encoded in ways[: min(self._at_once, 2)]
-        ]
-        todo = [c for c in first if not history.has(FULL, c.name)]
-        if not todo:
-            return self._first_of_few(history, left)
-        limit = (FIRST_FRACTION if len(self._splits) == 1 else FIRST_FRACTION_FOLDS) * left
-        if self._affordable(history, self._base_leaves, limit, len(todo)) < MIN_ROUNDS:
-            return self._untried(history, left) if not history.finished(FULL) else None
-        return self._ask(history, todo, limit)
-
-    def _first_of_few(self, history: TrialHistory, left: float) -> list[Trial] | None:
-        """Return trials of logistic regression on all splits if there are few rows; None if it was tried."""
-        linear = self._others[0]
-        if self.rungs != [1.0] or history.has(FULL, linear.name):
-            return None
-        of_time = FIRST_FRACTION if len(self._splits) == 1 else FIRST_FRACTION_FOLDS
-        limit = of_time * left * self._at_once / len(self._splits)
-        return [self._trial(linear, FULL, self._fraction(history), limit, k) for k in self._splits]
+    def _is_worth(self, history: TrialHistory, candidate: Candidate, limit: float) -> bool:
+        """Return True if `limit` seconds are enough to learn something from a candidate."""
+        if limit <= 0.0:
+            return False
+        if candidate.kind != BOOSTED:
+            return limit > 0.5 * self._fit_seconds
+        rounds = self._affordable(history, candidate.leaves, limit, self._at_once)
+        needed = history.learning(candidate.leaves, 1.0, DEFAULT_LEARNING) / RATES[-1]
+        enough = limit > 0.5 * self._fit_seconds
+        return rounds >= (MIN_ROUNDS if enough else max(needed, MIN_ROUNDS))
 
     def _untried(self, history: TrialHistory, left: float) -> Chosen:
         """Return the choice of boosted trees without a trial, with as many rounds as there is time for."""
-        candidate = self._default()
-        cost = history.fit_cost(self._base_leaves)
-        n_rounds = round(DEFAULT_LEARNING / DEFAULT_RATE)
+        candidate = self._default
+        cost = history.fit_cost(candidate.leaves)
+        n_rounds = round(DEFAULT_LEARNING / RATES[0])
         if cost is not None:
             in_time = SAFETY_FACTOR * (left / self._to_all - cost.setup) / cost.per_round
-            n_rounds = round(min(max(in_time, MIN_ROUNDS), MAX_UNTRIED_ROUNDS))
+            n_rounds = round(min(max(in_time, MIN_ROUNDS), DEFAULT_LEARNING / SLOW_RATE))
         parameters = {
             **self._parameters(candidate),
             "n_rounds": n_rounds,
-            "learning_rate": min(max(DEFAULT_LEARNING / n_rounds, MIN_RATE), MAX_RATE),
+            "learning_rate": min(DEFAULT_LEARNING / n_rounds, RATES[-1]),
         }
         row = LeaderboardRow(
             candidate.algorithm,
@@ -458,7 +429,7 @@ class Auto:
 
     def _plain(self) -> Chosen:
         """Return the choice of the simplest ranker, for rows that cannot be split."""
-        algorithm = self._others[0].algorithm
+        algorithm = PLAINEST
         if self._n_rare < MIN_RARE:
             rows = "1 row" if self._n_rare == 1 else f"{self._n_rare} rows"
             why = f"the rarer class has {rows} to learn from, fewer than {MIN_RARE}"
@@ -476,26 +447,26 @@ class Auto:
         )
         return Chosen((Member(algorithm, self._constraints),), (row,), (note,))
 
-    def _screen(
-        self, history: TrialHistory, held: Sequence[HeldOut], left: float, elapsed: float
+    def _try_families(
+        self, history: TrialHistory, held: Sequence[HeldOut], free: float
     ) -> list[Trial] | None:
-        """Return the next trials of the other families, as long as these have taken little of the time; else None."""
-        alive, stage, fraction = self._screened(history, held)
-        todo = [c for c in alive if not history.has(stage, c.name)]
+        """Return the next trials of the other families; None if there are no more, or no time for them."""
+        alive, prefix, fraction = self._screened(history, held)
+        stage = stage_of(f"{prefix}/")
         splits = self._splits if stage == FULL else range(1)
-        spent = sum(history.seconds(c.name) for c in self._others) / self._at_once
-        room = min(
-            self._others_share * max(elapsed, MIN_ELAPSED_FRACTION * self._budget) - spent, left
-        )
+        phase = FAMILIES_OF_FEW_ROWS if self._few else FAMILIES
+        room = self._room(phase, history, free)
         trials: list[Trial] = []
-        for candidate in todo:
+        for candidate in alive:
+            if stage is None or history.has(stage, candidate.name):
+                continue
             last = history.last(candidate.name)
             one = max((each.seconds / each.trial.rows for each in last), default=0.0) * fraction
             seconds = one * len(splits) / self._at_once
             if seconds > room or room <= 0.0:
                 continue
-            limit = max(SCREENING_FIT_FRACTION * self._budget, 3.0 * one)
-            trials += [self._trial(candidate, stage, fraction, limit, split) for split in splits]
+            limit = max(0.2 * phase.share * self._budget, 3.0 * one)
+            trials += [self._trial(candidate, prefix, fraction, limit, split) for split in splits]
             room -= seconds
             if len(trials) >= self._at_once:
                 break
@@ -504,125 +475,97 @@ class Auto:
     def _screened(
         self, history: TrialHistory, held: Sequence[HeldOut]
     ) -> tuple[Sequence[Candidate], str, float]:
-        """Return the other families that have not left, their stage, and its fraction of the rows."""
-        alive: Sequence[Candidate] = self._others
+        """Return the other families that have not left, the start of their label, and their fraction of the rows."""
+        alive: Sequence[Candidate] = self._families
         for number, fraction in enumerate(self.rungs):
-            stage = f"rung {number + 1}"
+            stage = f"{FAMILIES.name} {number + 1}"
             if any(not history.has(stage, c.name) for c in alive):
                 return alive, stage, fraction
             alive = advance(history, stage, held, self._evaluator)
-        return alive, FULL, self._fraction(history)
+        return alive, FAMILIES.name, self._fraction(history)
 
-    def _explore(
-        self,
-        history: TrialHistory,
-        trees: Sequence[CandidateResult],
-        left: float,
-        search_left: float,
+    def _try_longer(
+        self, history: TrialHistory, trees: Sequence[CandidateResult], left: float
     ) -> list[Trial] | None:
-        """Return trials of more boosted trees; None if these and the last fits are not predicted to end in time."""
-        if not trees or len(trees) >= MAX_TRIALS:
+        """Return longer trials of the best trees, if they still gained at their limit and there is time for it."""
+        if not trees or not self._gains_on(history, trees[0]):
             return None
-        best = trees[0]
-        still_improving = is_cut(best.tried)
-        limit = EXPLORING_FRACTION * self._budget
-        if not still_improving:
-            limit = max(limit, 1.5 * self._seconds(best))
-        limit = min(limit, search_left)
-        beside = (
-            candidate
-            for candidate in self._beside(best.candidate, history)
-            if self._affordable(history, candidate.leaves, limit, self._at_once) >= MIN_ROUNDS
-        )
-        proposals = list(islice(beside, self._at_once))
-        if not proposals and still_improving:
-            # a longer trial needs a last fit that is longer by the same factor
-            limit = min(PROMOTED_FRACTION * left, left / (1.0 + ROUNDS_FACTOR * self._to_all))
-            if limit < 2.0 * max(self._seconds(result) for result in trees[: self._at_once]):
-                return None
-            proposals = [_again(result.candidate, history) for result in trees[: self._at_once]]
-        elif not proposals:
-            proposals = self._changes(trees, history)
-        wanted = min(self._seconds(best) * len(proposals), EXPLORING_FRACTION * self._budget)
-        if limit < max(0.6 * wanted, MIN_FIT_FRACTION * self._budget):
+        best = trees[: self._at_once]
+        # the last fit will be longer by the same factor
+        limit = min(LONGER.share * left, left / (1.0 + ROUNDS_FACTOR * self._to_all))
+        if limit < 2.0 * max(self._seconds(result) for result in best):
             return None
-        return self._ask(history, proposals, limit) or None
+        return self._ask(LONGER, history, [_again(each.candidate, history) for each in best], limit)
 
-    def _beside(self, best: Candidate, history: TrialHistory) -> Iterator[Candidate]:
-        """Yield candidates near the best that were not tried.
+    def _try_changes(
+        self, history: TrialHistory, trees: Sequence[CandidateResult], free: float
+    ) -> list[Trial] | None:
+        """Return trials of random changes of the best trees; None if enough were tried, or there is no time."""
+        if not trees or self._gains_on(history, trees[0]) or self._has_searched(history, trees[0]):
+            return None
+        seconds = self._seconds(trees[0])
+        limit = max(self._fit_seconds, 1.5 * seconds)
+        limit = min(limit, self._room(SEARCH, history, free))
+        if limit < seconds * self._at_once:
+            return None
+        return self._ask(SEARCH, history, self._changes(trees, history), limit) or None
 
-        The other coding of many categories, crosses of categories, trees of more and of fewer leaves, the other losses,
-        one changed parameter.
-        """
-        index = LEAF_COUNTS.index(best.leaves)
-        steps = (2, 4, -2, 1, -1) if self._n_rows >= ROWS_FOR_LARGE_STEPS else (2, -2, 1, -1)
-        max_leaves = max(MAX_LEAVES_PER_ROW * self._n_rows, LEAF_COUNTS[1])
-        others = []
-        if self._many_categories:
-            loss = next(iter(LOSSES))
-            others.append(boosted(loss, self._base_leaves, self._n_rows, encoded=False))
+    def _gains_on(self, history: TrialHistory, best: CandidateResult) -> bool:
+        """Return True if the best trees still gained at their limit, and not many longer trials were made."""
+        n_longer = history.count(AGAIN) / self._at_once
+        return is_cut(best.tried) and n_longer < MAX_LONGER
 
-        def varied(
-            loss: str, leaves: int, encoded: bool = best.encoded, crosses: int = best.crosses
-        ) -> Candidate:
-            return boosted(loss, leaves, self._n_rows, encoded=encoded, crosses=crosses)
-
-        if self._most_categories > 1:
-            others.append(varied(best.loss, best.leaves, crosses=CROSSES))
-        for step in steps:
-            if 0 <= index + step < len(LEAF_COUNTS) and LEAF_COUNTS[index + step] <= max_leaves:
-                leaves = LEAF_COUNTS[index + step]
-                others.append(varied(best.loss, leaves))
-        others += [varied(loss, best.leaves) for loss in LOSSES]
-        if self._many_categories:
-            others.append(varied(best.loss, best.leaves, encoded=not best.encoded))
-        yield from (candidate for candidate in others if not history.has(FULL, candidate.name))
-        known = {_key(c) for c in history.candidates if c.kind == BOOSTED}
-        for candidate in neighbours(best, most_categories=self._most_categories):
-            if _key(candidate) not in known:
-                yield candidate
+    def _has_searched(self, history: TrialHistory, best: CandidateResult) -> bool:
+        """Return True if enough random changes were tried."""
+        n_changes, name = history.count(CHANGED), best.candidate.name.partition(AGAIN)[0]
+        last_gain = int(name.removeprefix(CHANGED)) if name.startswith(CHANGED) else 0
+        return n_changes >= MAX_CHANGES or n_changes - last_gain >= MAX_CHANGES_WITHOUT_GAIN
 
     def _changes(self, trees: Sequence[CandidateResult], history: TrialHistory) -> list[Candidate]:
-        """Return random variants of the best three that were not tried."""
-        number = history.count_drawn()
-        known = {_key(result.candidate) for result in trees}
+        """Return random changes of the best three that were not tried."""
+        number = history.count(CHANGED)
+        known = {result.candidate.key for result in trees}
         variants: list[Candidate] = []
         for k in range(50):
             draw = np.random.Generator(np.random.Philox(key=[self._seed % 2**64, 64 * number + k]))
             parent = trees[min(int(draw.geometric(0.5)), 3, len(trees)) - 1].candidate
-            variant = mutate(parent, draw, f"{DRAWN}{number + len(variants) + 1}")
-            if _key(variant) not in known:
-                known.add(_key(variant))
+            variant = mutate(
+                parent, draw, f"{CHANGED}{number + len(variants) + 1}", self._most_categories
+            )
+            if variant.key not in known:
+                known.add(variant.key)
                 variants.append(variant)
             if len(variants) == self._at_once:
                 break
         return variants
 
     def _ask(
-        self, history: TrialHistory, candidates: Sequence[Candidate], limit: float
+        self, phase: Phase, history: TrialHistory, candidates: Sequence[Candidate], limit: float
     ) -> list[Trial]:
-        """Return trials of boosted trees on all rows and splits, which together end within `limit` seconds."""
+        """Return trials on all rows and splits, which together end within `limit` seconds."""
         trials = []
         fraction = self._fraction(history)
         waves = math.ceil(len(candidates) * len(self._splits) / self._at_once)
         for candidate in candidates:
-            # a longer trial or a random variant may need more time than there is: its limit ends it
-            rounds = max(self._affordable(history, candidate.leaves, limit, len(candidates)), 1)
-            needed = LEARNING_FACTOR * history.learning(
-                candidate.leaves, CUT_FACTOR, DEFAULT_LEARNING
-            )
-            run: dict[str, Any] = {"learning_rate": min(max(needed / rounds, MIN_RATE), MAX_RATE)}
-            rate, patience, along = run["learning_rate"], None, candidate
-            if len(self._splits) == 1:
-                patience = round(min(max(PATIENCE_LEARNING / rate, MIN_PATIENCE), MAX_PATIENCE))
-                run["n_rounds"] = min(ROUNDS_LIMIT_FACTOR * rounds, MAX_ROUNDS)
-            else:
-                # all folds are evaluated after the same rounds: one fold alone is too noisy to stop by
-                last = min(rounds, math.ceil(needed / rate), MAX_ROUNDS)
-                path = sorted({max(round(part * last), 1) for part in PATH_FRACTIONS})
-                along = replace(candidate, path=tuple(path))
+            run: dict[str, Any] = {}
+            patience, along = None, candidate
+            if candidate.kind == BOOSTED:
+                # a longer trial or a random change may need more time than there is: its limit ends it
+                leaves = candidate.leaves
+                rounds = max(self._affordable(history, leaves, limit, len(candidates)), 1)
+                needed = LEARNING_FACTOR * history.learning(leaves, CUT_FACTOR, DEFAULT_LEARNING)
+                rate = next((rate for rate in RATES if rate >= needed / rounds), RATES[-1])
+                run = {"learning_rate": rate}
+                if len(self._splits) == 1:
+                    patience = max(round(PATIENCE_LEARNING / rate), MIN_PATIENCE)
+                    run["n_rounds"] = MAX_ROUNDS
+                else:
+                    # all folds are evaluated after the same rounds: one fold alone is too noisy to stop by
+                    last = min(rounds, math.ceil(needed / rate), MAX_ROUNDS)
+                    path = sorted({max(round(part * last), 1) for part in PATH_FRACTIONS})
+                    along = replace(candidate, path=tuple(path))
             trials += [
-                self._trial(along, FULL, fraction, limit / waves, split, patience, **run)
+                self._trial(along, phase.name, fraction, limit / waves, split, patience, **run)
                 for split in self._splits
             ]
         return trials
@@ -635,7 +578,7 @@ class Auto:
             return 0
         cost = history.fit_cost(leaves)
         if cost is None:  # the probe failed, by its time limit or for another reason
-            return 0 if history.ran_out(PROBE) else round(DEFAULT_LEARNING / DEFAULT_RATE)
+            return 0 if history.ran_out(MEASURE.name) else round(DEFAULT_LEARNING / RATES[0])
         waves = math.ceil(n_candidates * len(self._splits) / self._at_once)
         seconds = limit / waves - cost.setup
         return max(int(seconds / (cost.per_round * self._fraction(history))), 0)
@@ -644,18 +587,11 @@ class Auto:
         """Return the fraction of the rows that rankers are compared on: all, unless the time is too short for that."""
         if (fraction := history.fraction) is not None:
             return fraction
-        cost = history.fit_cost(self._base_leaves)
+        cost = history.fit_cost(self._default.leaves)
         if cost is None or len(self._splits) > 1:
             return 1.0
-        rounds = EXPLORING_FRACTION * self._budget / cost.per_round
+        rounds = self._fit_seconds / cost.per_round
         return min(max(rounds / MIN_EXPLORING_ROUNDS, MIN_EXPLORING_ROWS / self._n_rows), 1.0)
-
-    @property
-    def _base_leaves(self) -> int:
-        return 8 if self._n_rows < ROWS_FOR_31_LEAVES else 31
-
-    def _default(self) -> Candidate:
-        return boosted(next(iter(LOSSES)), self._base_leaves, self._n_rows)
 
     def _seconds(self, result: CandidateResult) -> float:
         """Return the seconds of a candidate's trials, divided by the number of fits that run at the same time."""
@@ -674,7 +610,13 @@ class Auto:
         return self._to_all * (setup + seconds)
 
     def _end(
-        self, history: TrialHistory, held: Sequence[HeldOut], left: float, *, now: bool
+        self,
+        history: TrialHistory,
+        held: Sequence[HeldOut],
+        trees: Sequence[CandidateResult],
+        left: float,
+        *,
+        now: bool,
     ) -> Chosen:
         """Return the choice that ends the search."""
         untried = not history.names(FULL) or history.ran_out(FULL)
@@ -699,11 +641,46 @@ class Auto:
             self._at_once,
             self.n_repeats,
             predicted,
+            self._cost,
+            self._max_cost,
             waiting,
+            self._seed,
             now,
         )
         chosen, results = finish(history, held, context)
-        return chosen if now else self._go_further(chosen, results, left)
+        if now:
+            return chosen
+        last = self._go_further(chosen, results, left)
+        if ended := self._ended_by_clock(history, trees, alive, last):
+            note = f"the clock ended {', '.join(ended)}: the same seed may give another model"
+            last = replace(last, notes=(*last.notes, note))
+        return last
+
+    def _ended_by_clock(
+        self,
+        history: TrialHistory,
+        trees: Sequence[CandidateResult],
+        alive: Sequence[Candidate],
+        chosen: Chosen,
+    ) -> list[str]:
+        """Return the names of the phases that the clock ended, or some of whose fits it ended."""
+        ended = history.late_phases
+        hurried = any(e.tried[0].trial.parameters["learning_rate"] > RATES[0] for e in trees)
+        untried = any(not history.has(FULL, c.name) for c in self._portfolio)
+        if hurried or untried or self._fraction(history) < 1.0:
+            ended.add(PORTFOLIO.name)
+        if any(not history.has(FULL, c.name) for c in alive):
+            ended.add(FAMILIES.name)
+        if trees and self._gains_on(history, trees[0]):
+            ended.add(LONGER.name)
+        elif trees and not self._has_searched(history, trees[0]):
+            ended.add(SEARCH.name)
+        if not is_complete(chosen.members):
+            ended.add(LAST_FITS.name)
+        return [phase.name for phase in PHASES if phase.name in ended]
+
+    def _cost(self, member: Member) -> float:
+        return score_microseconds(member.algorithm, member.parameters, self._n_features)
 
     def _go_further(
         self, chosen: Chosen, results: Sequence[CandidateResult], left: float
@@ -726,7 +703,7 @@ class Auto:
                 ROUNDS_FACTOR * min(more * SPARE_FACTOR, cut_factor) * best_rounds(result.tried)
             )
             n_rounds = max(round(wanted), MIN_ROUNDS)
-            rate = min(member.parameters["learning_rate"] * max(1.0 / more, 1.0), MAX_RATE)
+            rate = min(member.parameters["learning_rate"] * max(1.0 / more, 1.0), RATES[-1])
             if more > 1.0:  # one half goes into more learning, the other into smaller steps
                 slower = max(ratio / more, 1.0) * math.sqrt(more)
                 n_rounds = round(n_rounds * max(ratio / more, 1.0))
@@ -747,7 +724,7 @@ class Auto:
     def _trial(
         self,
         candidate: Candidate,
-        stage: str,
+        prefix: str,
         fraction: float,
         limit: float,
         split: int,
@@ -755,7 +732,7 @@ class Auto:
         **run: Any,
     ) -> Trial:
         parameters = {**self._parameters(candidate), **run}
-        label = f"{stage}/{candidate.name}"
+        label = f"{prefix}/{candidate.name}"
         path = candidate.path
         return Trial(
             candidate.algorithm, parameters, path, fraction, split, True, limit, label, patience
@@ -773,8 +750,10 @@ def auto_ranker(
     fpr_max: float = 1.0,
     figure: Figure | None = None,
     monotone: Mapping[str | int, Direction] | None = None,
+    max_score_microseconds: float | None = None,
     random_state: int = 0,
     callback: Callback = ignore,
+    clock: Callable[[], float] = perf_counter,
 ) -> Searched:
     """Return the result of an automatic search within a time budget; see `Auto`.
 
@@ -787,6 +766,10 @@ def auto_ranker(
     monotone : mapping of str or int to "increasing" or "decreasing", optional
         Monotone constraints, which every candidate keeps; algorithms that cannot are left out, and a note says which.
         See `core.base.monotone`.
+    max_score_microseconds : float, optional
+        See `Auto`.
+    clock : callable () -> float
+        Seconds, by which the budget is kept.
 
     Examples
     --------
@@ -812,13 +795,14 @@ def auto_ranker(
         at_once=count_at_once(*rows.matrix.shape),
         can_split=partial(_can_split, rows, random_state),
         monotone=monotone,
+        max_score_microseconds=max_score_microseconds,
         random_state=random_state,
     )
     n_categories = np.zeros(rows.matrix.shape[1], dtype=np.int64)
     n_categories[: len(rows.categories)] = [len(known or ()) for known in rows.categories]
     find_directions(monotone, rows.names, n_categories)
-    start = perf_counter()
-    chosen, tried = run_search(rows, planner, window, figure, random_state, callback)
+    start = clock()
+    chosen, tried = run_search(rows, planner, window, figure, random_state, callback, clock)
     for note in chosen.notes:
         if not planner.n_splits or note.startswith(NO_TREES_NOTE):
             warnings.warn(note, UserWarning, stacklevel=2)
@@ -832,7 +816,7 @@ def auto_ranker(
         lambda ranker, step: ranker.fit(X, y, sample_weight, groups=group, callback=step),
         callback,
         start + budget_seconds,
-        perf_counter,
+        clock,
     )
     return Searched(ranker, chosen, tried)
 
@@ -853,21 +837,13 @@ def _fewer(n_splits: int, n_repeats: int) -> list[tuple[int, int]]:
     return [wanted for wanted in dict.fromkeys(fewer) if wanted[0] <= n_splits]
 
 
-def _rate(result: CandidateResult) -> float:
-    rate: float = result.parameters.get("learning_rate", SLOW_RATE)
-    return rate
-
-
 def _again(candidate: Candidate, history: TrialHistory) -> Candidate:
     """Return the candidate under a name that was not tried."""
-    number = 2
-    while history.has(FULL, f"{candidate.name}, try {number}"):
-        number += 1
-    return replace(candidate, name=f"{candidate.name}, try {number}")
-
-
-def _key(candidate: Candidate) -> str:
-    return repr((candidate.algorithm, sorted(candidate.parameters.items())))
+    name, _, number = candidate.name.partition(AGAIN)
+    tries = int(number or 1) + 1
+    while history.has(FULL, f"{name}{AGAIN}{tries}"):
+        tries += 1
+    return replace(candidate, name=f"{name}{AGAIN}{tries}")
 
 
 def screening_shares(n_rows: float, n_rare: float) -> list[float]:

@@ -1,6 +1,7 @@
 """Comparison of candidates on the validation rows: which are as good as the best, and which are chosen.
 
-The choice is between the best candidate alone and the mean rank of all that are not significantly worse.
+The choice is between the best candidate alone and the mean rank of those that are not significantly worse. Half of a
+member's weight says how near to the best it is, the other half how often greedy selection takes it.
 """
 
 import math
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from core.base.ranker import Floats
+from core.metrics import auc
 from core.metrics.comparison import difference_error, two_sided
 from core.metrics.figures import Figure, Scale, estimate_figures, scale_of, scaled_interval
 from core.metrics.groups import check_rows
@@ -19,7 +21,7 @@ from core.registry import ALGORITHMS
 
 from .candidates import BOOSTED, FULL, Candidate, TrialHistory, best_on_path, best_rounds, is_cut
 from .planner import Chosen, LeaderboardRow, Member, NothingFitted
-from .trial import HeldOut, TrialResult, path_parameter, value_of
+from .trial import HeldOut, TrialResult, draw_rows, path_parameter, value_of
 
 WHOLE = (0.0, 1.0)
 Scores = Sequence[Floats]
@@ -34,15 +36,21 @@ MAX_RUNG_GAP = 2.0
 
 MAX_MEMBER_GAP = 2.0
 """Largest gap to the best, in standard errors, of a member."""
-MIN_SINGLE_LEAD = 1.0
-"""Standard errors by which the best alone must be ahead of the mean rank to replace it."""
+SELECTIONS = 8
+"""Greedy selections of a member: half of its weight is how often it was selected."""
+SELECTION_ROWS = 10_000
+"""Validation rows of these selections, of all splits together: more take time and change little."""
 MAX_MEMBERS = 20
 """Members of a mean rank, copies included: each is fitted, stored and scored."""
+MEMBERS_TIME_FRACTION = 0.5
+"""Fraction of the remaining time that the members may take as they were tried: the rest is for smaller steps."""
 MAX_COPIES = 2
 """Copies of a member with other seeds: a third one hardly reduces the variance further."""
 NO_TREES_NOTE = "all boosted trees failed, the choice is among the others"
 """Start of the note for a search whose boosted trees all failed."""
 
+RANK_MICROSECONDS = 0.17
+"""µs in which a member's score becomes a rank."""
 COPY_SEED_STEP = 1_000_003
 """Difference between the seeds of two copies."""
 SLOW_RATE = 0.04
@@ -112,6 +120,12 @@ class Evaluator:
         """Return the figure of scores, or without one their area over the window."""
         return value_of(held, scores, self.window, self.figure)
 
+    def values(self, held: Sequence[HeldOut], scores: Scores) -> tuple[float, float]:
+        """Return the means over the splits of the AUC, and of the figure or the area over the window."""
+        pairs = list(zip(held, scores, strict=True))
+        areas = [auc(split.y, own, split.weight) for split, own in pairs]
+        return float(np.mean(areas)), float(np.mean([self.value(*pair) for pair in pairs]))
+
     def evaluate(
         self,
         held: Sequence[HeldOut],
@@ -159,6 +173,10 @@ class CandidateResult(NamedTuple):
             return False
         return is_cut(self.tried) or self.tried[0].trial.rows < 1.0
 
+    def member(self, weight: float = 1.0) -> Member:
+        """Return what is to be fitted on all rows."""
+        return Member(self.candidate.algorithm, self.parameters, weight)
+
     @property
     def parameters(self) -> Mapping[str, Any]:
         """Parameters of the fit on all rows."""
@@ -191,8 +209,14 @@ class SelectionContext:
     """Number of times that the rows were split into folds."""
     seconds: Callable[[CandidateResult], float]
     """Predicts the seconds of a candidate's last fit."""
+    cost: Callable[[Member], float]
+    """Predicts the µs in which a member scores a row."""
+    max_cost: float
+    """Largest predicted µs in which what is chosen may score a row."""
     waiting: frozenset[str]
     """Names of the candidates that were still to be tried on all rows."""
+    seed: int = 0
+    """Seed by which rows are drawn."""
     now: bool = False
     """Whether the search was asked to end: the best alone is then chosen, as it was tried, whatever time is left."""
 
@@ -201,12 +225,37 @@ class SelectionContext:
         """Seconds of computation left, over all fits that run at the same time."""
         return self.left * self.at_once
 
+    def total(self, members: Sequence[Member]) -> float:
+        """Return the predicted µs in which the members together score a row."""
+        return total_cost(members, self.cost)
+
     def value(self, held: Sequence[HeldOut], scores: Sequence[Floats]) -> float:
         """Return the mean of the objective over the splits."""
         objective = self.objective or self.evaluator.value
         return float(
             np.mean([objective(split, own) for split, own in zip(held, scores, strict=True)])
         )
+
+
+def total_cost(members: Sequence[Member], cost: Callable[[Member], float]) -> float:
+    """Return the predicted µs in which members together score a row, given those of one."""
+    ranks = RANK_MICROSECONDS * len(members) if len(members) > 1 else 0.0
+    return sum(map(cost, members)) + ranks
+
+
+def is_complete(members: Sequence[Member]) -> bool:
+    """Return True if more time would change nothing: the smallest steps are taken, and there are all the copies."""
+    rates = [float(member.parameters.get("learning_rate", 0.0)) for member in members]
+    copied = {repr({**m.parameters, "random_state": 0}) for m in members if _is_drawn(m)}
+    whole = sum(map(_is_drawn, members)) == (1 + MAX_COPIES) * len(copied)
+    return max(rates) <= 1.01 * SLOW_RATE and (whole or len(members) >= MAX_MEMBERS)
+
+
+def _is_drawn(member: Member) -> bool:
+    """Return True if another seed gives another ranker."""
+    return (
+        "random_state" in member.parameters and float(member.parameters.get("subsample", 1.0)) < 1.0
+    )
 
 
 def advance(
@@ -246,36 +295,37 @@ def finish(
             f"the first: {failures[0] if failures else 'no time was left for any'}"
         )
     results, evaluation = evaluate_stage(history, stage, held, context.evaluator, context.n_repeats)
-    decision = _decide(results, evaluation, context)
+    decision = _decide(results, evaluation, held, context)
     rows = _fill_board(history, held, context)
-    members, average = decision.members, list[LeaderboardRow]()
-    if len(members) > 1:
+    weights, average = decision.weights, list[LeaderboardRow]()
+    if len(weights) > 1:
         average = [_average(results, decision, held, context)]
         if average[0].state == "left":
-            members = members[:1]
+            weights = {decision.best: 1.0}
     for k, result in enumerate(results):
         name = result.candidate.name
-        state = "chosen" if k in members else "left"
+        state = "chosen" if k in weights else "left"
         rows[name] = replace(rows[name], state=state, reason=_explain(results, decision, k))
-    seconds = [context.seconds(results[k]) for k in members]
-    single = [
-        Member(results[k].candidate.algorithm, results[k].parameters, decision.weight(k))
-        for k in members
-    ]
+    seconds = [context.seconds(results[k]) for k in weights]
+    single = [results[k].member(weight) for k, weight in weights.items()]
     chosen = single
-    if not (context.now or all(results[k].may_improve for k in members)):
-        kinds = [results[k].candidate.kind for k in members]
+    if not (context.now or all(results[k].may_improve for k in weights)):
+        kinds = [results[k].candidate.kind for k in weights]
         slower, seconds = _slow_down(single, kinds, seconds, context)
-        chosen = _reseed(slower, seconds, context.work)
+        chosen = _reseed(slower, seconds, context)
     last = {result.candidate.name for result in results}
     ranked = sorted(
         rows.items(), key=lambda row: (row[0] not in last, -row[1].rows, -(row[1].value or 0.0))
     )
     board = (*average, *(row for _, row in ranked))
     notes = _note(stage, len(chosen), len(single))
+    if (cost := context.total(chosen)) > context.max_cost:
+        notes += (
+            f"no candidate is predicted to score a row in {context.max_cost:g} µs: this one needs {cost:.2g} µs",
+        )
     if (why := history.trees_failed()) is not None:
         notes = (f"{NO_TREES_NOTE}: {why}", *notes)
-    return Chosen(tuple(chosen), board, notes), [results[k] for k in members]
+    return Chosen(tuple(chosen), board, notes), [results[k] for k in weights]
 
 
 def _note(stage: str, n_members: int, n_evaluated: int) -> tuple[str, ...]:
@@ -294,18 +344,15 @@ class Decision(NamedTuple):
     best: int
     gap_in_se: list[float]
     """Gap of each result to the best, in standard errors."""
-    as_good: list[int]
-    """Results within `MAX_MEMBER_GAP` of the best, best first."""
-    members: list[int]
-    """Those of them that can be fitted on all rows in time, best first."""
-
-    def weight(self, k: int) -> float:
-        """Return the weight of a member in the mean rank: exp(-gap² / 4)."""
-        return math.exp(-0.25 * max(self.gap_in_se[k], 0.0) ** 2)
+    weights: dict[int, float]
+    """Weights of the members in the mean rank, the greatest first."""
 
 
 def _decide(
-    results: Sequence[CandidateResult], evaluation: Evaluation, context: SelectionContext
+    results: Sequence[CandidateResult],
+    evaluation: Evaluation,
+    held: Sequence[HeldOut],
+    context: SelectionContext,
 ) -> Decision:
     seconds = [context.seconds(result) for result in results]
     order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
@@ -314,33 +361,82 @@ def _decide(
         s * (MIN_STOPPED_FRACTION if ALGORITHMS[e.candidate.algorithm].keeps_when_stopped else 1.0)
         for e, s in zip(results, seconds, strict=True)
     ]
-    in_time = [k for k in order if context.now or needed[k] <= context.left]
+    single = [result.member() for result in results]
+    cheap = [k for k in order if context.total([single[k]]) <= context.max_cost]
+    if not cheap:  # the cheapest; `finish` says so
+        cheap = [min(order, key=lambda k: context.total([single[k]]))]
+    in_time = [k for k in cheap if context.now or needed[k] <= context.left]
     # boosted trees can be stopped when the time is up
-    trees = [k for k in order if results[k].candidate.kind == BOOSTED]
-    best = in_time[0] if in_time else min(trees or order, key=lambda k: seconds[k])
+    trees = [k for k in cheap if results[k].candidate.kind == BOOSTED]
+    best = in_time[0] if in_time else min(trees or cheap, key=lambda k: seconds[k])
     gaps = [evaluation.gap_in_se(k, best) for k in range(len(results))]
-    as_good = [best, *(k for k in order if k != best and gaps[k] <= MAX_MEMBER_GAP)]
-    members: list[int] = []
-    left = context.work
+    if context.now:
+        return Decision(best, gaps, {best: 1.0})
     # If the best was still improving, the time is better spent on more rounds. With folds there are few rows, and
     # several members are more stable.
     alone = results[best].may_improve and len(results[best].tried) == 1
     max_members = context.at_once if alone else MAX_MEMBERS
-    for k in as_good[:1] if context.now else as_good:
-        fits = seconds[k] <= min(left, context.left)
-        if not members or (fits and len(members) < max_members):
-            members.append(k)
-            left -= seconds[k]
-    return Decision(best, gaps, as_good, members)
+    members = [best]
+    for k in cheap:
+        more = [*members, k]
+        if (
+            k != best
+            and gaps[k] <= MAX_MEMBER_GAP
+            and len(more) <= max_members
+            and seconds[k] <= context.left
+            and sum(seconds[m] for m in more) <= MEMBERS_TIME_FRACTION * context.work
+            and context.total([single[m] for m in more]) <= context.max_cost
+        ):
+            members = more
+    splits = [held[one.trial.split] for one in results[best].tried]
+    near = np.array([math.exp(-0.25 * max(gaps[k], 0.0) ** 2) for k in members])
+    taken = _select([results[k].scores for k in members], splits, context)
+    weights = 0.5 * near / near.sum() + 0.5 * taken
+    order = np.argsort(-weights, kind="stable").tolist()
+    return Decision(best, gaps, {members[m]: float(weights[m]) for m in order})
+
+
+def _select(
+    members: Sequence[Scores], held: Sequence[HeldOut], context: SelectionContext
+) -> Floats:
+    """Return how often greedy selection with replacement takes each member, as fractions of all selections.
+
+    Each selection takes the member with which the mean rank of those taken is best on the validation rows, the first
+    among equals.
+
+    References
+    ----------
+    R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes, "Ensemble selection from libraries of models", ICML 2004.
+    """
+    if len(members) == 1:
+        return np.ones(1)
+    share = min(SELECTION_ROWS / sum(len(split.y) for split in held), 1.0)
+    rows = [draw_rows(split.y, share, context.seed) for split in held]
+    drawn = [split.take(own) for split, own in zip(held, rows, strict=True)]
+    ranks = [
+        mean_rank([[each[own] for each, own in zip(scores, rows, strict=True)]], [1.0])
+        for scores in members
+    ]
+    scale = context.evaluator.values(drawn, ranks[0])
+    counts, total = np.zeros(len(members)), [np.zeros(len(own)) for own in rows]
+    for _ in range(SELECTIONS):
+        merits = []
+        for own in ranks:
+            together = [one + each for one, each in zip(total, own, strict=True)]
+            values = context.evaluator.values(drawn, together)
+            merits.append(sum(v / max(s, 1e-12) for v, s in zip(values, scale, strict=True)))
+        best = int(np.argmax(merits))
+        counts[best] += 1.0
+        total = [one + each for one, each in zip(total, ranks[best], strict=True)]
+    return counts / SELECTIONS
 
 
 def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> str:
     if k == decision.best:
         return "the best alone"
-    if k in decision.as_good and k not in decision.members:
-        return "as good as others, but there is no time or room for it"
-    best = results[decision.best].candidate.name
-    return f"{decision.gap_in_se[k]:.1f} standard errors behind {best}"
+    gap = f"{decision.gap_in_se[k]:.1f} standard errors behind {results[decision.best].candidate.name}"
+    near = decision.gap_in_se[k] <= MAX_MEMBER_GAP and k not in decision.weights
+    return f"{gap}; there is no time or room for it, or it costs too much" if near else gap
 
 
 def evaluate_stage(
@@ -374,10 +470,10 @@ def _slow_down(
     Trials had to be quick. The same learning in smaller steps ranks no worse, and usually better (J. Friedman, "Greedy
     function approximation", Annals of Statistics 29(5), 2001: §5).
     """
-    work = sum(seconds)
     times = SLOW_TIME_FRACTION * min(
-        context.work / max(work, 1e-9), context.left / max(max(seconds, default=0.0), 1e-9)
+        context.work / max(sum(seconds), 1e-9), context.left / max(max(seconds, default=0.0), 1e-9)
     )
+    times = min(times, context.max_cost / max(context.total(members), 1e-9))
     slow_members, slow_seconds = [], []
     for member, kind, own in zip(members, kinds, seconds, strict=True):
         parameters, slower = dict(member.parameters), 1.0
@@ -390,23 +486,25 @@ def _slow_down(
     return slow_members, slow_seconds
 
 
-def _reseed(members: Sequence[Member], seconds: Sequence[float], left: float) -> list[Member]:
-    """Return the members and copies of the randomised ones with other seeds, as many as fit into the time left.
+def _reseed(
+    members: Sequence[Member], seconds: Sequence[float], context: SelectionContext
+) -> list[Member]:
+    """Return the members and copies of the randomised ones with other seeds, as many as fit into time and cost.
 
     The mean over seeds has less variance than one seed, so that no copy needs to be evaluated. Copies share the weight
     of their member.
     """
-    left -= sum(seconds)
+    left = context.work - sum(seconds)
+    room = context.max_cost - context.total(members)
     seeds: list[list[int]] = [[member.parameters.get("random_state", 0)] for member in members]
     for _ in range(MAX_COPIES):
         for member, own, cost in zip(members, seeds, seconds, strict=True):
-            draws = (
-                "random_state" in member.parameters
-                and member.parameters.get("subsample", 1.0) < 1.0
-            )
-            if draws and cost <= left and sum(map(len, seeds)) < MAX_MEMBERS:
+            to_score = context.cost(member) + 2.0 * RANK_MICROSECONDS
+            fits = cost <= left and to_score <= room and sum(map(len, seeds)) < MAX_MEMBERS
+            if _is_drawn(member) and fits:
                 own.append((own[-1] + COPY_SEED_STEP) % 2**32)
                 left -= cost
+                room -= to_score
     copies: list[Member] = []
     for member, own in zip(members, seeds, strict=True):
         for seed in own:
@@ -423,15 +521,15 @@ def _average(
     context: SelectionContext,
 ) -> LeaderboardRow:
     """Return the leaderboard row of the members' mean rank, compared with the best member."""
-    best, weights = results[decision.best], [decision.weight(k) for k in decision.members]
+    best, weights = results[decision.best], [*decision.weights.values()]
     splits = [held[one.trial.split] for one in best.tried]
-    scores = mean_rank([results[k].scores for k in decision.members], weights)
+    scores = mean_rank([results[k].scores for k in decision.weights], weights)
     repeats = context.n_repeats if len(splits) > 1 else 1
     evaluation = context.evaluator.evaluate(splits, [(None, scores), (None, best.scores)], repeats)
     together, alone = evaluation.relative_area()
     lead = evaluation.gap_in_se(0, 1)
     interval = evaluation.interval(0)
-    names = [results[k].candidate.name for k in decision.members]
+    names = [results[k].candidate.name for k in decision.weights]
     return LeaderboardRow(
         "rank_average",
         {"members": names, "weights": weights},
@@ -441,7 +539,7 @@ def _average(
         high=interval.high,
         p_value=evaluation.p_value(0, 1),
         rows=best.tried[0].trial.rows,
-        state="left" if alone > together and lead > MIN_SINGLE_LEAD else "chosen",
+        state="left" if alone >= together else "chosen",
         reason=f"{lead:.1f} standard errors behind {best.candidate.name}",
     )
 

@@ -102,6 +102,10 @@ class HeldOut:
     group: npt.NDArray[Any] | None = None
     """Rows with equal values were drawn together. Shape (n_held_out,)."""
 
+    def take(self, rows: npt.NDArray[np.intp]) -> "HeldOut":
+        """Return the rows with these indices, without their groups."""
+        return HeldOut(self.y[rows], None if self.weight is None else self.weight[rows])
+
 
 def value_of(
     held: HeldOut, scores: Floats, window: tuple[float, float], figure: Figure | None

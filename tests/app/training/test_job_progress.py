@@ -42,7 +42,7 @@ def tryout(split: int = 0, asked: int = 1, **given: Any) -> Any:
     parameters = {"max_bins": 4, "smoothing": 0.0} | given
     path = parameters.pop("path", [])
     tried = {"algorithm": "rankboost", "parameters": parameters, "path": path, "split": split}
-    tried |= {"rows": 1.0, "label": "full/rankboost"}
+    tried |= {"rows": 1.0, "label": "families/rankboost"}
     return {
         "what": "tryout",
         "scope": None,
