@@ -313,7 +313,12 @@ def main() -> None:
     report(learners, order)
     if given.write:
         entries = [as_entry(name) for name in order]
-        given.write.write_text(json.dumps({"settings": entries}, indent=1) + "\n")
+        kept = json.loads(given.write.read_text()) if given.write.is_file() else {}
+        parts = [
+            f' "{key}": [\n' + ",\n".join(f"  {json.dumps(each)}" for each in entries_of) + "\n ]"
+            for key, entries_of in (kept | {"settings": entries}).items()
+        ]
+        given.write.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def draw_tables(folder: Path, n_rows: int) -> None:

@@ -20,16 +20,13 @@ from core.ensemble import count_at_once
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.figures import Figure, check_scale_free
 from core.metrics.window import check_window
+from core.registry import ALGORITHMS
 
 from .candidates import (
     AGAIN,
-    BOOSTED,
     CHANGED,
     FAMILIES,
-    FAMILIES_OF_FEW_ROWS,
-    FULL,
     LAST_FITS,
-    LINEAR,
     LONGER,
     MEASURE,
     PHASES,
@@ -40,6 +37,7 @@ from .candidates import (
     Phase,
     TrialHistory,
     best_rounds,
+    crossed,
     is_cut,
     keeps_order,
     mutate,
@@ -47,7 +45,6 @@ from .candidates import (
     portfolio,
     score_microseconds,
     seeded,
-    stage_of,
 )
 from .leaderboard import (
     MAX_MEMBER_GAP,
@@ -57,8 +54,7 @@ from .leaderboard import (
     CandidateResult,
     Evaluator,
     SelectionContext,
-    advance,
-    evaluate_stage,
+    evaluate_all,
     finish,
     is_complete,
     total_cost,
@@ -75,7 +71,7 @@ from .planner import (
     run_search,
     split_inner,
 )
-from .trial import HeldOut, Trial, TrialResult, draw_rows
+from .trial import GIVEN_UP, HeldOut, Trial, TrialResult, draw_rows, path_parameter
 
 # How the rows are split
 FOLDED_BELOW_ROWS = 5_000
@@ -88,9 +84,9 @@ N_FOLDS = 5
 """Folds, if the rows can be split so."""
 MIN_RARE = 5
 """With fewer rows of the rarer class nothing is compared: the choice would be chance."""
-REPEATS = ((60, 4), (150, 3), (300, 2))
-"""(rows of the rarer class, at most; number of repeats of the folds)."""
-SECONDS_PER_REPEAT = 8.0
+REPEATED_BELOW_RARE, MAX_REPEATS = 300, 4
+"""With fewer rows of the rarer class the folds are repeated, up to this number of times in all."""
+SECONDS_PER_REPEAT = 4.0
 """Seconds of budget that a repeat needs, for a table of up to `REPEATED_CELLS`; in proportion for larger ones."""
 REPEATED_CELLS = 300_000
 HOLDOUT_FRACTION = 0.2
@@ -98,19 +94,15 @@ HOLDOUT_FRACTION = 0.2
 MAX_HELD_OUT_ROWS = 50_000
 """... but at most this number: more rows hardly reduce the error of an area."""
 
-# The families' rungs
-MIN_RUNG_ROWS = 700
-"""Rows on the first rung, ..."""
-MIN_RUNG_RARE = 50
-"""... and rows of the rarer class there, at least."""
-RUNG_FACTOR = 4.0
-"""Each rung has this multiple of the rows of the one before."""
-
 # The time of a fit
-FIT_FRACTION, FIT_FRACTION_FOLDS = 0.1, 0.15
-"""Limit of the fits of one setting on all splits, as a fraction of the budget, without and with folds."""
+FIT_FRACTION = 0.1
+"""Limit of the fits of one setting on all splits, as a fraction of the budget."""
+FAMILY_FRACTION = 0.25
+"""Limit of the fits of one of the other families, as a fraction of their phase."""
 PROBE_CELLS, PROBE_ROUNDS = 400_000, 10
 """Table cells (rows × columns) and rounds of the fit that measures the time of a round: well below a second."""
+MIN_PROBE_ROWS = 2_000
+"""Rows of this fit, at least: with fewer, many columns cost more than rows, and the time of a round is overrated."""
 MIN_ROUNDS = 6
 """Rounds for which there must be time: trees of fewer say little."""
 MIN_EXPLORING_ROUNDS = 25
@@ -180,8 +172,7 @@ class Auto:
     window : (float, float), default=(0, 1)
         Window of false positive rates in which candidates are compared; also given to the algorithms that have one.
     figure : Figure, optional
-        Figure by which candidates are compared, instead of the area over the window. Its size is a share, since
-        validation rows are fewer than all.
+        Figure by which candidates are compared, instead of the area over the window. Its size is a share.
     objective : callable (held, scores) -> float, optional
         Metric by which the mean rank is reported; None: the figure, or the area over the window.
     at_once : int, default=1
@@ -189,8 +180,7 @@ class Auto:
     can_repeat : bool, default=True
         Whether the rows can be split into folds in more than one way.
     can_split : callable (n_splits, n_repeats, fraction) -> bool, optional
-        Whether the rows can be split in this way with both classes on both sides; one split holds out the fraction. If
-        not, fewer folds or a holdout are tried.
+        Whether the rows can be split so with both classes on both sides. If not, fewer folds or a holdout are tried.
     max_score_microseconds : float, optional
         Largest predicted µs in which the result may score a row in bulk, in one thread. If nothing is predicted to be
         so quick, the quickest is chosen, and a note says so.
@@ -200,8 +190,7 @@ class Auto:
     Attributes
     ----------
     n_splits : int
-        1 for a holdout; 5 folds if there are few rows or positives, fewer if 5 cannot be made; 0 if no rows can be held
-        out.
+        1 for a holdout; 5 folds if there are few rows or positives, or fewer; 0 if no rows can be held out.
     n_repeats : int
         Number of times that the rows are split into these folds.
     fraction : float
@@ -212,14 +201,8 @@ class Auto:
     If no rows can be held out, all rows are equal, or the rarer class has fewer than 5 rows, logistic regression is
     chosen without trials.
 
-    The budget is spent in the phases of `core.selection.PHASES`: what a round costs is measured; the settings of the
-    portfolio are tried in order, whatever the clock, then the other families on few rows, then random changes of the
-    best. Early stopping sets the rounds. If the budget is too short for any trial, the first setting is fitted on all
-    rows with as many rounds as there is time for.
-
-    At the end candidates are chosen, alone or as a mean rank (`leaderboard.finish`), and fitted again on all rows, with
-    10 % more rounds than were best on fewer rows; fits that were still improving have more rounds, as far as there is
-    time.
+    The budget is spent in `PHASES`; docs/auto.md says what each does. If it is too short for any trial, the first
+    setting of the portfolio is fitted on all rows with as many rounds as there is time for.
 
     Times enter only through which trials are made, and how many rounds and which learning rate they have. Given the
     trials, the result follows bit for bit from rows and seed. A note names the phases that the clock ended: without
@@ -227,8 +210,6 @@ class Auto:
 
     References
     ----------
-    K. Jamieson and A. Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization",
-    AISTATS 2016. C. Wang, Q. Wu, M. Weimer and E. Zhu, "FLAML: a fast and lightweight AutoML library", MLSys 2021.
     R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes, "Ensemble selection from libraries of models", ICML 2004.
 
     Examples
@@ -279,10 +260,8 @@ class Auto:
         self.n_splits = N_FOLDS if few else 1
         self.n_repeats = 1
         in_time = int(self._budget / (SECONDS_PER_REPEAT * max(cells / REPEATED_CELLS, 1.0)))
-        if few and can_repeat and in_time > 1:
-            self.n_repeats = min(
-                next((times for most, times in REPEATS if n_rare <= most), 1), in_time
-            )
+        if few and can_repeat and n_rare < REPEATED_BELOW_RARE:
+            self.n_repeats = min(max(in_time, 1), MAX_REPEATS)
         self.fraction = min(HOLDOUT_FRACTION, MAX_HELD_OUT_ROWS / n_rows)
         self._n_rare = n_rare
         if n_rare < MIN_RARE:
@@ -307,9 +286,8 @@ class Auto:
         self._n_features = n_features
         self._most_categories = most_categories
         self._few = few
-        self._fit_seconds = self._budget * (
-            FIT_FRACTION if self.n_splits == 1 else FIT_FRACTION_FOLDS
-        )
+        self._fit_seconds = FIT_FRACTION * self._budget
+        self._family_seconds = FAMILY_FRACTION * FAMILIES.share * self._budget
         self._max_cost = math.inf if max_score_microseconds is None else max_score_microseconds
         families = others(window)
         self._constraints: dict[str, Any] = {"monotone": dict(monotone)} if monotone else {}
@@ -317,10 +295,8 @@ class Auto:
         families = [c for c in families if c.algorithm not in left_out]
         self._note = f"left out, for they keep no monotone constraints: {', '.join(left_out)}"
         self._portfolio = portfolio(families, n_rows * learnt, most_categories, few=few)
-        self._default = next(c for c in self._portfolio if c.kind == BOOSTED)
-        in_portfolio = {candidate.name for candidate in self._portfolio}
-        self._families = [c for c in families if c.name not in in_portfolio]
-        self.rungs = screening_shares(n_rows * learnt, n_rare * learnt)
+        self._default = next(c for c in self._portfolio if c.is_boosted)
+        self._families = [c for c in families if c not in self._portfolio]
 
     def next(
         self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
@@ -341,38 +317,47 @@ class Auto:
     ) -> Sequence[Trial] | Chosen:
         if not self._splits:
             return self._plain()
-        history = TrialHistory(tried, [*self._portfolio, *self._families])
+        history = TrialHistory(tried, len(self._splits))
         left = PLANNED_FRACTION * self._budget - elapsed
         if not tried and left > 0.0:
             return [self._measure(left)]
         trees, reserved = self._rank(history, held)
         free = left - reserved
+        settings = self._settings(trees)
         return (
-            self._try_portfolio(history, free)
-            or self._try_families(history, held, free)
+            self._try_in_turn(PORTFOLIO, settings, history, self._fit_seconds, free)
+            or self._try_in_turn(FAMILIES, self._families, history, self._family_seconds, free)
             or self._try_longer(history, trees, left)
             or self._try_changes(history, trees, free)
-            or self._end(history, held, trees, left, now=elapsed >= CHOOSE_NOW)
+            or self._end(history, held, trees, settings, left, now=elapsed >= CHOOSE_NOW)
         )
 
     def _rank(
         self, history: TrialHistory, held: Sequence[HeldOut]
     ) -> tuple[list[CandidateResult], float]:
-        """Return the boosted trees tried on all rows, best first, and the seconds reserved for the last fits."""
+        """Return the boosted trees tried, best first, and the seconds reserved for the last fits."""
         folded = len(self._splits) > 1
-        fraction = RESERVED_FRACTION_FOLDS if folded else RESERVED_FRACTION
-        reserved = fraction * self._budget
-        if not history.finished(FULL):
+        reserved = (RESERVED_FRACTION_FOLDS if folded else RESERVED_FRACTION) * self._budget
+        if not history.finished():
             return [], reserved
-        results, evaluation = evaluate_stage(history, FULL, held, self._evaluator, self.n_repeats)
+        results, evaluation = evaluate_all(history, held, self._evaluator, self.n_repeats)
         order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
         as_good = [k for k in order if evaluation.gap_in_se(k, order[0]) <= MAX_MEMBER_GAP]
         seconds = [self._final_seconds(results[k]) for k in as_good[:RESERVED_MEMBERS]]
         needed = max(seconds[0], sum(seconds) / self._at_once)
-        if results[order[0]].may_improve and len(self._splits) == 1:
+        if results[order[0]].may_improve and not folded:
             needed = 2.0 * max(seconds[: self._at_once])  # it will have more rounds, or more rows
-        trees = [results[k] for k in order if results[k].candidate.kind == BOOSTED]
+        trees = [results[k] for k in order if results[k].candidate.is_boosted]
         return trees, max(reserved, min(needed, 0.5 * self._budget))
+
+    def _settings(self, trees: Sequence[CandidateResult]) -> Sequence[Candidate]:
+        """Return the portfolio; all has crosses if they were tried on the first trees, and rank better than none."""
+        plain, second, *rest = self._portfolio
+        names = [result.candidate.name for result in trees]
+        if "crosses" not in second.parameters or not {plain.name, second.name} <= set(names):
+            return self._portfolio
+        is_better = names.index(second.name) < names.index(plain.name)
+        return [plain, second, *map(crossed, rest)] if is_better else self._portfolio
 
     def _room(self, phase: Phase, history: TrialHistory, free: float) -> float:
         """Return the seconds that a phase may still take."""
@@ -380,30 +365,40 @@ class Auto:
 
     def _measure(self, left: float) -> Trial:
         """Return a trial of a few rounds on a sample, which measures the time of a round."""
-        fraction = min(PROBE_CELLS / (self._n_rows * self._n_features), 1.0)
+        rows = max(PROBE_CELLS / self._n_features, MIN_PROBE_ROWS)
         run: dict[str, Any] = {"n_rounds": PROBE_ROUNDS, "learning_rate": RATES[0]}
-        limit = MEASURE.share * left
-        return self._trial(self._default, MEASURE.name, fraction, limit, 0, **run)
+        fraction, limit = min(rows / self._n_rows, 1.0), MEASURE.share * left
+        return self._trial(self._default, MEASURE, fraction, limit, 0, **run)
 
-    def _try_portfolio(self, history: TrialHistory, free: float) -> list[Trial] | None:
-        """Return trials of the next settings of the portfolio; None if there are no more, or no time for them."""
-        families = FAMILIES_OF_FEW_ROWS if self._few else FAMILIES
-        free -= self._room(families, history, math.inf)
-        limit = min(self._fit_seconds, self._room(PORTFOLIO, history, free))
-        todo = [c for c in self._portfolio if not history.has(FULL, c.name)]
+    def _try_in_turn(
+        self,
+        phase: Phase,
+        candidates: Sequence[Candidate],
+        history: TrialHistory,
+        limit: float,
+        free: float,
+    ) -> list[Trial] | None:
+        """Return trials of the next candidates; None if there are no more, or no time for them."""
+        limit = min(limit, self._room(phase, history, free))
+        todo = (c for c in candidates if len(history.of(c.name)) < len(self._splits))
         in_time = (c for c in todo if self._is_worth(history, c, limit))
-        return self._ask(PORTFOLIO, history, list(islice(in_time, self._at_once)), limit) or None
+        return self._ask(phase, history, list(islice(in_time, self._at_once)), limit) or None
 
     def _is_worth(self, history: TrialHistory, candidate: Candidate, limit: float) -> bool:
-        """Return True if `limit` seconds are enough to learn something from a candidate."""
+        """Return True if about `limit` seconds are enough to learn something from a candidate."""
         if limit <= 0.0:
             return False
-        if candidate.kind != BOOSTED:
-            return limit > 0.5 * self._fit_seconds
-        rounds = self._affordable(history, candidate.leaves, limit, self._at_once)
-        needed = history.learning(candidate.leaves, 1.0, DEFAULT_LEARNING) / RATES[-1]
-        enough = limit > 0.5 * self._fit_seconds
-        return rounds >= (MIN_ROUNDS if enough else max(needed, MIN_ROUNDS))
+        if candidate.is_boosted:
+            rounds = self._affordable(history, candidate.leaves, limit, self._at_once)
+            needed = history.learning(candidate.leaves, 1.0, DEFAULT_LEARNING) / RATES[-1]
+            enough = limit > 0.5 * self._fit_seconds
+            return rounds >= (MIN_ROUNDS if enough else max(needed, MIN_ROUNDS))
+        waves = len(self._splits) / self._at_once
+        if tried := history.of(candidate.name):  # on the first split
+            in_time = tried[0].seconds * waves < 2.0 * limit or not history.finished()
+            return not tried[0].failed and in_time
+        cost = history.fit_cost(self._default.leaves)
+        return cost is None or 2.0 * cost.setup * waves < limit
 
     def _untried(self, history: TrialHistory, left: float) -> Chosen:
         """Return the choice of boosted trees without a trial, with as many rounds as there is time for."""
@@ -418,18 +413,12 @@ class Auto:
             "n_rounds": n_rounds,
             "learning_rate": min(DEFAULT_LEARNING / n_rounds, RATES[-1]),
         }
-        row = LeaderboardRow(
-            candidate.algorithm,
-            parameters,
-            state="chosen",
-            reason="there was no time to try any: fitted on all rows, with as many rounds as there is time for",
-        )
+        reason = "there was no time to try any: fitted on all rows, with as many rounds as there is time for"
         note = f"the budget of {self._budget:g} s was too short to compare rankers: boosted trees are fitted at once"
-        return Chosen((Member(candidate.algorithm, parameters),), (row,), (note,))
+        return _uncompared(candidate.algorithm, parameters, reason, note)
 
     def _plain(self) -> Chosen:
         """Return the choice of the simplest ranker, for rows that cannot be split."""
-        algorithm = PLAINEST
         if self._n_rare < MIN_RARE:
             rows = "1 row" if self._n_rare == 1 else f"{self._n_rare} rows"
             why = f"the rarer class has {rows} to learn from, fewer than {MIN_RARE}"
@@ -438,51 +427,11 @@ class Auto:
                 "all rows are alike, or no part of them can be held out with both classes, and with whole groups, on "
                 "both sides"
             )
-        row = LeaderboardRow(
-            algorithm, self._constraints, state="chosen", reason="the plainest one, not tried"
-        )
         note = (
-            f"{why}: no rankers were compared, {algorithm} was fitted as the plainest one. "
+            f"{why}: no rankers were compared, {PLAINEST} was fitted as the plainest one. "
             "Take what it says for a guess until there are more rows"
         )
-        return Chosen((Member(algorithm, self._constraints),), (row,), (note,))
-
-    def _try_families(
-        self, history: TrialHistory, held: Sequence[HeldOut], free: float
-    ) -> list[Trial] | None:
-        """Return the next trials of the other families; None if there are no more, or no time for them."""
-        alive, prefix, fraction = self._screened(history, held)
-        stage = stage_of(f"{prefix}/")
-        splits = self._splits if stage == FULL else range(1)
-        phase = FAMILIES_OF_FEW_ROWS if self._few else FAMILIES
-        room = self._room(phase, history, free)
-        trials: list[Trial] = []
-        for candidate in alive:
-            if stage is None or history.has(stage, candidate.name):
-                continue
-            last = history.last(candidate.name)
-            one = max((each.seconds / each.trial.rows for each in last), default=0.0) * fraction
-            seconds = one * len(splits) / self._at_once
-            if seconds > room or room <= 0.0:
-                continue
-            limit = max(0.2 * phase.share * self._budget, 3.0 * one)
-            trials += [self._trial(candidate, prefix, fraction, limit, split) for split in splits]
-            room -= seconds
-            if len(trials) >= self._at_once:
-                break
-        return trials or None
-
-    def _screened(
-        self, history: TrialHistory, held: Sequence[HeldOut]
-    ) -> tuple[Sequence[Candidate], str, float]:
-        """Return the other families that have not left, the start of their label, and their fraction of the rows."""
-        alive: Sequence[Candidate] = self._families
-        for number, fraction in enumerate(self.rungs):
-            stage = f"{FAMILIES.name} {number + 1}"
-            if any(not history.has(stage, c.name) for c in alive):
-                return alive, stage, fraction
-            alive = advance(history, stage, held, self._evaluator)
-        return alive, FAMILIES.name, self._fraction(history)
+        return _uncompared(PLAINEST, self._constraints, "the plainest one, not tried", note)
 
     def _try_longer(
         self, history: TrialHistory, trees: Sequence[CandidateResult], left: float
@@ -495,14 +444,19 @@ class Auto:
         limit = min(LONGER.share * left, left / (1.0 + ROUNDS_FACTOR * self._to_all))
         if limit < 2.0 * max(self._seconds(result) for result in best):
             return None
-        return self._ask(LONGER, history, [_again(each.candidate, history) for each in best], limit)
+        again = {each.candidate.name.partition(AGAIN)[0]: each.candidate for each in best}
+        named = [
+            replace(candidate, name=f"{name}{AGAIN}{2 + history.count(name + AGAIN)}")
+            for name, candidate in again.items()
+        ]
+        return self._ask(LONGER, history, named, limit)
 
     def _try_changes(
         self, history: TrialHistory, trees: Sequence[CandidateResult], free: float
     ) -> list[Trial] | None:
         """Return trials of random changes of the best trees; None if enough were tried, or there is no time."""
         if not trees or self._gains_on(history, trees[0]) or self._has_searched(history, trees[0]):
-            return None
+            return None  # with folds, more choices would follow the noise of few rows
         seconds = self._seconds(trees[0])
         limit = max(self._fit_seconds, 1.5 * seconds)
         limit = min(limit, self._room(SEARCH, history, free))
@@ -516,7 +470,9 @@ class Auto:
         return is_cut(best.tried) and n_longer < MAX_LONGER
 
     def _has_searched(self, history: TrialHistory, best: CandidateResult) -> bool:
-        """Return True if enough random changes were tried."""
+        """Return True if enough random changes were tried; none are with folds."""
+        if len(self._splits) > 1:
+            return True
         n_changes, name = history.count(CHANGED), best.candidate.name.partition(AGAIN)[0]
         last_gain = int(name.removeprefix(CHANGED)) if name.startswith(CHANGED) else 0
         return n_changes >= MAX_CHANGES or n_changes - last_gain >= MAX_CHANGES_WITHOUT_GAIN
@@ -548,8 +504,10 @@ class Auto:
         waves = math.ceil(len(candidates) * len(self._splits) / self._at_once)
         for candidate in candidates:
             run: dict[str, Any] = {}
-            patience, along = None, candidate
-            if candidate.kind == BOOSTED:
+            patience, along, splits = None, candidate, self._splits
+            if not candidate.is_boosted:  # what it costs is seen on the first split
+                splits = self._splits[1:] if history.of(candidate.name) else self._splits[:1]
+            else:
                 # a longer trial or a random change may need more time than there is: its limit ends it
                 leaves = candidate.leaves
                 rounds = max(self._affordable(history, leaves, limit, len(candidates)), 1)
@@ -565,8 +523,8 @@ class Auto:
                     path = sorted({max(round(part * last), 1) for part in PATH_FRACTIONS})
                     along = replace(candidate, path=tuple(path))
             trials += [
-                self._trial(along, phase.name, fraction, limit / waves, split, patience, **run)
-                for split in self._splits
+                self._trial(along, phase, fraction, limit / waves, split, patience, **run)
+                for split in splits
             ]
         return trials
 
@@ -578,7 +536,8 @@ class Auto:
             return 0
         cost = history.fit_cost(leaves)
         if cost is None:  # the probe failed, by its time limit or for another reason
-            return 0 if history.ran_out(MEASURE.name) else round(DEFAULT_LEARNING / RATES[0])
+            given_up = any((o.failed or "").startswith(GIVEN_UP) for o in history.measured)
+            return 0 if given_up else round(DEFAULT_LEARNING / RATES[0])
         waves = math.ceil(n_candidates * len(self._splits) / self._at_once)
         seconds = limit / waves - cost.setup
         return max(int(seconds / (cost.per_round * self._fraction(history))), 0)
@@ -599,14 +558,14 @@ class Auto:
 
     def _final_seconds(self, result: CandidateResult) -> float:
         """Return the predicted seconds of a fit on all training rows."""
-        setup = max(one.setup for one in result.tried) / result.tried[0].trial.rows
+        setup = result.setup(1.0)
         seconds = float(np.mean([one.seconds / one.trial.rows for one in result.tried])) - setup
-        if result.candidate.kind == BOOSTED:
+        if result.candidate.is_boosted:
             fitted = float(np.mean([one.fitted for one in result.tried]))
             seconds *= ROUNDS_FACTOR * best_rounds(result.tried) / max(fitted, 1.0)
-        elif result.candidate.kind == LINEAR and result.candidate.path:
+        elif path_parameter(ALGORITHMS[result.candidate.algorithm]) == "C":
             # each C was a fit of its own; the chosen one may be the longest
-            return self._to_all * (setup + seconds) * min(2.0 / len(result.candidate.path), 1.0)
+            seconds *= 2.0 / max(len(result.tried[0].trial.path), 2)
         return self._to_all * (setup + seconds)
 
     def _end(
@@ -614,26 +573,21 @@ class Auto:
         history: TrialHistory,
         held: Sequence[HeldOut],
         trees: Sequence[CandidateResult],
+        settings: Sequence[Candidate],
         left: float,
         *,
         now: bool,
     ) -> Chosen:
         """Return the choice that ends the search."""
-        untried = not history.names(FULL) or history.ran_out(FULL)
-        if untried and not history.finished(FULL):
+        if not history.finished() and (not history.candidates or history.trees_failed() is None):
             return self._untried(history, left)
-        alive, _, _ = self._screened(history, held)
 
         def predicted(result: CandidateResult) -> float:
             """Return the least seconds of the last fit: improving boosted trees may have fewer rows or rounds."""
-            seconds = self._final_seconds(result)
-            return (
-                seconds * result.tried[0].trial.rows / self._to_all
-                if result.may_improve
-                else seconds
-            )
+            less = result.tried[0].trial.rows / self._to_all if result.may_improve else 1.0
+            return less * self._final_seconds(result)
 
-        waiting = frozenset(c.name for c in alive if not history.has(FULL, c.name))
+        planned = {c.name: c for c in (*settings, *self._families)} | history.candidates
         context = SelectionContext(
             self._evaluator,
             self._objective,
@@ -641,17 +595,17 @@ class Auto:
             self._at_once,
             self.n_repeats,
             predicted,
+            self._to_all,
             self._cost,
             self._max_cost,
-            waiting,
-            self._seed,
+            list(planned.values()),
             now,
         )
         chosen, results = finish(history, held, context)
         if now:
             return chosen
         last = self._go_further(chosen, results, left)
-        if ended := self._ended_by_clock(history, trees, alive, last):
+        if ended := self._ended_by_clock(history, trees, settings, last):
             note = f"the clock ended {', '.join(ended)}: the same seed may give another model"
             last = replace(last, notes=(*last.notes, note))
         return last
@@ -660,17 +614,18 @@ class Auto:
         self,
         history: TrialHistory,
         trees: Sequence[CandidateResult],
-        alive: Sequence[Candidate],
+        settings: Sequence[Candidate],
         chosen: Chosen,
     ) -> list[str]:
         """Return the names of the phases that the clock ended, or some of whose fits it ended."""
         ended = history.late_phases
         hurried = any(e.tried[0].trial.parameters["learning_rate"] > RATES[0] for e in trees)
-        untried = any(not history.has(FULL, c.name) for c in self._portfolio)
-        if hurried or untried or self._fraction(history) < 1.0:
+        if hurried or self._fraction(history) < 1.0:
             ended.add(PORTFOLIO.name)
-        if any(not history.has(FULL, c.name) for c in alive):
-            ended.add(FAMILIES.name)
+        for phase, planned in ((PORTFOLIO, settings), (FAMILIES, self._families)):
+            own = [history.of(each.name) for each in planned]
+            if any(len(o) < len(self._splits) and not (o and o[0].failed) for o in own):
+                ended.add(phase.name)
         if trees and self._gains_on(history, trees[0]):
             ended.add(LONGER.name)
         elif trees and not self._has_searched(history, trees[0]):
@@ -688,7 +643,9 @@ class Auto:
         """Return the choice with rounds, or rows, that fill the time left, if all members were still improving."""
         if len(chosen.members) > self._at_once or not all(e.may_improve for e in results):
             return chosen
-        ratio = SAFETY_FACTOR * left / max(self._final_seconds(result) for result in results)
+        setup = max(result.setup(self._to_all) for result in results)
+        steps = max(self._final_seconds(result) for result in results) - setup
+        ratio = (SAFETY_FACTOR * left - setup) / max(steps, 1e-9)
         rows = 1.0
         if ratio < MIN_ROUNDS_FRACTION:  # many rounds on some rows are better than few on all
             tried = results[0].tried[0].trial.rows
@@ -702,7 +659,7 @@ class Auto:
             wanted = (
                 ROUNDS_FACTOR * min(more * SPARE_FACTOR, cut_factor) * best_rounds(result.tried)
             )
-            n_rounds = max(round(wanted), MIN_ROUNDS)
+            n_rounds = max(round(wanted), 1)
             rate = min(member.parameters["learning_rate"] * max(1.0 / more, 1.0), RATES[-1])
             if more > 1.0:  # one half goes into more learning, the other into smaller steps
                 slower = max(ratio / more, 1.0) * math.sqrt(more)
@@ -724,7 +681,7 @@ class Auto:
     def _trial(
         self,
         candidate: Candidate,
-        prefix: str,
+        phase: Phase,
         fraction: float,
         limit: float,
         split: int,
@@ -732,7 +689,7 @@ class Auto:
         **run: Any,
     ) -> Trial:
         parameters = {**self._parameters(candidate), **run}
-        label = f"{prefix}/{candidate.name}"
+        label = f"{phase.name}/{candidate.name}"
         path = candidate.path
         return Trial(
             candidate.algorithm, parameters, path, fraction, split, True, limit, label, patience
@@ -837,24 +794,7 @@ def _fewer(n_splits: int, n_repeats: int) -> list[tuple[int, int]]:
     return [wanted for wanted in dict.fromkeys(fewer) if wanted[0] <= n_splits]
 
 
-def _again(candidate: Candidate, history: TrialHistory) -> Candidate:
-    """Return the candidate under a name that was not tried."""
-    name, _, number = candidate.name.partition(AGAIN)
-    tries = int(number or 1) + 1
-    while history.has(FULL, f"{name}{AGAIN}{tries}"):
-        tries += 1
-    return replace(candidate, name=f"{name}{AGAIN}{tries}")
-
-
-def screening_shares(n_rows: float, n_rare: float) -> list[float]:
-    """Return the fractions of the inner training rows on the rungs of the screening, ascending; [1.0] for few rows.
-
-    The first rung has at least `MIN_RUNG_ROWS` rows and `MIN_RUNG_RARE` of the rarer class, each next one `RUNG_FACTOR`
-    times as many, up to less than half of the rows.
-    """
-    fraction = max(MIN_RUNG_ROWS / n_rows, MIN_RUNG_RARE / n_rare)
-    rungs = []
-    while fraction < 0.5:
-        rungs.append(fraction)
-        fraction *= RUNG_FACTOR
-    return rungs or [1.0]
+def _uncompared(algorithm: str, parameters: Mapping[str, Any], reason: str, note: str) -> Chosen:
+    """Return the choice of a ranker that was compared with no other."""
+    row = LeaderboardRow(algorithm, parameters, state="chosen", reason=reason)
+    return Chosen((Member(algorithm, parameters),), (row,), (note,))

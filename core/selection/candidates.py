@@ -2,9 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -28,86 +27,28 @@ class Phase(NamedTuple):
     """When it ends, in words."""
 
 
-MEASURE = Phase(
-    "measure",
-    0.2,
-    "ten rounds of the first setting of the portfolio on a sample: they measure what a round costs",
-    "after one fit",
-)
-PORTFOLIO = Phase(
-    "portfolio",
-    0.5,
-    "the settings of `portfolio.json`, in their order, on all rows, each for at most a tenth of the budget, with folds "
-    "a seventh",
-    "when all settings have been tried that change something on this table",
-)
-FAMILIES = Phase(
-    "families",
-    0.1,
-    "the other families, one of each: on few rows first, the best of them on four times as many, at last on all",
-    "when all that have not left were tried on all rows",
-)
-FAMILIES_OF_FEW_ROWS = FAMILIES._replace(share=0.15)
-"""If there are few rows the other families are quick and often members."""
-LONGER = Phase(
-    "longer",
-    0.35,
-    "the best boosted trees once more, if the clock ended them while they still gained",
-    "when the best had gained all it can",
-)
-SEARCH = Phase(
-    "search",
-    0.6,
-    "random changes of the best three boosted trees",
-    "when twelve changes in a row have not become the best",
-)
-LAST_FITS = Phase(
-    "last fits",
-    1.0,
-    "the members on all training rows, in smaller steps and from several seeds as far as there is time",
-    "with the fit, or with the budget: what was fitted by then is kept",
-)
+MEASURE = Phase("measure", 0.2, "ten rounds on a sample: what a round costs", "after one fit")
+PORTFOLIO = Phase("portfolio", 0.5, "the settings of `portfolio.json`, in order", "after the last")
+FAMILIES = Phase("families", 0.1, "the other families, quick ones first", "after the last")
+LONGER = Phase("longer", 0.35, "the best trees, if cut while they gained", "when they gain no more")
+SEARCH = Phase("search", 0.6, "random changes of the best trees", "after twelve without a gain")
+LAST_FITS = Phase("last fits", 1.0, "the members on all rows, several seeds", "with the budget")
 PHASES = (MEASURE, PORTFOLIO, FAMILIES, LONGER, SEARCH, LAST_FITS)
 """How `Auto` spends its budget, in order. No phase but the last takes time that is reserved for the last fits: what
 these are predicted to take, and at least `RESERVED_FRACTION` or `RESERVED_FRACTION_FOLDS` of the budget."""
 
-FULL = "all rows"
-"""The stage of the trials on all rows and splits, whatever their phase: only they are compared with each other."""
-
 
 def phase_of(label: str) -> Phase | None:
-    """Return the phase of a trial by its label; None for labels of another kind.
+    """Return the phase of a trial by its label, "phase/candidate"; None for labels of another kind.
 
     Examples
     --------
-    >>> phase_of("families 2/martirank").name
+    >>> phase_of("families/martirank").name
     'families'
     """
-    name = label.partition("/")[0].rstrip(" 0123456789")
-    return next((phase for phase in PHASES if phase.name == name), None)
+    return next((phase for phase in PHASES if phase.name == label.partition("/")[0]), None)
 
 
-def stage_of(label: str) -> str | None:
-    """Return the stage of a trial by its label: `FULL`, a rung of the families, or "measure"; None for other labels.
-
-    Examples
-    --------
-    >>> stage_of("families 2/martirank"), stage_of("search/change 3")
-    ('families 2', 'all rows')
-    """
-    phase, prefix = phase_of(label), label.partition("/")[0]
-    if phase is None:
-        return None
-    return FULL if prefix == phase.name and phase is not MEASURE else prefix
-
-
-COSTS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
-"""Values of C on the path of a linear candidate."""
-STUMP_ROUNDS = (10, 25, 50, 100, 200)
-"""Numbers of rounds on the path of boosted stumps."""
-
-BOOSTED = "boosted trees"
-LINEAR, STUMPS = "linear", "boosted stumps"
 PLAINEST = "logistic"
 """The algorithm where nothing can be compared."""
 
@@ -141,8 +82,11 @@ class Candidate:
     """For boosted trees without n_rounds and learning_rate, which follow from the time left."""
     path: tuple[Any, ...] = ()
     """Values of its path parameter."""
-    kind: str = BOOSTED
-    """Family; few candidates of one kind go on to the next rung."""
+
+    @property
+    def is_boosted(self) -> bool:
+        """Whether it is boosted trees, whose rounds and learning rate follow from the time."""
+        return "max_leaves" in self.parameters
 
     @property
     def leaves(self) -> int:
@@ -153,11 +97,6 @@ class Candidate:
     def key(self) -> str:
         """What it is, whatever its name."""
         return repr((self.algorithm, sorted(self.parameters.items()), self.path))
-
-    @property
-    def crosses(self) -> int:
-        """Maximum number of crosses of categorical features that boosted trees read."""
-        return int(self.parameters.get("crosses", 0))
 
 
 LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -175,28 +114,8 @@ CODINGS: tuple[dict[str, Any], ...] = (
 )
 """Ways to code features of many categories: numbers in place of them, or sets of their categories."""
 
-# Quick ones first: if time is short the last are not tried. Each is (kind, algorithm, parameters, path).
-_OTHERS: tuple[tuple[str, str, dict[str, Any], tuple[Any, ...]], ...] = (
-    (LINEAR, "logistic", {}, COSTS),
-    ("additive models", "additive", {}, ()),
-    (LINEAR, "auc_svm", {}, COSTS),
-    (STUMPS, "rankboost", {}, STUMP_ROUNDS),
-    ("branching programs", "martirank", {}, ()),
-    ("ranking trees", "treerank", {}, ()),
-    (STUMPS, "adaboost", {}, STUMP_ROUNDS),
-    (STUMPS, "smooth_margin_rank", {}, STUMP_ROUNDS),
-    (STUMPS, "coordinate_rankboost", {}, STUMP_ROUNDS),
-    (STUMPS, "aucboost", {}, STUMP_ROUNDS),
-    (LINEAR, "pauc_svm", {}, COSTS[1:-1]),
-    ("branching programs", "sampled_martirank", {}, ()),
-    ("ranking trees", "treerank_forest", {"n_trees": 30}, ()),
-    (LINEAR, "asymmetric_svm", {}, ()),
-    (LINEAR, "top_push", {}, COSTS[1:-1]),
-    (LINEAR, "p_norm_push", {}, COSTS[1:]),
-    (LINEAR, "pauc_svm_dc", {}, COSTS[1:-1]),
-    (LINEAR, "greedy_pairs", {}, ()),
-    ("splines", "komori_eguchi_boost", {}, (5, 10, 20, 40)),
-)
+_TABLE: dict[str, Any] = json.loads(files(__package__).joinpath("portfolio.json").read_text())
+"""Settings of trees in the order in which they are tried, and the other families, quick ones first."""
 
 
 class FitCost(NamedTuple):
@@ -208,112 +127,71 @@ class FitCost(NamedTuple):
 
 
 class TrialHistory:
-    """The trials so far, by stage and candidate; their labels are "phase/candidate", on a rung "phase rung/candidate".
+    """The trials so far by candidate; their labels are "phase/candidate".
 
-    `known` are the candidates that are tried sooner or later, if there is time.
+    Labels of another kind, of a search that an earlier version began, are left out.
     """
 
-    def __init__(self, tried: Sequence[TrialResult], known: Sequence[Candidate]) -> None:
-        self._stages: dict[str, dict[str, list[TrialResult]]] = {}
-        self._candidates = {candidate.name: candidate for candidate in known}
+    def __init__(self, tried: Sequence[TrialResult], n_splits: int) -> None:
+        self._n_splits = n_splits
+        self.measured: list[TrialResult] = []
+        """The trial of the first phase, which is compared with no other."""
+        self._tried: dict[str, list[TrialResult]] = {}
         self._spent: dict[str, float] = {}
         self.late_phases: set[str] = set()
         """Names of the phases a fit of which was ended by its limit."""
+        self.candidates: dict[str, Candidate] = {}
+        """The candidates tried, by name."""
         for one in tried:
-            stage, phase = stage_of(one.trial.label), phase_of(one.trial.label)
-            if stage is None or phase is None:  # a search begun by an earlier version
+            if (phase := phase_of(one.trial.label)) is None:
+                continue
+            if phase is MEASURE:
+                self.measured.append(one)
                 continue
             name = one.trial.label.partition("/")[2]
             self._spent[phase.name] = self._spent.get(phase.name, 0.0) + one.seconds
-            if stage == FULL and one.trial.limit is not None and one.seconds > one.trial.limit:
+            if one.trial.limit is not None and one.seconds > one.trial.limit:
                 self.late_phases.add(phase.name)
-            self._stages.setdefault(stage, {}).setdefault(name, []).append(one)
-            if name not in self._candidates:
-                parameters = {
-                    key: value
-                    for key, value in one.trial.parameters.items()
-                    if key not in RUN_PARAMETERS
-                }
-                self._candidates[name] = Candidate(name, one.trial.algorithm, parameters)
-
-    @property
-    def candidates(self) -> list[Candidate]:
-        """All candidates, tried or not, without copies that only measured the time of a round."""
-        return list(self._candidates.values())
-
-    @property
-    def stages(self) -> list[str]:
-        """The stages so far, without that of the first measurement; the one with the most rows last."""
-        rungs = [stage for stage in self._stages if stage not in {MEASURE.name, FULL}]
-        return [*rungs, *([FULL] if FULL in self._stages else [])]
+            self._tried.setdefault(name, []).append(one)
+            own = {k: v for k, v in one.trial.parameters.items() if k not in RUN_PARAMETERS}
+            self.candidates[name] = Candidate(name, one.trial.algorithm, own)
 
     def spent(self, phase: Phase) -> float:
         """Return the seconds of all trials of a phase together."""
         return self._spent.get(phase.name, 0.0)
 
-    def of(self, stage: str, name: str) -> list[TrialResult]:
-        """Return the trials of a candidate in a stage, split by split."""
-        return self._stages.get(stage, {}).get(name, [])
-
-    def has(self, stage: str, name: str) -> bool:
-        """Return True if the candidate was tried in the stage."""
-        return bool(self.of(stage, name))
-
-    def names(self, stage: str) -> list[str]:
-        """Return the names of the candidates tried in a stage."""
-        return list(self._stages.get(stage, ()))
+    def of(self, name: str) -> list[TrialResult]:
+        """Return the trials of a candidate, split by split; an empty list if it was not tried."""
+        return self._tried.get(name, [])
 
     @property
     def fraction(self) -> float | None:
-        """The fraction of the rows that boosted trees are compared on; None before the first of them."""
-        fractions = [
-            own[0].trial.rows
-            for name, own in self._stages.get(FULL, {}).items()
-            if self._candidates[name].kind == BOOSTED
-        ]
-        return fractions[0] if fractions else None
-
-    def ran_out(self, stage: str) -> bool:
-        """Return True if a fit of the stage had nothing to keep at its limit."""
-        tried = [one for own in self._stages.get(stage, {}).values() for one in own]
-        return any((one.failed or "").startswith(GIVEN_UP) for one in tried)
+        """The fraction of the rows that candidates are compared on; None before the first of them."""
+        return next((own[0].trial.rows for own in self._tried.values()), None)
 
     def trees_failed(self) -> str | None:
         """Return why there are no boosted trees, if all that were tried failed, at least one not at its limit."""
         tried = [
             one.failed
-            for names in self._stages.values()
-            for name, own in names.items()
-            if self._candidates[name].kind == BOOSTED
+            for name, own in self._tried.items()
+            if self.candidates[name].is_boosted
             for one in own
         ]
+        tried += [one.failed for one in self.measured]
         if not all(tried):
             return None
         return next((why for why in tried if why and not why.startswith(GIVEN_UP)), None)
 
     def count(self, part: str) -> int:
-        """Return the number of candidates tried on all rows with this part in their name."""
-        return sum(part in name for name in self.names(FULL))
+        """Return the number of candidates tried with this part in their name."""
+        return sum(part in name for name in self._tried)
 
-    def last_stage(self, name: str) -> str | None:
-        """Return the name of the candidate's last stage; None if it was not tried."""
-        return next((stage for stage in reversed(self.stages) if self.has(stage, name)), None)
-
-    def last(self, name: str) -> list[TrialResult]:
-        """Return the trials of the candidate's last stage."""
-        stage = self.last_stage(name)
-        return [] if stage is None else self.of(stage, name)
-
-    def seconds(self, name: str) -> float:
-        """Return the seconds of all trials of a candidate together."""
-        return sum(one.seconds for stage in self.stages for one in self.of(stage, name))
-
-    def finished(self, stage: str) -> list[Candidate]:
-        """Return the candidates of a stage that did not fail."""
+    def finished(self) -> list[Candidate]:
+        """Return the candidates that were tried on all splits and did not fail."""
         return [
-            self._candidates[name]
-            for name, tried in self._stages.get(stage, {}).items()
-            if not any(one.failed for one in tried)
+            candidate
+            for name, candidate in self.candidates.items()
+            if len(self.of(name)) == self._n_splits and not any(o.failed for o in self.of(name))
         ]
 
     def fit_cost(self, leaves: int) -> FitCost | None:
@@ -321,15 +199,26 @@ class TrialHistory:
 
         It is predicted from the trees nearest in size; twice the leaves are taken to cost about 1.5 times as much.
         """
-        known = list(self._boosted())
+        known = [
+            (candidate.leaves, one)
+            for candidate in self.finished()
+            if candidate.is_boosted
+            for one in self.of(candidate.name)
+            if one.fitted > 1
+        ]
+        setups = [one.setup for _, one in known]  # only the first fit of a process loads code
+        if not known:
+            known = [
+                (int(one.trial.parameters["max_leaves"]), one)
+                for one in self.measured
+                if one.fitted > 1
+            ]
         if not known:
             return None
         nearest = min(known, key=lambda one: abs(math.log(one[0] / leaves)))
         size, tried = nearest
         per_round = (tried.seconds - tried.setup) / max(tried.fitted - 1, 1) / tried.trial.rows
         scale = ((leaves + 8.0) / (size + 8.0)) ** 0.6
-        # only the first fit of a process loads code
-        setups = [one.setup for _, one in known if stage_of(one.trial.label) == FULL]
         return FitCost(min(setups, default=0.0), max(per_round * scale, 1e-7))
 
     def learning(self, leaves: int, cut_factor: float, unknown: float) -> float:
@@ -340,48 +229,31 @@ class TrialHistory:
         """
         known = [
             (abs(math.log(candidate.leaves / leaves)), candidate)
-            for candidate in self.finished(FULL)
-            if candidate.kind == BOOSTED
+            for candidate in self.finished()
+            if candidate.is_boosted
         ]
         if not known:
             return unknown
         _, nearest = min(known, key=lambda pair: pair[0])
-        tried = self.of(FULL, nearest.name)
+        tried = self.of(nearest.name)
         steps = best_rounds(tried)
         rate: float = tried[0].trial.parameters["learning_rate"]
         return steps * rate * (cut_factor if is_cut(tried) else 1.0)
-
-    def _boosted(self) -> Iterator[tuple[int, TrialResult]]:
-        """Yield the leaves and the trial of boosted trees of two rounds or more, those on all rows first."""
-        for stage in (FULL, MEASURE.name):
-            for name, tried in self._stages.get(stage, {}).items():
-                candidate = self._candidates[name]
-                if candidate.kind != BOOSTED:
-                    continue
-                for one in tried:
-                    if not one.failed and one.fitted > 1:
-                        yield candidate.leaves, one
 
 
 LEARNT_ON_ROWS = 20_000
 """Twice the training rows of the largest tables that the order of the portfolio was learnt on."""
 
 
-@lru_cache
-def _read_portfolio() -> dict[str, Any]:
-    return dict(json.loads(files(__package__).joinpath("portfolio.json").read_text()))
-
-
 def portfolio(
     families: Sequence[Candidate], n_rows: float, most_categories: int, *, few: bool
 ) -> list[Candidate]:
-    """Return the settings to try first, in order. If there are many rows, the other families are not among them.
+    """Return the settings to try first, in order; other families are among them if there are few rows.
 
-    If there are few, they follow on the first trees: they are quick, and often members. On many more rows than the
-    order was learnt on, small trees come last: larger ones learn more in the same time.
-
-    Parameters that change nothing on this table are left out, and so are settings that are then equal to one before,
-    and trees of too many leaves.
+    These follow on the first trees: they are quick, and often members. On many more rows than the order was learnt on,
+    small trees come last: larger ones learn more in the same time. If a feature has categories, the first trees come
+    again with crosses. Left out are parameters that change nothing on this
+    table, settings that are then equal to one before, and trees of too many leaves.
 
     Parameters
     ----------
@@ -396,7 +268,7 @@ def portfolio(
     """
     of_family = {candidate.name: candidate for candidate in families}
     found: dict[str, Candidate] = {}
-    for each in _read_portfolio()["settings"]:
+    for each in _TABLE["settings"]:
         if "parameters" not in each:
             candidate = of_family.get(each["name"]) if few else None
         else:
@@ -410,19 +282,39 @@ def portfolio(
                 continue
         if candidate is not None:
             found.setdefault(candidate.key, candidate)
-    if not few:
-        return sorted(found.values(), key=lambda c: n_rows > LEARNT_ON_ROWS and c.leaves < 31)
-    first, *rest = found.values()
-    return [first, *sorted(rest, key=lambda candidate: candidate.kind == BOOSTED)]
+    if few:
+        order = sorted(found.values(), key=lambda c: c.is_boosted)
+    else:
+        order = sorted(found.values(), key=lambda c: n_rows > LEARNT_ON_ROWS and c.leaves < 31)
+    first = next(c for c in order if c.is_boosted)
+    order.remove(first)
+    return [first, *([crossed(first)] if most_categories > 1 else []), *order]
+
+
+def crossed(candidate: Candidate) -> Candidate:
+    """Return the candidate with crosses of categorical features, if it is boosted trees."""
+    if not candidate.is_boosted:
+        return candidate
+    parameters = {**candidate.parameters, "crosses": CROSSES}
+    return replace(candidate, name=f"{candidate.name}, crosses", parameters=parameters)
 
 
 def _changes_something(name: str, value: Any, most_categories: int) -> bool:
     """Return True if a parameter of trees changes something on a table whose features have up to so many categories."""
     if name == "category_penalty":
         return most_categories > 0
-    if name == "target_encoding":
-        return most_categories > (TARGET_ENCODING if value is None else min(value, TARGET_ENCODING))
-    return name != "max_categories" or most_categories > TARGET_ENCODING
+    return name != "target_encoding" or most_categories > min(
+        value or TARGET_ENCODING, TARGET_ENCODING
+    )
+
+
+_CHANGES: tuple[tuple[str, float, tuple[float, ...]], ...] = (
+    ("subsample", 0.4, (0.5, 0.7, 0.85, 1.0)),
+    ("max_features", 0.5, (0.25, 0.4, 0.55, 0.7, 0.85, 1.0)),
+    ("category_penalty", 0.3, (0.0, 0.2, 1.0, 2.0)),
+    ("smoothing", 0.4, (0.1, 1.0, 5.0, 25.0)),
+)
+"""Parameters of trees, the probability with which a random change draws them, and from what."""
 
 
 def mutate(
@@ -432,11 +324,9 @@ def mutate(
 
     `most_categories` is the largest number of categories of a feature.
     """
-    parameters = dict(candidate.parameters)
-    algorithm = candidate.algorithm
+    parameters, algorithm = dict(candidate.parameters), candidate.algorithm
     if draw.random() < 0.3:
-        loss = list(LOSSES)[int(draw.integers(len(LOSSES)))]
-        algorithm, own = LOSSES[loss]
+        algorithm, own = list(LOSSES.values())[int(draw.integers(len(LOSSES)))]
         for each in ("weak_ranker", "leaf", "smoothing"):
             parameters.pop(each, None)
         parameters |= own
@@ -446,15 +336,11 @@ def mutate(
     if draw.random() < 0.5:
         min_leaf = parameters["min_samples_leaf"] * float(draw.choice([0.25, 0.5, 2.0, 4.0]))
         parameters["min_samples_leaf"] = min(max(min_leaf, 1.0), 200.0)
-    if draw.random() < 0.4:
-        parameters["subsample"] = float(draw.choice([0.5, 0.7, 0.85, 1.0]))
-    if draw.random() < 0.5:
-        parameters["max_features"] = float(draw.choice([0.25, 0.4, 0.55, 0.7, 0.85, 1.0]))
-    if draw.random() < 0.3 and most_categories:
-        parameters["category_penalty"] = float(draw.choice([0.0, 0.2, 1.0, 2.0]))
-    if draw.random() < 0.4:
-        scale = 1.0 if algorithm == "logitboost" else 0.2
-        parameters["smoothing"] = scale * float(draw.choice([0.1, 1.0, 5.0, 25.0]))
+    for each, probability, values in _CHANGES:
+        if draw.random() < probability and _changes_something(each, None, most_categories):
+            parameters[each] = float(draw.choice(values))
+            if each == "smoothing" and algorithm == "rankboost":
+                parameters[each] *= 0.2
     if draw.random() < 0.3 and most_categories > TARGET_ENCODING:
         parameters.pop("target_encoding", None)
         parameters |= CODINGS[int(draw.integers(len(CODINGS)))]
@@ -464,10 +350,12 @@ def mutate(
 def others(window: tuple[float, float]) -> list[Candidate]:
     """Return the candidates of the other families; algorithms that have a window are given this one."""
     candidates = []
-    for kind, algorithm, parameters, path in _OTHERS:
-        own = ALGORITHMS[algorithm]().get_params(deep=False)
+    for each in _TABLE["families"]:
+        name, parameters = each["algorithm"], each.get("parameters", {})
+        own = ALGORITHMS[name]().get_params(deep=False)
         limits = dict(zip(("fpr_min", "fpr_max"), window, strict=True)) if "fpr_max" in own else {}
-        candidates.append(Candidate(algorithm, algorithm, {**parameters, **limits}, path, kind))
+        path = tuple(each.get("path", ()))
+        candidates.append(Candidate(name, name, {**parameters, **limits}, path))
     return candidates
 
 
@@ -475,22 +363,14 @@ def score_microseconds(algorithm: str, parameters: Mapping[str, Any], n_features
     """Return the predicted µs in which a ranker scores a row of numbers in bulk, in one thread.
 
     It is counted, not timed, so that the choice does not depend on the clock: rounds × log₂(leaves) of trees, columns,
-    and a constant for the other families. Within about a factor of two of what 20 columns took on one machine.
+    crosses, and a constant for the other families (`portfolio.json`; 0.1 if it has none). Within about a factor of two
+    of what 20 columns took on one machine.
     """
-    columns = 0.002 * n_features
+    columns = 0.002 * n_features + 0.03 * int(parameters.get("crosses") or 0)
     if (leaves := parameters.get("max_leaves")) is not None:
         return columns + 0.1 + 0.0008 * float(math.log2(leaves)) * int(parameters["n_rounds"])
-    return columns + SLOW_TO_SCORE.get(algorithm, 0.1)
-
-
-SLOW_TO_SCORE = {
-    "martirank": 0.25,
-    "sampled_martirank": 0.25,
-    "greedy_pairs": 0.2,
-    "komori_eguchi_boost": 0.6,
-    "treerank_forest": 1.0,
-}
-"""µs in which families score a row, measured as the trees' are, where it is more than 0.1."""
+    slow = {e["algorithm"]: float(e.get("score_microseconds", 0.1)) for e in _TABLE["families"]}
+    return columns + slow[algorithm]
 
 
 def keeps_order(candidate: Candidate) -> bool:

@@ -19,7 +19,7 @@ from core.metrics.groups import check_rows
 from core.metrics.intervals import Areas, Interval, area_interval, estimate_areas
 from core.registry import ALGORITHMS
 
-from .candidates import BOOSTED, FULL, Candidate, TrialHistory, best_on_path, best_rounds, is_cut
+from .candidates import Candidate, TrialHistory, best_on_path, best_rounds, is_cut
 from .planner import Chosen, LeaderboardRow, Member, NothingFitted
 from .trial import HeldOut, TrialResult, draw_rows, path_parameter, value_of
 
@@ -27,15 +27,10 @@ WHOLE = (0.0, 1.0)
 Scores = Sequence[Floats]
 """The validation rows' scores of one candidate, split by split."""
 
-MAX_ON_NEXT_RUNG = 6
-"""Candidates of a rung that go on to the next one."""
-MAX_OF_KIND = 2
-"""Candidates of one kind that go on to the next rung."""
-MAX_RUNG_GAP = 2.0
-"""Largest gap to the best of a rung, in standard errors, with which a candidate goes on."""
-
 MAX_MEMBER_GAP = 2.0
 """Largest gap to the best, in standard errors, of a member."""
+MIN_SINGLE_LEAD = 1.0
+"""Standard errors by which the best alone must be ahead of the mean rank to replace it."""
 SELECTIONS = 8
 """Greedy selections of a member: half of its weight is how often it was selected."""
 SELECTION_ROWS = 10_000
@@ -57,6 +52,8 @@ SLOW_RATE = 0.04
 """Learning rate down to which the last fits slow down if there is time."""
 SLOW_TIME_FRACTION = 0.85
 """Fraction of the remaining time that slower last fits may take."""
+MIN_SETUP_ROUNDS = 5
+"""Rounds of a fit from which on its setup is known: of a single round, setup and steps cannot be told apart."""
 ROUNDS_FACTOR = 1.1
 """All rows are more than the inner training rows, and are given this multiple of the best number of rounds."""
 MIN_STOPPED_FRACTION = 0.5
@@ -153,7 +150,7 @@ class Evaluator:
 
 
 class CandidateResult(NamedTuple):
-    """A candidate with the results of its last stage."""
+    """A candidate with its trials."""
 
     candidate: Candidate
     tried: Sequence[TrialResult]
@@ -169,9 +166,14 @@ class CandidateResult(NamedTuple):
     @property
     def may_improve(self) -> bool:
         """Whether boosted trees are predicted to improve with more rounds, or with more rows."""
-        if self.candidate.kind != BOOSTED:
-            return False
-        return is_cut(self.tried) or self.tried[0].trial.rows < 1.0
+        return self.candidate.is_boosted and (is_cut(self.tried) or self.tried[0].trial.rows < 1.0)
+
+    def setup(self, to_all: float) -> float:
+        """Return the predicted seconds of a fit on `to_all` times the rows that do not grow with its rounds."""
+        setups = [
+            one.setup / one.trial.rows for one in self.tried if one.fitted >= MIN_SETUP_ROUNDS
+        ]
+        return to_all * min(setups, default=0.0)
 
     def member(self, weight: float = 1.0) -> Member:
         """Return what is to be fitted on all rows."""
@@ -181,7 +183,7 @@ class CandidateResult(NamedTuple):
     def parameters(self) -> Mapping[str, Any]:
         """Parameters of the fit on all rows."""
         trial = self.tried[0].trial
-        if self.candidate.kind == BOOSTED:
+        if self.candidate.is_boosted:
             n_rounds = max(round(ROUNDS_FACTOR * best_rounds(self.tried)), 1)
             return {**trial.parameters, ROUNDS: n_rounds}
         along = path_parameter(ALGORITHMS[trial.algorithm])
@@ -209,14 +211,14 @@ class SelectionContext:
     """Number of times that the rows were split into folds."""
     seconds: Callable[[CandidateResult], float]
     """Predicts the seconds of a candidate's last fit."""
+    to_all: float
+    """Training rows, divided by those of a trial."""
     cost: Callable[[Member], float]
     """Predicts the µs in which a member scores a row."""
     max_cost: float
     """Largest predicted µs in which what is chosen may score a row."""
-    waiting: frozenset[str]
-    """Names of the candidates that were still to be tried on all rows."""
-    seed: int = 0
-    """Seed by which rows are drawn."""
+    planned: Sequence[Candidate]
+    """The candidates that there was no time for, and those tried."""
     now: bool = False
     """Whether the search was asked to end: the best alone is then chosen, as it was tried, whatever time is left."""
 
@@ -258,27 +260,6 @@ def _is_drawn(member: Member) -> bool:
     )
 
 
-def advance(
-    history: TrialHistory, stage: str, held: Sequence[HeldOut], evaluator: Evaluator
-) -> list[Candidate]:
-    """Return the candidates of a rung that go on to the next, best first.
-
-    At most `MAX_ON_NEXT_RUNG`, `MAX_OF_KIND` of one kind, each within `MAX_RUNG_GAP` of the best.
-    """
-    if not history.finished(stage):
-        return []
-    results, evaluation = evaluate_stage(history, stage, held, evaluator)
-    order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
-    kept: list[Candidate] = []
-    for k in order:
-        candidate = results[k].candidate
-        alike = sum(c.kind == candidate.kind for c in kept)
-        is_near = evaluation.gap_in_se(k, order[0]) <= MAX_RUNG_GAP
-        if is_near and alike < MAX_OF_KIND and len(kept) < MAX_ON_NEXT_RUNG:
-            kept.append(candidate)
-    return kept
-
-
 def finish(
     history: TrialHistory, held: Sequence[HeldOut], context: SelectionContext
 ) -> tuple[Chosen, list[CandidateResult]]:
@@ -286,17 +267,17 @@ def finish(
 
     NothingFitted: no trial succeeded.
     """
-    stage = next((s for s in reversed(history.stages) if history.finished(s)), None)
-    if stage is None:
-        candidates = history.candidates
-        failures = [one.failed for c in candidates for one in history.last(c.name) if one.failed]
+    if not history.finished():
+        tried = [
+            one.failed for name in history.candidates for one in history.of(name) if one.failed
+        ]
+        first = tried[0] if tried else "no time was left for any"
         raise NothingFitted(
-            f"none of the {len(candidates)} candidates could be fitted and evaluated; "
-            f"the first: {failures[0] if failures else 'no time was left for any'}"
+            f"none of the {len(context.planned)} candidates could be fitted and evaluated; the first: {first}"
         )
-    results, evaluation = evaluate_stage(history, stage, held, context.evaluator, context.n_repeats)
+    results, evaluation = evaluate_all(history, held, context.evaluator, context.n_repeats)
     decision = _decide(results, evaluation, held, context)
-    rows = _fill_board(history, held, context)
+    rows = _fill_board(history, results, evaluation, context.planned)
     weights, average = decision.weights, list[LeaderboardRow]()
     if len(weights) > 1:
         average = [_average(results, decision, held, context)]
@@ -310,15 +291,14 @@ def finish(
     single = [results[k].member(weight) for k, weight in weights.items()]
     chosen = single
     if not (context.now or all(results[k].may_improve for k in weights)):
-        kinds = [results[k].candidate.kind for k in weights]
-        slower, seconds = _slow_down(single, kinds, seconds, context)
+        setups = [results[k].setup(context.to_all) for k in weights]
+        slower, seconds = _slow_down(single, seconds, setups, context)
         chosen = _reseed(slower, seconds, context)
-    last = {result.candidate.name for result in results}
-    ranked = sorted(
-        rows.items(), key=lambda row: (row[0] not in last, -row[1].rows, -(row[1].value or 0.0))
-    )
-    board = (*average, *(row for _, row in ranked))
-    notes = _note(stage, len(chosen), len(single))
+    ranked = sorted(rows.values(), key=lambda row: (row.value is None, -(row.value or 0.0)))
+    board = (*average, *ranked)
+    notes: tuple[str, ...] = ()
+    if (copies := len(chosen) - len(single)) > 0:
+        notes = (f"of {len(chosen)} members {copies} differ from another in the seed alone",)
     if (cost := context.total(chosen)) > context.max_cost:
         notes += (
             f"no candidate is predicted to score a row in {context.max_cost:g} µs: this one needs {cost:.2g} µs",
@@ -326,16 +306,6 @@ def finish(
     if (why := history.trees_failed()) is not None:
         notes = (f"{NO_TREES_NOTE}: {why}", *notes)
     return Chosen(tuple(chosen), board, notes), [results[k] for k in weights]
-
-
-def _note(stage: str, n_members: int, n_evaluated: int) -> tuple[str, ...]:
-    notes = []
-    if stage != FULL:
-        notes.append(f"no candidate was tried on all rows: chosen by {stage}")
-    if n_members > n_evaluated:
-        copies = n_members - n_evaluated
-        notes.append(f"of {n_members} members {copies} differ from another in the seed alone")
-    return tuple(notes)
 
 
 class Decision(NamedTuple):
@@ -367,7 +337,7 @@ def _decide(
         cheap = [min(order, key=lambda k: context.total([single[k]]))]
     in_time = [k for k in cheap if context.now or needed[k] <= context.left]
     # boosted trees can be stopped when the time is up
-    trees = [k for k in cheap if results[k].candidate.kind == BOOSTED]
+    trees = [k for k in cheap if results[k].candidate.is_boosted]
     best = in_time[0] if in_time else min(trees or cheap, key=lambda k: seconds[k])
     gaps = [evaluation.gap_in_se(k, best) for k in range(len(results))]
     if context.now:
@@ -411,7 +381,7 @@ def _select(
     if len(members) == 1:
         return np.ones(1)
     share = min(SELECTION_ROWS / sum(len(split.y) for split in held), 1.0)
-    rows = [draw_rows(split.y, share, context.seed) for split in held]
+    rows = [draw_rows(split.y, share, seed=0) for split in held]
     drawn = [split.take(own) for split, own in zip(held, rows, strict=True)]
     ranks = [
         mean_rank([[each[own] for each, own in zip(scores, rows, strict=True)]], [1.0])
@@ -439,30 +409,23 @@ def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> 
     return f"{gap}; there is no time or room for it, or it costs too much" if near else gap
 
 
-def evaluate_stage(
-    history: TrialHistory,
-    stage: str,
-    held: Sequence[HeldOut],
-    evaluator: Evaluator,
-    n_repeats: int = 1,
+def evaluate_all(
+    history: TrialHistory, held: Sequence[HeldOut], evaluator: Evaluator, n_repeats: int
 ) -> tuple[list[CandidateResult], Evaluation]:
-    """Return the results of a stage's candidates that did not fail, at least one, and their evaluation.
-
-    `n_repeats` is the number of times that the rows are split into folds in the stage on all rows.
-    """
+    """Return the results of the candidates that did not fail, at least one, and their evaluation."""
     results = []
-    for candidate in history.finished(stage):
-        tried = history.of(stage, candidate.name)
+    for candidate in history.finished():
+        tried = history.of(candidate.name)
         results.append(CandidateResult(candidate, tried, best_on_path(tried)))
     splits = [held[one.trial.split] for one in results[0].tried]
-    scores = [((stage, result.candidate.name), result.scores) for result in results]
-    return results, evaluator.evaluate(splits, scores, n_repeats if stage == FULL else 1)
+    scores = [(result.candidate.name, result.scores) for result in results]
+    return results, evaluator.evaluate(splits, scores, n_repeats)
 
 
 def _slow_down(
     members: Sequence[Member],
-    kinds: Sequence[str],
     seconds: Sequence[float],
+    setups: Sequence[float],
     context: SelectionContext,
 ) -> tuple[list[Member], list[float]]:
     """Return the members and their seconds, boosted trees with a lower learning rate and more rounds if there is time.
@@ -470,19 +433,25 @@ def _slow_down(
     Trials had to be quick. The same learning in smaller steps ranks no worse, and usually better (J. Friedman, "Greedy
     function approximation", Annals of Statistics 29(5), 2001: §5).
     """
-    times = SLOW_TIME_FRACTION * min(
-        context.work / max(sum(seconds), 1e-9), context.left / max(max(seconds, default=0.0), 1e-9)
+    pairs = list(zip(seconds, setups, strict=True))
+    work = SLOW_TIME_FRACTION * context.work - sum(setups)
+    times = min(
+        work / max(sum(own - setup for own, setup in pairs), 1e-9),
+        *(
+            (SLOW_TIME_FRACTION * context.left - setup) / max(own - setup, 1e-9)
+            for own, setup in pairs
+        ),
+        context.max_cost / max(context.total(members), 1e-9),
     )
-    times = min(times, context.max_cost / max(context.total(members), 1e-9))
     slow_members, slow_seconds = [], []
-    for member, kind, own in zip(members, kinds, seconds, strict=True):
+    for member, (own, setup) in zip(members, pairs, strict=True):
         parameters, slower = dict(member.parameters), 1.0
-        if kind == BOOSTED and times > 1.0:
+        if "max_leaves" in parameters and times > 1.0:
             slower = max(min(times, parameters["learning_rate"] / SLOW_RATE), 1.0)
             parameters["learning_rate"] /= slower
             parameters[ROUNDS] = round(slower * parameters[ROUNDS])
         slow_members.append(replace(member, parameters=parameters))
-        slow_seconds.append(slower * own)
+        slow_seconds.append(setup + slower * (own - setup))
     return slow_members, slow_seconds
 
 
@@ -539,70 +508,44 @@ def _average(
         high=interval.high,
         p_value=evaluation.p_value(0, 1),
         rows=best.tried[0].trial.rows,
-        state="left" if alone >= together else "chosen",
+        state="left" if alone > together and lead > MIN_SINGLE_LEAD else "chosen",
         reason=f"{lead:.1f} standard errors behind {best.candidate.name}",
     )
 
 
 def _fill_board(
-    history: TrialHistory, held: Sequence[HeldOut], context: SelectionContext
+    history: TrialHistory,
+    results: Sequence[CandidateResult],
+    evaluation: Evaluation,
+    planned: Sequence[Candidate],
 ) -> dict[str, LeaderboardRow]:
-    """Return the leaderboard row of every candidate, from its last stage, compared with the others of that stage."""
+    """Return the leaderboard row of every candidate, by name; those that did not fail are compared with the best."""
     rows: dict[str, LeaderboardRow] = {}
-    for candidate in history.candidates:
-        tried = history.last(candidate.name)
-        seconds = history.seconds(candidate.name)
-        parameters: Mapping[str, Any] = candidate.parameters
-        row = LeaderboardRow(candidate.algorithm, parameters, seconds=seconds)
-        failure = next((one.failed for one in tried if one.failed), None)
+    for candidate in planned:
+        tried = history.of(candidate.name)
+        row = LeaderboardRow(candidate.algorithm, candidate.parameters)
+        row = replace(row, seconds=sum(one.seconds for one in tried))
         if not tried:
             row = replace(row, state="untried", reason="no time was left")
-        elif failure:
+        elif failure := next((one.failed for one in tried if one.failed), None):
             row = replace(row, state="failed", reason=failure, rows=tried[0].trial.rows)
+        else:  # overwritten below, unless it was too slow to be tried on all folds
+            row = replace(row, state="untried", reason="no time was left for all folds")
         rows[candidate.name] = row
-    for stage in history.stages:
-        if not history.finished(stage):
-            continue
-        results, evaluation = evaluate_stage(
-            history, stage, held, context.evaluator, context.n_repeats
+    best = int(np.argmax(evaluation.relative_area()))
+    for k, result in enumerate(results):
+        interval = evaluation.interval(k)
+        rows[result.candidate.name] = replace(
+            rows[result.candidate.name],
+            parameters=result.parameters,
+            value=float(np.mean([one.values[result.path_index] for one in result.tried])),
+            auc=float(np.mean([one.aucs[result.path_index] for one in result.tried])),
+            rows=result.tried[0].trial.rows,
+            low=interval.low,
+            high=interval.high,
+            p_value=None if k == best else evaluation.p_value(k, best),
         )
-        best = int(np.argmax(evaluation.relative_area()))
-        for k, result in enumerate(results):
-            name = result.candidate.name
-            if history.last_stage(name) == stage:
-                rows[name] = _fill(rows[name], result, evaluation, k, best)
-                rows[name] = replace(
-                    rows[name], reason=_why(stage, result, name in context.waiting)
-                )
     return rows
-
-
-def _fill(
-    row: LeaderboardRow, result: CandidateResult, evaluation: Evaluation, k: int, best: int
-) -> LeaderboardRow:
-    interval = evaluation.interval(k)
-    return replace(
-        row,
-        parameters=result.parameters,
-        value=float(np.mean([one.values[result.path_index] for one in result.tried])),
-        auc=float(np.mean([one.aucs[result.path_index] for one in result.tried])),
-        rows=result.tried[0].trial.rows,
-        low=interval.low,
-        high=interval.high,
-        p_value=None if k == best else evaluation.p_value(k, best),
-    )
-
-
-def _why(stage: str, result: CandidateResult, waiting: bool) -> str:
-    fraction = result.tried[0].trial.rows
-    if waiting:
-        return f"there was no time to try it beyond {stage}, with {fraction:.3g} of the rows"
-    if result.candidate.kind == BOOSTED:
-        return "others were better"
-    return (
-        f"left after {stage}, with {fraction:.3g} of the rows: "
-        "others, or two of its kind, were better"
-    )
 
 
 def _estimate(
