@@ -335,8 +335,12 @@ def _measure(compared: Mapping[str, Any]) -> str:
     return "AUC" if whole else f"partial AUC on {document.window(compared)}"
 
 
-def leaderboard(found: ModelLeaderboard) -> list[Block]:
-    """Return the section on `auto`: the combined rankers, and all that were tried."""
+def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> list[Block]:
+    """Return the section on `auto`: the combined rankers, and all that were tried.
+
+    `microseconds` is the predicted cost of a row; models of earlier versions have none.
+    """
+    cost = "" if microseconds is None else f" A row is scored in about {microseconds:.3g} µs."
     members = [
         f"{each['algorithm']}, weight {each['weight']:.3g}: {document.settings(each['parameters'])}"
         for each in found.members
@@ -348,6 +352,7 @@ def leaderboard(found: ModelLeaderboard) -> list[Block]:
         Paragraph(
             f"The search took {found.seconds:.3g} s of {found.budget_seconds:.3g} s. It came to "
             f"{len(members)} ranker{'s' if len(members) > 1 else ''}; of several the weighted mean rank is the score."
+            f"{cost}"
         ),
         Items(members),
         Table(head, rows),
@@ -592,7 +597,8 @@ def document_of(facts: Facts) -> Document:
         compared = controls(facts.controls, model.beats_controls)
         sections.append(Section("Against plain algorithms", compared))
     if facts.leaderboard is not None:
-        sections.append(Section("Leaderboard of auto", leaderboard(facts.leaderboard)))
+        cost = facts.model.parameters.get("score_microseconds")
+        sections.append(Section("Leaderboard of auto", leaderboard(facts.leaderboard, cost)))
     sections += [Section("Data", data(facts)), Section("Training", training(facts))]
     if facts.importance is not None:
         labels = [label["name"] for label in model.labels or ()]

@@ -49,6 +49,9 @@ TIME_FRACTION = 0.1
 MIN_SECONDS = 0.5
 """Seconds that baselines may take however short the fits were."""
 
+MIN_TRY_SECONDS = 0.1
+"""Seconds that a baseline must have before it is begun, with `auto`: with less even few rows are given up."""
+
 FIRST_ROWS, MAX_GROWTH = 2_000, 8
 """Rows of the first try, and the greatest factor to the next: so each try predicts the time of the next."""
 

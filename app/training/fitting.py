@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
@@ -97,6 +98,9 @@ MIN_MEASURED_ROWS = 10_000
 MIN_COMPILING_SECONDS = 1.0
 """Seconds of compiling from which on a job with a budget tells of it."""
 
+MAX_COMPILING_FRACTION = 0.5
+"""Fraction of a budget that compiling may take: what is more is added to the budget, or nothing would be left."""
+
 MIN_IMPORTANCE_SECONDS = 0.5
 """Seconds that the importance may take in any case: a job of its own would take as long."""
 
@@ -159,9 +163,8 @@ class FitContext:
         self.clock = WorkClock()
         self.spec = payload["spec"]
         started, budget = payload.get("started", time.monotonic()), search.budget_of(self.spec, 1)
-        self._ends = math.inf
-        if budget is not None and not folds_of(self.spec["validation"]):
-            self._ends = started + budget
+        self._budget = math.inf if budget is None else budget
+        self._ends = math.inf if folds_of(self.spec["validation"]) else started + self._budget
         self._data: BipartiteTable | SplitData | None = None
         self._inner: dict[tuple[Scope, InnerSplits, int], SplitData] = {}
         self._lock = threading.RLock()
@@ -219,13 +222,19 @@ class FitContext:
         served = _bipartite(self.split_data(SERVED))
         return len(served.train.y) + (0 if served.validation is None else len(served.validation.y))
 
+    @property
+    def uncounted(self) -> float:
+        """The seconds of compiling so far that the budget does not count."""
+        return max(self.clock.compiling - MAX_COMPILING_FRACTION * self._budget, 0.0)
+
     def notes(self) -> list[str]:
         """Return the warnings about the budget for the model's owner."""
-        if math.isinf(self._ends) or self.clock.compiling < MIN_COMPILING_SECONDS:
+        if math.isinf(self._budget) or self.clock.compiling < MIN_COMPILING_SECONDS:
             return []
+        more = f", {self.uncounted:.0f} s of which were added to it" if self.uncounted else ""
         return [
-            f"compiling kernels for this machine took {self.clock.compiling:.0f} s of the budget. This happens once: "
-            "the next training has the whole budget (`python -m workers.compile` compiles beforehand)"
+            f"compiling kernels for this machine took {self.clock.compiling:.0f} s of the budget{more}. This happens "
+            "once: the next training has the whole budget (`python -m workers.compile` compiles beforehand)"
         ]
 
     def run(self, part: Part, folder: Path, progress: FitProgress) -> Outcome:
@@ -371,7 +380,9 @@ class FitContext:
             ranker, seconds, notes = _join(part["members"], shards, split_data)
         else:
             limit = part.get("limit", math.inf)
-            ranker, seconds, notes = _fit(part["members"], learning, progress.step, limit)
+            ranker, seconds, notes = _fit(
+                part["members"], learning, progress.step, limit, self.clock
+            )
         progress.enter(MEASURING)
         outcome: FitOutcome = {"seconds": seconds, "notes": notes, "elapsed": 0.0, "files": {}}
         if scope is SERVED:
@@ -460,7 +471,7 @@ class FitContext:
 
     def _seconds_left(self) -> float:
         """Return the seconds that are left of the budget, infinity without one."""
-        return self._ends - time.monotonic()
+        return self._ends + self.uncounted - time.monotonic()
 
 
 def _measure_reference(
@@ -494,15 +505,17 @@ def _fit(
     split_data: SplitData,
     callback: Callback,
     limit: float = math.inf,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Ranker, float, list[str]]:
     """Return a ranker, or the rank average of several, with the seconds of the fit and its warnings.
 
     A fit that can keep what it has by then ends after `limit` seconds. The parameters were checked with the job.
     """
     chosen = _chosen(members)
-    until = time.perf_counter() + limit
-    ranker, seconds, notes = _timed(lambda: fit_chosen(chosen, split_data.fit, callback, until))
-    if time.perf_counter() > until:
+    until = clock() + limit
+    fit = partial(fit_chosen, chosen, split_data.fit, callback, until, clock)
+    ranker, seconds, notes = _timed(fit)
+    if clock() > until:
         notes.append("the clock ended the last fit: the same seed may give another model")
     return ranker, seconds, notes
 

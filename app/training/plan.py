@@ -34,6 +34,7 @@ from app.training import search
 from app.training.baselines import (
     FIRST_ROWS,
     MIN_SECONDS,
+    MIN_TRY_SECONDS,
     TIMEOUT_FACTOR,
     BaselineTry,
     next_rows,
@@ -218,7 +219,7 @@ class Plan:
             ]
         budget = search.budget_of(self._spec, len(self._scopes))
         if budget is not None:
-            left = budget - seconds_of(done) - self._finishing(budget)
+            left = budget - seconds_of(done) - self._finishing(budget, chosen)
             fit["limit"] = max(left, MIN_FIT_FRACTION * budget, MIN_FIT_SECONDS)
         return [fit]
 
@@ -247,9 +248,13 @@ class Plan:
             self._chosen[scope] = step
         return step
 
-    def _finishing(self, budget: float) -> float:
+    def _finishing(self, budget: float, chosen: Chosen | None = None) -> float:
         """Return the seconds of a scope's budget that are reserved for what comes after its last fit."""
-        seconds = FINISHING_SECONDS + 1e-6 * FINISHING_MICROSECONDS * self._rows.n_rows()
+        one = FINISHING_MICROSECONDS
+        if chosen is not None and chosen.score_microseconds is not None:
+            passes = 1 if len(chosen.members) == 1 else 2  # an average also ranks the training rows
+            one += passes * chosen.score_microseconds
+        seconds = FINISHING_SECONDS + 1e-6 * one * self._rows.n_rows()
         return min(seconds, MAX_FINISHING_FRACTION * budget)
 
     def _planner(self, scope: Scope) -> Planner | None:
@@ -288,8 +293,6 @@ class Plan:
         seconds = seconds_for(
             self._spec, spent, 1e-6 * FINISHING_MICROSECONDS * self._rows.n_rows()
         )
-        if not own and seconds <= 0.0:
-            return []
         left = seconds - sum(each["result"]["elapsed"] for each in own)
         for index, name in enumerate(names):
             tried = [each for each in own if each["spec"]["algorithm"] == name]
@@ -302,7 +305,7 @@ class Plan:
     ) -> list[BaselinePart]:
         """Return tries in the first scope with validation rows, until the rows are chosen; then the other scopes."""
         first, *others = self._scopes[1:] or [SERVED]
-        if left <= 0.0 and search.budget_of(self._spec, 1) is not None:
+        if left < MIN_TRY_SECONDS and search.budget_of(self._spec, 1) is not None:
             return []
         if any(each["result"]["failed"] and not each["result"].get("late") for each in tried):
             return []

@@ -419,15 +419,15 @@ def most_important_first(parameters: Mapping[str, Any]) -> Parameters:
 
 
 def auto_phase_of(trial: TrialRecord) -> str:
-    """Return the phase of `auto` that a trial is of: its label begins with it, and with the number of a rung."""
-    return str(trial["label"]).partition("/")[0].rstrip(" 0123456789")
+    """Return the phase of `auto` that a trial is of: its label begins with it."""
+    return str(trial["label"]).partition("/")[0]
 
 
 def _is_full(part: TrialPart) -> bool:
-    """Return True for a trial of `auto` that it may choose; others only say what to try."""
-    from core.selection.candidates import FULL, stage_of
+    """Return True for a trial of `auto` that it may choose; the first one only measures the time of a round."""
+    from core.selection.candidates import MEASURE
 
-    return stage_of(str(part["tryout"]["label"])) == FULL
+    return auto_phase_of(part["tryout"]) != MEASURE.name
 
 
 def _is_short(value: object) -> bool:

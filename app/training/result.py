@@ -187,10 +187,11 @@ def _reference(served: ServedOutcome, workdir: Path) -> ReferenceRecord | None:
 
 
 def _parameters(spec: TrainSpec, ranked: LeaderboardRecord | None, chosen: Chosen) -> Parameters:
-    """Return the parameters of the ranker that is served; of `auto` its own, and the members that it chose."""
+    """Return the parameters of the ranker that is served; of `auto` its own, the cost of a row, and the members."""
     if ranked is None:
         return dict(chosen.members[0].parameters)
-    return {**spec["algorithm"]["parameters"], "members": ranked["members"]}
+    cost = {"score_microseconds": chosen.score_microseconds}
+    return {**spec["algorithm"]["parameters"], **cost, "members": ranked["members"]}
 
 
 def _bipartite(data: BipartiteTable | SplitData) -> BipartiteTable:

@@ -42,7 +42,10 @@ MAX_FITS = 10_000
 """Fits of one job, over all folds."""
 
 AUTO = "auto"
+AUTO_PARAMETERS = ("budget_seconds", "max_score_microseconds", "monotone")
 DEFAULT_BUDGET_SECONDS, MAX_BUDGET_SECONDS = 60.0, 30 * 86_400.0
+MAX_SCORE_MICROSECONDS = 1e6
+"""Greatest bound on the cost of a row: a second."""
 
 
 def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> Parameters:
@@ -78,10 +81,10 @@ def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> P
 def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Parameters:
     """Return the parameters of `auto`; raises Invalid."""
     for parameter in given:
-        if parameter not in ("budget_seconds", "monotone"):
+        if parameter not in AUTO_PARAMETERS:
             raise invalid(
                 f"/algorithm/{escape(parameter)}",
-                f"{AUTO} has no parameter {shown(parameter)}; it has budget_seconds, monotone",
+                f"{AUTO} has no parameter {shown(parameter)}; it has {', '.join(AUTO_PARAMETERS)}",
                 code="invalid_parameter",
             )
     constraints = {name: value for name, value in given.items() if name == "monotone" and value}
@@ -89,16 +92,27 @@ def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Param
         check_values(ALGORITHMS["rankboost"], constraints)
     except InvalidParameter as error:
         raise invalid("/algorithm/monotone", str(error), code="invalid_parameter") from error
-    budget = given.get("budget_seconds", DEFAULT_BUDGET_SECONDS)
     most = MAX_BUDGET_SECONDS if timeout_seconds is None else timeout_seconds
-    is_number = isinstance(budget, int | float) and not isinstance(budget, bool)
-    if not is_number or not 0 < budget <= most:
+    budget = _positive(given, "budget_seconds", DEFAULT_BUDGET_SECONDS, most)
+    cost: Parameters = {}
+    if given.get("max_score_microseconds") is not None:
+        cost["max_score_microseconds"] = _positive(
+            given, "max_score_microseconds", None, MAX_SCORE_MICROSECONDS
+        )
+    return {"budget_seconds": budget, **cost, **constraints}
+
+
+def _positive(given: Mapping[str, Any], name: str, default: float | None, most: float) -> float:
+    """Return a parameter of `auto` that is a number above 0 and at most `most`; raises Invalid."""
+    value = given.get(name, default)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= most:
         raise invalid(
-            "/algorithm/budget_seconds",
-            f"budget_seconds must be a number above 0 and at most {most:g}, got {shown(budget)}",
+            f"/algorithm/{name}",
+            f"{name} must be a number above 0 and at most {most:g}, got {shown(value)}",
             code="invalid_parameter",
         )
-    return {"budget_seconds": float(budget), **constraints}
+    return float(value)
 
 
 def searches(spec: TrainSpec) -> bool:
@@ -136,6 +150,7 @@ def planner_of(
             window=window_of(objective),
             figure=figure_of(objective),
             objective=lambda held, scores: value_of(held.y, scores, held.weight, objective),
+            max_score_microseconds=spec["algorithm"]["parameters"].get("max_score_microseconds"),
             monotone=spec["algorithm"]["parameters"].get("monotone"),
             random_state=spec["seed"],
         )

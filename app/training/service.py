@@ -53,7 +53,12 @@ from app.platform.tables import (
 )
 from app.training import baselines, search
 from app.training.records import AlgorithmSpec, TrainSpec
-from app.training.search import AUTO, DEFAULT_BUDGET_SECONDS, MAX_BUDGET_SECONDS
+from app.training.search import (
+    AUTO,
+    DEFAULT_BUDGET_SECONDS,
+    MAX_BUDGET_SECONDS,
+    MAX_SCORE_MICROSECONDS,
+)
 from app.training.splits import CROSS_VALIDATION, HOLDOUT, folds_of
 from core.base.parameters import check_values, list_parameters
 from core.errors import InvalidParameter
@@ -664,13 +669,23 @@ def _auto_schema() -> JsonSchema:
         default=DEFAULT_BUDGET_SECONDS,
         gt=0,
         le=MAX_BUDGET_SECONDS,
-        description="Time budget in seconds, including the final fits on all rows.",
+        description="Time budget in seconds for the whole job, from the start of its attempt to `succeeded`.",
     )
     constraints = next(
         it for it in list_parameters(ALGORITHMS["rankboost"]) if it.name == "monotone"
     )
     keeps = Field(default=None, description=constraints.doc)
-    fields = {"budget_seconds": (float, budget), "monotone": (constraints.json_annotation, keeps)}
+    cost = Field(
+        default=None,
+        gt=0,
+        le=MAX_SCORE_MICROSECONDS,
+        description="Largest predicted µs in which the model may score a row in bulk, in one thread. Null: no limit.",
+    )
+    fields = {
+        "budget_seconds": (float, budget),
+        "max_score_microseconds": (float | None, cost),
+        "monotone": (constraints.json_annotation, keeps),
+    }
     return _schema(AUTO, fields)
 
 

@@ -199,7 +199,7 @@ def _run(
             share = fraction_of(stage_parts)
             return {"fan_out": {"stage": stage, "parts": packed, "share": share}}
         ran = _run_stage(context, reporter, stage, stage_parts, workdir, 1.0 - done)
-        finished += clock.divide(ran)
+        finished += clock.divide(ran, context.uncounted)
         done += (1.0 - done) * fraction_of(stage_parts)
         stage += 1
     reporter.enter(MEASURING)
@@ -270,9 +270,13 @@ class _Clock:
     def __init__(self, started: float | None) -> None:
         self._latest = time.monotonic() if started is None else started
 
-    def divide(self, finished: list[Finished]) -> list[Finished]:
-        """Return the parts of a stage that has just ended, each with its part of the seconds as `elapsed`."""
-        seconds, self._latest = time.monotonic() - self._latest, time.monotonic()
+    def divide(self, finished: list[Finished], uncounted: float) -> list[Finished]:
+        """Return the parts of a stage that has just ended, each with its part of the seconds as `elapsed`.
+
+        `uncounted` are the seconds since the attempt's start that a budget does not count.
+        """
+        now = time.monotonic() - uncounted
+        seconds, self._latest = now - self._latest, now
         total = sum(each["result"]["elapsed"] for each in finished)
         for each in finished:
             each["result"]["elapsed"] *= seconds / max(total, 1e-9)

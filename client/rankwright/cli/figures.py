@@ -188,7 +188,10 @@ def _members(model: types.Model) -> str:
         f"  {member['algorithm']}  weight {member['weight']:.3g}"
         for member in model.algorithm["members"]
     ]
-    return "\n".join([f"auto, within {model.algorithm['budget_seconds']:g} s", *members])
+    head = f"auto, within {model.algorithm['budget_seconds']:g} s"
+    if (cost := model.algorithm.get("score_microseconds")) is not None:
+        head += f"; a row is scored in about {cost:.3g} µs"
+    return "\n".join([head, *members])
 
 
 def _objective(objective: dict[str, Any]) -> str:

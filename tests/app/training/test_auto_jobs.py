@@ -50,7 +50,10 @@ def test_one_model_whose_figure_comes_from_rows_that_chose_nothing(tmp_path: Pat
     board = found["leaderboard"]
     assert board["budget_seconds"] == 4.0
     assert board["members"]
-    assert found["parameters"] == {"budget_seconds": 4.0, "members": board["members"]}
+    cost = found["parameters"]["score_microseconds"]
+    assert 0.0 < cost < 1000.0
+    told_of = {"budget_seconds": 4.0, "score_microseconds": cost, "members": board["members"]}
+    assert found["parameters"] == told_of
     states = {candidate["state"] for candidate in board["candidates"]}
     assert "chosen" in states
     assert states <= {"chosen", "left", "failed", "untried"}
@@ -185,6 +188,26 @@ def test_compiling_counts_in_the_budget_but_not_in_the_cost_of_a_fit(
     assert clock.compiling == 5.0
 
 
+def test_of_compiling_half_a_budget_is_counted_and_the_rest_is_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search and the last fit have the other half, however long it took."""
+    skipped, real, fit_all = [0.0], time.monotonic, fitting.FitContext.run
+
+    def compile_first(context: Any, *part: Any) -> Any:
+        if not skipped[0]:
+            context.clock.compiling, skipped[0] = 30.0, 30.0
+        return fit_all(context, *part)
+
+    monkeypatch.setattr(time, "monotonic", lambda: real() + skipped[0])
+    monkeypatch.setattr(fitting.FitContext, "run", compile_first)
+    algorithm = {"name": "auto", "parameters": {"budget_seconds": 2.0}}
+    found = run(payload(tmp_path, noisy(200), algorithm=algorithm, validation=HOLDOUT), quiet)
+    (note,) = [each for each in found["warnings"] if "compiling" in each]
+    assert "took 30 s of the budget, 29 s of which were added to it" in note
+    assert 1.0 < found["leaderboard"]["seconds"] < 30.0
+
+
 def test_a_budget_too_short_for_anything_still_ends_in_a_model(tmp_path: Path) -> None:
     algorithm = {"name": "auto", "parameters": {"budget_seconds": 1e-6}}
     found = run(payload(tmp_path, noisy(200), algorithm=algorithm, validation=HOLDOUT), quiet)
@@ -203,7 +226,12 @@ def test_a_budget_too_short_for_anything_still_ends_in_a_model(tmp_path: Path) -
         ({"budget_seconds": True}, "must be a number"),
         ({"budget_seconds": float("nan")}, "must be a number"),
         ({"budget_seconds": 10**400}, "must be a number"),
-        ({"n_rounds": 5}, "auto has no parameter 'n_rounds'; it has budget_seconds, monotone"),
+        ({"n_rounds": 5}, "it has budget_seconds, max_score_microseconds, monotone"),
+        ({"max_score_microseconds": 0}, "above 0 and at most 1e.06, got 0"),
+        ({"max_score_microseconds": 1e7}, "above 0 and at most 1e.06, got 10000000"),
+        ({"max_score_microseconds": float("nan")}, "must be a number"),
+        ({"max_score_microseconds": True}, "must be a number"),
+        ({"max_score_microseconds": "5"}, "must be a number"),
     ],
 )
 def test_bad_parameters_of_auto(given: dict[str, Any], words: str) -> None:

@@ -140,7 +140,7 @@ def test_the_phase_of_auto_is_told() -> None:
     told: list[Report] = []
     callback: Any = lambda step, of, info: told.append(info)  # noqa: E731 - a callback in one line
     reporter = Reporter(SPEC | {"algorithm": AUTO, "seed": 0, "search": None}, callback)
-    for label in ("portfolio/logistic loss, 8 leaves", "families 2/martirank"):
+    for label in ("portfolio/logistic loss, 8 leaves", "families/martirank"):
         part = tryout()
         part["tryout"]["label"] = label
         reporter.begin(part, 0.5).enter("preparing")
