@@ -276,7 +276,7 @@ class _Clock:
         `uncounted` are the seconds since the attempt's start that a budget does not count.
         """
         now = time.monotonic() - uncounted
-        seconds, self._latest = now - self._latest, now
+        seconds, self._latest = max(now - self._latest, 0.0), now
         total = sum(each["result"]["elapsed"] for each in finished)
         for each in finished:
             each["result"]["elapsed"] *= seconds / max(total, 1e-9)
