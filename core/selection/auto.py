@@ -56,7 +56,7 @@ from .leaderboard import (
     SelectionContext,
     evaluate_all,
     finish,
-    is_complete,
+    goes_further,
     total_cost,
 )
 from .planner import (
@@ -206,7 +206,7 @@ class Auto:
 
     Times enter only through which trials are made, and how many rounds and which learning rate they have. Given the
     trials, the result follows bit for bit from rows and seed. A note names the phases that the clock ended: without
-    one, the same seed gives the same model.
+    one, the same seed and the same `at_once` give the same model.
 
     References
     ----------
@@ -310,7 +310,12 @@ class Auto:
         if not isinstance(found, Chosen):
             return found
         notes = (*found.notes, self._note) if self._constraints else found.notes
-        return replace(found, notes=notes, score_microseconds=total_cost(found.members, self._cost))
+        cost = total_cost(found.members, self._cost)
+        if cost > self._max_cost:
+            notes += (
+                f"no candidate is predicted to score a row in {self._max_cost:g} µs: this one needs {cost:.2g} µs",
+            )
+        return replace(found, notes=notes, score_microseconds=cost)
 
     def _next(
         self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
@@ -319,7 +324,7 @@ class Auto:
             return self._plain()
         history = TrialHistory(tried, len(self._splits))
         left = PLANNED_FRACTION * self._budget - elapsed
-        if not tried and left > 0.0:
+        if not history.measured and not history.candidates and left > 0.0:
             return [self._measure(left)]
         trees, reserved = self._rank(history, held)
         free = left - reserved
@@ -408,8 +413,13 @@ class Auto:
         if cost is not None:
             in_time = SAFETY_FACTOR * (left / self._to_all - cost.setup) / cost.per_round
             n_rounds = round(min(max(in_time, MIN_ROUNDS), DEFAULT_LEARNING / SLOW_RATE))
-        parameters = {
-            **self._parameters(candidate),
+        parameters = self._parameters(candidate)
+        least, more = (
+            score_microseconds(candidate.algorithm, {**parameters, "n_rounds": n}, self._n_features)
+            for n in (0, 1)
+        )
+        n_rounds = int(max(min(n_rounds, (self._max_cost - least) / (more - least)), MIN_ROUNDS))
+        parameters |= {
             "n_rounds": n_rounds,
             "learning_rate": min(DEFAULT_LEARNING / n_rounds, RATES[-1]),
         }
@@ -441,7 +451,8 @@ class Auto:
             return None
         best = trees[: self._at_once]
         # the last fit will be longer by the same factor
-        limit = min(LONGER.share * left, left / (1.0 + ROUNDS_FACTOR * self._to_all))
+        limit = self._room(LONGER, history, LONGER.share * left)
+        limit = min(limit, left / (1.0 + ROUNDS_FACTOR * self._to_all))
         if limit < 2.0 * max(self._seconds(result) for result in best):
             return None
         again = {each.candidate.name.partition(AGAIN)[0]: each.candidate for each in best}
@@ -601,23 +612,26 @@ class Auto:
             list(planned.values()),
             now,
         )
-        chosen, results = finish(history, held, context)
+        chosen, results, is_complete = finish(history, held, context)
         if now:
             return chosen
-        last = self._go_further(chosen, results, left)
-        if ended := self._ended_by_clock(history, trees, settings, last):
+        if goes_further(results, self._at_once):
+            timeless = self._go_further(chosen, results, math.inf)
+            chosen = self._go_further(chosen, results, left)
+            is_complete &= chosen == timeless
+        ended = self._ended_by_clock(history, trees, settings)
+        if ended := ended + ([] if is_complete else [LAST_FITS.name]):
             note = f"the clock ended {', '.join(ended)}: the same seed may give another model"
-            last = replace(last, notes=(*last.notes, note))
-        return last
+            chosen = replace(chosen, notes=(*chosen.notes, note))
+        return chosen
 
     def _ended_by_clock(
         self,
         history: TrialHistory,
         trees: Sequence[CandidateResult],
         settings: Sequence[Candidate],
-        chosen: Chosen,
     ) -> list[str]:
-        """Return the names of the phases that the clock ended, or some of whose fits it ended."""
+        """Return the names of the phases of trials that the clock ended, or some of whose fits it ended."""
         ended = history.late_phases
         hurried = any(e.tried[0].trial.parameters["learning_rate"] > RATES[0] for e in trees)
         if hurried or self._fraction(history) < 1.0:
@@ -630,8 +644,6 @@ class Auto:
             ended.add(LONGER.name)
         elif trees and not self._has_searched(history, trees[0]):
             ended.add(SEARCH.name)
-        if not is_complete(chosen.members):
-            ended.add(LAST_FITS.name)
         return [phase.name for phase in PHASES if phase.name in ended]
 
     def _cost(self, member: Member) -> float:
@@ -640,9 +652,10 @@ class Auto:
     def _go_further(
         self, chosen: Chosen, results: Sequence[CandidateResult], left: float
     ) -> Chosen:
-        """Return the choice with rounds, or rows, that fill the time left, if all members were still improving."""
-        if len(chosen.members) > self._at_once or not all(e.may_improve for e in results):
-            return chosen
+        """Return the choice with rounds, or rows, that fill the time left, within the bound of the cost.
+
+        The learning, rounds × learning rate, grows by `CUT_FACTOR` at most, or by `CUT_FACTOR_FOLDS`.
+        """
         setup = max(result.setup(self._to_all) for result in results)
         steps = max(self._final_seconds(result) for result in results) - setup
         ratio = (SAFETY_FACTOR * left - setup) / max(steps, 1e-9)
@@ -651,21 +664,22 @@ class Auto:
             tried = results[0].tried[0].trial.rows
             rows = min(max(ratio, tried), 1.0)
             ratio = min(max(ratio, MIN_ROUNDS_FRACTION * tried) / rows, 1.0)
-        cut_factor = CUT_FACTOR if len(self._splits) == 1 else CUT_FACTOR_FOLDS
+        room = max(self._max_cost / total_cost(chosen.members, self._cost), 1.0)
+        ratio = min(ratio, room)
+        cut_factor = min(CUT_FACTOR if len(self._splits) == 1 else CUT_FACTOR_FOLDS, room)
         more = min(ratio, cut_factor)
         members = []
-        for member, result in zip(chosen.members, results, strict=True):
+        for member in chosen.members:
+            tried_rounds, tried_rate = (member.parameters[n] for n in ("n_rounds", "learning_rate"))
             # more rounds than predicted are planned, to use all the time: the limit ends them
-            wanted = (
-                ROUNDS_FACTOR * min(more * SPARE_FACTOR, cut_factor) * best_rounds(result.tried)
-            )
-            n_rounds = max(round(wanted), 1)
-            rate = min(member.parameters["learning_rate"] * max(1.0 / more, 1.0), RATES[-1])
+            n_rounds = min(more * SPARE_FACTOR, cut_factor) * tried_rounds
+            rate = min(tried_rate * max(1.0 / more, 1.0), RATES[-1])
             if more > 1.0:  # one half goes into more learning, the other into smaller steps
                 slower = max(ratio / more, 1.0) * math.sqrt(more)
-                n_rounds = round(n_rounds * max(ratio / more, 1.0))
                 rate = max(rate / slower, min(rate, SLOW_RATE))
-            run = {"n_rounds": n_rounds, "learning_rate": rate}
+                most = cut_factor * tried_rounds * tried_rate / rate
+                n_rounds = min(n_rounds * max(ratio / more, 1.0), most)
+            run = {"n_rounds": max(int(n_rounds), 1), "learning_rate": rate}
             members.append(replace(member, parameters={**member.parameters, **run}))
         note = "the best still gained when its time was up: it is fitted with as many rounds as there is time for"
         if rows < 1.0:

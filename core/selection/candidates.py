@@ -34,8 +34,8 @@ LONGER = Phase("longer", 0.35, "the best trees, if cut while they gained", "when
 SEARCH = Phase("search", 0.6, "random changes of the best trees", "after twelve without a gain")
 LAST_FITS = Phase("last fits", 1.0, "the members on all rows, several seeds", "with the budget")
 PHASES = (MEASURE, PORTFOLIO, FAMILIES, LONGER, SEARCH, LAST_FITS)
-"""How `Auto` spends its budget, in order. No phase but the last takes time that is reserved for the last fits: what
-these are predicted to take, and at least `RESERVED_FRACTION` or `RESERVED_FRACTION_FOLDS` of the budget."""
+"""How `Auto` spends its budget, in order. Time is reserved for the last fits: what these are predicted to take, and at
+least `RESERVED_FRACTION` or `RESERVED_FRACTION_FOLDS` of the budget. Of the others only `LONGER` takes of it."""
 
 
 def phase_of(label: str) -> Phase | None:

@@ -245,12 +245,9 @@ def total_cost(members: Sequence[Member], cost: Callable[[Member], float]) -> fl
     return sum(map(cost, members)) + ranks
 
 
-def is_complete(members: Sequence[Member]) -> bool:
-    """Return True if more time would change nothing: the smallest steps are taken, and there are all the copies."""
-    rates = [float(member.parameters.get("learning_rate", 0.0)) for member in members]
-    copied = {repr({**m.parameters, "random_state": 0}) for m in members if _is_drawn(m)}
-    whole = sum(map(_is_drawn, members)) == (1 + MAX_COPIES) * len(copied)
-    return max(rates) <= 1.01 * SLOW_RATE and (whole or len(members) >= MAX_MEMBERS)
+def goes_further(results: Sequence[CandidateResult], at_once: int) -> bool:
+    """Return True if more rounds or rows for the members are worth more than smaller steps and copies."""
+    return len(results) <= at_once and all(result.may_improve for result in results)
 
 
 def _is_drawn(member: Member) -> bool:
@@ -262,8 +259,9 @@ def _is_drawn(member: Member) -> bool:
 
 def finish(
     history: TrialHistory, held: Sequence[HeldOut], context: SelectionContext
-) -> tuple[Chosen, list[CandidateResult]]:
-    """Return the choice that ends the search, and the results of its members in their order, without copies.
+) -> tuple[Chosen, list[CandidateResult], bool]:
+    """Return the choice that ends the search, the results of its members in their order, without copies, and whether
+    it would be the same with any more time.
 
     NothingFitted: no trial succeeded.
     """
@@ -276,7 +274,10 @@ def finish(
             f"none of the {len(context.planned)} candidates could be fitted and evaluated; the first: {first}"
         )
     results, evaluation = evaluate_all(history, held, context.evaluator, context.n_repeats)
-    decision = _decide(results, evaluation, held, context)
+    timeless = replace(context, left=math.inf)
+    members = _choose(results, evaluation, context)
+    is_complete = members == _choose(results, evaluation, timeless)
+    decision = _decide(results, members, evaluation, held, context)
     rows = _fill_board(history, results, evaluation, context.planned)
     weights, average = decision.weights, list[LeaderboardRow]()
     if len(weights) > 1:
@@ -287,25 +288,20 @@ def finish(
         name = result.candidate.name
         state = "chosen" if k in weights else "left"
         rows[name] = replace(rows[name], state=state, reason=_explain(results, decision, k))
-    seconds = [context.seconds(results[k]) for k in weights]
+    own = [results[k] for k in weights]
     single = [results[k].member(weight) for k, weight in weights.items()]
     chosen = single
-    if not (context.now or all(results[k].may_improve for k in weights)):
-        setups = [results[k].setup(context.to_all) for k in weights]
-        slower, seconds = _slow_down(single, seconds, setups, context)
-        chosen = _reseed(slower, seconds, context)
+    if not (context.now or goes_further(own, context.at_once)):
+        chosen = _reseed(*_slow_down(single, own, context), context)
+        is_complete &= chosen == _reseed(*_slow_down(single, own, timeless), timeless)
     ranked = sorted(rows.values(), key=lambda row: (row.value is None, -(row.value or 0.0)))
     board = (*average, *ranked)
     notes: tuple[str, ...] = ()
     if (copies := len(chosen) - len(single)) > 0:
         notes = (f"of {len(chosen)} members {copies} differ from another in the seed alone",)
-    if (cost := context.total(chosen)) > context.max_cost:
-        notes += (
-            f"no candidate is predicted to score a row in {context.max_cost:g} µs: this one needs {cost:.2g} µs",
-        )
     if (why := history.trees_failed()) is not None:
         notes = (f"{NO_TREES_NOTE}: {why}", *notes)
-    return Chosen(tuple(chosen), board, notes), [results[k] for k in weights]
+    return Chosen(tuple(chosen), board, notes), own, is_complete
 
 
 class Decision(NamedTuple):
@@ -318,12 +314,10 @@ class Decision(NamedTuple):
     """Weights of the members in the mean rank, the greatest first."""
 
 
-def _decide(
-    results: Sequence[CandidateResult],
-    evaluation: Evaluation,
-    held: Sequence[HeldOut],
-    context: SelectionContext,
-) -> Decision:
+def _choose(
+    results: Sequence[CandidateResult], evaluation: Evaluation, context: SelectionContext
+) -> list[int]:
+    """Return the members that time and cost allow, the best first."""
     seconds = [context.seconds(result) for result in results]
     order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
     # a fit that can be stopped may have less time than it needs
@@ -339,9 +333,8 @@ def _decide(
     # boosted trees can be stopped when the time is up
     trees = [k for k in cheap if results[k].candidate.is_boosted]
     best = in_time[0] if in_time else min(trees or cheap, key=lambda k: seconds[k])
-    gaps = [evaluation.gap_in_se(k, best) for k in range(len(results))]
     if context.now:
-        return Decision(best, gaps, {best: 1.0})
+        return [best]
     # If the best was still improving, the time is better spent on more rounds. With folds there are few rows, and
     # several members are more stable.
     alone = results[best].may_improve and len(results[best].tried) == 1
@@ -351,13 +344,25 @@ def _decide(
         more = [*members, k]
         if (
             k != best
-            and gaps[k] <= MAX_MEMBER_GAP
+            and evaluation.gap_in_se(k, best) <= MAX_MEMBER_GAP
             and len(more) <= max_members
             and seconds[k] <= context.left
             and sum(seconds[m] for m in more) <= MEMBERS_TIME_FRACTION * context.work
             and context.total([single[m] for m in more]) <= context.max_cost
         ):
             members = more
+    return members
+
+
+def _decide(
+    results: Sequence[CandidateResult],
+    members: Sequence[int],
+    evaluation: Evaluation,
+    held: Sequence[HeldOut],
+    context: SelectionContext,
+) -> Decision:
+    best = members[0]
+    gaps = [evaluation.gap_in_se(k, best) for k in range(len(results))]
     splits = [held[one.trial.split] for one in results[best].tried]
     near = np.array([math.exp(-0.25 * max(gaps[k], 0.0) ** 2) for k in members])
     taken = _select([results[k].scores for k in members], splits, context)
@@ -423,18 +428,15 @@ def evaluate_all(
 
 
 def _slow_down(
-    members: Sequence[Member],
-    seconds: Sequence[float],
-    setups: Sequence[float],
-    context: SelectionContext,
+    members: Sequence[Member], results: Sequence[CandidateResult], context: SelectionContext
 ) -> tuple[list[Member], list[float]]:
     """Return the members and their seconds, boosted trees with a lower learning rate and more rounds if there is time.
 
     Trials had to be quick. The same learning in smaller steps ranks no worse, and usually better (J. Friedman, "Greedy
     function approximation", Annals of Statistics 29(5), 2001: §5).
     """
-    pairs = list(zip(seconds, setups, strict=True))
-    work = SLOW_TIME_FRACTION * context.work - sum(setups)
+    pairs = [(context.seconds(result), result.setup(context.to_all)) for result in results]
+    work = SLOW_TIME_FRACTION * context.work - sum(setup for _, setup in pairs)
     times = min(
         work / max(sum(own - setup for own, setup in pairs), 1e-9),
         *(
@@ -449,7 +451,7 @@ def _slow_down(
         if "max_leaves" in parameters and times > 1.0:
             slower = max(min(times, parameters["learning_rate"] / SLOW_RATE), 1.0)
             parameters["learning_rate"] /= slower
-            parameters[ROUNDS] = round(slower * parameters[ROUNDS])
+            parameters[ROUNDS] = int(slower * parameters[ROUNDS])
         slow_members.append(replace(member, parameters=parameters))
         slow_seconds.append(setup + slower * (own - setup))
     return slow_members, slow_seconds

@@ -48,6 +48,7 @@ from core.selection import (
 )
 from core.selection.candidates import (
     LEAF_COUNTS,
+    LONGER,
     LOSSES,
     MEASURE,
     PHASES,
@@ -147,6 +148,11 @@ class World:
             )
             share = 1.25 * chosen.rows
             self.now += rounds * self.a_round(member.algorithm, member.parameters, share)
+
+
+def trees_alone(trial: Trial) -> float:
+    """Boosted trees are far better than all others."""
+    return 3.0 if "learning_rate" in trial.parameters else 0.3
 
 
 def planner(budget: float = 10.0, n_rows: int = 12_500, n_rare: int = 1250, **more: Any) -> Auto:
@@ -278,9 +284,20 @@ def test_what_is_chosen_scores_a_row_within_its_bound() -> None:
     for share in (0.5, 0.1):
         bound = share * free.score_microseconds
         assert choose(bound).score_microseconds <= bound
-    quickest = choose(1e-6)
-    assert quickest.score_microseconds > 1e-6
-    assert any("no candidate is predicted to score a row in 1e-06 µs" in n for n in quickest.notes)
+    assert not any("clock" in note for note in choose(0.5 * free.score_microseconds).notes)
+    learning = 60.0  # the best still gains: its last fit has more rounds than were tried
+    for bound in (0.97, 0.54, 0.5, 0.3, 1e-6):
+        chosen, _ = World(trees_alone, price=1e-6, learning=learning).run(
+            planner(6.0, max_score_microseconds=bound)
+        )
+        told = any("no candidate is predicted to score a row in" in n for n in chosen.notes)
+        assert told == (chosen.score_microseconds > bound)
+    for n_rare, n_features, bound in ((1250, 1, 0.2), (1250, 3000, 0.2), (3, 3000, 0.2)):
+        auto = planner(1e-9, n_rare=n_rare, n_features=n_features, max_score_microseconds=bound)
+        untried = auto.next([], [HeldOut(Y)], 1.0)
+        assert isinstance(untried, Chosen)
+        told = any("no candidate is predicted to score a row in" in n for n in untried.notes)
+        assert told == (untried.score_microseconds > bound) == (n_features == 3000)
     for bad in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(InvalidParameter, match="max_score_microseconds must be greater than 0"):
             choose(bad)
@@ -368,6 +385,37 @@ def test_more_time_gives_a_lower_rate_and_what_still_gains_goes_on() -> None:
     longest = max(one.steps for one in full(tried))
     assert chosen.members[0].parameters["n_rounds"] > 1.5 * longest
     assert any("still gained" in note for note in chosen.notes)
+
+
+@pytest.mark.parametrize("budget", [10.0, 600.0, 1e5])
+def test_what_never_stops_to_gain_learns_up_to_four_times_what_was_tried(budget: float) -> None:
+    def learning(each: Any) -> float:
+        return float(each["n_rounds"] * each["learning_rate"])
+
+    world = World(trees_alone, price=1e-8, learning=3000.0)
+    chosen, tried = world.run(planner(budget))
+    most = max(one.fitted * one.trial.parameters["learning_rate"] for one in full(tried))
+    assert most < learning(chosen.members[0].parameters) <= 4.4 * most
+    longer = [one for one in tried if prefix_of(one.trial) == "longer"]
+    assert sum(one.seconds for one in longer) <= LONGER.share * budget
+    assert any("clock" in note for note in chosen.notes) == (budget == 10.0)
+
+
+def test_with_folds_the_time_left_goes_into_smaller_steps_and_copies_if_all_still_gain() -> None:
+    world = World(trees_alone, price=1e-8, learning=3000.0, n_rows=800, n_held=200)
+    chosen, _ = world.run(planner(600.0, n_rows=1000, n_rare=100))
+    assert max(member.parameters["learning_rate"] for member in chosen.members) < 0.041
+    assert len({member.parameters["random_state"] for member in chosen.members}) == 3
+    assert not any("clock" in note for note in chosen.notes)
+
+
+def test_trials_of_an_earlier_version_do_not_stand_for_the_measurement() -> None:
+    old = [
+        replace(one, trial=replace(one.trial, label="full/x")) for one in World().run(planner())[1]
+    ]
+    step = planner(n_rows=10**7, n_rare=10**6).next(old, [HeldOut(Y)], 5.0)
+    assert not isinstance(step, Chosen)
+    assert [phase_of(trial.label) for trial in step] == [MEASURE]
 
 
 def test_what_none_beats_is_averaged_and_what_is_beaten_is_not() -> None:
