@@ -44,11 +44,11 @@ MAX_ROUNDS, PATIENCE = 400, 40
 MAX_SECONDS = 2.0
 """CPU seconds of one fit: trees keep the rounds that they have."""
 N_FOLDS = 4
-FEW_FAMILIES = ("logistic", "auc_svm", "rankboost", "martirank", "treerank", "adaboost")
+FEW_FAMILIES = ("logistic", "additive", "auc_svm", "rankboost", "martirank", "treerank", "adaboost")
 """Other families that are fitted on few rows, ..."""
 MANY_FAMILIES = FEW_FAMILIES[:1]
 """... and on many."""
-N_SETTINGS = 14
+N_SETTINGS = 15
 """Settings of the order."""
 SAMPLED = {"max_depth": 64, "subsample": 0.85, "max_features": 0.7}
 Floats = npt.NDArray[np.float64]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import benchmarks
+from benchmarks import portfolio
 from benchmarks.__main__ import BENCHMARKS, LEFT_OUT
 from tests.long_form import LONG_FORM
 
@@ -32,6 +35,18 @@ def measure(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     printed = capsys.readouterr().out
     check_figures(printed)
     return printed
+
+
+def test_the_stored_portfolio_has_only_settings_that_its_benchmark_fits() -> None:
+    settings = json.loads(files("core.selection").joinpath("portfolio.json").read_text())[
+        "settings"
+    ]
+    assert len(settings) == portfolio.N_SETTINGS
+    for each in settings:
+        if "parameters" in each:
+            assert each == portfolio.as_entry(each["name"])
+        else:
+            assert each["name"] in portfolio.FEW_FAMILIES
 
 
 def test_every_benchmark_is_in_the_list() -> None:

@@ -224,8 +224,9 @@ class FitContext:
 
     @property
     def uncounted(self) -> float:
-        """The seconds of compiling so far that the budget does not count."""
-        return max(self.clock.compiling - MAX_COMPILING_FRACTION * self._budget, 0.0)
+        """The seconds of compiling so far that the budget does not count: no more than the job's timeout leaves."""
+        most = self._payload.get("seconds_left", math.inf) - self._budget
+        return max(min(self.clock.compiling - MAX_COMPILING_FRACTION * self._budget, most), 0.0)
 
     def notes(self) -> list[str]:
         """Return the warnings about the budget for the model's owner."""

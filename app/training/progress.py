@@ -425,9 +425,9 @@ def auto_phase_of(trial: TrialRecord) -> str:
 
 def _is_full(part: TrialPart) -> bool:
     """Return True for a trial of `auto` that it may choose; the first one only measures the time of a round."""
-    from core.selection.candidates import MEASURE
+    from core.selection.candidates import MEASURE, phase_of
 
-    return auto_phase_of(part["tryout"]) != MEASURE.name
+    return phase_of(part["tryout"]["label"]) not in (None, MEASURE)
 
 
 def _is_short(value: object) -> bool:

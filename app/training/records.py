@@ -397,6 +397,8 @@ class TrainPayload(TypedDict):
     fits_a_part: NotRequired[int]
     job_timeout_seconds: NotRequired[float]
     """The service's own timeout of a job, for the job that measures importance later."""
+    seconds_left: NotRequired[float]
+    """Seconds that the attempt may take by the timeout of its job."""
 
 
 class PackedParts(TypedDict):

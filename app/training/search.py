@@ -102,14 +102,14 @@ def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Param
     return {"budget_seconds": budget, **cost, **constraints}
 
 
-def _positive(given: Mapping[str, Any], name: str, default: float | None, most: float) -> float:
-    """Return a parameter of `auto` that is a number above 0 and at most `most`; raises Invalid."""
+def _positive(given: Mapping[str, Any], name: str, default: float | None, limit: float) -> float:
+    """Return a parameter of `auto` that is a number above 0 and at most `limit`; raises Invalid."""
     value = given.get(name, default)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 < value <= most:
+    if not is_number or not 0 < value <= limit:
         raise invalid(
             f"/algorithm/{name}",
-            f"{name} must be a number above 0 and at most {most:g}, got {shown(value)}",
+            f"{name} must be a number above 0 and at most {limit:g}, got {shown(value)}",
             code="invalid_parameter",
         )
     return float(value)

@@ -112,6 +112,7 @@ def prepare(
         "fan_out_from": max(2, math.ceil(settings.fan_out_cells / max(cells, 1))),
         "fits_a_part": fits_a_part(cells, settings.fan_out_cells),
         "job_timeout_seconds": settings.job_timeout_seconds,
+        "seconds_left": claim.seconds_left,
     }
     if judge is not None:
         payload["validation_table"] = _table_of(judge, blobs, None)

@@ -1,6 +1,7 @@
 """`Auto`: a search within a time budget over boosted trees and all other families; the result is a mean rank."""
 
 import math
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -48,6 +49,7 @@ from .candidates import (
 )
 from .leaderboard import (
     MAX_MEMBER_GAP,
+    NO_BOUND_NOTE,
     NO_TREES_NOTE,
     ROUNDS_FACTOR,
     SLOW_RATE,
@@ -155,8 +157,8 @@ MIN_ROUNDS_FRACTION = 0.35
 class Auto:
     """Find a good ranker for a table within a time budget.
 
-    InvalidParameter: the budget or max_score_microseconds is not above 0, n_rare is not from 1 to n_rows, or at_once is
-    below 1.
+    InvalidParameter: the budget or max_score_microseconds is not a finite number above 0, n_rare is not from 1 to
+    n_rows, or at_once is below 1.
 
     Parameters
     ----------
@@ -239,14 +241,11 @@ class Auto:
         max_score_microseconds: float | None = None,
         random_state: int = 0,
     ) -> None:
-        if not 0.0 < budget_seconds < math.inf:
-            raise InvalidParameter(f"budget_seconds must be greater than 0, got {budget_seconds}")
+        _check_positive("budget_seconds", budget_seconds)
+        if max_score_microseconds is not None:
+            _check_positive("max_score_microseconds", max_score_microseconds)
         if not 1 <= n_rare <= n_rows:
             raise InvalidParameter(f"n_rare must be from 1 to n_rows ({n_rows}), got {n_rare}")
-        if max_score_microseconds is not None and not 0.0 < max_score_microseconds < math.inf:
-            raise InvalidParameter(
-                f"max_score_microseconds must be greater than 0, got {max_score_microseconds}"
-            )
         if at_once < 1:
             raise InvalidParameter(f"at_once must be at least 1, got {at_once}")
         check_seed(random_state)
@@ -312,9 +311,7 @@ class Auto:
         notes = (*found.notes, self._note) if self._constraints else found.notes
         cost = total_cost(found.members, self._cost)
         if cost > self._max_cost:
-            notes += (
-                f"no candidate is predicted to score a row in {self._max_cost:g} µs: this one needs {cost:.2g} µs",
-            )
+            notes += (f"{NO_BOUND_NOTE} {self._max_cost:g} µs: this one needs {cost:.2g} µs",)
         return replace(found, notes=notes, score_microseconds=cost)
 
     def _next(
@@ -775,7 +772,7 @@ def auto_ranker(
     start = clock()
     chosen, tried = run_search(rows, planner, window, figure, random_state, callback, clock)
     for note in chosen.notes:
-        if not planner.n_splits or note.startswith(NO_TREES_NOTE):
+        if not planner.n_splits or note.startswith((NO_TREES_NOTE, NO_BOUND_NOTE)):
             warnings.warn(note, UserWarning, stacklevel=2)
     if chosen.rows < 1.0:
         _, positive = check_labels(y, len(y))
@@ -790,6 +787,12 @@ def auto_ranker(
         clock,
     )
     return Searched(ranker, chosen, tried)
+
+
+def _check_positive(name: str, value: Any) -> None:
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0.0 < value <= sys.float_info.max:
+        raise InvalidParameter(f"{name} must be a finite number greater than 0, got {value!r}")
 
 
 def _can_split(

@@ -242,7 +242,7 @@ class TrialHistory:
 
 
 LEARNT_ON_ROWS = 20_000
-"""Twice the training rows of the largest tables that the order of the portfolio was learnt on."""
+"""Training rows above which the order of the portfolio is not taken as it is: it was learnt on at most half of them."""
 
 
 def portfolio(
@@ -300,7 +300,7 @@ def crossed(candidate: Candidate) -> Candidate:
 
 
 def _changes_something(name: str, value: Any, most_categories: int) -> bool:
-    """Return True if a parameter of trees changes something on a table whose features have up to so many categories."""
+    """Return True if a parameter of trees changes something on a table; `most_categories` as in `portfolio`."""
     if name == "category_penalty":
         return most_categories > 0
     return name != "target_encoding" or most_categories > min(

@@ -43,6 +43,8 @@ MAX_COPIES = 2
 """Copies of a member with other seeds: a third one hardly reduces the variance further."""
 NO_TREES_NOTE = "all boosted trees failed, the choice is among the others"
 """Start of the note for a search whose boosted trees all failed."""
+NO_BOUND_NOTE = "no candidate is predicted to score a row in"
+"""Start of the note for a choice that costs more than `max_score_microseconds`."""
 
 RANK_MICROSECONDS = 0.17
 """µs in which a member's score becomes a rank."""
@@ -218,7 +220,7 @@ class SelectionContext:
     max_cost: float
     """Largest predicted µs in which what is chosen may score a row."""
     planned: Sequence[Candidate]
-    """The candidates that there was no time for, and those tried."""
+    """All candidates that were tried, and those that would have been with more time."""
     now: bool = False
     """Whether the search was asked to end: the best alone is then chosen, as it was tried, whatever time is left."""
 
@@ -392,14 +394,14 @@ def _select(
         mean_rank([[each[own] for each, own in zip(scores, rows, strict=True)]], [1.0])
         for scores in members
     ]
-    scale = context.evaluator.values(drawn, ranks[0])
+    alone = [context.evaluator.values(drawn, own) for own in ranks]
+    scale = np.maximum(np.max(alone, axis=0), 1e-12)
     counts, total = np.zeros(len(members)), [np.zeros(len(own)) for own in rows]
     for _ in range(SELECTIONS):
         merits = []
         for own in ranks:
             together = [one + each for one, each in zip(total, own, strict=True)]
-            values = context.evaluator.values(drawn, together)
-            merits.append(sum(v / max(s, 1e-12) for v, s in zip(values, scale, strict=True)))
+            merits.append(float((context.evaluator.values(drawn, together) / scale).sum()))
         best = int(np.argmax(merits))
         counts[best] += 1.0
         total = [one + each for one, each in zip(total, ranks[best], strict=True)]

@@ -208,6 +208,15 @@ def test_of_compiling_half_a_budget_is_counted_and_the_rest_is_added(
     assert 1.0 < found["leaderboard"]["seconds"] < 30.0
 
 
+def test_compiling_adds_no_more_to_a_budget_than_the_timeout_leaves(tmp_path: Path) -> None:
+    algorithm = {"name": "auto", "parameters": {"budget_seconds": 60.0}}
+    job = payload(tmp_path, noisy(60), algorithm=algorithm, validation=HOLDOUT)
+    for seconds_left, added in ((60.0, 0.0), (70.0, 10.0), (600.0, 15.0), (50.0, 0.0)):
+        context = fitting.FitContext(job | {"seconds_left": seconds_left}, cast(Any, None))
+        context.clock.compiling = 45.0
+        assert context.uncounted == added
+
+
 def test_a_budget_too_short_for_anything_still_ends_in_a_model(tmp_path: Path) -> None:
     algorithm = {"name": "auto", "parameters": {"budget_seconds": 1e-6}}
     found = run(payload(tmp_path, noisy(200), algorithm=algorithm, validation=HOLDOUT), quiet)

@@ -107,6 +107,14 @@ class TestLeaderboard:
         state = board.state()
         assert (state["leaderboard"], state["partial"], state["trials_done"]) == ([], [], 2)
 
+    def test_auto_may_choose_neither_the_measurement_nor_trials_of_an_earlier_version(self) -> None:
+        board = Leaderboard(SPEC | {"algorithm": AUTO, "search": None})
+        for label, keepable in (("full/x", False), ("measure/x", False), ("portfolio/x", True)):
+            part = tryout()
+            part["tryout"]["label"] = label
+            board.add(part, result(0.5))
+            assert board.state()["keepable"] == keepable
+
     def test_folds_are_ready_one_by_one_and_have_no_rows(self) -> None:
         folds = {"method": "cross_validation", "folds": 2}
         board = Leaderboard(SPEC | {"validation": folds})

@@ -57,7 +57,7 @@ from core.selection.candidates import (
     phase_of,
     portfolio,
 )
-from core.selection.leaderboard import Evaluator
+from core.selection.leaderboard import Evaluator, SelectionContext, _select
 from core.selection.planner import Searched
 from core.selection.trial import Trial
 
@@ -298,8 +298,8 @@ def test_what_is_chosen_scores_a_row_within_its_bound() -> None:
         assert isinstance(untried, Chosen)
         told = any("no candidate is predicted to score a row in" in n for n in untried.notes)
         assert told == (untried.score_microseconds > bound) == (n_features == 3000)
-    for bad in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(InvalidParameter, match="max_score_microseconds must be greater than 0"):
+    for bad in (0.0, -1.0, float("nan"), float("inf"), "5", True, 10**400):
+        with pytest.raises(InvalidParameter, match="max_score_microseconds must be a finite numb"):
             choose(bad)
 
 
@@ -501,6 +501,21 @@ def test_a_count_is_no_objective_where_rows_are_held_out() -> None:
         )
 
 
+def test_in_greedy_selection_a_best_without_area_over_the_window_keeps_its_lead() -> None:
+    """The best by AUC has no area over the window: the others are little better than chance."""
+    rng = np.random.default_rng(0)
+    y, negatives = np.repeat([1, 0], [40, 360]), np.sort(rng.normal(size=360))
+    others_ = rng.normal(size=(2, 400))
+    others_[0, :3] = others_[1, 3:6] = 9.0
+    members = [[np.r_[np.full(40, np.quantile(negatives, 0.93)), negatives]], [others_[0]]]
+    evaluator = Evaluator((0.0, 0.05))
+    context = SelectionContext(
+        evaluator, None, 9.0, 1, 1, lambda _: 1.0, 1.0, lambda _: 1.0, 9.0, []
+    )
+    weights = _select([*members, [others_[1]]], [HeldOut(y)], context)
+    assert weights[0] > 0.5
+
+
 def test_one_that_is_far_ahead_is_alone() -> None:
     chosen, _ = World(lambda t: 4.0 if t.algorithm == "martirank" else 1.0).run(planner(60.0))
     assert [member.algorithm for member in chosen.members] == ["martirank"]
@@ -595,9 +610,12 @@ def test_the_same_record_gives_the_same_end_whatever_the_clock_says_after_it() -
     assert [m.algorithm for m in members] == [m.algorithm for m in chosen.members]
 
 
-@pytest.mark.parametrize("budget", [0, -1.0, float("nan"), float("inf")])
-def test_a_budget_must_be_a_time(budget: float) -> None:
-    with pytest.raises(InvalidParameter, match="budget_seconds must be greater than 0, got"):
+@pytest.mark.parametrize(
+    "budget",
+    [0, -1.0, float("nan"), float("inf"), "60", None, True, pytest.param(10**400, id="huge")],
+)
+def test_a_budget_must_be_a_time(budget: Any) -> None:
+    with pytest.raises(InvalidParameter, match="budget_seconds must be a finite number greater"):
         planner(budget)
 
 
@@ -651,8 +669,13 @@ def test_what_was_chosen_is_what_anybody_may_fit(
 def test_the_last_fit_keeps_its_rounds_when_the_time_is_up() -> None:
     X, y = RNG.normal(size=(200, 2)), np.arange(200) % 2
     ticks = count()
-    with pytest.warns(UserWarning, match=r"stopped after 1 of \d+ rounds"):  # no time to try any
-        searched = auto_ranker(X, y, budget_seconds=1e-6, clock=lambda: 1e-6 * next(ticks))
+    with (
+        pytest.warns(UserWarning, match="no candidate is predicted to score a row in 0.01 µs"),
+        pytest.warns(UserWarning, match=r"stopped after 1 of \d+ rounds"),  # no time to try any
+    ):
+        searched = auto_ranker(
+            X, y, budget_seconds=1e-6, max_score_microseconds=0.01, clock=lambda: 1e-6 * next(ticks)
+        )
     assert len(searched.ranker.rounds_) == 1
 
 
