@@ -33,6 +33,15 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 document.addEventListener("htmx:sendError", () => { clearTimeout(waiting); busy.textContent = "The service does not answer. Trying again …"; });
 
+// What a reader has unfolded stays so when the part around it is replaced.
+let unfolded = [];
+document.addEventListener("htmx:beforeSwap", (event) => {
+  unfolded = [...event.detail.target.querySelectorAll("details[id][open]")].map((part) => part.id);
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
+});
+
 // An answer that came comes into view, and a reader of the screen hears it.
 document.addEventListener("htmx:afterSettle", (event) => {
   const answer = event.target.querySelector?.(".answer:not([hidden])");

@@ -156,7 +156,12 @@ def test_auto_has_a_leaderboard(service: Service, client: httpx.Client) -> None:
     assert job["controls"] == {"algorithms": [], "skipped": None, "share": 0.1}
     model = client.get("/v1/models/churn").json()
     board = client.get("/v1/models/churn/leaderboard").json()
-    assert model["algorithm"] == algorithm | {"members": board["members"]}
+    cost = model["algorithm"]["score_microseconds"]
+    assert cost > 0.0
+    assert model["algorithm"] == algorithm | {
+        "members": board["members"],
+        "score_microseconds": cost,
+    }
     assert model["beats_controls"] is None
     assert {"chosen", "untried"} & {candidate["state"] for candidate in board["candidates"]}
     assert client.get("/v1/models/churn/structure").status_code == 200
