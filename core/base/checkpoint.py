@@ -49,6 +49,7 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from core.base.columns import ColumnTable
 from core.base.ranker import Callback, Floats, Ranker
 from core.base.state import Arrays, check_array, put_under, take_from, to_safetensors
 from core.errors import ArtifactError
@@ -59,7 +60,7 @@ _SEAL_BYTES = hashlib.sha256().digest_size
 _ROWS = 1 << 16
 
 
-def identify_fit(ranker: Ranker, X: Floats, *columns: npt.NDArray[Any]) -> bytes:
+def identify_fit(ranker: Ranker, X: Floats | ColumnTable, *columns: npt.NDArray[Any]) -> bytes:
     """Return a hash of what determines a fit: algorithm, parameters, rows, and the columns beside them.
 
     ArtifactError: a parameter is no JSON value, such as an estimator. O(n_rows · n_features), whatever the layout of X
@@ -67,16 +68,30 @@ def identify_fit(ranker: Ranker, X: Floats, *columns: npt.NDArray[Any]) -> bytes
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64
+    X : ndarray of shape (n_rows, n_features), float64; or ColumnTable
     *columns : ndarray
         Classes and weights; pairs. The same number, of the same types, for every fit of an algorithm.
     """
     named = [type(ranker).__name__, ranker.get_params(deep=False), X.shape]
     digest = hashlib.sha256(json.dumps(named, sort_keys=True, default=_plain).encode())
-    for start in range(0, len(X), _ROWS):
-        digest.update(np.ascontiguousarray(X[start : start + _ROWS]).data)
-    for column in columns:
-        digest.update(np.ascontiguousarray(column).data)
+    arrays: list[npt.NDArray[Any]] = [*columns]
+    if isinstance(X, ColumnTable):
+        digest.update(_identify(X))
+    else:
+        arrays.insert(0, X)
+    for array in arrays:
+        for start in range(0, len(np.atleast_1d(array)), _ROWS):
+            digest.update(np.ascontiguousarray(np.atleast_1d(array)[start : start + _ROWS]).data)
+    return digest.digest()
+
+
+def _identify(table: ColumnTable) -> bytes:
+    """Return a hash of the rows of a table that is read column by column; ArtifactError if its source has none."""
+    if table.source.identity is None:
+        raise ArtifactError("the source of the columns has no identity")
+    digest = hashlib.sha256(json.dumps(table.categories).encode() + table.source.identity)
+    if table.is_taken is not None:
+        digest.update(table.is_taken.data)
     return digest.digest()
 
 

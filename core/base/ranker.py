@@ -16,12 +16,14 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.lazy import old_names
 
 from . import state
+from .columns import ColumnTable
 from .monotone import Direction, Directions, Verification, find_directions
 from .parameters import check_values
 from .splits import join_units
 from .state import Arrays, read_state, write_state
 from .table import (
     Categories,
+    CodedTable,
     check_categories,
     column_names,
     is_table,
@@ -316,6 +318,10 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """Return True if the ranker, with its parameters, can be fitted on categorical columns."""
         return False
 
+    def reads_columns(self) -> str | None:
+        """Return None if `fit` takes a table that is read column by column (`ColumnTable`); else why not."""
+        return "it reads the rows"
+
     def find_directions(
         self, monotone: Mapping[str | int, Direction] | None = None
     ) -> Directions | None:
@@ -423,15 +429,24 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             raise InvalidData(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        matrix = self._matrix(X, reset=True)
+        table = X if isinstance(X, ColumnTable) else None
+        matrix: Any = self._matrix(X, reset=True) if table is None else self._columns(table)
         self.classes_, positive = self._check_target(y, matrix.shape[0])
-        weight = check_weights(sample_weight, positive, self.classes_)
+        weight: Floats = np.broadcast_to(1.0, len(matrix))  # takes no memory
+        if sample_weight is not None or table is None:
+            weight = check_weights(sample_weight, positive, self.classes_)
         group = check_groups(groups, matrix.shape[0])
         if not (weight > 0).all():
             present = weight > 0
-            matrix, positive, weight = matrix[present], positive[present], weight[present]
+            matrix = matrix[present] if table is None else matrix.take(present)
+            positive, weight = positive[present], weight[present]
             group = None if group is None else group[present]
-        matrix, self.categories_ = keep_present(matrix, self.categories_)
+        if table is None:
+            matrix, self.categories_ = keep_present(matrix, self.categories_)
+        else:
+            matrix = matrix.keep_present()
+            self.categories_ = matrix.categories
+            self._check_reads_columns()
         self.find_directions()  # refuses constraints that the columns cannot have
         return matrix, positive, weight, group
 
@@ -555,8 +570,30 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         return np.ascontiguousarray(self._matrix(X, reset=False))
 
+    def _columns(self, table: ColumnTable) -> ColumnTable:
+        """Check a table that is read column by column, and remember its columns."""
+        self.categories_ = table.categories
+        self._check_reads_columns()
+        empty = CodedTable(np.empty((0, table.shape[1])), table.names, table.categories)
+        validate_data(self, column_names(empty), reset=True, skip_check_array=True)
+        _check_width(table.shape[1])
+        if self._n_categories().any() and not self.takes_categories():
+            raise InvalidData(
+                f"{type(self).__name__} takes numeric columns only with these parameters, "
+                f"{self._categorical_names()} are categorical"
+            )
+        return table
+
+    def _check_reads_columns(self) -> None:
+        if (reason := self.reads_columns()) is not None:
+            raise InvalidData(
+                f"X must be in memory for this {type(self).__name__}, got a table that is read column by column: {reason}"
+            )
+
     def _matrix(self, X: Any, *, reset: bool) -> Floats:
         """Check X and turn it into float64; at fit (`reset`) remember its columns."""
+        if isinstance(X, ColumnTable):
+            raise InvalidData("X must be in memory, got a table that is read column by column")
         try:
             if is_table(X):
                 return self._table_matrix(X, reset=reset)

@@ -13,6 +13,8 @@ from scipy import sparse
 
 from core.errors import InvalidData, InvalidParameter
 
+from .columns import ROWS_AT_ONCE, ColumnTable
+
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 _Words = npt.NDArray[np.uint64]
@@ -323,7 +325,7 @@ def row_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
 
     Parameters
     ----------
-    X : ndarray or scipy.sparse CSR of shape (n_rows, n_features), float64
+    X : ndarray, scipy.sparse CSR or ColumnTable of shape (n_rows, n_features), float64
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
         Above 0.
@@ -356,13 +358,19 @@ def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Wor
     return splitmix64(np.array(sums, dtype=np.uint64))
 
 
-def _add_columns(X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
+def _add_columns(
+    X: Floats | ColumnTable, positive: npt.NDArray[np.bool_], weight: Floats
+) -> _Words:
     """Return the sum of each row's scrambled values; a column is identified by its values, not by its index."""
     mass = _masses(positive, weight)
     sums = np.zeros(len(mass), dtype=np.uint64)
-    for column in X.T:
-        words = splitmix64(_words(column))
-        sums += splitmix64(words + (mass * words).sum(dtype=np.uint64))
+    runs = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(mass), ROWS_AT_ONCE)]
+    for column in X.columns() if isinstance(X, ColumnTable) else X.T:
+        of_column = np.zeros(1, dtype=np.uint64)
+        for run in runs:  # scrambled words are not kept: they would take eight bytes a row
+            of_column += (mass[run] * splitmix64(_words(column[run]))).sum(dtype=np.uint64)
+        for run in runs:
+            sums[run] += splitmix64(splitmix64(_words(column[run])) + of_column)
     return sums
 
 

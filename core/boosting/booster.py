@@ -14,6 +14,7 @@ from annotated_types import Ge, Le
 
 from core.base import state
 from core.base.checkpoint import identify_fit, offered
+from core.base.columns import ColumnTable
 from core.base.monotone import Directions, Verification
 from core.base.parameters import check_values
 from core.base.ranker import (
@@ -29,6 +30,7 @@ from core.base.ranker import (
 from core.base.state import Array, Nested, Value
 from core.base.table import keep_present
 from core.base.target import check_pairs
+from core.coding.stored import StandIns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.trees.grower import MAX_LEAVES
 from core.trees.options import MAX_DEPTH
@@ -289,6 +291,18 @@ class Booster(ContributionRanker):
         """Whether its weak rankers can do with categorical columns; see `Ranker`."""
         return self._weak_learner().takes_categories
 
+    def reads_columns(self) -> str | None:
+        """Return None if its weak rankers can learn from codes alone; else why not. See `Ranker`."""
+        if not self._weak_learner().reads_columns:
+            return f"weak_ranker {self.weak_ranker!r} reads the rows"
+        if getattr(self, "crosses", 0):
+            return "crosses read the rows"
+        limit: int | None = getattr(self, "target_encoding", None)
+        n_categories = self._n_categories() if hasattr(self, "categories_") else np.zeros(1, int)
+        if self.weak_ranker == "tree" and limit is not None and (n_categories > limit).any():
+            return f"target_encoding of more than {limit} categories reads the rows"
+        return None
+
     def walk_monotone(self, directions: Directions) -> Verification:
         """Walk the sum of the weak rankers; see `Ranker.walk_monotone`."""
         walk = self._ensemble.walk_monotone(directions)
@@ -512,7 +526,7 @@ class Booster(ContributionRanker):
             history,
             callback,
             partial(algorithm.loss, start=np.array(learner.log_f)),
-            data.sample,
+            partial(_sample, data, learner),
             learner.collect,
             validation,
             patience or n_rounds,
@@ -523,7 +537,9 @@ class Booster(ContributionRanker):
         def identify() -> bytes:
             """Return a hash of all that determines the fit, except a metric, which is code."""
             steps = np.array([patience or 0, every or 0])
-            watched = () if validation is None else (validation.X, steps)
+            watched: tuple[Any, ...] = () if validation is None else (validation.X, steps)
+            if validation is not None and isinstance(validation.X, StandIns):
+                watched = (validation.X.is_taken, steps)
             known = data if data.group is not None else data[:-1]
             # A clock may have ended the search for crosses early.
             return identify_fit(self, *known, *watched, *learner.found)
@@ -667,6 +683,14 @@ class PairBooster(Booster):
         push = getattr(self, "push", 1.0)
         if push != 1.0:
             raise InvalidParameter(f"push must be 1 to learn from pairs, got {push}")
+
+
+def _sample(data: TrainingData, learner: WeakLearner) -> Evaluation:
+    """Return a sample of the training data, its rows in memory."""
+    sample = data.sample()
+    if isinstance(sample.X, ColumnTable):
+        return sample._replace(X=learner.extend(sample.X).all())
+    return sample
 
 
 def _part_of_progress(callback: Callback, first: int, last: int) -> Callback:

@@ -4,12 +4,13 @@ import math
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from core.base import state
+from core.base.columns import ROWS_AT_ONCE, ColumnTable
 from core.base.ranker import Floats, Groups
 from core.base.splits import draw_fraction, draw_part, number_inseparable
 from core.base.target import MAX_WEIGHT, Pairs
@@ -31,7 +32,8 @@ class Evaluation(NamedTuple):
 
     Attributes
     ----------
-    X : ndarray of shape (n_rows, n_features), float64, C-contiguous
+    X : ndarray of shape (n_rows, n_features), float64, C-contiguous; ColumnTable or StandIns
+        For its scores, `WeakLearner.extend` makes stand-ins of a table that is read column by column.
     shape : tuple of int
         Shape of their scores: (n_rows,), or (n_rows, n_labels).
     size : int
@@ -42,7 +44,7 @@ class Evaluation(NamedTuple):
         Name of the metric in the callback's figures.
     """
 
-    X: Floats
+    X: Any
     shape: tuple[int, ...]
     size: int
     metric: Callable[[Floats], float]
@@ -54,7 +56,7 @@ class Rows(NamedTuple):
 
     Attributes
     ----------
-    X : ndarray of shape (n_rows, n_features), float64
+    X : ndarray of shape (n_rows, n_features), float64; or ColumnTable
     positive : ndarray of shape (n_rows,) or (n_rows, n_labels), bool
     weight : ndarray of shape (n_rows,), float64
     n_categories : ndarray of shape (n_features,), int64
@@ -63,7 +65,7 @@ class Rows(NamedTuple):
         Rows with equal values stay in one part; None: equal rows do.
     """
 
-    X: Floats
+    X: Any
     positive: Bools
     weight: Floats
     n_categories: Integers
@@ -88,20 +90,23 @@ class Rows(NamedTuple):
         if len(self.positive) <= SAMPLE_ROWS:
             return self.evaluation()
         strata = self._strata()
-        rarest = min(map(len, strata))
-        taken, weight = np.zeros(len(self.positive), dtype=np.bool_), self.weight.copy()
-        for rows in strata:
-            most = min(max(SAMPLE_ROWS // len(strata), SAMPLE_ROWS - rarest), len(rows))
-            some = rows[np.arange(most) * len(rows) // most]
+        sizes = [int(np.count_nonzero(mask)) for mask in strata]
+        taken, scale = np.zeros(len(self.positive), dtype=np.bool_), np.empty(0)
+        chosen = np.empty(0, dtype=np.int64)
+        for mask, size in zip(strata, sizes, strict=True):
+            most = min(max(SAMPLE_ROWS // len(strata), SAMPLE_ROWS - min(sizes)), size)
+            some = find_nth(mask, np.arange(most) * size // most)
             taken[some] = True
-            weight[some] = np.minimum(weight[some] * (len(rows) / len(some)), MAX_WEIGHT)
-        return self._replace(weight=weight)._take(taken).evaluation()
+            chosen, scale = np.append(chosen, some), np.append(scale, np.full(most, size / most))
+        sample = self._take(taken)
+        scale = scale[np.argsort(chosen)]
+        return sample._replace(weight=np.minimum(sample.weight * scale, MAX_WEIGHT)).evaluation()
 
     def evaluation(self) -> Evaluation:
         """Return the evaluation by the AUC; for several labels over all (row, label) pairs."""
         n_rows, n_labels = len(self.positive), self.positive.size // len(self.positive)
         positive, weight = self.positive.ravel(), np.repeat(self.weight, n_labels)
-        X = np.ascontiguousarray(self.X)
+        X = self.X if isinstance(self.X, ColumnTable) else np.ascontiguousarray(self.X)
         return Evaluation(
             X, self.positive.shape, n_rows, lambda scores: auc(positive, scores.ravel(), weight)
         )
@@ -144,14 +149,26 @@ class Rows(NamedTuple):
             )
         return parts
 
-    def _strata(self) -> list[Integers]:
-        """Return the rows with the label, or any of several, and those without; empty lists are left out."""
+    def _strata(self) -> list[Bools]:
+        """Return which rows have the label, or any of several, and which have none; no empty stratum."""
         has = self.positive if self.positive.ndim == 1 else self.positive.any(axis=1)
-        return [rows for rows in (np.flatnonzero(has), np.flatnonzero(~has)) if len(rows)]
+        return [mask for mask in (has, ~has) if mask.any()]
 
     def _take(self, rows: Bools) -> "Rows":
         group = None if self.group is None else self.group[rows]
-        return Rows(self.X[rows], self.positive[rows], self.weight[rows], self.n_categories, group)
+        X = self.X.take(rows) if isinstance(self.X, ColumnTable) else self.X[rows]
+        return Rows(X, self.positive[rows], self.weight[rows], self.n_categories, group)
+
+
+def find_nth(mask: Bools, places: Integers) -> Integers:
+    """Return the index of the k-th value that is True, for each k of `places`, ascending and from 0."""
+    found, before = [np.empty(0, dtype=np.int64)], 0
+    for start in range(0, len(mask), ROWS_AT_ONCE):  # a list of all would take eight bytes a row
+        rows = np.flatnonzero(mask[start : start + ROWS_AT_ONCE])
+        first, last = np.searchsorted(places, (before, before + len(rows)))
+        found.append(start + rows[places[first:last] - before])
+        before += len(rows)
+    return np.concatenate(found)
 
 
 class ListedPairs(NamedTuple):

@@ -17,6 +17,7 @@ from core.base.ranker import Callback, Floats, StopFit, ignore, warn_stopped
 from core.base.state import Arrays, Known, State, put_under, take_from
 from core.base.table import Categories
 from core.coding.best_split import MIN_EDGE
+from core.coding.stored import StandIns, StoredCodes
 from core.errors import ArtifactError
 from core.metrics.window import MIN_RISE
 
@@ -228,6 +229,12 @@ class WeakLearner(Resumable, ABC):
     takes_categories: ClassVar[bool] = True
     """Whether it can learn from categorical features."""
 
+    reads_columns: ClassVar[bool] = False
+    """Whether it can learn from a table that is read column by column: from its codes alone."""
+
+    _stored: StoredCodes | None = None
+    """The codes of such a table."""
+
     @abstractmethod
     def __init__(self, parameters: Any, algorithm: Any, data: Any) -> None: ...
 
@@ -241,9 +248,9 @@ class WeakLearner(Resumable, ABC):
         """What it has found in the data before the first round, if that depends on the clock, too."""
         return ()
 
-    def extend(self, X: Floats) -> Floats:
-        """Return rows as its weak rankers read them."""
-        return X
+    def extend(self, X: Any) -> Any:
+        """Return rows as its weak rankers read them; of a table that is read column by column stand-ins."""
+        return X if self._stored is None else self._stored.stand_ins(X)
 
     @property
     @abstractmethod
@@ -472,7 +479,9 @@ class Monitor(Resumable):
         if self._validation is None or self._scores is None:
             return False
         weak_ranker, alpha = self._history.weak_rankers[taken - 1], self._history.alpha[taken - 1]
-        self._scores += alpha * weak_ranker.values(self._validation.X)
+        X = self._validation.X
+        values = weak_ranker.values
+        self._scores += alpha * (X.score(values) if isinstance(X, StandIns) else values(X))
         if taken % self._every and taken < self._n_rounds:
             self.validation_auc.append(math.nan)
             return False

@@ -98,6 +98,10 @@ class SmoothMarginRank(PairBooster):
     def _algorithm(self) -> "SmoothMarginAlgorithm":
         return SmoothMarginAlgorithm(criterion=Criterion.YOUDEN, log_least=self._log_least)
 
+    def reads_columns(self) -> str | None:
+        """Return why it cannot learn from codes alone: margins are of the rows' scores after each round."""
+        return super().reads_columns() or "margins are of the scores after each round"
+
     def _before_rounds(self, data: TrainingData) -> None:
         self._log_least = data.log_least_weight
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
+from core.base.columns import ColumnTable
 from core.base.monotone import Directions, Verification, Violation
 from core.base.ranker import Floats
 from core.base.state import FINITE, SIGN, Array, Index, Records
@@ -31,6 +32,7 @@ from core.coding.best_split import MIN_EDGE, categories_above
 from core.coding.bins import code_columns, learn_bins
 from core.coding.categories import Bools, Words, unpack
 from core.coding.rows import positives_first, take_weights
+from core.coding.stored import store_codes
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, Condition, any_category, in_words
 from core.kernels import kernel
@@ -497,6 +499,7 @@ class StumpLearner(WeakLearner):
     """
 
     ensemble = StumpSum
+    reads_columns = True
     changing = ("_weights", "_histograms", "_changed_since_fill", "_log_f_plus", "_log_f_minus")
 
     def __init__(self, parameters: Any, algorithm: StumpAlgorithm, data: Rows) -> None:
@@ -504,8 +507,15 @@ class StumpLearner(WeakLearner):
         max_bins, n_categories = parameters.max_bins, data.n_categories
         self._algorithm = algorithm
         self._directions: Directions | None = parameters.find_directions()
-        self._bins = bins = learn_bins(data.X, np.sort(rows), data.weight, max_bins, n_categories)
-        self._codes = code_columns(data.X, rows, bins)
+        if isinstance(data.X, ColumnTable):
+            self._stored = store_codes(data.X, data.weight, max_bins, n_categories)
+            self._bins = bins = self._stored.bins
+            self._codes = self._stored.code_columns(data.positive)
+        else:
+            self._bins = bins = learn_bins(
+                data.X, np.sort(rows), data.weight, max_bins, n_categories
+            )
+            self._codes = code_columns(data.X, rows, bins)
         weight = take_weights(data.weight, rows)
         self._counts = effective_counts(weight) if bins.is_categorical.any() else None
         self._n_positives = m

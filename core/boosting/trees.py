@@ -13,6 +13,7 @@ import numpy.typing as npt
 from annotated_types import Ge, Le
 
 from core.base.checkpoint import Resumable
+from core.base.columns import ColumnTable
 from core.base.monotone import Directions, Verification, Violation
 from core.base.ranker import Callback, Floats, ignore
 from core.base.state import Array, Index, Known, Nested, Records, Totals
@@ -23,7 +24,7 @@ from core.coding.crosses import COLUMNS, Crosses, find_crosses
 from core.coding.rows import positives_first, take_weights
 from core.errors import ArtifactError
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, members_of
-from core.trees.coding import CATEGORY_ROWS, code_table
+from core.trees.coding import CATEGORY_ROWS, code_table, store_table
 from core.trees.description import describe_leaves
 from core.trees.grower import MAX_LEAVES, MIN_LEAVES, Splits, TreeGrower, count_leaves
 from core.trees.options import LeafForm
@@ -770,6 +771,7 @@ class TreeLearner(WeakLearner):
     """
 
     ensemble: type[Ensemble] = TreeSum
+    reads_columns = True
     changing = ("_loss", "_round")
     encodes_targets: bool = True
     """Whether the parameter `target_encoding` is used."""
@@ -790,14 +792,11 @@ class TreeLearner(WeakLearner):
         if getattr(given, "crosses", 0):
             encoded = self._add_crosses(encoded, data, callback)
         self._bins: Bins
-        self._bins, table = code_table(
-            encoded.X,
-            rows,
-            n_positives,
-            weight,
-            (given.max_bins, given.max_categories),
-            encoded.n_categories,
-        )
+        coding = weight, (given.max_bins, given.max_categories), encoded.n_categories
+        if isinstance(X, ColumnTable):
+            self._stored = store_table(X, *coding)
+        read = encoded.X if self._stored is None else self._stored
+        self._bins, table = code_table(read, rows, n_positives, *coding)
         self._encoded = encoded._replace(X=np.empty((0, 0)))
         if self._directions is not None:
             table.constrain(self._directions[encoded.feature[: table.n_features]])
@@ -855,9 +854,9 @@ class TreeLearner(WeakLearner):
         """The features of each cross."""
         return () if self._crosses is None else (self._crosses.feature,)
 
-    def extend(self, X: Floats) -> Floats:
+    def extend(self, X: Any) -> Any:
         """Return rows as the trees read them: with the columns of the crosses."""
-        return X if self._crosses is None else self._crosses.extend(X)
+        return super().extend(X) if self._crosses is None else self._crosses.extend(X)
 
     def collect(self, history: BoostingHistory) -> TreeSum | CrossedTreeSum:
         """Return the sum of the trees of a run."""

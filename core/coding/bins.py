@@ -224,22 +224,44 @@ def learn_bins(
             gather_columns(X, rows, first, columns)
             for j, column in enumerate(columns, start=first):
                 has_missing[j] = bool(np.isnan(column.max()))
-                if n_categories is not None and n_categories[j] > 0:
-                    category_bins[j] = fit_categories(
-                        column, weight, int(n_categories[j]), max_bins, max_categories, least_mass
-                    )
-                elif is_weighted:
-                    edges[j] = fit_edges(column, weight, max_bins)
-                else:
-                    edges[j] = _find_edges(
-                        *_order(column, rooms[thread, -1] if with_buckets else None),
-                        np.empty(0),
-                        max_bins,
-                    )
+                edges[j], category_bins[j] = learn_column(
+                    column,
+                    weight,
+                    max_bins,
+                    0 if n_categories is None else int(n_categories[j]),
+                    max_categories,
+                    least_mass,
+                    is_weighted=is_weighted,
+                    room=rooms[thread, -1] if with_buckets else None,
+                )
 
     share_out(learn_columns, range(n_threads), X.size)
     dtype = np.dtype(np.uint8 if max_bins <= MAX_NARROW_BINS else np.uint16)
     return Bins(tuple(edges), has_missing, tuple(category_bins), dtype)
+
+
+def learn_column(
+    column: npt.NDArray[np.float64],
+    weight: npt.NDArray[np.float64],
+    max_bins: int,
+    n_categories: int,
+    max_categories: int,
+    least_mass: float,
+    *,
+    is_weighted: bool,
+    room: npt.NDArray[np.float64] | None = None,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64] | None]:
+    """Return the edges of a column and, if it is categorical, the bin of each category; see `learn_bins`.
+
+    The values of the column may be put into another order. is_weighted: whether weights differ; room: memory for a
+    column in buckets.
+    """
+    if n_categories > 0:
+        bins = fit_categories(column, weight, n_categories, max_bins, max_categories, least_mass)
+        return np.empty(0), bins
+    if is_weighted:
+        return fit_edges(column, weight, max_bins), None
+    return _find_edges(*_order(column, room), np.empty(0), max_bins), None
 
 
 def fit_categories(

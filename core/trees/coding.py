@@ -20,17 +20,20 @@ boosting decision tree", NIPS 2017.
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from core.base import state
+from core.base.columns import ColumnTable
 from core.base.monotone import Directions
 from core.base.ranker import Floats
 from core.coding import Bins, ThreadPool, effective_counts
-from core.coding.bins import MAX_NARROW_BINS, RUN_ROWS, learn_bins
+from core.coding.bins import MAX_NARROW_BINS, RUN_ROWS, learn_bins, missing_code, share_out
+from core.coding.stored import StoredCodes, mapped, store_codes
 from core.coding.threads import take
 from core.kernels import kernel
 
@@ -159,7 +162,7 @@ class Table:
 
 
 def code_table(
-    X: Floats,
+    X: Floats | StoredCodes,
     rows: npt.NDArray[np.uint32],
     n_positives: int,
     weight: Floats,
@@ -170,8 +173,9 @@ def code_table(
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64
-        Finite values or NaN; for a categorical feature the indices of categories.
+    X : ndarray of shape (n_rows, n_features), float64; or StoredCodes
+        Finite values or NaN; for a categorical feature the indices of categories. Or the codes that `store_table` has
+        stored, with the same weights and bins: the words of the table are then mapped to a file.
     rows : ndarray of shape (n_rows,), uint32
         All rows, positives first.
     n_positives : int
@@ -193,9 +197,11 @@ def code_table(
     O(n_features · n_rows log n_rows). Memory: that of `learn_bins`, and then 8 bytes per row and group of eight
     columns, 16 where a column has more than 256 codes.
     """
-    least = CATEGORY_ROWS * float(weight[0] / effective_counts(weight)[0])
+    if isinstance(X, StoredCodes):
+        return X.bins, _code_stored(X, rows, n_positives)
+    least = _least_mass(weight)
     bins = learn_bins(X, np.sort(rows), weight, max_bins[0], n_categories, max_bins[1], least)
-    bundles, on = _find_bundles(X, bins)
+    bundles, on = _find_bundles(_pack_columns(X, bins), len(X))
     table = _lay_out(bins, bundles, on, len(X), n_positives)
     n_runs = -(-len(X) // RUN_ROWS)
     narrow, wide = table.words.view(np.uint8), table.words.view(np.uint16)
@@ -204,27 +210,121 @@ def code_table(
     return bins, table
 
 
-def _find_bundles(X: Floats, bins: Bins) -> tuple[list[list[int]], Integers]:
+def store_table(
+    X: ColumnTable, weight: Floats, max_bins: tuple[int, int], n_categories: Integers
+) -> StoredCodes:
+    """Store the codes of a table that is read column by column; for the parameters see `code_table`."""
+    return store_codes(X, weight, max_bins[0], n_categories, max_bins[1], _least_mass(weight))
+
+
+def _least_mass(weight: Floats) -> float:
+    """Return the mass of the rows that a category of its own needs."""
+    return CATEGORY_ROWS * float(weight[0] / effective_counts(weight)[0])
+
+
+def _code_stored(stored: StoredCodes, rows: npt.NDArray[np.uint32], n_positives: int) -> Table:
+    """Return the table of stored codes, its words mapped to a file."""
+    folder, n_rows = stored.table.folder, len(rows)
+    positive = np.zeros(n_rows, dtype=np.bool_)
+    positive[rows[:n_positives]] = True
+    bundles, on = _find_bundles(_pack_stored(stored), n_rows)
+    table = _lay_out(stored.bins, bundles, on, n_rows, n_positives, folder)
+    for shard, taken, place in stored.lay_out(positive):
+
+        def encode_group(
+            g: int,
+            codes: tuple[npt.NDArray[Any], ...] = shard.codes,
+            taken: Integers = taken,
+            place: int = place,
+        ) -> None:
+            group = table.groups[g]
+            n_words = int(group["row_words"])
+            block = np.zeros((len(taken), LANES), dtype=np.uint16 if n_words == 2 else np.uint8)
+            for j in np.flatnonzero(table.locations["group"] == g).tolist():
+                location, own = table.locations[j], codes[j][taken]
+                lane = block[:, location["lane"]]
+                if location["code"] > 0:  # the other members' rows stay as they are
+                    lane[own == location["on"]] = location["code"]
+                    continue
+                lane[:] = own
+                if stored.bins.has_missing[j]:
+                    lane[own == missing_code(own.dtype)] = group["n_codes"] - 1
+            first = int(group["first_word"]) + n_words * place
+            table.words[first : first + n_words * len(taken)] = block.view(np.uint64).reshape(-1)
+
+        share_out(encode_group, range(len(table.groups)), len(taken) * table.n_features)
+    return table
+
+
+class _TwoValued(NamedTuple):
+    """The columns of two values without missing ones.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n,), int64
+    bits : ndarray of shape (n, n_words), uint64
+        For each row whether it has the higher value.
+    counts : ndarray of shape (n, n_words), uint8
+        Number of these rows in each word.
+    n_features : int
+        Of the table.
+    """
+
+    features: Integers
+    bits: Words
+    counts: npt.NDArray[np.uint8]
+    n_features: int
+
+    @classmethod
+    def of(cls, bins: Bins, n_rows: int) -> "_TwoValued":
+        """Return the columns, their bits not yet written."""
+        two = (bins.n_bins == 2) & ~bins.has_missing & ~bins.is_categorical
+        features = np.flatnonzero(two)
+        shape = len(features), -(-n_rows // 64)
+        bits, counts = np.zeros(shape, dtype=np.uint64), np.zeros(shape, dtype=np.uint8)
+        return cls(features, bits, counts, len(bins.edges))
+
+
+def _pack_columns(X: Floats, bins: Bins) -> _TwoValued:
+    """Return the columns of two values of a matrix."""
+    two = _TwoValued.of(bins, len(X))
+    edges = np.array([bins.edges[j][0] for j in two.features.tolist()])
+    ThreadPool(len(X) * len(edges)).deal(
+        _pack, -(-two.bits.shape[1] // 256), X, two.features, edges, two.bits, two.counts
+    )
+    return two
+
+
+def _pack_stored(stored: StoredCodes) -> _TwoValued:
+    """Return the columns of two values of stored codes."""
+    n_rows, done = len(stored.table), 0
+    two = _TwoValued.of(stored.bins, n_rows)
+    flags = np.zeros((len(two.features), two.bits.shape[1] * 64), dtype=np.bool_)
+    for shard in stored.shards:
+        taken = stored.rows_of(shard, stored.table.is_taken)
+        for k, j in enumerate(two.features.tolist()):
+            flags[k, done : done + len(taken)] = shard.codes[j][taken] > 0
+        done += len(taken)
+    for k, flag in enumerate(flags):
+        two.bits[k] = np.packbits(flag, bitorder="little").view("<u8")
+        two.counts[k] = np.bitwise_count(two.bits[k])
+    return two
+
+
+def _find_bundles(two: _TwoValued, n_rows: int) -> tuple[list[list[int]], Integers]:
     """Bundle features of two values that exclude each other, first fit by feature.
 
     Returns the features of each bundle of two or more; and for each feature the code, 0 or 1, that has a code in the
     bundle.
     """
-    on = np.ones(len(bins.edges), dtype=np.int64)
-    two = (bins.n_bins == 2) & ~bins.has_missing & ~bins.is_categorical
-    features = np.flatnonzero(two)
+    on = np.ones(two.n_features, dtype=np.int64)
+    features, bits, counts, _ = two
     if len(features) < 2:
         return [], on
-    n_words = -(-len(X) // 64)
-    bits = np.zeros((len(features), n_words), dtype=np.uint64)
-    counts = np.zeros((len(features), n_words), dtype=np.uint8)
-    edges = np.array([bins.edges[j][0] for j in features.tolist()])
-    ThreadPool(len(X) * len(features)).deal(
-        _pack, -(-n_words // 256), X, features, edges, bits, counts
-    )
-    share = counts.sum(axis=1, dtype=np.int64) / len(X)
+    n_words = bits.shape[1]
+    share = counts.sum(axis=1, dtype=np.int64) / n_rows
     padding = np.zeros(n_words, dtype=np.uint64)
-    padding[-1] = ~np.uint64((1 << ((len(X) - 1) % 64 + 1)) - 1)
+    padding[-1] = ~np.uint64((1 << ((n_rows - 1) % 64 + 1)) - 1)
     sampled = np.linspace(0, n_words - 1, min(SAMPLED_WORDS, n_words)).astype(np.intp)
     bundles: list[list[int]] = []
     unions = np.empty_like(bits)  # of the members' bits
@@ -257,9 +357,14 @@ def _find_bundles(X: Floats, bins: Bins) -> tuple[list[list[int]], Integers]:
 
 
 def _lay_out(
-    bins: Bins, bundles: list[list[int]], on: Integers, n_rows: int, n_positives: int
+    bins: Bins,
+    bundles: list[list[int]],
+    on: Integers,
+    n_rows: int,
+    n_positives: int,
+    folder: Path | None = None,
 ) -> Table:
-    """Return the empty table: columns in groups by their number of codes."""
+    """Return the empty table: columns in groups by their number of codes; its words in memory, or in a file."""
     n_bins, is_categorical = bins.n_bins, bins.is_categorical
     members = np.zeros(sum(map(len, bundles)), dtype=MEMBER)
     locations = np.zeros(len(n_bins), dtype=LOCATION)
@@ -310,7 +415,8 @@ def _lay_out(
                     cells[: n - 1, lane] = column["feature"]
                     if column["has_missing"]:
                         cells[-1, lane] = column["feature"]
-    words = np.zeros(int(n_words.sum()), dtype=np.uint64)
+    shape = (int(n_words.sum()),)
+    words = np.zeros(shape, np.uint64) if folder is None else mapped(folder, shape, np.uint64)
     return Table(words, n_rows, n_positives, groups, columns, members, locations, cell_feature)
 
 

@@ -1,0 +1,203 @@
+"""Tables that are read one column at a time, because they may be larger than memory.
+
+A `ColumnTable` takes the place of X in the fits that need no more of it than its codes: see `Ranker.reads_columns`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import InvalidData
+
+from .table import Categories, check_text
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+ROWS_AT_ONCE = 1 << 20
+"""Rows whose values are copied or changed together: eight megabytes a column."""
+
+
+class ColumnSource(ABC):
+    """Where the columns of a table come from.
+
+    Attributes
+    ----------
+    names : tuple of str
+    categories : tuple, one entry per column
+        None for a numeric column; for a categorical one its categories, ascending.
+    n_rows : int
+    identity : bytes or None
+        A hash of all values, by which stored codes are found again; None: the codes are of this process alone.
+    """
+
+    names: tuple[str, ...]
+    categories: Categories
+    n_rows: int
+    identity: bytes | None = None
+
+    @abstractmethod
+    def read(self, column: int, values: Floats) -> None:
+        """Write a column to `values`, (n_rows,) float64: numbers, or indices of categories; NaN is missing."""
+
+
+class ArrayColumns(ColumnSource):
+    """The columns of an array, which may be mapped to a file.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_rows, n_columns), float64
+        Fortran order is read fastest.
+    names : tuple of str, optional
+        None: x0, x1, ...
+    categories : tuple, one entry per column, optional
+        None: all columns are numeric.
+    identity : bytes, optional
+        See `ColumnSource`; whoever gives it vouches for it.
+    """
+
+    def __init__(
+        self,
+        matrix: Floats,
+        names: tuple[str, ...] | None = None,
+        categories: Categories | None = None,
+        identity: bytes | None = None,
+    ) -> None:
+        if matrix.ndim != 2 or matrix.dtype != np.float64:
+            raise InvalidData(
+                f"the matrix must be float64 of two dimensions, got {matrix.dtype} of shape {matrix.shape}"
+            )
+        self._matrix = matrix
+        self.n_rows, n_columns = matrix.shape
+        self.names = names or tuple(f"x{j}" for j in range(n_columns))
+        self.categories = categories or (None,) * n_columns
+        self.identity = identity
+
+    def read(self, column: int, values: Floats) -> None:
+        """Copy a column of the array; see `ColumnSource.read`."""
+        values[:] = self._matrix[:, column]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTable:
+    """Rows of a table that is read column by column: what a fit takes in place of a matrix.
+
+    InvalidData: the source has no rows or no columns, or its names are not text, each once.
+
+    Attributes
+    ----------
+    source : ColumnSource
+    folder : pathlib.Path
+        For files of codes, one or two bytes a cell twice. Not on a file system that is memory.
+    is_taken : ndarray of shape (source.n_rows,), bool, or None
+        The rows of the source that are rows of this table; None: all.
+    """
+
+    source: ColumnSource
+    folder: Path
+    is_taken: Bools | None = None
+    _new_index: Mapping[int, Floats] = field(default_factory=lambda: MappingProxyType({}))
+    _categories: Categories | None = None
+
+    def __post_init__(self) -> None:
+        names = self.source.names
+        if not names or self.source.n_rows < 1:
+            raise InvalidData(
+                f"a table must have rows and columns, got {self.source.n_rows} rows and {len(names)} columns"
+            )
+        if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+            raise InvalidData(f"column names must be text, each once, got {list(names)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.source.names
+
+    @property
+    def categories(self) -> Categories:
+        """The categories of each column; None for a numeric one."""
+        return self.source.categories if self._categories is None else self._categories
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and of columns."""
+        return len(self), len(self.names)
+
+    def __len__(self) -> int:
+        return (
+            self.source.n_rows if self.is_taken is None else int(np.count_nonzero(self.is_taken))
+        )
+
+    def take(self, mask: Bools) -> ColumnTable:
+        """Return the rows of the mask, (n_rows,) bool, in their order."""
+        if self.is_taken is not None:
+            within, mask = mask, np.zeros(self.source.n_rows, dtype=np.bool_)
+            mask[self.is_taken] = within
+        return replace(self, is_taken=mask)
+
+    def read(self, column: int, values: Floats) -> None:
+        """Write a column of all rows of the source to `values`, (source.n_rows,) float64.
+
+        InvalidData: the column holds an infinite value.
+        """
+        self.source.read(column, values)
+        new_index = self._new_index.get(column)
+        for start in range(0, len(values), ROWS_AT_ONCE):
+            some = values[start : start + ROWS_AT_ONCE]
+            if np.isinf(some).any():
+                row = start + int(np.argmax(np.isinf(some)))
+                raise InvalidData(
+                    f"column {self.names[column]!r} must hold finite numbers, got {values[row]} at row {row}"
+                )
+            if new_index is not None:
+                known = ~np.isnan(some)
+                some[known] = new_index[some[known].astype(np.intp)]
+
+    def columns(self) -> Iterator[Floats]:
+        """Yield each column of the rows of this table, in the same memory: use one before the next."""
+        values = np.empty(self.source.n_rows)
+        taken = values if self.is_taken is None else np.empty(len(self))
+        for column in range(len(self.names)):
+            self.read(column, values)
+            if self.is_taken is not None:
+                np.compress(self.is_taken, values, out=taken)
+            yield taken
+
+    def keep_present(self) -> ColumnTable:
+        """Return the table without the categories that no row has; see `core.base.table.keep_present`."""
+        check_text(self.names, self.categories)
+        kept, new_index = list(self.categories), dict(self._new_index)
+        values = np.empty(self.source.n_rows if any(kept) else 0)
+        for column, names in enumerate(self.categories):
+            if names is None:
+                continue
+            self.read(column, values)
+            present = np.zeros(len(names), dtype=np.bool_)
+            for start in range(0, len(values), ROWS_AT_ONCE):
+                some = values[start : start + ROWS_AT_ONCE]
+                if self.is_taken is not None:
+                    some = some[self.is_taken[start : start + ROWS_AT_ONCE]]
+                known = some[~np.isnan(some)]
+                if not np.isin(known, np.arange(len(names))).all():
+                    raise InvalidData(
+                        f"{self.names[column]!r} must hold positions 0 to {len(names) - 1}"
+                    )
+                present[known.astype(np.intp)] = True
+            if present.all():
+                continue
+            index = np.where(present, np.cumsum(present) - 1.0, np.nan)
+            before = new_index.get(column)
+            if before is not None:  # of an earlier choice: NaN stays
+                known = ~np.isnan(before)
+                index, given = before.copy(), index
+                index[known] = given[before[known].astype(np.intp)]
+            new_index[column] = index
+            kept[column] = tuple(name for name, stays in zip(names, present, strict=True) if stays)
+        return replace(self, _new_index=new_index, _categories=tuple(kept))

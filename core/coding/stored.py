@@ -1,0 +1,437 @@
+"""Codes of a table in files, for a table that is larger than memory.
+
+A column is read whole, its cuts are learnt, and its codes are written; then the next. So the cuts are those of a fit
+in memory, bit for bit. Codes are stored in shards of 2^20 rows, in the order of the table: of a shard one column after
+the other. `StoredCodes.lay_out` puts them as a fit reads them, positives first, into one file without a name that is
+mapped to memory (`mapped`): a shard's positives are one run of rows there, and its negatives another.
+
+The shards of a source with an identity are kept, in a folder that is named by all that they depend on. A fit that finds
+the folder checks every byte of it (`_open`), and writes it anew if a shard is missing or was changed. The folder gets
+its name when it is complete. Shards of other sources have no names.
+
+Every threshold of a ranker that was fitted on codes is an edge of the bins. So the edge that ends a bin stands in for
+all values of the bin: scores of stand-ins (`StoredCodes.stand_ins`) are the scores of the values, bit for bit.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.base.checkpoint import seal, unseal
+from core.base.columns import Bools, ColumnTable
+from core.errors import ArtifactError, InvalidData
+
+from .bins import (
+    MAX_NARROW_BINS,
+    Bins,
+    Codes,
+    encode,
+    encode_categories,
+    learn_column,
+    missing_code,
+    share_out,
+)
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+SHARD_ROWS = 1 << 20
+"""Rows of a shard, whatever the machine: its codes of 30 columns are 30 MB."""
+
+BLOCK_ROWS = 1 << 16
+"""Rows whose stand-ins are in memory together: half a megabyte a column."""
+
+VERSION = 1
+"""Of the files; a change of their layout, or of how cuts are learnt, needs another."""
+
+CUTS_FILE = "cuts"
+PART = ".part"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A run of rows of the source, and their codes.
+
+    Attributes
+    ----------
+    start, stop : int
+        The rows of the source.
+    codes : tuple of ndarray of shape (stop - start,), uint8 or uint16
+        Of each column; the greatest value is missing. Mapped to a file, read-only.
+    """
+
+    start: int
+    stop: int
+    codes: tuple[Codes, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredCodes:
+    """The codes of all rows of a source, with cuts learnt from some of them.
+
+    Attributes
+    ----------
+    bins : Bins
+    shards : list of Shard
+        In the order of their rows.
+    table : ColumnTable
+        The rows that the cuts were learnt from.
+    """
+
+    bins: Bins
+    shards: list[Shard]
+    table: ColumnTable
+
+    def rows_of(self, shard: Shard, mask: Bools | None) -> Integers:
+        """Return the rows of a shard, from 0, that a mask of the source's rows has; None: all."""
+        if mask is None:
+            return np.arange(shard.stop - shard.start)
+        return np.flatnonzero(mask[shard.start : shard.stop])
+
+    def lay_out(self, positive: Bools) -> Iterator[tuple[Shard, Integers, int]]:
+        """Yield (shard, rows of it, first place) of runs that are together in the order of a fit, positives first.
+
+        positive: (n_rows,) bool, of the rows of the table.
+        """
+        next_place = [0, int(np.count_nonzero(positive))]
+        done = 0  # rows of the table in the shards so far
+        for shard in self.shards:
+            taken = self.rows_of(shard, self.table.is_taken)
+            of_shard = positive[done : done + len(taken)]
+            done += len(taken)
+            for k, is_of_class in enumerate((of_shard, ~of_shard)):
+                rows = taken[is_of_class]
+                yield shard, rows, next_place[k]
+                next_place[k] += len(rows)
+
+    def code_columns(self, positive: Bools) -> Codes:
+        """Return the codes column by column, (n_features, n_rows) of the type of the bins, positives first, mapped."""
+        shape, dtype = (len(self.bins.edges), len(positive)), self.bins.dtype
+        codes = mapped(self.table.folder, shape, dtype)
+        for shard, rows, place in self.lay_out(positive):
+            for column, own in zip(codes, shard.codes, strict=True):
+                run = own[rows]
+                if run.dtype != dtype:
+                    run = widened(run, missing_code(dtype))
+                column[place : place + len(rows)] = run
+        return codes
+
+    def stand_ins(self, table: ColumnTable) -> "StandIns":
+        """Return stand-ins for the values of rows of the same source."""
+        if table.source is not self.table.source:
+            raise InvalidData("stand-ins are for rows of the source whose codes are stored")
+        return StandIns(self, table.is_taken)
+
+    def _blocks(self, mask: Bools | None) -> Iterator[Floats]:
+        tables = [self._stand_in(j) for j in range(len(self.bins.edges))]
+        for shard in self.shards:
+            taken = self.rows_of(shard, mask)
+            for start in range(0, len(taken), BLOCK_ROWS):
+                rows = taken[start : start + BLOCK_ROWS]
+                block = np.empty((len(rows), len(tables)))
+                for j, own in enumerate(shard.codes):
+                    block[:, j] = tables[j][own[rows]]
+                yield block
+
+    def _stand_in(self, column: int) -> Floats:
+        """Return the stand-in for each code of a column."""
+        edges, of_category = self.bins.edges[column], self.bins.category_bins[column]
+        values = np.full(missing_code(self.shards[0].codes[column].dtype) + 1, np.nan)
+        if of_category is None:
+            values[: len(edges)] = edges
+            values[len(edges)] = np.inf if len(edges) else 0.0
+        else:
+            known = np.flatnonzero(of_category >= 0)
+            values[of_category[known][::-1]] = known[::-1]  # of a bin's categories the first
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class StandIns:
+    """Rows whose values are the edges that end their bins: rankers on these bins score them as they score the rows.
+
+    Attributes
+    ----------
+    stored : StoredCodes
+    is_taken : ndarray of shape (source.n_rows,), bool, or None
+        The rows; None: all of the source.
+    """
+
+    stored: StoredCodes
+    is_taken: Bools | None
+
+    def score(self, function: Callable[[Floats], Floats]) -> Floats:
+        """Return what a function of rows, C-contiguous, returns for them, block by block."""
+        return np.concatenate([function(block) for block in self.stored._blocks(self.is_taken)])
+
+    def all(self) -> Floats:
+        """Return all rows at once, (n_rows, n_features) float64, C-contiguous."""
+        return self.score(lambda block: block)
+
+
+def store_codes(
+    table: ColumnTable,
+    weight: Floats,
+    max_bins: int,
+    n_categories: Integers,
+    max_categories: int = 0,
+    least_mass: float = 0.0,
+) -> StoredCodes:
+    """Learn the bins of every column from the rows of a table, and code all rows of its source; or find them stored.
+
+    InvalidData: a column holds an infinite value. OSError: the folder has no room.
+
+    Parameters
+    ----------
+    table : ColumnTable
+    weight : ndarray of shape (n_rows,), float64
+        Of the rows of the table.
+    max_bins, n_categories, max_categories, least_mass
+        See `learn_bins`.
+
+    Notes
+    -----
+    Memory: 16 bytes per row of the source, with unequal weights or a categorical column 40. Each column is read once.
+    """
+    is_weighted = bool((weight != weight[0]).any())
+    learning = (max_bins, n_categories.tolist(), max_categories, least_mass, SHARD_ROWS)
+    name = _name(table, weight if is_weighted else weight[:1], learning)
+    table.folder.mkdir(parents=True, exist_ok=True)
+    final = None if name is None else table.folder / f"codes-{name.hex()}"
+    if final is not None and name is not None:
+        found = _open(table, final, name)
+        if found is not None:
+            return found
+    part, lock = _begin(table.folder)
+    try:
+        writer = _Writer(part, table.source.n_rows)
+        bins = _write(table, writer, weight, learning, is_weighted)
+        if final is None or name is None:
+            shards = _map(part, writer.n_rows, bins)  # the files lose their names
+        else:
+            (part / CUTS_FILE).write_bytes(seal(name, _arrays_of(bins, writer)))
+            shutil.rmtree(final, ignore_errors=True)  # it was not whole
+            try:
+                part.rename(final)
+            except OSError:  # another process was faster
+                if not final.is_dir():
+                    raise
+            shards = _map(final, writer.n_rows, bins)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+        os.close(lock)
+    return StoredCodes(bins, shards, table)
+
+
+def _begin(folder: Path) -> tuple[Path, int]:
+    """Return a new folder for a part, and its lock; remove parts of killed processes, which hold their locks no more."""
+    for part in folder.glob(f"codes-*{PART}"):
+        with suppress(OSError):
+            lock = os.open(part, os.O_RDONLY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(part, ignore_errors=True)
+            finally:
+                os.close(lock)
+    while True:
+        part = Path(tempfile.mkdtemp(prefix="codes-", suffix=PART, dir=folder))
+        lock = os.open(part, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if part.exists():  # another process may have removed it before it was locked
+            return part, lock
+        os.close(lock)
+
+
+def mapped(folder: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return an array of zeros in a file without a name, which is gone with the array. OSError: there is no room."""
+    n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if n_bytes == 0:
+        return np.zeros(shape, dtype)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        # Room is taken now: a full disk is an error here, and would kill the process at a later write to memory.
+        os.posix_fallocate(file.fileno(), 0, n_bytes)
+        memory = mmap.mmap(file.fileno(), n_bytes)
+    return np.frombuffer(memory, dtype).reshape(shape)
+
+
+def widened(codes: Codes, missing: int) -> Codes:
+    """Return codes of uint8 as uint16 with another code of the missing."""
+    wide = codes.astype(np.uint16)
+    wide[codes == missing_code(codes.dtype)] = missing
+    return wide
+
+
+def _types_of(bins: Bins) -> list[np.dtype[Any]]:
+    """Return the type of each column's stored codes: the narrowest that there is."""
+    return [
+        np.dtype(np.uint8 if n <= MAX_NARROW_BINS else np.uint16) for n in bins.n_bins.tolist()
+    ]
+
+
+def _name(table: ColumnTable, weight: Floats, learning: tuple[Any, ...]) -> bytes | None:
+    """Return a hash of all that stored codes depend on; None for a source without an identity."""
+    if table.source.identity is None:
+        return None
+    known = [VERSION, len(weight), table.source.n_rows, table.names, table.categories, learning]
+    digest = hashlib.sha256(json.dumps(known).encode() + table.source.identity)
+    for array in (table.is_taken, weight):
+        digest.update(b"" if array is None else np.ascontiguousarray(array).data)
+    return digest.digest()
+
+
+class _Writer:
+    """Writes the codes of all shards, column by column.
+
+    Attributes
+    ----------
+    digests : list of hash objects
+        Of each shard.
+    """
+
+    def __init__(self, folder: Path, n_rows: int) -> None:
+        self._folder = folder
+        self.n_rows = n_rows
+        self.digests = [hashlib.sha256() for _ in range(-(-n_rows // SHARD_ROWS))]
+
+    def write(self, column: Callable[[slice], Codes]) -> None:
+        """Append the codes of a column, which `column` returns for a run of rows."""
+
+        def write_shard(s: int) -> None:
+            codes = column(slice(s * SHARD_ROWS, min((s + 1) * SHARD_ROWS, self.n_rows)))
+            self.digests[s].update(codes.data)
+            with _path(self._folder, s).open("ab") as file:
+                file.write(codes.data)
+
+        share_out(write_shard, range(len(self.digests)), self.n_rows)
+
+
+def _write(
+    table: ColumnTable,
+    writer: _Writer,
+    weight: Floats,
+    learning: tuple[Any, ...],
+    is_weighted: bool,
+) -> Bins:
+    """Learn the cuts of each column, and write its codes."""
+    max_bins, n_categories, max_categories, least_mass, _ = learning
+    n_rows, n_features = table.source.n_rows, len(table.names)
+    edges: list[Floats] = []
+    category_bins: list[Integers | None] = []
+    has_missing = np.zeros(n_features, dtype=np.bool_)
+    values, room = np.empty(n_rows), np.empty(len(table))
+    for j in range(n_features):
+        table.read(j, values)
+        if table.is_taken is None:
+            room[:] = values
+        else:
+            np.compress(table.is_taken, values, out=room)
+        has_missing[j] = bool(np.isnan(room.max()))
+        own, of_category = learn_column(
+            room,
+            weight,
+            max_bins,
+            n_categories[j],
+            max_categories,
+            least_mass,
+            is_weighted=is_weighted,
+        )
+        edges.append(own)
+        category_bins.append(of_category)
+        known = Bins((own,), has_missing[j : j + 1], (of_category,), np.dtype(np.uint8))
+        (dtype,) = _types_of(known)
+
+        def code(
+            rows: slice,
+            own: Floats = own,
+            of_category: Integers | None = of_category,
+            dtype: np.dtype[Any] = dtype,
+        ) -> Codes:
+            some = values[rows]
+            codes: Codes = np.empty(len(some), dtype=dtype)
+            if of_category is None:
+                encode(some, own, missing_code(dtype), codes)
+            else:
+                encode_categories(some, of_category, missing_code(dtype), codes)
+            return codes
+
+        writer.write(code)
+    dtype = np.dtype(np.uint8 if max_bins <= MAX_NARROW_BINS else np.uint16)
+    return Bins(tuple(edges), has_missing, tuple(category_bins), dtype)
+
+
+def _path(folder: Path, s: int) -> Path:
+    return folder / f"{s:06d}.codes"
+
+
+def _map(folder: Path, n_rows: int, bins: Bins) -> list[Shard]:
+    """Return the shards, their files mapped to memory."""
+    types, shards = _types_of(bins), []
+    for s, start in enumerate(range(0, n_rows, SHARD_ROWS)):
+        stop = min(start + SHARD_ROWS, n_rows)
+        with _path(folder, s).open("rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        codes: list[Codes] = []
+        offset = 0
+        for dtype in types:  # behind a column of bytes, one of two bytes may begin at an odd one
+            codes.append(np.frombuffer(memory, dtype, stop - start, offset))
+            offset += (stop - start) * dtype.itemsize
+        shards.append(Shard(start, stop, tuple(codes)))
+    return shards
+
+
+def _arrays_of(bins: Bins, writer: _Writer) -> dict[str, npt.NDArray[Any]]:
+    """Return cuts and hashes of shards as arrays."""
+    of_categories = [b for b in bins.category_bins if b is not None]
+    return {
+        "edges": np.concatenate([np.empty(0), *bins.edges]),
+        "n_edges": np.array([len(edges) for edges in bins.edges]),
+        "has_missing": bins.has_missing,
+        "category_bins": np.concatenate([np.empty(0, dtype=np.int64), *of_categories]),
+        "n_categories": np.array([-1 if b is None else len(b) for b in bins.category_bins]),
+        "is_wide": np.array(bins.dtype == np.uint16),
+        "shards": np.frombuffer(b"".join(d.digest() for d in writer.digests), np.uint8),
+    }
+
+
+def _open(table: ColumnTable, folder: Path, name: bytes) -> StoredCodes | None:
+    """Return stored codes if all of their bytes are those that were written; else None."""
+    try:
+        arrays = unseal("the cuts", (folder / CUTS_FILE).read_bytes(), name)
+        bins = _bins_of(arrays)
+        digests = arrays["shards"].tobytes()
+        size = hashlib.sha256().digest_size
+        for s in range(len(digests) // size):
+            with _path(folder, s).open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").digest()
+            if digest != digests[s * size : (s + 1) * size]:
+                return None
+        return StoredCodes(bins, _map(folder, table.source.n_rows, bins), table)
+    except (OSError, ArtifactError):
+        return None
+
+
+def _bins_of(arrays: dict[str, npt.NDArray[Any]]) -> Bins:
+    edges = np.split(arrays["edges"], np.cumsum(arrays["n_edges"])[:-1])
+    counts = arrays["n_categories"]
+    of_categories = np.split(
+        arrays["category_bins"], np.cumsum(np.maximum(counts, 0))[:-1]
+    )
+    category_bins = tuple(
+        own if n >= 0 else None for own, n in zip(of_categories, counts.tolist(), strict=True)
+    )
+    dtype = np.dtype(np.uint16 if bool(arrays["is_wide"]) else np.uint8)
+    return Bins(tuple(edges), arrays["has_missing"], category_bins, dtype)
