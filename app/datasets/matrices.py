@@ -6,7 +6,7 @@ other rows alone is missing, as it will be when the ranker scores rows to come.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from app.ingest import rows as row_hashes
 from app.ingest.rows import Hashes
 from app.platform.errors import Invalid, shown
+from core.base.columns import ColumnSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,6 +185,56 @@ def _no_times(name: str, found: str) -> Invalid:
     )
 
 
+class ParquetColumns(ColumnSource):
+    """The columns of a typed table as rankers take them, each read when it is asked for.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    names : sequence of str
+    identity : bytes or None
+        The hash of the file; None: codes are not kept.
+    """
+
+    def __init__(self, path: Path, names: Sequence[str], identity: bytes | None) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._path = path
+        self.names, self.identity = tuple(names), identity
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            self.n_rows = file.metadata.num_rows
+        self._books: dict[str, _CodeBook] = {}
+        categories: list[tuple[str, ...] | None] = []
+        for name in self.names:
+            if pa.types.is_dictionary(schema.field(name).type):
+                book = self._books[name] = _CodeBook()
+                for column in self._groups(name):
+                    book.encode(column)
+                categories.append(book.order())
+            else:
+                categories.append(None)
+        self.categories = tuple(categories)
+
+    def read(self, column: int, values: Floats) -> None:
+        """Write a column; see `core.base.columns.ColumnSource`."""
+        name, start = self.names[column], 0
+        book = self._books.get(name)
+        for part in self._groups(name):
+            run = values[start : start + len(part)]
+            run[:] = part.to_numpy() if book is None else book.encode(part)
+            start += len(part)
+
+    def _groups(self, name: str) -> Iterator[pa.ChunkedArray]:
+        """Yield a column, row group by row group."""
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self._path) as file:
+            for number in range(file.num_row_groups):
+                yield file.read_row_group(number, columns=[name], use_threads=False).column(0)
+
+
 class _CodeBook:
     """Numbers the texts of a column in the order in which they come."""
 
@@ -199,6 +250,12 @@ class _CodeBook:
             places = chunk.indices.fill_null(len(own)).to_numpy()
             numbers.append(np.array([*own, np.nan])[places])
         return np.concatenate(numbers) if numbers else np.empty(0)
+
+    def order(self) -> tuple[str, ...]:
+        """Return the texts ascending, and number them in this order from now on."""
+        texts = sorted(self._numbers)
+        self._numbers = {text: position for position, text in enumerate(texts)}
+        return tuple(texts)
 
     def sort(self, codes: Floats) -> tuple[str, ...]:
         """Return the texts ascending, and turn the numbers of the column into their positions."""

@@ -131,9 +131,7 @@ class ColumnTable:
         return len(self), len(self.names)
 
     def __len__(self) -> int:
-        return (
-            self.source.n_rows if self.is_taken is None else int(np.count_nonzero(self.is_taken))
-        )
+        return self.source.n_rows if self.is_taken is None else int(np.count_nonzero(self.is_taken))
 
     def take(self, mask: Bools) -> ColumnTable:
         """Return the rows of the mask, (n_rows,) bool, in their order."""

@@ -587,13 +587,13 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def _check_reads_columns(self) -> None:
         if (reason := self.reads_columns()) is not None:
             raise InvalidData(
-                f"X must be in memory for this {type(self).__name__}, got a table that is read column by column: {reason}"
+                f"X must be in memory for this {type(self).__name__}, got a table that is read by columns: {reason}"
             )
 
     def _matrix(self, X: Any, *, reset: bool) -> Floats:
         """Check X and turn it into float64; at fit (`reset`) remember its columns."""
         if isinstance(X, ColumnTable):
-            raise InvalidData("X must be in memory, got a table that is read column by column")
+            raise InvalidData("X must be in memory, got a table that is read by columns")
         try:
             if is_table(X):
                 return self._table_matrix(X, reset=reset)

@@ -151,7 +151,7 @@ class Rows(NamedTuple):
 
     def _strata(self) -> list[Bools]:
         """Return which rows have the label, or any of several, and which have none; no empty stratum."""
-        has = self.positive if self.positive.ndim == 1 else self.positive.any(axis=1)
+        has: Bools = self.positive if self.positive.ndim == 1 else np.any(self.positive, axis=1)
         return [mask for mask in (has, ~has) if mask.any()]
 
     def _take(self, rows: Bools) -> "Rows":

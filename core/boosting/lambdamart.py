@@ -180,6 +180,10 @@ class LambdaMART(Booster):
             normalize=self.normalize,
         )
 
+    def reads_columns(self) -> str | None:
+        """Return why it cannot learn from codes alone: it orders the rows of each query."""
+        return "it orders the rows of each query"
+
     def _learner_on(self, data: TrainingData) -> type[WeakLearner]:
         return LambdaLearner
 

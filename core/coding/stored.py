@@ -130,7 +130,7 @@ class StoredCodes:
                 column[place : place + len(rows)] = run
         return codes
 
-    def stand_ins(self, table: ColumnTable) -> "StandIns":
+    def stand_ins(self, table: ColumnTable) -> StandIns:
         """Return stand-ins for the values of rows of the same source."""
         if table.source is not self.table.source:
             raise InvalidData("stand-ins are for rows of the source whose codes are stored")
@@ -238,7 +238,7 @@ def store_codes(
 
 
 def _begin(folder: Path) -> tuple[Path, int]:
-    """Return a new folder for a part, and its lock; remove parts of killed processes, which hold their locks no more."""
+    """Return a new folder, and its lock; remove those of killed processes, which hold their locks no more."""
     for part in folder.glob(f"codes-*{PART}"):
         with suppress(OSError):
             lock = os.open(part, os.O_RDONLY)
@@ -277,9 +277,7 @@ def widened(codes: Codes, missing: int) -> Codes:
 
 def _types_of(bins: Bins) -> list[np.dtype[Any]]:
     """Return the type of each column's stored codes: the narrowest that there is."""
-    return [
-        np.dtype(np.uint8 if n <= MAX_NARROW_BINS else np.uint16) for n in bins.n_bins.tolist()
-    ]
+    return [np.dtype(np.uint8 if n <= MAX_NARROW_BINS else np.uint16) for n in bins.n_bins.tolist()]
 
 
 def _name(table: ColumnTable, weight: Floats, learning: tuple[Any, ...]) -> bytes | None:
@@ -427,9 +425,7 @@ def _open(table: ColumnTable, folder: Path, name: bytes) -> StoredCodes | None:
 def _bins_of(arrays: dict[str, npt.NDArray[Any]]) -> Bins:
     edges = np.split(arrays["edges"], np.cumsum(arrays["n_edges"])[:-1])
     counts = arrays["n_categories"]
-    of_categories = np.split(
-        arrays["category_bins"], np.cumsum(np.maximum(counts, 0))[:-1]
-    )
+    of_categories = np.split(arrays["category_bins"], np.cumsum(np.maximum(counts, 0))[:-1])
     category_bins = tuple(
         own if n >= 0 else None for own, n in zip(of_categories, counts.tolist(), strict=True)
     )

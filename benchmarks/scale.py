@@ -1,0 +1,198 @@
+"""A table that is read column by column beside the same table in memory: `python -m benchmarks.scale`.
+
+    python -m benchmarks.scale [--rows 1000000] [--features 30] [--rounds 20] [--folder DIR] [--only-stored]
+
+The table is a typed Parquet file with one row in ten positive: numbers of several shapes, some missing, and words in
+one column of ten. Each fit runs in a process of its own, on as many threads as numba is set to use. Memory is
+anonymous memory (Linux: RssAnon), looked up 100 times a second: pages of files, which the system takes back when it
+needs them, are apart. CPU seconds are split at the end of the first round: before it the table is read and coded. The
+last column compares the rankers, byte by byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks import at_least_one
+
+ROW_GROUP = 1 << 17
+SYSTEMS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "rankboost, stumps": ("rankboost", {}),
+    "rankboost, trees": ("rankboost", {"weak_ranker": "tree"}),
+    "logitboost": ("logitboost", {}),
+}
+WORDS = tuple(f"word {k:02}" for k in range(40))
+
+
+def write_table(path: Path, n_rows: int, n_features: int) -> None:
+    """Write a table, a row group at a time, so that it may be larger than memory."""
+    fields = [
+        pa.field(f"x{j}", pa.dictionary(pa.int32(), pa.string()) if j % 10 == 8 else pa.float64())
+        for j in range(n_features)
+    ]
+    schema = pa.schema([*fields, pa.field("label", pa.int8())])
+    with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1) as writer:
+        for start in range(0, n_rows, ROW_GROUP):
+            n = min(ROW_GROUP, n_rows - start)
+            rng = np.random.default_rng([1, start])
+            columns: list[Any] = []
+            signal = 1.5 * rng.normal(size=n)
+            for j in range(n_features):
+                x = rng.normal(size=n)
+                signal += x * (0.5 if j < 12 else 0.0)
+                if j % 5 == 2:
+                    x = np.round(3 * x)
+                if j % 5 == 4:
+                    x[rng.random(n) < 0.05] = np.nan
+                if j % 10 == 8:
+                    codes = pa.array(np.clip((x + 2) * 10, 0, 39).astype(np.int32))
+                    columns.append(pa.DictionaryArray.from_arrays(codes, pa.array(WORDS)))
+                else:
+                    columns.append(x)
+            label = (signal > 1.2816 * np.sqrt(2.25 + 0.25 * min(n_features, 12))).astype(np.int8)
+            arrays = [pa.array(column) for column in columns]
+            writer.write_table(pa.table([*arrays, pa.array(label)], schema=schema))
+
+
+class Watched:
+    """The most anonymous memory of this process, above what it had at first, in bytes."""
+
+    def __init__(self) -> None:
+        self._first = self.most = self._now()
+        self._done = threading.Event()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        while not self._done.wait(0.01):
+            self.most = max(self.most, self._now())
+
+    @staticmethod
+    def _now() -> int:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("RssAnon"):
+                return int(line.split()[1]) * 1024
+        raise RuntimeError("/proc/self/status has no RssAnon")
+
+    def end(self) -> int:
+        """Stop looking, and return the most."""
+        self._done.set()
+        return self.most - self._first
+
+
+def fit(path: Path, system: str, mode: str, n_rounds: int, folder: Path) -> dict[str, Any]:
+    """Fit once in this process, and return the figures."""
+    from app.datasets.matrices import Columns, ParquetColumns, read_table
+    from core.artifact import save
+    from core.base.columns import ColumnTable
+    from core.registry import ALGORITHMS
+
+    name, parameters = SYSTEMS[system]
+    names = [field for field in pq.read_schema(path).names if field != "label"]
+
+    def run(path: Path) -> dict[str, Any]:
+        ranker = ALGORITHMS[name](n_rounds=n_rounds, **parameters)
+        started, first = time.process_time(), 0.0
+        clock_started, clock_first = time.perf_counter(), 0.0
+
+        def step(done: int, of: int, info: object) -> None:
+            nonlocal first, clock_first
+            if done == 1:
+                first, clock_first = time.process_time(), time.perf_counter()
+
+        y: Any
+        X: Any
+        if mode == "in memory":
+            table = read_table(path, Columns(names, "label", None, None))
+            X, y = table.coded, table.y
+        else:
+            X = ColumnTable(ParquetColumns(path, names, None), folder)
+            y = pq.read_table(path, columns=["label"])[0].to_numpy()
+        ranker.fit(X, y, callback=step)
+        ended, clock_ended = time.process_time(), time.perf_counter()
+        return {
+            "coding": first - started,
+            "rounds": ended - first,
+            "clock coding": clock_first - clock_started,
+            "clock rounds": clock_ended - clock_first,
+            "sha256": hashlib.sha256(save(ranker)).hexdigest(),
+        }
+
+    small = folder / "small.parquet"
+    if not small.exists():
+        write_table(small, 3000, len(names))
+    run(small)  # loads libraries and kernels
+    watched = Watched()
+    figures = run(path)
+    return figures | {"memory": watched.end()}
+
+
+def main() -> None:
+    """Fit each system both ways, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=at_least_one, default=1_000_000)
+    parser.add_argument("--features", type=at_least_one, default=30)
+    parser.add_argument("--rounds", type=at_least_one, default=20)
+    parser.add_argument("--repeats", type=at_least_one, default=1)
+    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS))
+    parser.add_argument("--folder", type=Path, help="for the table and the codes")
+    parser.add_argument("--only-stored", action="store_true", help="the table fits no memory")
+    parser.add_argument("--fit", nargs=3, metavar=("TABLE", "SYSTEM", "MODE"))
+    given = parser.parse_args()
+    if given.fit is not None:
+        table, system, mode = given.fit
+        print(json.dumps(fit(Path(table), system, mode, given.rounds, given.folder)))
+        return
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        measure(given, Path(name))
+
+
+def measure(given: argparse.Namespace, folder: Path) -> None:
+    """Print the figures of all fits."""
+    table = folder / "table.parquet"
+    write_table(table, given.rows, given.features)
+    cells = given.rows * given.features
+    modes = ["stored"] if given.only_stored else ["in memory", "stored"]
+    print(f"{given.rows:,} rows, {given.features} columns, {given.rounds} rounds\n")
+    print(
+        "| fit | X | memory, MB | bytes a row | reading and coding, CPU s | ns a cell | rounds, CPU s "
+        "| ns a cell and round | the same bytes |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for system in given.systems:
+        known: set[str] = set()
+        for mode in modes:
+            best: dict[str, Any] | None = None
+            for _ in range(given.repeats):
+                command = [sys.executable, "-m", "benchmarks.scale", "--rounds", str(given.rounds)]
+                command += ["--folder", str(folder), "--fit", str(table), system, mode]
+                done = subprocess.run(command, check=True, capture_output=True, text=True)
+                figures = json.loads(done.stdout)
+                if best is None or figures["rounds"] < best["rounds"]:
+                    best = figures
+            assert best is not None
+            known.add(best["sha256"])
+            later = max(given.rounds - 1, 1)
+            print(
+                f"| {system} | {mode} | {best['memory'] / 1e6:,.0f} | {best['memory'] / given.rows:.0f} "
+                f"| {best['coding']:.1f} | {1e9 * best['coding'] / cells:.1f} | {best['rounds']:.1f} "
+                f"| {1e9 * best['rounds'] / cells / later:.2f} | {'yes' if len(known) == 1 else 'NO'} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
