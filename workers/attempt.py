@@ -84,7 +84,11 @@ class Attempt:
                 payload = self._db.reading(
                     execution.prepare, self._blobs, self._settings, self._claim, workdir
                 )
-                added = {"checkpoint": self._checkpoint_options(), "started": self._began}
+                added = {
+                    "checkpoint": self._checkpoint_options(),
+                    "started": self._began,
+                    "memory_bytes": self._memory_bytes,
+                }
                 ending = self._fit(payload | added)
             except LeaseLost:
                 raise

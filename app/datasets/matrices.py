@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from app.ingest import rows as row_hashes
 from app.ingest.rows import Hashes
 from app.platform.errors import Invalid, shown
-from core.base.columns import ColumnSource
+from core.base.columns import ColumnSource, ColumnTable, find_nth
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,17 +63,30 @@ class Table:
     query: Hashes | None = None
 
     @property
-    def coded(self) -> CodedTable:
+    def coded(self) -> CodedTable | ColumnTable:
         """The features as rankers take them."""
         from core.base.table import CodedTable
 
         return CodedTable(self.X, self.names, self.categories)
+
+    def column(self, feature: int) -> Floats:
+        """Return the values of a feature, float64 of shape (rows,)."""
+        return self.X[:, feature]
+
+    def blocks(self, rows: int) -> Iterator[Table]:
+        """Yield the rows in their order, about so many at once."""
+        for start in range(0, len(self.X), rows):
+            yield self._with(self.X[start : start + rows], slice(start, start + rows))
 
     def take(self, rows: Rows) -> Table:
         """Return a copy of some rows, in their order."""
         X = np.empty((len(rows), self.X.shape[1]), order="F")
         for feature in range(X.shape[1]):
             np.take(self.X[:, feature], rows, out=X[:, feature])
+        return self._with(X, rows)
+
+    def _with(self, X: Any, rows: Rows | slice) -> Table:
+        """Return rows whose features are X."""
         return Table(
             X,
             self.y[rows],
@@ -103,6 +116,101 @@ class Table:
 
         X, categories = to_matrix(self.coded, other.categories)
         return replace(self, X=X, categories=categories)
+
+
+MAX_ROWS_TAKEN = 1 << 16
+"""Rows up to which those taken from a stored table are in memory."""
+
+
+@dataclass(frozen=True)
+class StoredTable(Table):
+    """A table whose features stay in their file: X is a `ColumnTable`, read column by column, or few rows at a time."""
+
+    X: Any
+
+    @property
+    def coded(self) -> ColumnTable:
+        """The features as rankers take them that read columns."""
+        table: ColumnTable = self.X
+        return table
+
+    def column(self, feature: int) -> Floats:
+        """Return the values of a feature, float64 of shape (rows,)."""
+        values = np.empty(self.coded.source.n_rows)
+        self.coded.read(feature, values)
+        return values if self.coded.is_taken is None else values[self.coded.is_taken]
+
+    def blocks(self, rows: int) -> Iterator[Table]:
+        """Yield the rows in their order, a row group at once."""
+        done = 0
+        for start, X in self._source.read_groups():
+            own: slice | Rows = slice(None)
+            if self.coded.is_taken is not None:
+                own = np.flatnonzero(self.coded.is_taken[start : start + len(X)])
+            taken = self._recoded(X[own])
+            yield self._with(taken, slice(done, done + len(taken)))
+            done += len(taken)
+
+    def take(self, rows: Rows) -> Table:
+        """Return some rows: many, in ascending order, stay in the file; few are copied, in their order."""
+        if len(rows) > MAX_ROWS_TAKEN:
+            if (np.diff(rows) <= 0).any():
+                raise ValueError(
+                    "many rows of a stored table must be in ascending order, each once"
+                )
+            mask = np.zeros(len(self.X), dtype=np.bool_)
+            mask[rows] = True
+            return StoredTable(**vars(self._with(self.coded.take(mask), rows)))
+        order = np.argsort(rows, kind="stable")
+        wanted = rows[order]
+        if self.coded.is_taken is not None:
+            distinct, place = np.unique(wanted, return_inverse=True)
+            wanted = find_nth(self.coded.is_taken, distinct)[place]
+        X = np.empty((len(rows), len(self.names)), order="F")
+        for start, group in self._source.read_groups(wanted):
+            first, last = np.searchsorted(wanted, (start, start + len(group)))
+            X[order[first:last]] = self._recoded(group[wanted[first:last] - start])
+        return self._with(X, rows)
+
+    def known_to(self, rows: Rows | None = None) -> Table:
+        """Return the table with the categories of rows of weight above 0 alone."""
+        if rows is not None:
+            raise ValueError("a stored table knows the categories of its rows of weight above 0")
+        learnt = self.coded if self.weight is None else self.coded.take(self.weight > 0)
+        return self._coded_by(learnt.keep_present().categories)
+
+    def coded_as(self, other: Table) -> Table:
+        """Return the table with the categories of another; those unknown to it turn into missing values."""
+        return self._coded_by(other.categories)
+
+    def _coded_by(self, categories: Categories) -> StoredTable:
+        return replace(self, X=self.coded.with_categories(categories), categories=categories)
+
+    def _recoded(self, X: Floats) -> Floats:
+        X = X.copy(order="F")
+        for feature in range(X.shape[1]):
+            self.coded.recode(feature, X[:, feature])
+        return X
+
+    @property
+    def _source(self) -> ParquetColumns:
+        source = self.coded.source
+        assert isinstance(source, ParquetColumns)
+        return source
+
+
+def store_table(path: Path, columns: Columns, folder: Path) -> StoredTable:
+    """Return a typed table whose features are read when they are needed; its codes will be put into a folder.
+
+    Labels, weights, groups and times are in memory.
+    """
+    rest = read_table(path, replace(columns, features=()))
+    X = ColumnTable(ParquetColumns(path, columns.features, identity=str(path).encode()), folder)
+    names = tuple(columns.features)
+    table = StoredTable(**{**vars(rest), "X": X, "names": names, "categories": X.categories})
+    known = table.known_to()
+    assert isinstance(known, StoredTable)
+    return known
 
 
 def read_table(path: Path, columns: Columns) -> Table:
@@ -191,9 +299,10 @@ class ParquetColumns(ColumnSource):
     Parameters
     ----------
     path : pathlib.Path
+        Named by its content.
     names : sequence of str
     identity : bytes or None
-        The hash of the file; None: codes are not kept.
+        What tells the file from others; None: codes are not kept.
     """
 
     def __init__(self, path: Path, names: Sequence[str], identity: bytes | None) -> None:
@@ -225,6 +334,23 @@ class ParquetColumns(ColumnSource):
             run = values[start : start + len(part)]
             run[:] = part.to_numpy() if book is None else book.encode(part)
             start += len(part)
+
+    def read_groups(self, rows: Rows | None = None) -> Iterator[tuple[int, Floats]]:
+        """Yield row groups, those alone that have one of some ascending rows: their first row, and all features."""
+        import pyarrow.parquet as pq
+
+        start = 0
+        with pq.ParquetFile(self._path) as file:
+            for number in range(file.num_row_groups):
+                stop = start + file.metadata.row_group(number).num_rows
+                if rows is None or np.searchsorted(rows, start) < np.searchsorted(rows, stop):
+                    part = file.read_row_group(number, columns=list(self.names), use_threads=False)
+                    X = np.empty((stop - start, len(self.names)), order="F")
+                    for feature, name in enumerate(self.names):
+                        book, column = self._books.get(name), part.column(name)
+                        X[:, feature] = column.to_numpy() if book is None else book.encode(column)
+                    yield start, X
+                start = stop
 
     def _groups(self, name: str) -> Iterator[pa.ChunkedArray]:
         """Yield a column, row group by row group."""

@@ -144,10 +144,11 @@ def _best(parameters: Mapping[str, Any], train: Table) -> BestMargin | None:
     """Return ρ on the training part where the linear programme is small, else None."""
     from core.bounds import Unsolved, best_bipartite_margin, column_outputs, stump_outputs
 
-    if train.X.size > MAX_PROGRAMME_CELLS:
+    if len(train.X) * len(train.names) > MAX_PROGRAMME_CELLS:
         return None
     present = np.ones(len(train.X), dtype=np.bool_) if train.weight is None else train.weight > 0
-    X, positive = train.X[present], train.y[present] == 1
+    X = np.concatenate([block.X for block in train.blocks(len(train.X))])[present]
+    positive = train.y[present] == 1
     weight = np.ones(len(X)) if train.weight is None else train.weight[present]
     if parameters["weak_ranker"] == "column":
         outputs = column_outputs(X)

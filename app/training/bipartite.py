@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.matrices import Columns, Table, check_classes, read_table
+from app.datasets.matrices import (
+    Columns,
+    StoredTable,
+    Table,
+    check_classes,
+    read_table,
+    store_table,
+)
 from app.models import margins
 from app.models.objectives import value_of, window_of
 from app.models.service import write_curve
@@ -25,10 +32,12 @@ from app.platform.documents import (
     Validation,
 )
 from app.platform.errors import Invalid
-from app.training import lists
+from app.training import lists, search
 from app.training.interpretation import draw_classes, score
 from app.training.records import RocMetrics, TrainPayload
 from app.training.splits import (
+    BYTES_PER_CELL,
+    BYTES_PER_CELL_OF_FOLDS,
     CROSS_VALIDATION,
     HOLDOUT,
     InnerSplits,
@@ -40,12 +49,16 @@ from app.training.splits import (
     note_kinds,
     split_rows,
 )
+from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from core.base.checkpoint import SharedRanker
     from core.base.ranker import Callback, Floats, Ranker
     from core.metrics import Interval, Summary
     from core.selection import HeldOut
+
+CODES_FOLDER = "codes"
+"""Of the work folder, with the files of codes."""
 
 LEVEL = 0.95
 """Confidence level of intervals and tests."""
@@ -82,7 +95,7 @@ class BipartiteTable:
         spec = payload["spec"]
         validation = spec["validation"]
         columns = _columns(payload["table"], names, validation.get("time_column"))
-        table = read_table(Path(payload["table"]["path"]), columns)
+        table, notes = _read(payload, columns)
         check_classes(table.y, "the table")
         self._features = payload["table"]["features"]
         self._folds: list[RowSplit] = []
@@ -98,7 +111,11 @@ class BipartiteTable:
             case "dataset":
                 other = payload["validation_table"]
                 assert other is not None
-                judge = read_table(Path(other["path"]), _columns(other, names, None))
+                path, own = Path(other["path"]), _columns(other, names, None)
+                if isinstance(table, StoredTable):
+                    judge: Table = store_table(path, own, Path(payload["workdir"]) / CODES_FOLDER)
+                else:
+                    judge = read_table(path, own)
                 check_classes(judge.y, "the validation dataset")
                 self.served = self._split_data(table, judge.coded_as(table))
             case "cross_validation":
@@ -115,7 +132,8 @@ class BipartiteTable:
         self._may_repeat = not by_content and table.time is None
         is_drawn = validation["method"] in (HOLDOUT, CROSS_VALIDATION) and table.time is None
         if is_drawn and (note := note_kinds(table)):
-            self.served.notes = [note]
+            notes.append(note)
+        self.served.notes = notes
 
     def split_data(self, scope: tuple[int, int] | None) -> BipartiteSplitData:
         """Return the rows of a fold (repeat, fold), or those whose ranker is served."""
@@ -308,6 +326,35 @@ class BipartiteSplitData(SplitData):
 def scores_file(part: str) -> str:
     """Return the name of the file in which the scores of a part's rows are written."""
     return f"{part}.scores.npy"
+
+
+def _read(payload: TrainPayload, columns: Columns) -> tuple[Table, list[str]]:
+    """Return the table, and what its owner should know: features stay in the file if memory would not hold them.
+
+    The model is the same; see `core.coding.stored`. Algorithms that need the rows read them into memory in any case.
+    """
+    import pyarrow.parquet as pq
+
+    spec, path = payload["spec"], Path(payload["table"]["path"])
+    limit, per_cell = payload.get("memory_bytes"), BYTES_PER_CELL
+    if spec["validation"]["method"] == CROSS_VALIDATION:
+        per_cell += BYTES_PER_CELL_OF_FOLDS
+    needed = pq.read_metadata(path).num_rows * len(columns.features) * per_cell
+    is_listed = columns.query is not None
+    if limit is None or needed <= limit or is_listed or search.searches(spec):
+        return read_table(path, columns), []
+    algorithm = spec["algorithm"]
+    ranker = ALGORITHMS[algorithm["name"]](**algorithm["parameters"])
+    if ranker.reads_columns() is None:
+        table = store_table(path, columns, Path(payload["workdir"]) / CODES_FOLDER)
+        ranker.categories_ = table.categories
+        if ranker.reads_columns() is None:
+            note = (
+                f"the table was read column by column: in memory it would take about {needed:,} bytes, and the job may "
+                f"take {limit:,}"
+            )
+            return table, [note]
+    return read_table(path, columns), []
 
 
 def _columns(table: TableFile, names: list[str], time: str | None) -> Columns:

@@ -19,7 +19,7 @@ from typing import Any, TypedDict, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.matrices import Table
+from app.datasets.matrices import MAX_ROWS_TAKEN, StoredTable, Table
 from app.jobs.progress import Callback
 from app.models.objectives import without_count
 from app.models.service import VALIDATION
@@ -320,8 +320,10 @@ class FitContext:
         split_data = _bipartite(self.split_data(scope_of(part)))
         of, seed = len(split_data.train.y), self.spec["seed"]
         learning, rows = split_data, part.get("rows")
+        if isinstance(split_data.train, StoredTable):  # most baselines read rows, in memory
+            rows = min(rows or of, MAX_ROWS_TAKEN - MAX_ROWS_TAKEN // 8)
         if rows is not None:
-            learning = split_data.thinned(rows / of, seed)
+            learning = split_data.thinned(min(rows / of, 1.0), seed)
         n_rows = len(learning.train.y)
         progress.enter(COMPARING, rows=n_rows)
         seconds = part.get("seconds")

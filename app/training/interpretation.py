@@ -138,13 +138,12 @@ def score(ranker: Ranker, table: Table, n_labels: int | None = None) -> Floats:
     They are computed in blocks: the ranker reads rows, the table is stored by columns, and a whole copy would double
     its memory.
     """
-    from core.base.table import to_matrix
-
     scores = np.empty(len(table.X) if n_labels is None else (len(table.X), n_labels))
-    X, _ = to_matrix(table.coded, ranker.categories_)
-    for start in range(0, len(X), _ROWS_AT_ONCE):
-        block = np.ascontiguousarray(X[start : start + _ROWS_AT_ONCE])
-        scores[start : start + _ROWS_AT_ONCE] = ranker.score_rows(block)
+    start = 0
+    for block in table.blocks(_ROWS_AT_ONCE):
+        X = as_scored(block, ranker).X
+        scores[start : start + len(X)] = ranker.score_rows(np.ascontiguousarray(X))
+        start += len(X)
     return scores
 
 

@@ -384,6 +384,8 @@ class TrainPayload(TypedDict):
     kind: NotRequired[str]
     started: NotRequired[float]
     """When the attempt began, by the machine's monotonic clock; its worker adds it."""
+    memory_bytes: NotRequired[int | None]
+    """Bytes that the attempt may take, None without a limit; its worker adds it."""
     workdir: str
     spec: TrainSpec
     table: TrainTable

@@ -59,7 +59,13 @@ from app.training.search import (
     MAX_BUDGET_SECONDS,
     MAX_SCORE_MICROSECONDS,
 )
-from app.training.splits import CROSS_VALIDATION, HOLDOUT, folds_of
+from app.training.splits import (
+    BYTES_PER_CELL,
+    BYTES_PER_CELL_OF_FOLDS,
+    CROSS_VALIDATION,
+    HOLDOUT,
+    folds_of,
+)
 from core.base.parameters import check_values, list_parameters
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
@@ -83,11 +89,9 @@ _SECONDS_PER_CELL_AND_ROUND = 0.6e-9
 _SECONDS_PER_PAIR_FEATURE_AND_ROUND = 5e-9
 _SECONDS_PER_PAIR_AND_TREE = 20e-9  # trees look at items; only their weights come from the pairs
 _BYTES_PER_PAIR = 80  # rows, weights, sorting and merging
-_BYTES_PER_CELL = 17  # the float64 table, its float64 copy while it is split, and the codes
 _COLUMNS_PER_CROSS = (
     2  # core.coding.crosses.COLUMNS, whose module the API must not import: it compiles
 )
-_BYTES_PER_CELL_OF_FOLDS = 8  # the table stays while a fold's part of it is learnt from
 
 
 @dataclass(frozen=True)
@@ -231,7 +235,7 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: TrainSpe
     rounds = parameters.get("n_rounds", 1)
     if rounds is None:  # chosen by the fit: of trees in two fits, together about so many
         rounds = 500 if parameters["weak_ranker"] == "tree" else 100
-    seconds, memory = cells * _SECONDS_PER_CELL_TO_BIN, cells * _BYTES_PER_CELL
+    seconds, memory = cells * _SECONDS_PER_CELL_TO_BIN, cells * BYTES_PER_CELL
     if dataset.kind == DatasetKind.PREFERENCES and dataset.pairs is not None:
         pairs = dataset.pairs.pairs or 0
         if spec["algorithm"]["parameters"]["weak_ranker"] == "tree":
@@ -246,12 +250,12 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: TrainSpe
         if crosses := min(parameters.get("crosses", 0), features * (features - 1) // 2):
             # Two more columns each, and the table is copied beside them.
             columns = (dataset.rows or 0) * crosses * _COLUMNS_PER_CROSS
-            memory += columns * _BYTES_PER_CELL + cells * 8
+            memory += columns * BYTES_PER_CELL + cells * 8
     if spec["algorithm"]["name"] == AUTO:
         seconds = spec["algorithm"]["parameters"]["budget_seconds"]
         return {"seconds": seconds, "memory_bytes": memory}
     if spec["validation"]["method"] == CROSS_VALIDATION:
-        memory += cells * _BYTES_PER_CELL_OF_FOLDS
+        memory += cells * BYTES_PER_CELL_OF_FOLDS
     seconds *= (1 + len(folds_of(spec["validation"]))) * (1.0 + search.count_fits(spec))
     return {"seconds": round(seconds, 3), "memory_bytes": memory}
 

@@ -33,10 +33,15 @@ from app.training.interpretation import draw
 from app.training.records import PartMetrics
 
 if TYPE_CHECKING:
+    from core.base.columns import ColumnTable
     from core.base.ranker import Callback, Ranker
     from core.base.table import CodedTable
 
 HOLDOUT, CROSS_VALIDATION = "holdout", "cross_validation"
+BYTES_PER_CELL = 17
+"""Of a table in memory: as float64, once more while it is split, and its codes."""
+BYTES_PER_CELL_OF_FOLDS = 8
+"""More under cross-validation: the table stays while a fold's part of it is learnt from."""
 WAYS_OUT = (
     "use more rows of the rarer class, in more groups if there are groups, or fewer folds; validation.method "
     "'none' trains a model without validation"
@@ -280,7 +285,7 @@ def hash_rows(table: Table) -> Hashes:
     hashes = np.zeros(len(table.X), dtype=np.uint64)
     for feature, (name, texts) in enumerate(zip(table.names, table.categories, strict=True)):
         words = None if texts is None else row_hashes.hash_words(texts)
-        add_column(hashes, name, table.X[:, feature], words)
+        add_column(hashes, name, table.column(feature), words)
     return hashes
 
 
@@ -324,7 +329,7 @@ class SplitData(ABC):
         return len(self._known("train").X)
 
     @property
-    def held_out(self) -> CodedTable:
+    def held_out(self) -> CodedTable | ColumnTable:
         """The validation part as a ranker scores it."""
         return self._known("validation").coded
 
@@ -341,7 +346,7 @@ class SplitData(ABC):
 
     def training_values(self, feature: int) -> Floats:
         """Return the values of a feature in the training part, float64 of shape (rows,)."""
-        return self._known("train").X[:, feature]
+        return self._known("train").column(feature)
 
     def _known(self, part: str) -> Table:
         table = self.table(part)

@@ -20,6 +20,7 @@ from .table import Categories, check_text
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
 
 ROWS_AT_ONCE = 1 << 20
 """Rows whose values are copied or changed together: eight megabytes a column."""
@@ -103,8 +104,8 @@ class ColumnTable:
     source: ColumnSource
     folder: Path
     is_taken: Bools | None = None
-    _new_index: Mapping[int, Floats] = field(default_factory=lambda: MappingProxyType({}))
     _categories: Categories | None = None
+    _new_index: Mapping[int, Floats] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
         names = self.source.names
@@ -140,13 +141,21 @@ class ColumnTable:
             mask[self.is_taken] = within
         return replace(self, is_taken=mask)
 
+    @property
+    def rows(self) -> Integers:
+        """The rows of the source that are rows of this table, ascending, (n_rows,) int64."""
+        return (
+            np.arange(self.source.n_rows)
+            if self.is_taken is None
+            else np.flatnonzero(self.is_taken)
+        )
+
     def read(self, column: int, values: Floats) -> None:
         """Write a column of all rows of the source to `values`, (source.n_rows,) float64.
 
         InvalidData: the column holds an infinite value.
         """
         self.source.read(column, values)
-        new_index = self._new_index.get(column)
         for start in range(0, len(values), ROWS_AT_ONCE):
             some = values[start : start + ROWS_AT_ONCE]
             if np.isinf(some).any():
@@ -154,9 +163,14 @@ class ColumnTable:
                 raise InvalidData(
                     f"column {self.names[column]!r} must hold finite numbers, got {values[row]} at row {row}"
                 )
-            if new_index is not None:
-                known = ~np.isnan(some)
-                some[known] = new_index[some[known].astype(np.intp)]
+            self.recode(column, some)
+
+    def recode(self, column: int, values: Floats) -> None:
+        """Turn indices of the source's categories into those of this table's, NaN where it has none."""
+        new_index = self._new_index.get(column)
+        if new_index is not None:
+            known = ~np.isnan(values)
+            values[known] = new_index[values[known].astype(np.intp)]
 
     def columns(self) -> Iterator[Floats]:
         """Yield each column of the rows of this table, in the same memory: use one before the next."""
@@ -171,7 +185,7 @@ class ColumnTable:
     def keep_present(self) -> ColumnTable:
         """Return the table without the categories that no row has; see `core.base.table.keep_present`."""
         check_text(self.names, self.categories)
-        kept, new_index = list(self.categories), dict(self._new_index)
+        kept = list(self.categories)
         values = np.empty(self.source.n_rows if any(kept) else 0)
         for column, names in enumerate(self.categories):
             if names is None:
@@ -188,14 +202,26 @@ class ColumnTable:
                         f"{self.names[column]!r} must hold positions 0 to {len(names) - 1}"
                     )
                 present[known.astype(np.intp)] = True
-            if present.all():
-                continue
-            index = np.where(present, np.cumsum(present) - 1.0, np.nan)
-            before = new_index.get(column)
-            if before is not None:  # of an earlier choice: NaN stays
-                known = ~np.isnan(before)
-                index, given = before.copy(), index
-                index[known] = given[before[known].astype(np.intp)]
-            new_index[column] = index
             kept[column] = tuple(name for name, stays in zip(names, present, strict=True) if stays)
-        return replace(self, _new_index=new_index, _categories=tuple(kept))
+        return self.with_categories(tuple(kept))
+
+    def with_categories(self, categories: Categories) -> ColumnTable:
+        """Return the table with other categories; values that are none of them count as missing."""
+        new_index = {}
+        for column, (own, names) in enumerate(zip(self.source.categories, categories, strict=True)):
+            if own is None or names is None or own == names:
+                continue
+            position = {name: float(k) for k, name in enumerate(names)}
+            new_index[column] = np.array([position.get(name, np.nan) for name in own])
+        return replace(self, _categories=categories, _new_index=new_index)
+
+
+def find_nth(mask: Bools, places: Integers) -> Integers:
+    """Return the index of the k-th value that is True, for each k of `places`, ascending and from 0."""
+    found, before = [np.empty(0, dtype=np.int64)], 0
+    for start in range(0, len(mask), ROWS_AT_ONCE):  # a list of all would take eight bytes a row
+        rows = np.flatnonzero(mask[start : start + ROWS_AT_ONCE])
+        first, last = np.searchsorted(places, (before, before + len(rows)))
+        found.append(start + rows[places[first:last] - before])
+        before += len(rows)
+    return np.concatenate(found)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.base import state
-from core.base.columns import ROWS_AT_ONCE, ColumnTable
+from core.base.columns import ColumnTable, find_nth
 from core.base.ranker import Floats, Groups
 from core.base.splits import draw_fraction, draw_part, number_inseparable
 from core.base.target import MAX_WEIGHT, Pairs
@@ -158,17 +158,6 @@ class Rows(NamedTuple):
         group = None if self.group is None else self.group[rows]
         X = self.X.take(rows) if isinstance(self.X, ColumnTable) else self.X[rows]
         return Rows(X, self.positive[rows], self.weight[rows], self.n_categories, group)
-
-
-def find_nth(mask: Bools, places: Integers) -> Integers:
-    """Return the index of the k-th value that is True, for each k of `places`, ascending and from 0."""
-    found, before = [np.empty(0, dtype=np.int64)], 0
-    for start in range(0, len(mask), ROWS_AT_ONCE):  # a list of all would take eight bytes a row
-        rows = np.flatnonzero(mask[start : start + ROWS_AT_ONCE])
-        first, last = np.searchsorted(places, (before, before + len(rows)))
-        found.append(start + rows[places[first:last] - before])
-        before += len(rows)
-    return np.concatenate(found)
 
 
 class ListedPairs(NamedTuple):

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from core import AdaBoost, AUCBoost, LogitBoost, RankBoost, TreeRank, load, save
 from core.base.checkpoint import Checkpoints
-from core.base.columns import ArrayColumns, ColumnTable
+from core.base.columns import ArrayColumns, ColumnTable, find_nth
 from core.base.ranker import Ranker
 from core.base.table import Categories, CodedTable
-from core.boosting.data import find_nth
 from core.coding import stored
 from core.errors import InvalidData
 from core.registry import ALGORITHMS
