@@ -90,10 +90,12 @@ def measure_reference(
     drawn = [_draw(table, seed, np.flatnonzero(table.y == y), n_rows) for y in (0, 1)]
     if not all(len(rows) for rows in drawn):  # a class has no weight here
         return None
+    both = table.take(np.concatenate(drawn))  # of a stored table one reading
+    ends = np.array([0, len(drawn[0]), len(both.X)])
     try:
         negative, positive = (
             mean_reference(ranker, as_scored(rows, ranker).coded, rows.weight)
-            for rows in map(table.take, drawn)
+            for rows in (both.take(np.arange(*ends[k : k + 2])) for k in range(2))
         )
     except InvalidParameter:  # no exact parts
         return None

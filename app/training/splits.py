@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from core.base.table import CodedTable
 
 HOLDOUT, CROSS_VALIDATION = "holdout", "cross_validation"
+FIRST_ROWS = 3000
+"""Rows that are looked at before all are, to see whether rows are of few kinds."""
 BYTES_PER_CELL = 17
 """Of a table in memory: as float64, once more while it is split, and its codes."""
 BYTES_PER_CELL_OF_FOLDS = 8
@@ -264,7 +266,10 @@ def note_kinds(table: Table) -> str | None:
     """Return the warning that equal rows stand on both sides of the split; None where they do not."""
     from core.base.splits import MIN_DISTINCT_ROWS, has_few_kinds
 
-    if table.group is not None or not has_few_kinds(hash_rows(table)):
+    if table.group is not None:
+        return None
+    first = table.take(np.arange(min(FIRST_ROWS, len(table.X))))  # in most tables enough to know
+    if not has_few_kinds(hash_rows(first)) or not has_few_kinds(hash_rows(table)):
         return None
     return (
         f"the table has fewer than {MIN_DISTINCT_ROWS} distinct rows, each many times: equal rows may therefore be "

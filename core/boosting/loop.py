@@ -481,7 +481,7 @@ class Monitor(Resumable):
         weak_ranker, alpha = self._history.weak_rankers[taken - 1], self._history.alpha[taken - 1]
         X = self._validation.X
         values = weak_ranker.values
-        self._scores += alpha * (X.score(values) if isinstance(X, StandIns) else values(X))
+        self._scores += alpha * (X.apply(values) if isinstance(X, StandIns) else values(X))
         if taken % self._every and taken < self._n_rounds:
             self.validation_auc.append(math.nan)
             return False

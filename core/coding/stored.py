@@ -174,13 +174,13 @@ class StandIns:
     stored: StoredCodes
     is_taken: Bools | None
 
-    def score(self, function: Callable[[Floats], Floats]) -> Floats:
+    def apply(self, function: Callable[[Floats], npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """Return what a function of rows, C-contiguous, returns for them, block by block."""
         return np.concatenate([function(block) for block in self.stored._blocks(self.is_taken)])
 
     def all(self) -> Floats:
         """Return all rows at once, (n_rows, n_features) float64, C-contiguous."""
-        return self.score(lambda block: block)
+        return self.apply(lambda block: block)
 
 
 def store_codes(

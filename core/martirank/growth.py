@@ -6,6 +6,7 @@ nodes.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
@@ -27,11 +28,12 @@ from core.coding import (
     ThreadPool,
     effective_counts,
     find_best_split,
-    fit_bins,
 )
 from core.coding.best_split import MIN_EDGE, categories_above
+from core.coding.bins import code_columns, learn_bins
 from core.coding.categories import pack
 from core.coding.rows import positives_first
+from core.coding.stored import StandIns, mapped
 from core.kernels import kernel
 
 from .program import (
@@ -163,6 +165,8 @@ class CodedRows(NamedTuple):
     weight, counts : ndarray of shape (n_rows,), float64
         Weight of each row, and the number of rows that it stands for.
     n_positives : int
+    folder : pathlib.Path or None
+        For the masses of rows, if the codes are in a file, too.
     """
 
     bins: Bins
@@ -170,6 +174,7 @@ class CodedRows(NamedTuple):
     weight: Floats
     n_positives: int
     counts: Floats
+    folder: Path | None = None
 
     @property
     def mass(self) -> Mass:
@@ -183,17 +188,22 @@ class CodedRows(NamedTuple):
 
 
 def code_rows(
-    X: Floats,
+    X: Floats | StandIns,
     positive: npt.NDArray[np.bool_],
     weight: Floats,
     max_bins: int,
     n_categories: Integers,
 ) -> CodedRows:
-    """Learn the bins of every column, and return the rows coded with them."""
+    """Learn the bins of every column, and return the rows coded with them; or return those of stored codes."""
     rows, n_positives = positives_first(positive)
-    own = weight[rows]
-    bins, codes = fit_bins(X, rows, own, max_bins, n_categories)
-    return CodedRows(bins, codes, own / weight.sum(), n_positives, effective_counts(own))
+    own, folder = weight[rows], None
+    if isinstance(X, StandIns):
+        bins, codes = X.stored.bins, X.stored.code_columns(positive)
+        folder = X.stored.table.folder
+    else:
+        bins = learn_bins(X, np.sort(rows), weight, max_bins, n_categories)
+        codes = code_columns(X, rows, bins)
+    return CodedRows(bins, codes, own / weight.sum(), n_positives, effective_counts(own), folder)
 
 
 Draw = Callable[[int], tuple[Integers, int]]
@@ -223,7 +233,7 @@ def grow(
 ) -> Program:
     """Return a program of stumps; each layer is grown on the rows drawn for it, or on all."""
     growth = Growth(table.bins, n_layers, noise)
-    masses = growth.start(table.weight)
+    masses = growth.start(table.weight, table.folder)
     shown, here = table, masses
     for t in range(n_layers):
         if t > 0:
@@ -265,9 +275,13 @@ class Growth:
         self._words = np.empty(0, dtype=np.uint64)
         self._start_layer()
 
-    def start(self, weight: Floats) -> Floats:
-        """Return the masses of rows at the root, (n_blocks, 4 * n_rows); `weight` is (n_rows,)."""
-        masses = np.zeros((n_blocks(self._n_layers + 1), POSITIONS * len(weight)))
+    def start(self, weight: Floats, folder: Path | None = None) -> Floats:
+        """Return the masses of rows at the root, (n_blocks, 4 * n_rows); `weight` is (n_rows,).
+
+        folder: where they are in a file, which is mapped.
+        """
+        shape = (n_blocks(self._n_layers + 1), POSITIONS * len(weight))
+        masses: Floats = np.zeros(shape) if folder is None else mapped(folder, shape, np.float64)
         masses[0, ::POSITIONS] = weight
         return masses
 

@@ -13,12 +13,14 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le
 from sklearn.base import BaseEstimator
 
+from core.base.columns import ColumnTable
 from core.base.parameters import Seed
 from core.base.ranker import Callback, Floats, Groups, Ranker
 from core.base.state import Array, Nested, Value
 from core.classifiers import STACKS, ClassifierName
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
+from core.coding.stored import StandIns, store_codes
 from core.errors import InvalidParameter
 from core.explain import svg
 
@@ -159,12 +161,15 @@ class ProgramRanker(ProgramParameters, Ranker):
             return NamedRankers(name, self._n_categories(), self.random_state)
         return EstimatorRankers(self.weak_ranker)
 
-    def _grower(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> ProgramGrower:
+    def _grower(
+        self, X: Floats | StandIns, positive: npt.NDArray[np.bool_], weight: Floats
+    ) -> ProgramGrower:
         """Return a function that grows programs on rows."""
         if self.weak_ranker == "stump":
             table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
             return partial(grow, table, self.n_rounds)
         rankers = self._weak_rankers()
+        assert not isinstance(X, StandIns)  # see `reads_columns`
         return partial(grow_any, rankers, X, positive, weight, self.n_rounds, self.balance_classes)
 
     def _mean_output(self, X: Floats) -> Floats:
@@ -183,14 +188,19 @@ class ProgramRanker(ProgramParameters, Ranker):
         self.nodes_ = np.concatenate([program.nodes for program in programs])
         self.intercept_ = intercept
 
-    def _find_cut(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> float:
+    def _find_cut(
+        self, X: Floats | StandIns, positive: npt.NDArray[np.bool_], weight: Floats
+    ) -> float:
         """Return the score of greatest TPR - FPR on the training rows."""
-        scores = np.concatenate(
-            [
-                self._mean_output(np.ascontiguousarray(X[start : start + BLOCK_ROWS]))
-                for start in range(0, len(X), BLOCK_ROWS)
-            ]
-        )
+        if isinstance(X, StandIns):
+            scores = X.apply(self._mean_output)
+        else:
+            scores = np.concatenate(
+                [
+                    self._mean_output(np.ascontiguousarray(X[start : start + BLOCK_ROWS]))
+                    for start in range(0, len(X), BLOCK_ROWS)
+                ]
+            )
         cut = youden_threshold(scores, positive, weight)
         return 0.0 if cut is None else cut.value
 
@@ -269,6 +279,12 @@ class MartiRank(ProgramRanker):
     [0.0, 0.0, 0.66, 0.47, 0.85, 0.85]
     """
 
+    def reads_columns(self) -> str | None:
+        """Return None if its nodes are stumps, which are learnt from codes alone; else why not. See `Ranker`."""
+        if isinstance(self.weak_ranker, str) and self.weak_ranker == "stump":
+            return None
+        return f"weak_ranker {self.weak_ranker!r} reads the rows"
+
     def _fit(
         self,
         X: Floats,
@@ -283,9 +299,13 @@ class MartiRank(ProgramRanker):
             losses.append(mean_error(nodes))
             callback(t, self.n_rounds, {"loss": losses[-1]})
 
-        program = self._grower(X, positive, weight)(NO_NOISE, None, report)
+        rows: Floats | StandIns = X
+        if isinstance(X, ColumnTable):
+            stored = store_codes(X, weight, self.max_bins, self._n_categories())
+            rows = stored.stand_ins(X)
+        program = self._grower(rows, positive, weight)(NO_NOISE, None, report)
         self._take([program], 0.0, np.array(losses))
-        self.intercept_ = -self._find_cut(X, positive, weight)
+        self.intercept_ = -self._find_cut(rows, positive, weight)
 
     def _sizes(self) -> tuple[int, int]:
         return 1, self.n_rounds

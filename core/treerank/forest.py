@@ -456,7 +456,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
 
     def _gather(self, sample: Sample, grown: Iterable[BaggedTree], callback: Callback) -> None:
         """Take the trees in order, and rank each row by those that were not grown on it."""
-        _, positive, weight, _ = sample
+        positive, weight = sample.positive, sample.weight
         totals, counts = np.zeros((2, len(positive)))
         trees = []
         for tree, unseen, leaf in grown:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from core.base.ranker import Callback, Floats, StopFit
+from core.coding.stored import StoredCodes
 
 from .tree import Booleans, Integers, Rules, Tree
 
@@ -26,23 +27,38 @@ class Sample(NamedTuple):
 
     Attributes
     ----------
-    X : ndarray of shape (n_rows, n_features), float64
+    X : ndarray of shape (n_rows, n_features), float64; or ColumnTable
         NaN is missing; a category is its position, 0 to n_categories - 1.
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
         Above 0.
     n_categories : ndarray of shape (n_features,), int64
         0 where the feature is numeric.
+    stored : StoredCodes or None
+        The codes of a `ColumnTable`.
     """
 
-    X: Floats
+    X: Any
     positive: Booleans
     weight: Floats
     n_categories: Integers
+    stored: StoredCodes | None = None
 
     def take(self, rows: Integers) -> "Sample":
-        """Return the sample of some of the rows."""
-        return Sample(self.X[rows], self.positive[rows], self.weight[rows], self.n_categories)
+        """Return the sample of some of the rows, ascending."""
+        if self.stored is None:
+            X = self.X[rows]
+        else:
+            mask = np.zeros(len(self.positive), dtype=np.bool_)
+            mask[rows] = True
+            X = self.X.take(mask)
+        return self._replace(X=X, positive=self.positive[rows], weight=self.weight[rows])
+
+    def find_leaves(self, find: Callable[[Floats], Integers]) -> Integers:
+        """Return what `find` returns for its rows, which are C-contiguous there: leaves, as with their own values."""
+        if self.stored is None:
+            return find(np.ascontiguousarray(self.X))
+        return self.stored.stand_ins(self.X).apply(find)
 
 
 class Cell(NamedTuple):

@@ -74,7 +74,8 @@ def code_sample(sample: Sample, max_bins: int) -> CodedSample:
     order = np.argsort(~sample.positive, kind="stable").astype(np.uint32)
     n_positives = int(sample.positive.sum())
     most = max_bins, max_bins
-    bins, table = code_table(sample.X, order, n_positives, sample.weight, most, sample.n_categories)
+    read = sample.X if sample.stored is None else sample.stored
+    bins, table = code_table(read, order, n_positives, sample.weight, most, sample.n_categories)
     return CodedSample(bins, table, order, sample.n_categories)
 
 

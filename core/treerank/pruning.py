@@ -154,7 +154,7 @@ def sum_above(critical: Floats, values: Floats, penalties: Floats) -> Floats:
 
 def reweigh(tree: Tree, sample: Sample) -> Tree:
     """Return the same tree with the masses of other rows, of both classes; on these Λ may be negative."""
-    leaf = tree.find_leaves(np.ascontiguousarray(sample.X))
+    leaf = sample.find_leaves(tree.find_leaves)
     positive, negative = (
         np.asarray(np.bincount(leaf, sample.weight * of_class, tree.n_leaves), np.float64)
         for of_class in (sample.positive, ~sample.positive)

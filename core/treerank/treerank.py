@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from core.base.columns import ColumnTable
 from core.base.ranker import (
     Callback,
     ContributionRanker,
@@ -26,6 +27,7 @@ from core.coding.bins import MaxNarrowBins
 from core.errors import InvalidData, InvalidParameter
 from core.explain import PartialDependence, partial_dependence
 from core.trees import predictor
+from core.trees.coding import store_table
 
 from . import description, options, pruning
 from .classifiers import ClassifierRules, ClassifierSplitter, EstimatorRules, EstimatorSplitter
@@ -282,6 +284,13 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             )
         return sum_gains([self.tree_], self.n_features_in_)
 
+    def reads_columns(self) -> str | None:
+        """Return None if its splits are cuts, which are learnt from codes alone; else why not. See `Ranker`."""
+        splitter: Any = self.splitter
+        if isinstance(splitter, str) and splitter in ("axis", "leafrank"):
+            return None
+        return f"splitter {splitter!r} reads the rows"
+
     def _check_parameters(self) -> None:
         if self.pruning == "structural":
             pruning.check_splitter(self.splitter)
@@ -309,6 +318,9 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         callback: Callback,
     ) -> None:
         sample = Sample(X, positive, weight, self._n_categories())
+        if isinstance(X, ColumnTable):
+            most = self.max_bins, self.max_bins
+            sample = sample._replace(stored=store_table(X, weight, most, sample.n_categories))
         grower = self._grower(sample)
         limits = Limits(self.max_depth, self.max_leaves, self._shape(sample).min_mass)
         growers: Sequence[TreeGrower] = [grower]

@@ -3,6 +3,7 @@
 import resource
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core import AdaBoost, AUCBoost, LogitBoost, RankBoost, TreeRank, load, save
+from core import (
+    AdaBoost,
+    AUCBoost,
+    LogitBoost,
+    MartiRank,
+    RankBoost,
+    TreeRank,
+    TreeRankForest,
+    load,
+    save,
+)
 from core.base.checkpoint import Checkpoints
 from core.base.columns import ArrayColumns, ColumnTable, find_nth
 from core.base.ranker import Ranker
@@ -28,6 +39,9 @@ RANKERS: list[Ranker] = [
     LogitBoost(n_rounds=3, min_samples_leaf=2, max_bins=4, max_categories=300),
     LogitBoost(n_rounds=5, min_samples_leaf=1, subsample=0.7, early_stopping_rounds=2),
     RankBoost(n_rounds=5, early_stopping_rounds=2, max_bins=5),
+    MartiRank(n_rounds=3),
+    TreeRank(splitter="axis", min_samples_leaf=2, pruning="cv", n_folds=2),
+    TreeRank(min_samples_leaf=3, pruning="holdout"),
 ]
 
 
@@ -135,7 +149,7 @@ def test_stand_ins_score_as_their_rows(tmp_path: Path) -> None:
         )
         raw = np.ascontiguousarray(X)
         raw[:, 2] = np.where(raw[:, 2] < len(fitted.categories_[2]), raw[:, 2], np.nan)
-        scores = codes.stand_ins(table).score(fitted.score_rows)
+        scores = codes.stand_ins(table).apply(fitted.score_rows)
         assert (scores == fitted.score_rows(raw)).all()
         held_out = codes.stand_ins(table.take(~learnt))
         assert (fitted.score_rows(held_out.all()) == scores[~learnt]).all()
@@ -223,25 +237,25 @@ def test_codes_of_another_fit_are_not_used(tmp_path: Path) -> None:
         assert save(RankBoost(n_rounds=2).fit(table, y)) == expected
 
 
-@pytest.fixture
+@contextmanager
 def small_files() -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("identity", [None, b"5"])
-def test_a_full_disk_is_an_error_and_leaves_nothing(
-    tmp_path: Path, small_files: None, identity: bytes | None
-) -> None:
+def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path: Path, identity: bytes | None) -> None:
     X, y, names, categories = make_rows(5)
     table = ColumnTable(ArrayColumns(X, names, categories, identity), tmp_path)
-    with pytest.raises(OSError, match="File too large"):
+    with pytest.raises(OSError, match="File too large"), small_files():
         RankBoost(n_rounds=2).fit(table, y)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(OSError, match="File too large"):  # the room is taken before it is used
-        stored.mapped(tmp_path, (201,), np.uint8)
+    with pytest.raises(OSError, match="File too large"), small_files():
+        stored.mapped(tmp_path, (201,), np.uint8)  # the room is taken before it is used
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
@@ -296,11 +310,11 @@ def test_bad_tables_are_refused_by_name(tmp_path: Path) -> None:
         LogitBoost(crosses=3).fit(table, y)
     with pytest.raises(InvalidData, match="weak_ranker 'column' reads the rows"):
         RankBoost(weak_ranker="column").fit(table, y)
-    with pytest.raises(
-        InvalidData,
-        match="for this TreeRank, got a table that is read by columns: it reads the rows",
-    ):
-        TreeRank().fit(table, y)
+    refusal = "for this TreeRankForest, got a table that is read by columns: it reads the rows"
+    with pytest.raises(InvalidData, match=refusal):
+        TreeRankForest().fit(table, y)
+    with pytest.raises(InvalidData, match="splitter 'grid' reads the rows"):
+        TreeRank(splitter="grid").fit(table, y)
 
 
 def test_an_algorithm_reads_columns_or_says_why_not(tmp_path: Path) -> None:
@@ -319,7 +333,8 @@ def test_an_algorithm_reads_columns_or_says_why_not(tmp_path: Path) -> None:
         read.add(name)
         whole = algorithm().fit(CodedTable(X, table.names, table.categories), y)
         assert save(ranker.fit(table, y)) == save(whole), name
-    assert read == {"rankboost", "coordinate_rankboost", "adaboost", "aucboost", "logitboost"}
+    boosters = {"rankboost", "coordinate_rankboost", "adaboost", "aucboost", "logitboost"}
+    assert read == boosters | {"martirank", "treerank"}
     assert save(AUCBoost(weak_ranker="stump").fit(ColumnTable(ArrayColumns(X), tmp_path), y))
 
 
