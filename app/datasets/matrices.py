@@ -202,10 +202,10 @@ class StoredTable(Table):
 def store_table(path: Path, columns: Columns, folder: Path) -> StoredTable:
     """Return a typed table whose features are read when they are needed; its codes will be put into a folder.
 
-    Labels, weights, groups and times are in memory.
+    Labels, weights, groups and times are in memory. The file is named by its content.
     """
     rest = read_table(path, replace(columns, features=()))
-    X = ColumnTable(ParquetColumns(path, columns.features, identity=str(path).encode()), folder)
+    X = ColumnTable(ParquetColumns(path, columns.features, path.name.encode()), folder)
     names = tuple(columns.features)
     table = StoredTable(**{**vars(rest), "X": X, "names": names, "categories": X.categories})
     known = table.known_to()
@@ -299,10 +299,9 @@ class ParquetColumns(ColumnSource):
     Parameters
     ----------
     path : pathlib.Path
-        Named by its content.
     names : sequence of str
     identity : bytes or None
-        What tells the file from others; None: codes are not kept.
+        What tells the file's content from all others; None: codes are not kept.
     """
 
     def __init__(self, path: Path, names: Sequence[str], identity: bytes | None) -> None:

@@ -90,6 +90,8 @@ class ArrayColumns(ColumnSource):
 class ColumnTable:
     """Rows of a table that is read column by column: what a fit takes in place of a matrix.
 
+    The fitted ranker is that of the same rows in memory, bit for bit.
+
     InvalidData: the source has no rows or no columns, or its names are not text, each once.
 
     Attributes
@@ -99,6 +101,17 @@ class ColumnTable:
         For files of codes, one or two bytes a cell twice. Not on a file system that is memory.
     is_taken : ndarray of shape (source.n_rows,), bool, or None
         The rows of the source that are rows of this table; None: all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from core import RankBoost
+    >>> X, y = np.arange(600.0).reshape(200, 3) % 17, np.arange(200) % 4 == 0
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = ColumnTable(ArrayColumns(X, ("a", "b", "c")), Path(folder))
+    ...     ranker = RankBoost(n_rounds=5).fit(table, y)
+    >>> bool((ranker.score_rows(X) == RankBoost(n_rounds=5).fit(X, y).score_rows(X)).all())
+    True
     """
 
     source: ColumnSource

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.base.checkpoint import Resumable
+from core.base.columns import ColumnTable
 from core.base.monotone import Directions, Verification
 from core.base.ranker import Callback, Floats, StopFit, ignore, warn_stopped
 from core.base.state import Arrays, Known, State, put_under, take_from
@@ -250,7 +251,10 @@ class WeakLearner(Resumable, ABC):
 
     def extend(self, X: Any) -> Any:
         """Return rows as its weak rankers read them; of a table that is read column by column stand-ins."""
-        return X if self._stored is None else self._stored.stand_ins(X)
+        if not isinstance(X, ColumnTable):
+            return X
+        assert self._stored is not None
+        return self._stored.stand_ins(X)
 
     @property
     @abstractmethod

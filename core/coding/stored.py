@@ -15,7 +15,6 @@ all values of the bin: scores of stand-ins (`StoredCodes.stand_ins`) are the sco
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import mmap
@@ -239,6 +238,8 @@ def store_codes(
 
 def _begin(folder: Path) -> tuple[Path, int]:
     """Return a new folder, and its lock; remove those of killed processes, which hold their locks no more."""
+    import fcntl  # not on every system that fits tables in memory
+
     for part in folder.glob(f"codes-*{PART}"):
         with suppress(OSError):
             lock = os.open(part, os.O_RDONLY)
@@ -263,7 +264,10 @@ def mapped(folder: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.ND
         return np.zeros(shape, dtype)
     with tempfile.TemporaryFile(dir=folder) as file:
         # Room is taken now: a full disk is an error here, and would kill the process at a later write to memory.
-        os.posix_fallocate(file.fileno(), 0, n_bytes)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        else:
+            file.truncate(n_bytes)
         memory = mmap.mmap(file.fileno(), n_bytes)
     return np.frombuffer(memory, dtype).reshape(shape)
 

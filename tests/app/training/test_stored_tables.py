@@ -76,9 +76,10 @@ def test_the_model_is_that_of_the_table_in_memory(
     # rows of samples are copied, those of parts stay in the file
     monkeypatch.setattr(matrices, "MAX_ROWS_TAKEN", 90)
     monkeypatch.setattr("app.training.interpretation.MAX_ROWS", 80)
-    monkeypatch.setattr("app.training.interpretation.MAX_REFERENCE_ROWS", 60)
+    monkeypatch.setattr("app.training.interpretation.MAX_REFERENCE_ROWS", 40)
     dataset = bench.ready(make_csv(), label="y", positive="yes", **roles)
-    for job in JOBS:
+    judged = {"validation": {"method": "dataset", "dataset_id": dataset.id}}
+    for job in [*JOBS, {"algorithm": {"name": "treerank"}, **judged}]:
         bench.submit(dataset, **job)
         in_memory = run(bench, None)
         bench.submit(dataset, **job)
@@ -95,7 +96,7 @@ def test_a_table_that_fits_or_needs_its_rows_is_read_into_memory(bench: Workbenc
     dataset = bench.ready(make_csv(), label="y", positive="yes")
     for algorithm, limit in (
         ({"name": "rankboost", "n_rounds": 2}, 10**9),
-        ({"name": "treerank"}, 1000),
+        ({"name": "treerank_forest", "n_trees": 2}, 1000),
         ({"name": "logitboost", "n_rounds": 2, "crosses": 2}, 1000),
         ({"name": "logitboost", "n_rounds": 2, "target_encoding": 3}, 1000),
     ):

@@ -92,6 +92,7 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     n_words=st.sampled_from([1, 5, 70, 400]),
     weight=st.sampled_from([None, "equal", "whole", "any"]),
     identity=st.sampled_from([None, b"rows"]),
+    is_hollow=st.booleans(),
 )
 def test_the_bits_are_those_of_the_fit_in_memory(
     tmp_path_factory: pytest.TempPathFactory,
@@ -101,8 +102,11 @@ def test_the_bits_are_those_of_the_fit_in_memory(
     n_words: int,
     weight: str | None,
     identity: bytes | None,
+    is_hollow: bool,
 ) -> None:
     X, y, names, categories = make_rows(seed, n, n_words=n_words)
+    if is_hollow:
+        X[:, [0, 2]] = np.nan
     rng = np.random.default_rng(seed)
     sample_weight = None
     if weight is not None:
@@ -153,6 +157,24 @@ def test_stand_ins_score_as_their_rows(tmp_path: Path) -> None:
         assert (scores == fitted.score_rows(raw)).all()
         held_out = codes.stand_ins(table.take(~learnt))
         assert (fitted.score_rows(held_out.all()) == scores[~learnt]).all()
+
+
+def test_a_fit_that_is_watched_reads_columns(tmp_path: Path) -> None:
+    X, y, names, categories = make_rows(4, 120)
+    learnt = np.arange(120) % 3 != 0
+    held_out = CodedTable(X[~learnt], names, categories)
+    values = []
+    for table in (
+        CodedTable(X[learnt], names, categories),
+        ColumnTable(ArrayColumns(X, names, categories), tmp_path).take(learnt),
+    ):
+        ranker = LogitBoost(n_rounds=5, min_samples_leaf=1)
+        values.append(
+            ranker.fit_watched(
+                table, y[learnt], X_valid=held_out, metric=lambda scores: float(scores[0])
+            )
+        )
+    assert (values[0] == values[1]).all()
 
 
 def spoil(folder: Path, how: str) -> None:
