@@ -430,7 +430,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         table = X if isinstance(X, ColumnTable) else None
-        matrix: Any = self._matrix(X, reset=True) if table is None else self._columns(table)
+        matrix: Any = self._matrix(X, reset=True) if table is None else self._take_columns(table)
         self.classes_, positive = self._check_target(y, matrix.shape[0])
         weight: Floats = np.broadcast_to(1.0, len(matrix))  # takes no memory
         if sample_weight is not None or table is None:
@@ -570,7 +570,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         return np.ascontiguousarray(self._matrix(X, reset=False))
 
-    def _columns(self, table: ColumnTable) -> ColumnTable:
+    def _take_columns(self, table: ColumnTable) -> ColumnTable:
         """Check a table that is read column by column, and remember its columns."""
         self.categories_ = table.categories
         self._check_reads_columns()

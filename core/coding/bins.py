@@ -56,6 +56,7 @@ BUCKET_ROWS = 16
 MAX_UNSORTED_BUCKET = 512
 
 RUN_ROWS = 1 << 14  # rows that one task codes
+COUNTED_ROWS = 1 << 20  # rows whose categories are counted together
 GATHERED_ROWS = 256  # rows that are copied together, column by column
 
 # Cells of a table from which sorting columns in several threads pays.
@@ -291,8 +292,14 @@ def fit_categories(
         Bins in the order of the categories; -1 for a category that no row has. Of more than `max_bins` categories the
         heaviest, among equals the first, have a bin each, and the others share the last.
     """
-    known = ~np.isnan(column)
-    mass = np.bincount(column[known].astype(np.int64), weight[known], n_categories)
+    mass = np.zeros(n_categories)
+    for start in range(0, len(column), COUNTED_ROWS):  # a copy of the column would be three of them
+        some = column[start : start + COUNTED_ROWS]
+        known = ~np.isnan(some)
+        own = weight[start : start + COUNTED_ROWS][known]
+        # The sums so far come first: numbers are added in the same order as if all were counted at once.
+        index = np.concatenate([np.arange(n_categories), some[known].astype(np.int64)])
+        mass = np.bincount(index, np.concatenate([mass, own]), n_categories)
     own = np.flatnonzero(mass > 0.0)
     heavy = int((mass >= least_mass).sum()) + 1 if max_categories > max_bins else 0
     max_bins = max(max_bins, min(heavy, max_categories))
