@@ -296,10 +296,10 @@ def fit_categories(
     for start in range(0, len(column), COUNTED_ROWS):  # a copy of the column would be three of them
         some = column[start : start + COUNTED_ROWS]
         known = ~np.isnan(some)
-        own = weight[start : start + COUNTED_ROWS][known]
+        weights = weight[start : start + COUNTED_ROWS][known]
         # The sums so far come first: numbers are added in the same order as if all were counted at once.
         index = np.concatenate([np.arange(n_categories), some[known].astype(np.int64)])
-        mass = np.bincount(index, np.concatenate([mass, own]), n_categories)
+        mass[:] = np.bincount(index, np.concatenate([mass, weights]), n_categories)
     own = np.flatnonzero(mass > 0.0)
     heavy = int((mass >= least_mass).sum()) + 1 if max_categories > max_bins else 0
     max_bins = max(max_bins, min(heavy, max_categories))

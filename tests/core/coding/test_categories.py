@@ -21,6 +21,7 @@ from core.coding import (
     missing_code,
     order_bins,
 )
+from core.coding import bins as bins_module
 from core.coding.bins import Bins
 from tests.core.oracles import PUSH, gain_of
 
@@ -314,3 +315,18 @@ def test_an_identifier_gains_no_label_anything() -> None:
     identifier = find_best_label_split(*alone, np.array([True]), np.ones(200))
     assert identifier.gain == pytest.approx(everywhere)
     assert find_best_label_split(*scanned, np.array([False, True])).gain > 3 * everywhere
+
+
+def test_rows_of_categories_are_counted_in_runs_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    column = np.where(rng.random(500) < 0.1, np.nan, rng.integers(0, 40, 500))
+    weight = rng.exponential(size=500)
+    known = ~np.isnan(column)
+    mass = np.bincount(column[known].astype(int), weight[known], 40)
+    least = float(np.sort(mass)[20])  # a sum that was rounded otherwise would fall below it
+    found = []
+    for rows in (500, 7):
+        monkeypatch.setattr(bins_module, "COUNTED_ROWS", rows)
+        found.append(bins_module.fit_categories(column, weight, 40, 2, 100, least))
+    assert (found[0] == found[1]).all()
+    assert found[0].max() == 20
