@@ -517,7 +517,9 @@ class StumpLearner(WeakLearner):
             )
             self._codes = code_columns(data.X, rows, bins)
         weight = take_weights(data.weight, rows)
-        self._counts = effective_counts(weight) if bins.is_categorical.any() else None
+        self._has_categories = bool(bins.is_categorical.any())
+        is_counted = self._has_categories and bool((weight != 1.0).any())
+        self._counts = effective_counts(weight) if is_counted else None
         self._n_positives = m
         totals = float(weight[:m].sum()), float(weight[m:].sum())
         self._log_f_plus, self._log_f_minus = map(math.log, totals)
@@ -549,7 +551,7 @@ class StumpLearner(WeakLearner):
         """Find the best stump under the present weights."""
         algorithm, share_p = self._algorithm, self._share_p
         inverse_ess = INFINITE_ESS
-        if self._counts is not None:
+        if self._has_categories:
             inverse_ess = measure_inverse_ess(self._weights, self._counts, self._n_positives)
         split = find_best_split(
             self._histograms,

@@ -56,7 +56,7 @@ BUCKET_ROWS = 16
 MAX_UNSORTED_BUCKET = 512
 
 RUN_ROWS = 1 << 14  # rows that one task codes
-COUNTED_ROWS = 1 << 20  # rows whose categories are counted together
+COUNTED_ROWS = 1 << 16  # rows whose categories are counted together
 GATHERED_ROWS = 256  # rows that are copied together, column by column
 
 # Cells of a table from which sorting columns in several threads pays.
