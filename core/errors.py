@@ -1,4 +1,4 @@
-"""The errors that core raises for bad input. Each message has the name of the thing, the rule and the value."""
+"""The errors that core raises. Each message has the name of the thing, the rule and the value."""
 
 
 class CoreError(ValueError):
@@ -23,3 +23,7 @@ class ArtifactError(CoreError):
     """Bytes are not an artifact that this version can read, or a ranker cannot be saved."""
 
     code = "invalid_artifact"
+
+
+class ShardsLost(RuntimeError):
+    """Shards of a fit, or the processes that hold them, are lost or were changed: nobody's input is at fault."""

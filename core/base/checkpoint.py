@@ -224,8 +224,8 @@ class Checkpoints:
     def take(self, max_bytes: float = math.inf) -> bytes | None:
         """Return a checkpoint of the running fit; call it from the fit's callback.
 
-        Cost: a hash of the training rows, and a copy of the state: for boosting 8 to 24 bytes a row and some hundred
-        bytes a round.
+        Cost: a hash of the training rows, and a copy of the state: for boosting on trees 8 to 24 bytes a row, and some
+        hundred bytes a round.
 
         Returns bytes, or None if the fit has no checkpoint or its state is larger than `max_bytes`.
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from core.errors import InvalidData
 
+from .shards import Placement
 from .table import Categories, check_text
 
 Floats = npt.NDArray[np.float64]
@@ -101,6 +102,8 @@ class ColumnTable:
         For files of codes, one or two bytes a cell twice. Not on a file system that is memory.
     is_taken : ndarray of shape (source.n_rows,), bool, or None
         The rows of the source that are rows of this table; None: all.
+    placement : Placement, optional
+        Where the rounds of a fit run; None: here. The ranker is the same, bit for bit, on machines of one kind.
 
     Examples
     --------
@@ -117,6 +120,7 @@ class ColumnTable:
     source: ColumnSource
     folder: Path
     is_taken: Bools | None = None
+    placement: Placement | None = None
     _categories: Categories | None = None
     _new_index: Mapping[int, Floats] = field(default_factory=lambda: MappingProxyType({}))
 

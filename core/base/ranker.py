@@ -322,6 +322,10 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """Return None if `fit` takes a table that is read column by column (`ColumnTable`); else why not."""
         return "it reads the rows"
 
+    def reads_shards(self) -> str | None:
+        """Return None if `fit` takes a `ColumnTable` whose shards are in other processes; else why not."""
+        return self.reads_columns() or "it is fitted in one process"
+
     def find_directions(
         self, monotone: Mapping[str | int, Direction] | None = None
     ) -> Directions | None:
@@ -446,7 +450,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         else:
             matrix = matrix.keep_present()
             self.categories_ = matrix.categories
-            self._check_reads_columns()
+            self._check_reads_columns(table)
         self.find_directions()  # refuses constraints that the columns cannot have
         return matrix, positive, weight, group
 
@@ -573,7 +577,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def _take_columns(self, table: ColumnTable) -> ColumnTable:
         """Check a table that is read column by column, and remember its columns."""
         self.categories_ = table.categories
-        self._check_reads_columns()
+        self._check_reads_columns(table)
         empty = CodedTable(np.empty((0, table.shape[1])), table.names, table.categories)
         validate_data(self, column_names(empty), reset=True, skip_check_array=True)
         _check_width(table.shape[1])
@@ -584,7 +588,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             )
         return table
 
-    def _check_reads_columns(self) -> None:
+    def _check_reads_columns(self, table: ColumnTable) -> None:
+        if table.placement is not None and (reason := self.reads_shards()) is not None:
+            raise InvalidData(
+                f"shards of X cannot be on other machines for this {type(self).__name__}: {reason}"
+            )
         if (reason := self.reads_columns()) is not None:
             raise InvalidData(
                 f"X must be in memory for this {type(self).__name__}, got a table that is read by columns: {reason}"

@@ -303,6 +303,12 @@ class Booster(ContributionRanker):
             return f"target_encoding of more than {limit} categories reads the rows"
         return None
 
+    def reads_shards(self) -> str | None:
+        """Return None if its weak rankers need sums over shards alone; else why not. See `Ranker`."""
+        if self._weak_learner().reads_shards:
+            return self.reads_columns()
+        return f"weak_ranker {self.weak_ranker!r} is found in one process"
+
     def walk_monotone(self, directions: Directions) -> Verification:
         """Walk the sum of the weak rankers; see `Ranker.walk_monotone`."""
         walk = self._ensemble.walk_monotone(directions)

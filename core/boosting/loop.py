@@ -233,6 +233,9 @@ class WeakLearner(Resumable, ABC):
     reads_columns: ClassVar[bool] = False
     """Whether it can learn from a table that is read column by column: from its codes alone."""
 
+    reads_shards: ClassVar[bool] = False
+    """Whether the shards of such a table may be on other machines: it needs sums of them alone."""
+
     _stored: StoredCodes | None = None
     """The codes of such a table."""
 

@@ -1,9 +1,10 @@
 """Stumps as weak rankers: cuts of one feature, found by the scan, summed up as one step function per feature."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numba
@@ -14,6 +15,7 @@ from annotated_types import Ge, Le
 from core.base.columns import ColumnTable
 from core.base.monotone import Directions, Verification, Violation
 from core.base.ranker import Floats
+from core.base.shards import OwnShards, Piece, Shards
 from core.base.state import FINITE, SIGN, Array, Index, Records
 from core.base.table import Categories
 from core.coding import (
@@ -22,17 +24,16 @@ from core.coding import (
     Codes,
     Split,
     change_histograms,
-    effective_counts,
     fill_histograms,
     find_best_split,
-    measure_inverse_ess,
     missing_code,
+    stored,
 )
 from core.coding.best_split import MIN_EDGE, categories_above
 from core.coding.bins import code_columns, learn_bins
-from core.coding.categories import Bools, Words, unpack
+from core.coding.categories import Bools, InverseESS, Words, unpack
 from core.coding.rows import positives_first, take_weights
-from core.coding.stored import store_codes
+from core.coding.stored import lay_out_piece, store_codes
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, Condition, any_category, in_words
 from core.kernels import kernel
@@ -482,6 +483,171 @@ class StumpMaker:
         return StumpSum(self.n_categories, rounds, self.bins.has_missing, sets)
 
 
+class Step(NamedTuple):
+    """What one round does to the weights of the rows.
+
+    Attributes
+    ----------
+    split : Split
+    is_above : bool
+        Whether `inside` is the side above the cut.
+    inside, outside : tuple of float
+        What the weights of positives, and of negatives, of each side are multiplied by.
+    is_change : bool
+        The weights inside alone change, and histograms with them; else histograms are filled anew.
+    """
+
+    split: Split
+    is_above: bool
+    inside: tuple[float, float]
+    outside: tuple[float, float]
+    is_change: bool
+
+    def numbers(self) -> list[float]:
+        """Return the step as numbers, the first of them their count."""
+        split = self.split
+        bins = [] if split.bins_above is None else np.flatnonzero(split.bins_above).tolist()
+        n_bins = -1 if split.bins_above is None else len(split.bins_above)
+        flags = [self.is_above, self.is_change, split.missing_above]
+        own = [split.feature, split.cut, *flags, *self.inside, *self.outside, n_bins, *bins]
+        return [float(len(own) + 1), *map(float, own)]
+
+    @classmethod
+    def read(cls, numbers: list[float]) -> "list[Step]":
+        """Return the steps of a list of `numbers`, one after the other. ArtifactError: it is no such list."""
+        steps, start = [], 0
+        try:
+            while start < len(numbers):
+                n, feature, cut, is_above, is_change, missing_above = map(
+                    int, numbers[start : start + 6]
+                )
+                a, b, c, d, n_bins = numbers[start + 6 : start + 11]
+                above = None
+                if n_bins >= 0:
+                    above = np.zeros(int(n_bins), dtype=np.bool_)
+                    above[np.array(numbers[start + 11 : start + n], dtype=np.int64)] = True
+                split = Split(feature, cut, bool(missing_above), 0.0, above)
+                steps.append(cls(split, bool(is_above), (a, b), (c, d), bool(is_change)))
+                start += max(n, 11)
+        except (ValueError, IndexError, OverflowError) as error:
+            raise ArtifactError(f"a checkpoint must hold the steps of stumps: {error}") from error
+        return steps
+
+
+class StumpShard:
+    """A run of rows, positives first: their codes and weights, and the histograms of these.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_features, n_rows), uint8 or uint16
+    weight : ndarray of shape (n_rows,), float64
+    n_positives : int
+    n_slots : int
+        Of the histograms.
+    max_listed : int
+        Rows of the side of a cut that are listed, at most; 0: none, since the table is small.
+    """
+
+    def __init__(
+        self, codes: Codes, weight: Floats, n_positives: int, n_slots: int, max_listed: int
+    ) -> None:
+        self._codes, self._weights, self._n_positives = codes, weight, n_positives
+        self._counts: Floats | None = None
+        self._histograms = np.empty((len(codes), 2, n_slots))
+        self._rows = np.empty(max_listed, dtype=np.uint32)
+        self._changes = np.empty(max_listed)
+
+    def totals(self) -> Floats:
+        """Return the weights of the positives, of the negatives and of all."""
+        m, weights = self._n_positives, self._weights
+        return np.array([weights[:m].sum(), weights[m:].sum(), weights.sum()])
+
+    def start(self, total_p: float, total_n: float, scale: float | None) -> Floats:
+        """Divide weights by those of their class, and return the histograms.
+
+        scale: what weights are divided by to be numbers of rows; None: nobody asks for `squares`, or all are 1.
+        """
+        m, weights = self._n_positives, self._weights
+        self._counts = None if scale is None else np.asarray(weights / scale)
+        self._weights = weights = weights.copy()
+        weights[:m] /= total_p
+        weights[m:] /= total_n
+        return self._fill()
+
+    def squares(self) -> Floats:
+        """Return the sums of squared weights per row, and of weights: of the positives, then of the negatives."""
+        m, weights = self._n_positives, self._weights
+        squares = weights * weights
+        if self._counts is not None:
+            squares /= self._counts
+        sums = squares[:m].sum(), weights[:m].sum(), squares[m:].sum(), weights[m:].sum()
+        return np.array(sums)
+
+    def masses(self, split: Split) -> Floats:
+        """Return the weights above and below a cut, of the positives and of the negatives, and the rows above it."""
+        m = self._n_positives
+        column, above, _ = sides_of(self._codes[split.feature], split)
+        above_p, below_p, rows_p = sum_sides(column[:m], *above, self._weights[:m])
+        above_n, below_n, rows_n = sum_sides(column[m:], *above, self._weights[m:])
+        return np.array([above_p, below_p, above_n, below_n, rows_p + rows_n])
+
+    def take(self, step: Step) -> Floats:
+        """Change weights by a step, and return the histograms."""
+        if not step.is_change:
+            self._rescale(step)
+            return self._fill()
+        column, side = self._side(step)
+        m, weights, rows, changes = self._n_positives, self._weights, self._rows, self._changes
+        factor_p, factor_n = step.inside
+        n_p = rescale_and_list(column[:m], *side, factor_p, weights[:m], 0, rows, changes)
+        n_n = rescale_and_list(
+            column[m:], *side, factor_n, weights[m:], m, rows[n_p:], changes[n_p:]
+        )
+        n = n_p + n_n
+        change_histograms(self._codes, rows[:n], changes[:n], n_p, self._histograms)
+        return self._histograms
+
+    def repeat(self, steps: list[Step]) -> Floats:
+        """Take steps from the start on, and return the histograms; they are summed from the last filling on alone."""
+        filled = max((k for k, step in enumerate(steps) if not step.is_change), default=-1)
+        for step in steps[: filled + 1]:
+            self._rescale(step)
+        if filled >= 0:
+            self._fill()
+        for step in steps[filled + 1 :]:
+            self.take(step)
+        return self._histograms
+
+    def _side(self, step: Step) -> tuple[Codes, Interval]:
+        column, above, below = sides_of(self._codes[step.split.feature], step.split)
+        return column, above if step.is_above else below
+
+    def _rescale(self, step: Step) -> None:
+        m, weights = self._n_positives, self._weights
+        column, side = self._side(step)
+        for k, rows in enumerate((slice(m), slice(m, None))):
+            rescale_sides(column[rows], *side, step.inside[k], step.outside[k], weights[rows])
+
+    def _fill(self) -> Floats:
+        fill_histograms(self._codes, self._weights, self._n_positives, self._histograms)
+        return self._histograms
+
+
+def make_shard(
+    dtype: str,
+    n_slots: int,
+    is_listed: bool,
+    piece: Piece,
+    codes: Sequence[tuple[Codes, ...]],
+    folder: Path,
+) -> StumpShard:
+    """Return the shard of a piece; see `core.base.shards.MakeShard`."""
+    rows, m = positives_first(piece.positive)
+    laid_out = lay_out_piece(piece, codes, np.dtype(dtype), folder)
+    weight = take_weights(np.broadcast_to(piece.weight, len(rows)), rows)
+    return StumpShard(laid_out, weight, m, n_slots, len(rows) + 1 if is_listed else 0)
+
+
 class StumpLearner(WeakLearner):
     """The training rows with the weights of all crucial pairs, kept as one weight per row, and the scan for a stump.
 
@@ -490,6 +656,9 @@ class StumpLearner(WeakLearner):
     side of a cut by a factor of its own. As only ratios within a class matter, one side may stay as it is: for large
     tables the rows of the smaller side are changed and listed, and only they are added to the histograms. Totals are
     brought back to 1 before they leave their range, so that no class underflows, however large the scores are.
+
+    Rows are in shards of `SHARD_ROWS`, which may be on other machines (`core.base.shards`); this learner adds up their
+    sums. A checkpoint has the steps that were taken, and nothing of the rows: the shards take the steps again.
 
     Its algorithm is a `algorithms.StumpAlgorithm`.
 
@@ -500,42 +669,53 @@ class StumpLearner(WeakLearner):
 
     ensemble = StumpSum
     reads_columns = True
-    changing = ("_weights", "_histograms", "_changed_since_fill", "_log_f_plus", "_log_f_minus")
+    reads_shards = True
+    changing = ("_steps", "_changed_since_fill", "_log_f_plus", "_log_f_minus")
 
     def __init__(self, parameters: Any, algorithm: StumpAlgorithm, data: Rows) -> None:
-        rows, m = positives_first(data.positive)
-        max_bins, n_categories = parameters.max_bins, data.n_categories
         self._algorithm = algorithm
         self._directions: Directions | None = parameters.find_directions()
-        if isinstance(data.X, ColumnTable):
-            self._stored = store_codes(data.X, data.weight, max_bins, n_categories)
-            self._bins = bins = self._stored.bins
-            self._codes = self._stored.code_columns(data.positive)
-        else:
-            self._bins = bins = learn_bins(
-                data.X, np.sort(rows), data.weight, max_bins, n_categories
-            )
-            self._codes = code_columns(data.X, rows, bins)
-        weight = take_weights(data.weight, rows)
+        self._shards = self._divide(data, parameters.max_bins)
+        bins = self._bins
         self._has_categories = bool(bins.is_categorical.any())
-        is_counted = self._has_categories and bool((weight != 1.0).any())
-        self._counts = effective_counts(weight) if is_counted else None
-        self._n_positives = m
-        totals = float(weight[:m].sum()), float(weight[m:].sum())
-        self._log_f_plus, self._log_f_minus = map(math.log, totals)
-        self._weights = weight.copy()
-        self._weights[:m] /= totals[0]
-        self._weights[m:] /= totals[1]
-        self._histograms = np.empty(
-            (len(self._codes), 2, bins.n_slots)
-        )  # a class's total may not be 1
-        self._fill()
+        self._n_rows = len(data.positive)
+        total_p, total_n, total = self._shards.add_up("totals").tolist()
+        self._log_f_plus, self._log_f_minus = math.log(total_p), math.log(total_n)
+        is_counted = self._has_categories and bool((data.weight != 1.0).any())
+        scale = min(total / self._n_rows, 1.0) if is_counted else None  # as `effective_counts`
+        self._histograms = self._shards.add_up("start", total_p, total_n, scale)
+        self._steps: list[float] = []
+        self._changed_since_fill = 0
         share_p = self._share_p
         shares = share_p * self._histograms[:, 0] + (1.0 - share_p) * self._histograms[:, 1]
-        self._maker = StumpMaker(bins, n_categories, shares)
-        n_listed = len(weight) // 2 + 1 if self._codes.size >= MIN_LISTED_CELLS else 0
-        self._rows = np.empty(n_listed, dtype=np.uint32)
-        self._changes = np.empty(n_listed)
+        self._maker = StumpMaker(bins, data.n_categories, shares)
+
+    def _divide(self, data: Rows, max_bins: int) -> Shards:
+        """Learn the bins, and return the shards of the rows."""
+        n_rows, n_categories = len(data.positive), data.n_categories
+        self._is_listed = is_listed = n_rows * len(n_categories) >= MIN_LISTED_CELLS
+        if isinstance(data.X, ColumnTable):
+            self._stored = codes = store_codes(data.X, data.weight, max_bins, n_categories)
+            self._bins = bins = codes.bins
+            make = partial(make_shard, bins.dtype.str, bins.n_slots, is_listed)
+            pieces = codes.pieces(data.positive, data.weight)
+            if data.X.placement is not None:
+                return data.X.placement.place(make, list(pieces), codes.read)
+            folder = data.X.folder
+            return OwnShards([make(piece, codes.columns_of(piece), folder) for piece in pieces])
+        self._bins = bins = learn_bins(
+            data.X, np.arange(n_rows, dtype=np.uint32), data.weight, max_bins, n_categories
+        )
+        shards = []
+        for start in range(0, n_rows, stored.SHARD_ROWS):
+            run = slice(start, start + stored.SHARD_ROWS)
+            rows, m = positives_first(data.positive[run])
+            weight = take_weights(data.weight[run], rows)
+            n_listed = len(rows) // (2 if len(rows) == n_rows else 1) + 1 if is_listed else 0
+            rows += np.uint32(start)
+            coded = code_columns(data.X, rows, bins)
+            shards.append(StumpShard(coded, weight, m, bins.n_slots, n_listed))
+        return OwnShards(shards)
 
     @property
     def log_f(self) -> tuple[float, float]:
@@ -552,7 +732,8 @@ class StumpLearner(WeakLearner):
         algorithm, share_p = self._algorithm, self._share_p
         inverse_ess = INFINITE_ESS
         if self._has_categories:
-            inverse_ess = measure_inverse_ess(self._weights, self._counts, self._n_positives)
+            squares_p, total_p, squares_n, total_n = self._shards.add_up("squares").tolist()
+            inverse_ess = InverseESS(squares_p / total_p**2, squares_n / total_n**2)
         split = find_best_split(
             self._histograms,
             self._bins.n_bins,
@@ -591,23 +772,29 @@ class StumpLearner(WeakLearner):
         self._log_f_plus += math.log(shrink_p)
         self._log_f_minus += math.log(shrink_n)
         # f rises by `common` for all rows, which changes no ratio, and by `rise` on the smaller side.
-        column, above, below = sides_of(self._codes[weak_ranker.feature], weak_ranker.split)
-        if 2 * masses.rows_above <= len(self._weights):
-            smaller, rise, common = above, rise_above - rise_below, rise_below
+        is_above = 2 * masses.rows_above <= self._n_rows
+        if is_above:
+            rise, common = rise_above - rise_below, rise_below
         else:
-            smaller, rise, common = below, rise_below - rise_above, rise_above
+            rise, common = rise_below - rise_above, rise_above
         total_p = masses.total_p * shrink_p * math.exp(common)
         total_n = masses.total_n * shrink_n * math.exp(-push * common)
         low, high = TOTAL_RANGE
         in_range = low < total_p < high and low < total_n < high
-        if self._rows.size and self._changed_since_fill < FILL_EVERY and in_range:
-            self._change(column, smaller, rise)
-            return
-        m, weights = self._n_positives, self._weights
-        rescale_sides(column[:m], *smaller, math.exp(-rise) / total_p, 1 / total_p, weights[:m])
-        inside = math.exp(push * rise) / total_n
-        rescale_sides(column[m:], *smaller, inside, 1 / total_n, weights[m:])
-        self._fill()
+        is_change = self._is_listed and self._changed_since_fill < FILL_EVERY and in_range
+        inside, outside = (math.exp(-rise), math.exp(push * rise)), (1.0, 1.0)
+        if not is_change:
+            inside = (inside[0] / total_p, inside[1] / total_n)
+            outside = (1 / total_p, 1 / total_n)
+        step = Step(weak_ranker.split, is_above, inside, outside, is_change)
+        self._histograms = self._shards.add_up("take", step)
+        self._steps += step.numbers()
+        self._changed_since_fill = self._changed_since_fill + 1 if is_change else 0
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Continue from the state of another run; the shards, which are at their start, take its steps."""
+        super().set_state(state)
+        self._histograms = self._shards.add_up("repeat", Step.read(self._steps))
 
     def collect(self, history: BoostingHistory) -> StumpSum:
         """Sum up the stumps of a run of the loop."""
@@ -615,10 +802,8 @@ class StumpLearner(WeakLearner):
 
     def _sum_masses(self, split: Split) -> Masses:
         """Return the masses on both sides of a cut under the present weights."""
-        m = self._n_positives
-        column, above, _ = sides_of(self._codes[split.feature], split)
-        above_p, below_p, rows_p = sum_sides(column[:m], *above, self._weights[:m])
-        above_n, below_n, rows_n = sum_sides(column[m:], *above, self._weights[m:])
+        sums = self._shards.add_up("masses", split).tolist()
+        above_p, below_p, above_n, below_n, rows_above = sums
         total_p, total_n = above_p + below_p, above_n + below_n
         return Masses(
             above_p / total_p,
@@ -627,22 +812,8 @@ class StumpLearner(WeakLearner):
             below_n / total_n,
             total_p,
             total_n,
-            rows_p + rows_n,
+            int(rows_above),
         )
-
-    def _fill(self) -> None:
-        fill_histograms(self._codes, self._weights, self._n_positives, self._histograms)
-        self._changed_since_fill = 0
-
-    def _change(self, column: Codes, side: Interval, rise: float) -> None:
-        """Let f grow by `rise` on one side, the smaller, and update the histograms."""
-        m, weights, rows, changes = self._n_positives, self._weights, self._rows, self._changes
-        n_p = rescale_and_list(column[:m], *side, math.exp(-rise), weights[:m], 0, rows, changes)
-        growth = math.exp(self._algorithm.push * rise)
-        n_n = rescale_and_list(column[m:], *side, growth, weights[m:], m, rows[n_p:], changes[n_p:])
-        n = n_p + n_n
-        change_histograms(self._codes, rows[:n], changes[:n], n_p, self._histograms)
-        self._changed_since_fill += 1
 
 
 def breaks(stump: Stump, directions: Directions | None) -> bool:

@@ -21,7 +21,7 @@ import mmap
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from core.base.checkpoint import seal, unseal
 from core.base.columns import Bools, ColumnTable
+from core.base.shards import CodeFile, Piece
 from core.errors import ArtifactError, InvalidData
 
 from .bins import (
@@ -71,11 +72,13 @@ class Shard:
         The rows of the source.
     codes : tuple of ndarray of shape (stop - start,), uint8 or uint16
         Of each column; the greatest value is missing. Mapped to a file, read-only.
+    file : CodeFile
     """
 
     start: int
     stop: int
     codes: tuple[Codes, ...]
+    file: CodeFile
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +131,42 @@ class StoredCodes:
                     run = widened(run, missing_code(dtype))
                 column[place : place + len(rows)] = run
         return codes
+
+    def pieces(self, positive: Bools, weight: Floats) -> Iterator[Piece]:
+        """Yield the rows of the table in runs of `SHARD_ROWS`, as shards are made of; the arguments are of its rows."""
+        is_equal = bool((weight == weight[0]).all())
+        done = 0  # rows of the table in the files so far
+        files: list[tuple[CodeFile, Bools]] = []
+        number, first = 0, 0
+        for shard in self.shards:
+            n_file = shard.stop - shard.start
+            if self.table.is_taken is None:
+                is_taken = np.ones(n_file, dtype=np.bool_)
+            else:
+                is_taken = self.table.is_taken[shard.start : shard.stop]
+            places = done + np.cumsum(is_taken) - 1  # in the table, of the rows that are taken
+            done += int(np.count_nonzero(is_taken))
+            while True:
+                last = min(first + SHARD_ROWS, len(positive))
+                own = is_taken & (places >= first) & (places < last)
+                if own.any():
+                    files.append((shard.file, own))
+                if done < last or first == last:
+                    break
+                of_piece, masks = zip(*files, strict=True)
+                own_weight = weight[:1] if is_equal else weight[first:last]
+                yield Piece(number, of_piece, masks, positive[first:last], own_weight)
+                files, number, first = [], number + 1, last
+
+    def columns_of(self, piece: Piece) -> list[tuple[Codes, ...]]:
+        """Return the codes of each file of a piece, column by column."""
+        columns = {shard.file.digest: shard.codes for shard in self.shards}
+        return [columns[file.digest] for file in piece.files]
+
+    def read(self, digest: bytes) -> bytes:
+        """Return the bytes of a shard's file."""
+        shard = next(shard for shard in self.shards if shard.file.digest == digest)
+        return b"".join(codes.tobytes() for codes in shard.codes)
 
     def stand_ins(self, table: ColumnTable) -> StandIns:
         """Return stand-ins for the values of rows of the same source."""
@@ -219,8 +258,9 @@ def store_codes(
     try:
         writer = _Writer(part, table.source.n_rows)
         bins = _write(table, writer, weight, learning, is_weighted)
+        digests = [digest.digest() for digest in writer.digests]
         if final is None or name is None:
-            shards = _map(part, writer.n_rows, bins)  # the files lose their names
+            shards = _map(part, writer.n_rows, bins, digests, False)  # the files lose their names
         else:
             (part / CUTS_FILE).write_bytes(seal(name, _arrays_of(bins, writer)))
             shutil.rmtree(final, ignore_errors=True)  # it was not whole
@@ -229,7 +269,7 @@ def store_codes(
             except OSError:  # another process was faster
                 if not final.is_dir():
                     raise
-            shards = _map(final, writer.n_rows, bins)
+            shards = _map(final, writer.n_rows, bins, digests, True)
     finally:
         shutil.rmtree(part, ignore_errors=True)
         os.close(lock)
@@ -375,23 +415,46 @@ def _write(
     return Bins(tuple(edges), has_missing, tuple(category_bins), dtype)
 
 
+def lay_out_piece(
+    piece: Piece, codes: Sequence[tuple[Codes, ...]], dtype: Any, folder: Path
+) -> Codes:
+    """Return the codes of a piece column by column, (n_features, n_rows) of a type, positives first, mapped.
+
+    codes: of each file of the piece, column by column.
+    """
+    n_rows, n_features = len(piece.positive), len(codes[0])
+    laid_out = mapped(folder, (n_features, n_rows), dtype)
+    next_place, done = [0, int(np.count_nonzero(piece.positive))], 0
+    for own, is_taken in zip(codes, piece.is_taken, strict=True):
+        taken = np.flatnonzero(is_taken)
+        of_file = piece.positive[done : done + len(taken)]
+        done += len(taken)
+        for k, is_of_class in enumerate((of_file, ~of_file)):
+            rows = taken[is_of_class]
+            place = slice(next_place[k], next_place[k] + len(rows))
+            for column, wanted in zip(own, laid_out, strict=True):
+                run = column[rows]
+                wanted[place] = run if run.dtype == dtype else widened(run, missing_code(dtype))
+            next_place[k] = place.stop
+    return laid_out
+
+
 def _path(folder: Path, s: int) -> Path:
     return folder / f"{s:06d}.codes"
 
 
-def _map(folder: Path, n_rows: int, bins: Bins) -> list[Shard]:
-    """Return the shards, their files mapped to memory."""
-    types, shards = _types_of(bins), []
+def _map(
+    folder: Path, n_rows: int, bins: Bins, digests: Sequence[bytes], is_kept: bool
+) -> list[Shard]:
+    """Return the shards, their files mapped to memory; `is_kept`: they keep their names."""
+    types, shards = tuple(dtype.str for dtype in _types_of(bins)), []
     for s, start in enumerate(range(0, n_rows, SHARD_ROWS)):
         stop = min(start + SHARD_ROWS, n_rows)
-        with _path(folder, s).open("rb") as file:
-            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        codes: list[Codes] = []
-        offset = 0
-        for dtype in types:  # behind a column of bytes, one of two bytes may begin at an odd one
-            codes.append(np.frombuffer(memory, dtype, stop - start, offset))
-            offset += (stop - start) * dtype.itemsize
-        shards.append(Shard(start, stop, tuple(codes)))
+        path = _path(folder, s)
+        with path.open("rb") as opened:
+            memory = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        file = CodeFile(digests[s], str(path.absolute()) if is_kept else None, types, stop - start)
+        shards.append(Shard(start, stop, file.columns(memory), file))
     return shards
 
 
@@ -414,14 +477,13 @@ def _open(table: ColumnTable, folder: Path, name: bytes) -> StoredCodes | None:
     try:
         arrays = unseal("the cuts", (folder / CUTS_FILE).read_bytes(), name)
         bins = _bins_of(arrays)
-        digests = arrays["shards"].tobytes()
-        size = hashlib.sha256().digest_size
-        for s in range(len(digests) // size):
+        joined, size = arrays["shards"].tobytes(), hashlib.sha256().digest_size
+        digests = [joined[start : start + size] for start in range(0, len(joined), size)]
+        for s, written in enumerate(digests):
             with _path(folder, s).open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").digest()
-            if digest != digests[s * size : (s + 1) * size]:
-                return None
-        return StoredCodes(bins, _map(folder, table.source.n_rows, bins), table)
+                if hashlib.file_digest(file, "sha256").digest() != written:
+                    return None
+        return StoredCodes(bins, _map(folder, table.source.n_rows, bins, digests, True), table)
     except (OSError, ArtifactError):
         return None
 

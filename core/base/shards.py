@@ -1,0 +1,338 @@
+"""Rows of a fit in shards, in one process or in several: every shard is asked the same, and answers are added up.
+
+A shard is an object with methods, made from a piece of the table. `ShardHost` holds shards in whatever process;
+`Placement` says where hosts are, and is all that a transport has to know: how a method of every host is called.
+`LocalHosts` has them in this process.
+
+Answers are added up along a fixed tree over the numbers of the shards: first 0 and 1, 2 and 3, and so on, then the sums
+of two, of four. A host adds what it can without the others, and only these sums travel. So every sum is of the same
+numbers in the same order, wherever the shards are: the same bits on one, two or eight hosts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import mmap
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import ShardsLost
+
+Array = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
+Node = tuple[int, int]
+"""(level, k): the sum of the shards k 2^level up to, without, (k + 1) 2^level."""
+
+
+@dataclass(frozen=True)
+class CodeFile:
+    """The file of a stored shard's codes, one column after the other.
+
+    Attributes
+    ----------
+    digest : bytes
+        SHA-256 of the file.
+    path : str or None
+        Where processes that see the same folder find it; None: it has no name.
+    types : tuple of str
+        The type of each column's codes.
+    n_rows : int
+    """
+
+    digest: bytes
+    path: str | None
+    types: tuple[str, ...]
+    n_rows: int
+
+    def find(self) -> bytes | mmap.mmap | None:
+        """Return the file's bytes, mapped; None if it is not to be seen from here.
+
+        ShardsLost: it is another than was written.
+        """
+        if self.path is None:
+            return None
+        try:
+            with Path(self.path).open("rb") as file:
+                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:  # ValueError: it is empty
+            raise ShardsLost(f"the shard {self.path} cannot be read: {error}") from error
+        self.check(data)
+        return data
+
+    def check(self, data: Any) -> None:
+        """Raise ShardsLost if these are not the bytes that were written."""
+        found = hashlib.sha256(data).digest()
+        if found != self.digest:
+            raise ShardsLost(
+                f"the shard {self.path or 'that was sent'} was changed: its SHA-256 must be {self.digest.hex()}, "
+                f"got {found.hex()}"
+            )
+
+    def columns(self, data: Any) -> tuple[Array, ...]:
+        """Return the codes of each column."""
+        columns, offset = [], 0
+        for (
+            name
+        ) in self.types:  # behind a column of bytes, one of two bytes may begin at an odd one
+            dtype = np.dtype(name)
+            columns.append(np.frombuffer(data, dtype, self.n_rows, offset))
+            offset += self.n_rows * dtype.itemsize
+        return tuple(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """What a shard is made of: a run of rows of the table.
+
+    Attributes
+    ----------
+    number : int
+        Of the shard, from 0.
+    files : tuple of CodeFile
+        In the order of their rows.
+    is_taken : tuple of ndarray of bool
+        Which rows of each file are rows of the piece.
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64; (1,) if all weights of the table are equal
+    """
+
+    number: int
+    files: tuple[CodeFile, ...]
+    is_taken: tuple[Bools, ...]
+    positive: Bools
+    weight: npt.NDArray[np.float64]
+
+
+class MakeShard(Protocol):
+    """Makes a shard of a piece; can be pickled."""
+
+    def __call__(self, piece: Piece, codes: Sequence[tuple[Array, ...]], folder: Path) -> Any:
+        """Return the shard; codes: of each file of the piece, column by column; folder: for files of its own."""
+
+
+class ShardHost:
+    """Holds some shards of a fit, in whatever process, and answers for them.
+
+    Parameters
+    ----------
+    folder : str, optional
+        For files without names; None: the folder for temporary files.
+    """
+
+    def __init__(self, folder: str | None = None) -> None:
+        self._folder = Path(folder or tempfile.gettempdir())
+        self._fit, self._n_shards = -1, 0
+        self._files: dict[bytes, Any] = {}
+        self._shards: dict[int, Any] = {}
+
+    def begin(self, fit: int, n_shards: int, files: Sequence[CodeFile]) -> list[bytes]:
+        """Forget the shards of earlier fits; return the digests of the files that are not to be seen from here."""
+        self._shards, self._fit, self._n_shards = {}, fit, n_shards
+        kept = {file.digest: self._files.get(file.digest) for file in files}
+        for file in files:
+            if kept[file.digest] is None:
+                kept[file.digest] = file.find()
+        self._files = {digest: data for digest, data in kept.items() if data is not None}
+        return [digest for digest, data in kept.items() if data is None]
+
+    def receive(self, file: CodeFile, data: bytes) -> None:
+        """Take the bytes of a file that is not to be seen from here, into a file without a name."""
+        file.check(data)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=self._folder) as copy:
+            copy.write(data)
+            copy.flush()
+            self._files[file.digest] = mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def make(self, fit: int, make: MakeShard, pieces: Sequence[Piece]) -> None:
+        """Make shards of pieces whose files are here."""
+        self._check(fit)
+        for piece in pieces:
+            codes = [file.columns(self._files[file.digest]) for file in piece.files]
+            self._shards[piece.number] = make(piece, codes, self._folder)
+
+    def ask(self, fit: int, method: str, arguments: tuple[Any, ...]) -> dict[int, Any]:
+        """Return the answer of every shard to a call of a method, by its number."""
+        self._check(fit)
+        return {
+            number: getattr(shard, method)(*arguments) for number, shard in self._shards.items()
+        }
+
+    def add_up(self, fit: int, method: str, arguments: tuple[Any, ...]) -> dict[Node, Array]:
+        """Return the sums of the answers, which are arrays, as far as this host has all shards of them."""
+        self._check(fit)
+        nodes: dict[Node, Array] = {}
+        for number in sorted(self._shards):  # a sum is made as soon as it can be: few are in memory
+            nodes[0, number] = getattr(self._shards[number], method)(*arguments)
+            nodes = add_along_tree(nodes, self._n_shards)
+        return nodes
+
+    def _check(self, fit: int) -> None:
+        if fit != self._fit:
+            raise ShardsLost(
+                f"the shards here are of another fit: asked for fit {fit}, got {self._fit}"
+            )
+
+
+def add_along_tree(nodes: Mapping[Node, Array], n_shards: int) -> dict[Node, Array]:
+    """Add up sums of shards as far as both halves are there; of all shards: to one node."""
+    sums = dict(nodes)
+    level, width = 0, n_shards  # width: nodes of this level
+    while width > 1:
+        for own, k in sorted(node for node in sums if node[0] == level):
+            if k % 2 == 0 and k + 1 == width:  # it has no sibling
+                sums[level + 1, k // 2] = sums.pop((own, k))
+            elif k % 2 == 0 and (level, k + 1) in sums:
+                sums[level + 1, k // 2] = sums.pop((own, k)) + sums.pop((level, k + 1))
+        level, width = level + 1, -(-width // 2)
+    return sums
+
+
+class Shards(ABC):
+    """The shards of a fit, wherever they are."""
+
+    @abstractmethod
+    def ask(self, method: str, *arguments: Any) -> list[Any]:
+        """Return the answers of all shards to a call of a method, in the order of the shards."""
+
+    @abstractmethod
+    def add_up(self, method: str, *arguments: Any) -> Array:
+        """Return the sum of the answers, which are arrays, along the fixed tree. It is not to be changed."""
+
+
+class OwnShards(Shards):
+    """Shards that this process has made for itself.
+
+    Parameters
+    ----------
+    shards : sequence of objects
+    """
+
+    def __init__(self, shards: Sequence[Any]) -> None:
+        self._shards = shards
+
+    def ask(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of each shard; see `Shards.ask`."""
+        return [getattr(shard, method)(*arguments) for shard in self._shards]
+
+    def add_up(self, method: str, *arguments: Any) -> Array:
+        """Add up the answers; see `Shards.add_up`."""
+        nodes: dict[Node, Array] = {}
+        for number, shard in enumerate(self._shards):
+            nodes[0, number] = getattr(shard, method)(*arguments)
+            nodes = add_along_tree(nodes, len(self._shards))
+        (total,) = nodes.values()
+        return total
+
+
+class Placement(ABC):
+    """Hosts, one after the other in each of some processes, which hold the shards of one fit at a time."""
+
+    _fit = 0
+
+    @property
+    @abstractmethod
+    def n_hosts(self) -> int:
+        """The number of hosts."""
+
+    @abstractmethod
+    def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call a method of the hosts at the same time, each with arguments of its own; return the answers in order.
+
+        ShardsLost: a host is lost, or does not answer. `arguments` has a tuple for each host; a host whose tuple is
+        empty is not called, and its answer is None.
+        """
+
+    def place(
+        self, make: MakeShard, pieces: Sequence[Piece], read: Callable[[bytes], bytes]
+    ) -> Shards:
+        """Place the shards of a fit, which takes the place of the fit before.
+
+        Parameters
+        ----------
+        make : MakeShard
+        pieces : sequence of Piece
+        read : callable (digest) -> bytes
+            Returns the bytes of a file that a host cannot see.
+        """
+        Placement._fit += 1
+        fit, n = Placement._fit, len(pieces)
+        bounds = [n * h // self.n_hosts for h in range(self.n_hosts + 1)]
+        shares = [pieces[a:b] for a, b in itertools.pairwise(bounds)]
+        files = [
+            list({file.digest: file for piece in share for file in piece.files}.values())
+            for share in shares
+        ]
+        lacking = self.call("begin", [(fit, n, own) for own in files])
+        by_digest = {file.digest: file for own in files for file in own}
+        while any(lacking):  # a file at a time for each host, so that few are in memory
+            sent = [own.pop() if own else None for own in lacking]
+            self.call(
+                "receive",
+                [() if digest is None else (by_digest[digest], read(digest)) for digest in sent],
+            )
+        self.call("make", [(fit, make, share) for share in shares])
+        return _Placed(self, fit, n)
+
+
+class _Placed(Shards):
+    """Shards on the hosts of a placement."""
+
+    def __init__(self, placement: Placement, fit: int, n_shards: int) -> None:
+        self._placement, self._fit, self._n_shards = placement, fit, n_shards
+
+    def ask(self, method: str, *arguments: Any) -> list[Any]:
+        """Ask every host; see `Shards.ask`."""
+        answers: dict[int, Any] = {}
+        for own in self._call("ask", method, arguments):
+            answers |= own
+        return [answers[number] for number in range(self._n_shards)]
+
+    def add_up(self, method: str, *arguments: Any) -> Array:
+        """Add up the sums of the hosts; see `Shards.add_up`."""
+        nodes: dict[Node, Array] = {}
+        for own in self._call("add_up", method, arguments):
+            nodes |= own
+        (total,) = add_along_tree(nodes, self._n_shards).values()
+        return total
+
+    def _call(self, what: str, method: str, arguments: tuple[Any, ...]) -> list[Any]:
+        return self._placement.call(
+            what, [(self._fit, method, arguments)] * self._placement.n_hosts
+        )
+
+
+class LocalHosts(Placement):
+    """Hosts in this process.
+
+    Parameters
+    ----------
+    n_hosts : int
+    folder : pathlib.Path
+    """
+
+    def __init__(self, n_hosts: int, folder: Path) -> None:
+        self._hosts = [ShardHost(os.fspath(folder)) for _ in range(n_hosts)]
+
+    @property
+    def n_hosts(self) -> int:
+        """The number of hosts."""
+        return len(self._hosts)
+
+    def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call a method of each host; see `Placement.call`."""
+        return [
+            getattr(host, method)(*own) if own else None
+            for host, own in zip(self._hosts, arguments, strict=True)
+        ]

@@ -1,0 +1,180 @@
+"""Fits over shards on several hosts: the bits of the fit in memory, files that were lost or changed, checkpoints."""
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core import AdaBoost, AUCBoost, CoordinateRankBoost, LogitBoost, RankBoost, save
+from core.base.checkpoint import Checkpoints
+from core.base.columns import ArrayColumns, ColumnTable
+from core.base.ranker import Ranker
+from core.base.shards import CodeFile, LocalHosts, Node, ShardHost, add_along_tree
+from core.base.table import CodedTable
+from core.coding import stored
+from core.errors import InvalidData, ShardsLost
+from tests.core.coding.test_stored import copy_of, make_rows
+
+RANKERS: list[Ranker] = [
+    RankBoost(n_rounds=20),
+    RankBoost(n_rounds=8, max_bins=1000, push=3.0),
+    CoordinateRankBoost(n_rounds=5),
+    AdaBoost(n_rounds=8),
+    AUCBoost(n_rounds=5),
+    RankBoost(n_rounds=9, early_stopping_rounds=2, max_bins=5),
+]
+
+
+class Elsewhere(LocalHosts):
+    """Hosts that see no file of this process, and get all that they are told as bytes."""
+
+    def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        told = pickle.loads(pickle.dumps(list(arguments)))
+        if method == "begin":
+            hidden = [[CodeFile(f.digest, None, f.types, f.n_rows) for f in own[2]] for own in told]
+            told = [(*own[:2], files) for own, files in zip(told, hidden, strict=True)]
+        return pickle.loads(pickle.dumps(super().call(method, told)))
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "SHARD_ROWS", 16)
+    monkeypatch.setattr("core.boosting.stumps.MIN_LISTED_CELLS", 0)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    ranker=st.sampled_from(RANKERS),
+    n=st.sampled_from([15, 16, 17, 100]),
+    weight=st.sampled_from([None, "whole", "any"]),
+    identity=st.sampled_from([None, b"rows"]),
+)
+def test_the_bits_do_not_depend_on_the_hosts(
+    tmp_path_factory: pytest.TempPathFactory,
+    seed: int,
+    ranker: Ranker,
+    n: int,
+    weight: str | None,
+    identity: bytes | None,
+) -> None:
+    X, y, names, categories = make_rows(seed, n)
+    rng = np.random.default_rng(seed)
+    weights = {
+        None: None,
+        "whole": rng.integers(0, 4, n) + 0.0,  # rows of weight 0 are no rows of the table
+        "any": rng.random(n),
+    }[weight]
+    if weights is not None:
+        weights[:3] = 1.0
+    try:
+        in_memory = save(copy_of(ranker).fit(CodedTable(X, names, categories), y, weights))
+    except InvalidData:
+        return  # no row of a class for the validation part
+    folder = tmp_path_factory.mktemp("codes")
+    source = ArrayColumns(X, names, categories, identity)
+    for make in (LocalHosts, Elsewhere):
+        for n_hosts in (1, 2, 8):
+            table = ColumnTable(source, folder, placement=make(n_hosts, folder))
+            assert save(copy_of(ranker).fit(table, y, weights)) == in_memory
+
+
+def test_sums_are_added_along_one_tree_whoever_adds_them() -> None:
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 7, 12, 33):
+        own = 10.0 ** rng.uniform(-9, 9, n)
+        nodes = {(0, k): np.array([own[k]]) for k in range(n)}
+        (whole,) = add_along_tree(nodes, n).values()
+        for n_hosts in (2, 3, 5, 8):
+            sums: dict[Node, Any] = {}
+            for part in np.array_split(np.arange(n), n_hosts):
+                sums |= add_along_tree({(0, int(k)): nodes[0, int(k)] for k in part}, n)
+            (total,) = add_along_tree(sums, n).values()
+            assert total.tobytes() == whole.tobytes()
+
+
+def fit_on(folder: Path, hosts: LocalHosts, **parameters: Any) -> Callable[..., bytes]:
+    X, y, names, categories = make_rows(1)
+    table = ColumnTable(ArrayColumns(X, names, categories, b"rows"), folder, placement=hosts)
+    ranker = RankBoost(n_rounds=30, **parameters)
+    return lambda callback=None: save(ranker.fit(table, y, callback=callback))
+
+
+def test_a_checkpoint_of_steps_goes_on_to_the_same_bits_on_other_hosts(tmp_path: Path) -> None:
+    """It has nothing of the rows: some hundred bytes a round."""
+    whole = fit_on(tmp_path, LocalHosts(3, tmp_path))()
+    for at in (1, 9, 25):
+        checkpoints = Checkpoints()
+        taken: list[bytes | None] = []
+
+        def lose(
+            step: int,
+            of: int,
+            info: Mapping[str, float],
+            at: int = at,
+            checkpoints: Checkpoints = checkpoints,
+            taken: list[bytes | None] = taken,
+        ) -> None:
+            if step == at:
+                taken.append(checkpoints.take())
+                raise ShardsLost("a worker is lost")
+
+        with checkpoints, pytest.raises(ShardsLost):
+            fit_on(tmp_path, LocalHosts(2, tmp_path))(lose)
+        with Checkpoints(taken[0]) as resumed:
+            assert fit_on(tmp_path, Elsewhere(5, tmp_path))() == whole
+        assert resumed.resumed
+
+
+class Changing(LocalHosts):
+    """Someone changes a file between the check of the driving process and that of a host."""
+
+    def __init__(self, folder: Path, change: Callable[[Path], object]) -> None:
+        super().__init__(2, folder)
+        self._change = lambda: change(next(folder.glob("codes-*/000002.codes")))
+
+    def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        if method == "begin":
+            self._change()
+        return super().call(method, arguments)
+
+
+def flip_a_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[3] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_shard_that_was_changed_is_refused_on_arrival(tmp_path: Path) -> None:
+    with pytest.raises(ShardsLost, match=r"000002\.codes was changed"):
+        fit_on(tmp_path, Changing(tmp_path, flip_a_bit))()
+    with pytest.raises(ShardsLost, match=r"000002\.codes cannot be read"):
+        fit_on(tmp_path, Changing(tmp_path, lambda path: path.write_bytes(b"")))()
+    assert fit_on(tmp_path, Changing(tmp_path, Path.unlink))()  # one that is gone is sent
+
+
+def test_bytes_that_were_changed_on_the_way_are_refused(tmp_path: Path) -> None:
+    file = CodeFile(b"0" * 32, None, ("|u1",), 3)
+    with pytest.raises(ShardsLost, match="that was sent was changed"):
+        ShardHost(str(tmp_path)).receive(file, b"abc")
+
+
+def test_a_host_answers_for_its_present_fit_alone(tmp_path: Path) -> None:
+    host = ShardHost()
+    host.begin(7, 1, [])
+    with pytest.raises(ShardsLost, match="fit 6, got 7"):
+        host.add_up(6, "totals", ())
+
+
+def test_a_fit_that_needs_more_than_sums_is_refused_by_name(tmp_path: Path) -> None:
+    X, y, *_ = make_rows(0)
+    table = ColumnTable(ArrayColumns(X), tmp_path, placement=LocalHosts(2, tmp_path))
+    with pytest.raises(InvalidData, match="LogitBoost: weak_ranker 'tree' is found in one"):
+        LogitBoost(n_rounds=2).fit(table, y)
