@@ -263,7 +263,7 @@ def _words_of(value: Any) -> Iterator[int]:
 
 @intrinsic
 def address_of(typing_context, value):  # type: ignore[no-untyped-def]
-    """Return the address of a copy of a tuple of arrays: it and the arrays must outlive its readers, see `keep`.
+    """Return the address of a copy of a tuple of arrays: it and the arrays must outlive its readers, see `keep_alive`.
 
     The copy lies on the stack of the function that asks.
     """
@@ -276,7 +276,7 @@ def address_of(typing_context, value):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def keep(typing_context, value):  # type: ignore[no-untyped-def]
+def keep_alive(typing_context, value):  # type: ignore[no-untyped-def]
     """Keep what an address was taken of until here."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
@@ -319,7 +319,7 @@ def _without_counters(context: Any, builder: Any, kind: Any, value: Any, path: A
 
 
 @intrinsic
-def call(typing_context, function, place, room, task):  # type: ignore[no-untyped-def]
+def call_at(typing_context, function, place, room, task):  # type: ignore[no-untyped-def]
     """Call a kernel of three int64 by its address (`core.kernels.address_of_kernel`); return True if it raised.
 
     Numba would compile a kernel again with each function that calls it by its name.

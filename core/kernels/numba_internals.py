@@ -60,7 +60,7 @@ def attach(dispatcher: Any, cache: Cache, load: Callable[[], None]) -> Callable[
     return compile_one
 
 
-class Library(JITCodeLibrary):
+class LazyLibrary(JITCodeLibrary):
     """The code of a compiled function, of which machine code is made only if Python calls it, or if it is kept.
 
     Numba by itself optimises every function and makes machine code of it, and then again with each function that calls
@@ -125,12 +125,12 @@ def compiling() -> Iterator[None]:
 
     with global_compiler_lock, ConfigStack().enter(DEFAULT_FLAGS):
         before = codegen._library_class
-        codegen._library_class, codegen.set_env = Library, set_env_if_defined
+        codegen._library_class, codegen.set_env = LazyLibrary, set_env_if_defined
         try:
             yield
         finally:
             codegen._library_class = before
-            if before is not Library:
+            if before is not LazyLibrary:
                 del codegen.set_env
 
 
@@ -151,11 +151,13 @@ def from_bytes(payload: bytes, target: Any) -> Compiled:
 def address_of_kernel(dispatcher: Any) -> int:
     """Return the address of a kernel's machine code of its one signature, which is loaded or compiled.
 
-    It takes arguments as numba's functions do among themselves: `core.coding.threads.call` calls it.
+    It takes arguments as numba's functions do among themselves: `core.coding.threads.call_at` calls it.
     """
     dispatcher.compile(None)
     (compiled,) = dispatcher.overloads.values()
     address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+    if not address:
+        raise RuntimeError(f"the kernel {dispatcher.py_func.__qualname__} has no machine code")
     return address
 
 

@@ -41,8 +41,8 @@ from core.coding.threads import (
     address_of,
     atomic_add,
     atomic_load,
-    call,
-    keep,
+    call_at,
+    keep_alive,
     lay_out,
     publish,
     take_task,
@@ -971,7 +971,7 @@ def _work(region, place, room):  # type: ignore[no-untyped-def]
                 yield_core()
             continue
         idle = 0
-        if call(run_task, place, room, t):
+        if call_at(run_task, place, room, t):
             atomic_add(region.failed, 1)
         atomic_add(region.done, 1)  # even then: the leader waits for it
 
@@ -980,7 +980,7 @@ def _work(region, place, room):  # type: ignore[no-untyped-def]
 def _do(place, room, phase, t):  # type: ignore[no-untyped-def]
     """Do a task as the leader; the present phase is the given one, or all its tasks are done."""
     arrays_at(place).progress[0].phase = phase
-    if call(arrays_at(place).settings[0].run_task, place, room, t):
+    if call_at(arrays_at(place).settings[0].run_task, place, room, t):
         raise MemoryError("a task of a tree failed, most likely for lack of memory")
 
 
@@ -1361,7 +1361,7 @@ def run_worker(region, place, part):  # type: ignore[no-untyped-def]
         _grow_trees(region, place, room)
     else:
         _lead(region, place, room, part, len(arrays_at(place).rows.passes))
-    keep(scratch)
+    keep_alive(scratch)
 
 
 def _work_in(region: Region, _arrays: FitArrays, layout: Integers, part: int) -> None:

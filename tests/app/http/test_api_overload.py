@@ -246,8 +246,9 @@ class Growing:
         self._socket.sendall((head + given + "\r\n").encode())
 
     def grow(self, n_bytes: int) -> None:
-        """Send some more."""
-        self._socket.sendall(b"%x\r\n" % n_bytes + b"\n" * n_bytes + b"\r\n")
+        """Send some more; the service may answer and hang up before all of it has gone."""
+        with suppress(ConnectionError):
+            self._socket.sendall(b"%x\r\n" % n_bytes + b"\n" * n_bytes + b"\r\n")
 
     def refusal(self) -> bytes:
         """Return the answer to a body that is not complete, until the service hangs up."""

@@ -14,8 +14,8 @@ from core.coding.threads import (
     address_of,
     atomic_add,
     atomic_load,
-    call,
-    keep,
+    call_at,
+    keep_alive,
     lay_out,
     publish,
     take,
@@ -117,7 +117,7 @@ def add_up(place: Any, room: Any, t: Any) -> None:
 
 @numba.njit
 def call_it(function: Any, place: Any, room: Any, t: Any) -> Any:
-    return call(function, place, room, t)
+    return call_at(function, place, room, t)
 
 
 @numba.njit
@@ -125,7 +125,7 @@ def read_own(rows: Any, cells: Any, bytes_: Any) -> Any:
     given = Pair(rows, cells), bytes_
     pair, others = nested_at(address_of(given))
     sums = pair.rows.sum(), pair.cells.shape, others[0].sum()
-    keep(given)
+    keep_alive(given)
     return sums
 
 

@@ -44,6 +44,31 @@ with when_compiling(names.append):
 print([name.split('.')[-1] for name in names if name], found)
 """
 
+TASK = """
+import numba
+from core.coding.threads import call_at
+from core.kernels import kernel
+
+@kernel(numba.void(numba.int64, numba.int64, numba.int64), inner=True)
+def refuse_odd(place, room, task):
+    if task % 2:
+        raise ValueError("odd")
+
+@kernel(numba.boolean(numba.int64, numba.int64))
+def run(address, task):
+    return call_at(address, 0, 0, task)
+"""
+# Prints the same, and for three tasks whether the task has raised.
+CALLS_BY_ADDRESS = """
+from core.kernels import address_of_kernel, when_compiling
+from house.task import refuse_odd, run
+names = []
+with when_compiling(names.append):
+    address = address_of_kernel(refuse_odd)
+    found = [run(address, task) for task in range(3)]
+print([name.split('.')[-1] for name in names if name], found)
+"""
+
 Run = Callable[..., str]
 
 
@@ -151,6 +176,12 @@ def test_a_second_process_compiles_nothing(run: Run, tmp_path: Path) -> None:
     assert run() == BOTH
     assert run(PYTHONHASHSEED="17") == NONE
     assert all(path.suffix == ".kernel" for path in (tmp_path / "kernels").iterdir())
+
+
+def test_a_kernel_that_was_kept_is_called_by_its_address(run: Run, house: Path) -> None:
+    (house / "task.py").write_text(TASK)
+    assert run(program=CALLS_BY_ADDRESS) == "['refuse_odd', 'run'] [False, True, False]"
+    assert run(program=CALLS_BY_ADDRESS) == "[] [False, True, False]"
 
 
 def test_what_a_kernel_calls_in_another_file_is_never_stale(run: Run, house: Path) -> None:
