@@ -174,8 +174,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         callback : callable (step, of, info) -> None, optional
             Called after each step, counted from 1. `info` has figures such as the loss; those of boosting are computed
             when they are read, so copy them with `dict(info)`. What it raises stops the fit and reaches the caller;
-            `StopFit` stops it and keeps the steps so far. While `crosses` are sought it is called with step 0 and no
-            figures; `StopFit` then ends the search.
+            `StopFit` stops it and keeps the steps so far. It is called without figures while `crosses` are sought
+            (`StopFit` then ends the search), and while a partial-AUC machine looks for a direction that beats constant
+            scores.
         """
         if query is None and not graded:
             self.__dict__.pop("grades_", None)  # of an earlier fit

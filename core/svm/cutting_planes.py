@@ -556,14 +556,17 @@ class DescentDirection(NamedTuple):
 
 
 def find_descent_direction(
-    planes: CuttingPlanes, max_directions: int = MAX_DIRECTIONS
+    planes: CuttingPlanes,
+    max_directions: int = MAX_DIRECTIONS,
+    report: Callable[[], None] = lambda: None,
 ) -> DescentDirection | None:
     """Return a direction along which R decreases at w = 0; None if there is none, which is the collapse.
 
     The first direction, from the mean of the negatives to that of the positives, is usually enough. To prove that there
     is none takes about as many as there are coordinates. Under signs a corner counts by its part along directions that
     keep them, and the hull with the cone of the others. Corners without weight in the shortest vector are dropped
-    (Wolfe). The planes at 0 are kept.
+    (Wolfe). The planes at 0 are kept. `report` is called after each direction that is none; what it raises
+    ends the search.
     """
     problem, signs = planes.problem, planes.signs
     zeros, ones = np.zeros(problem.size), np.ones(problem.size)
@@ -594,6 +597,7 @@ def find_descent_direction(
         if violations.slope(*scores) < -MIN_DESCENT * square:
             descent = DescentDirection(-shortest, scores, risk, gradient)
             break
+        report()
         corners.add(problem.plane(violations))
         longest = max(longest, corners.gram[-1, -1])
     for loss, gradient in zip(corners.losses[:MAX_PLANES], corners.gradients, strict=False):

@@ -107,6 +107,10 @@ class Progress:
 
         return report
 
+    def search(self) -> None:
+        """Report the step so far, without figures: a direction of descent is sought, of which there may be none."""
+        self._callback(self._step, REPORTED_STEPS * self._n_programs, {})
+
     def end(self) -> None:
         """Count a program as solved."""
         self._done += 1
@@ -198,7 +202,7 @@ class ConvexSolver(Solver):
         self._planes = CuttingPlanes(
             problem_of(sample, self._window, kind, naive=naive), limits.signs
         )
-        self._descent = find_descent_direction(self._planes)
+        self._descent = find_descent_direction(self._planes, report=progress.search)
         self.collapsed = self._descent is None
 
     def free(self, costs: Iterable[float], start: Floats | None = None) -> Iterator[Solution]:
@@ -254,7 +258,8 @@ class ConvexSolver(Solver):
             planes = CuttingPlanes(
                 problem_of(self.sample, window, naive=self._naive), self._limits.signs
             )
-            return find_descent_direction(planes, MAX_CRITICAL_DIRECTIONS) is None
+            found = find_descent_direction(planes, MAX_CRITICAL_DIRECTIONS, self._progress.search)
+            return found is None
 
         if high >= total or collapses(total):
             return None

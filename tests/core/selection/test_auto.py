@@ -61,11 +61,8 @@ from core.selection.leaderboard import Evaluator, SelectionContext, _select
 from core.selection.planner import Searched
 from core.selection.trial import Trial
 
-FAMILIES = {name for name, it in ALGORITHMS.items() if it.target == "binary"} - {
-    "lambdamart",
-    "top_push",
-}
-"""All but the one that learns from lists, and one whose steps may be longer than any limit."""
+FAMILIES = {name for name, it in ALGORITHMS.items() if it.target == "binary"} - {"lambdamart"}
+"""All but the one that learns from lists."""
 RNG = np.random.default_rng(0)
 N_HELD = 2500
 Y = (np.arange(N_HELD) % 10 == 0).astype(np.int8)

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from core import AUCSVM, PAUCSVM, PAUCSVMDC, load, save
+from core.base.ranker import StopFit
 from core.errors import InvalidData
 from core.linear import design
 from core.linear.design import DenseRows, Sample, fit_design
@@ -301,6 +303,20 @@ def test_a_part_of_the_rows_that_collapses_proves_nothing_of_all() -> None:
     assert not alone.collapsed_
     assert (alone.C_, alone.anchor_cost_) == (1.0, None)
     assert np.ptp(alone.decision_function(X)) > 0.0
+
+
+def test_the_search_for_a_direction_of_descent_can_be_stopped() -> None:
+    X, y = deep_table()
+    heard: list[dict[str, float]] = []
+
+    def stop_at_third(step: int, of: int, info: Mapping[str, float]) -> None:
+        heard.append(dict(info))
+        if len(heard) == 3:
+            raise StopFit
+
+    with pytest.raises(StopFit):  # there is nothing to keep
+        PAUCSVM(fpr_min=0.01, fpr_max=0.05).fit(X, y, callback=stop_at_third)
+    assert heard == [{}] * 3
 
 
 @pytest.mark.parametrize("surrogate", ["tight", "naive"])
