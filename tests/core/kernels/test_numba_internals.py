@@ -22,7 +22,7 @@ from numba.extending import intrinsic
 import core
 from core.kernels.numba_internals import (
     Cache,
-    Library,
+    LazyLibrary,
     compiling,
     from_bytes,
     processor_of,
@@ -145,7 +145,7 @@ def test_a_function_that_only_others_call_has_no_machine_code_until_it_is_kept()
         outer = numba.njit(lambda x: inner(x) + 0.0)
         outer.compile(SIGNATURE)
         (within,), (whole,) = inner.overloads.values(), outer.overloads.values()
-        assert isinstance(within.library, Library), (
+        assert isinstance(within.library, LazyLibrary), (
             f"{NEW}`codegen()._library_class` is no longer the class of its libraries. See `Codegen.create_library` in "
             "numba/core/codegen.py; without ours a large kernel takes twice as long."
         )
