@@ -812,6 +812,7 @@ class TreeLearner(WeakLearner):
             given.max_depth,
             max_leaves,
             rows,
+            folder=X.folder if isinstance(X, ColumnTable) else None,
         )
         self._loss = self._make_loss(algorithm, weight)
         self._round = 0

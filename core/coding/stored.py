@@ -297,10 +297,13 @@ def _begin(folder: Path) -> tuple[Path, int]:
         os.close(lock)
 
 
-def mapped(folder: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return an array of zeros in a file without a name, which is gone with the array. OSError: there is no room."""
+def mapped(folder: Path | None, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return an array of zeros in a file without a name, which is gone with the array; without a folder in memory.
+
+    OSError: there is no room.
+    """
     n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    if n_bytes == 0:
+    if n_bytes == 0 or folder is None:
         return np.zeros(shape, dtype)
     with tempfile.TemporaryFile(dir=folder) as file:
         # Room is taken now: a full disk is an error here, and would kill the process at a later write to memory.

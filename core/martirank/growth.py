@@ -281,7 +281,7 @@ class Growth:
         folder: where they are in a file, which is mapped.
         """
         shape = (n_blocks(self._n_layers + 1), POSITIONS * len(weight))
-        masses: Floats = np.zeros(shape) if folder is None else mapped(folder, shape, np.float64)
+        masses: Floats = mapped(folder, shape, np.float64)
         masses[0, ::POSITIONS] = weight
         return masses
 

@@ -416,7 +416,7 @@ def _lay_out(
                     if column["has_missing"]:
                         cells[-1, lane] = column["feature"]
     shape = (int(n_words.sum()),)
-    words = np.zeros(shape, np.uint64) if folder is None else mapped(folder, shape, np.uint64)
+    words = mapped(folder, shape, np.uint64)
     return Table(words, n_rows, n_positives, groups, columns, members, locations, cell_feature)
 
 

@@ -20,6 +20,7 @@ Kernels pass each other the address of the arrays of the fit (`place`) and of th
 and threads call the tasks by their address: `run_worker` is compiled without them.
 """
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
@@ -32,6 +33,7 @@ from numba.extending import intrinsic
 from core.base.checkpoint import Resumable
 from core.base.ranker import Floats
 from core.coding import effective_counts
+from core.coding.stored import mapped
 from core.coding.threads import (
     REGION_TYPE,
     SPINS,
@@ -1435,6 +1437,8 @@ class TreeGrower(Resumable):
         Memory for the list of rows, or the rows of cells; None: new memory.
     n_cells : int
         Greatest number of cells of a call.
+    folder : pathlib.Path, optional
+        For a file of the scores, which a round reads and writes once, in their order; None: they are in memory.
 
     Attributes
     ----------
@@ -1457,8 +1461,8 @@ class TreeGrower(Resumable):
 
     Notes
     -----
-    Memory: 10 bytes per row, 8 or 24 more for its weights; and 128 bytes per leaf, code and group of eight columns,
-    of which a tree touches only the part that it uses.
+    Memory: 10 bytes per row, 8 or 16 more for its weights, and 8 for the scores; and 128 bytes per leaf, code and group
+    of eight columns, of which a tree touches only the part that it uses.
     """
 
     def __init__(
@@ -1470,6 +1474,7 @@ class TreeGrower(Resumable):
         max_leaves: int | None,
         rows: npt.NDArray[np.uint32] | None = None,
         n_cells: int = 1,
+        folder: Path | None = None,
     ) -> None:
         n_rows, m = table.n_rows, table.n_positives
         n_leaves = max_leaves or 2**max_depth
@@ -1488,7 +1493,7 @@ class TreeGrower(Resumable):
         self.row_weight = float(weight[0] / self.sample_weight[0]) if is_weighted else 1.0
         self.leaves = np.zeros(n_rows, dtype=np.uint16)
         self.weights = np.zeros((n_rows, n_weights))
-        self.scores = np.zeros(n_rows if n_weights == 2 else 0)
+        self.scores: Floats = mapped(folder, (n_rows if n_weights == 2 else 0,), np.float64)
         bounds = [(start, min(start + PASS_ROWS, m), 0) for start in range(0, m, PASS_ROWS)]
         bounds += [
             (start, min(start + PASS_ROWS, n_rows), 1) for start in range(m, n_rows, PASS_ROWS)
