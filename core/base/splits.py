@@ -181,10 +181,14 @@ def number_inseparable(
     n_units = count_distinct(keys)
     if n_units == len(keys) or (group is None and _are_kinds(n_units, len(keys))):
         return None
-    _, first, unit = np.unique(keys, return_index=True, return_inverse=True)
-    number = np.empty(n_units, dtype=np.int64)
-    number[np.argsort(first)] = np.arange(n_units)
-    return np.asarray(number[unit])
+    order, starts = sort_keys(keys)
+    is_first = np.zeros(len(keys), dtype=np.bool_)
+    first = order[starts]
+    is_first[first] = True
+    number = (np.cumsum(is_first, dtype=np.int64) - 1)[first]
+    unit: Integers = np.empty(len(keys), dtype=np.int64)
+    unit[order] = np.repeat(number, np.diff(starts, append=len(keys)))
+    return unit
 
 
 def join_units(group: _Words | None, query: _Words | None) -> _Words | None:
@@ -234,6 +238,36 @@ def part_kinds(keys: _Words, positive: npt.NDArray[np.bool_], weight: Floats | N
     return keys ^ splitmix64(number)
 
 
+def sort_keys(keys: _Words) -> tuple[npt.NDArray[np.uint32], Integers]:
+    """Return the rows in the order of their keys, rows of equal keys in their own; and where each distinct key starts.
+
+    The order takes 4 bytes a row, and what is beside it for a while little more: rows are sorted by the first byte of
+    their keys, and then by all of it among those of one first byte.
+    """
+    order = np.empty(len(keys), dtype=np.uint32)
+    is_start = np.empty(len(keys), dtype=np.bool_)
+    first_byte = np.empty(len(keys), dtype=np.uint8)
+    place = np.zeros(256, dtype=np.int64)
+    runs = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(keys), ROWS_AT_ONCE)]
+    for run in runs:
+        first_byte[run] = keys[run] >> np.uint64(56)
+        place += np.bincount(first_byte[run], minlength=256)
+    ends = np.cumsum(place)
+    place = ends - place
+    for run in runs:
+        n_rows = np.bincount(first_byte[run], minlength=256)
+        before = np.cumsum(n_rows) - n_rows
+        rows = np.argsort(first_byte[run], kind="stable")
+        order[np.repeat(place - before, n_rows) + np.arange(len(rows))] = run.start + rows
+        place += n_rows
+    for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+        part = order[start:end]
+        part = part[np.argsort(keys[part], kind="stable")]
+        order[start:end], ascending = part, keys[part]
+        is_start[start:end] = np.append(True, ascending[1:] != ascending[:-1])[: end - start]
+    return order, np.flatnonzero(is_start)
+
+
 def count_distinct(keys: _Words) -> int:
     """Return the number of distinct keys; O(n_rows log n_rows)."""
     ascending = np.sort(keys)
@@ -279,9 +313,11 @@ def draw_part(
         fraction of the positive rows, of the others as many as come nearest to the fraction of their rows.
     """
     rng = np.random.Generator(np.random.Philox(seed))
-    strata = _strata(positive, unit)
     classes = [positive, ~positive] if positive.ndim == 1 else [np.ones(len(positive), np.bool_)]
-    for _ in range(1 if unit is None else MAX_DRAWS):
+    if unit is None:
+        return _draw_rows(classes, fraction, rng)
+    strata = _strata(positive, unit)
+    for _ in range(MAX_DRAWS):
         drawn = np.zeros(sum(len(members) for members, _ in strata), dtype=np.bool_)
         for members, mass in strata:
             if len(members) < 2:
@@ -290,10 +326,27 @@ def draw_part(
             wanted = min(max(round(fraction * int(mass.sum())), 1), int(mass.sum()) - 1)
             n_drawn = 1 + int(np.argmin(np.abs(np.cumsum(mass[order][:-1]) - wanted)))
             drawn[members[order[:n_drawn]]] = True
-        rows = drawn if unit is None else drawn[unit]
+        rows = drawn[unit]
         if all(rows[own].any() and not rows[own].all() for own in classes):
             return rows
     return None
+
+
+def _draw_rows(
+    classes: list[npt.NDArray[np.bool_]], fraction: float, rng: np.random.Generator
+) -> npt.NDArray[np.bool_] | None:
+    """Return `draw_part` of single rows; memory: 6 bytes a row."""
+    drawn = np.zeros(len(classes[0]), dtype=np.bool_)
+    for own in classes:
+        n_rows = int(np.count_nonzero(own))
+        if n_rows < 2:
+            return None
+        order = np.arange(n_rows, dtype=np.uint32)
+        rng.shuffle(order)
+        flags = np.zeros(n_rows, dtype=np.bool_)
+        flags[order[: min(max(round(fraction * n_rows), 1), n_rows - 1)]] = True
+        drawn[own] = flags
+    return drawn
 
 
 def _strata(
@@ -353,7 +406,7 @@ def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Wor
     """
     if sparse.issparse(X):
         return splitmix64(np.arange(X.shape[1], dtype=np.uint64))
-    mass = _masses(positive, weight)
+    mass = _masses(positive, weight, float(weight.max()))
     sums = [(mass * splitmix64(_words(column))).sum(dtype=np.uint64) for column in X.T]
     return splitmix64(np.array(sums, dtype=np.uint64))
 
@@ -362,23 +415,31 @@ def _add_columns(
     X: Floats | ColumnTable, positive: npt.NDArray[np.bool_], weight: Floats
 ) -> _Words:
     """Return the sum of each row's scrambled values; a column is identified by its values, not by its index."""
-    mass = _masses(positive, weight)
-    sums = np.zeros(len(mass), dtype=np.uint64)
-    runs = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(mass), ROWS_AT_ONCE)]
+    is_stored, heaviest = isinstance(X, ColumnTable), float(weight.max())
+    mass = None if is_stored else _masses(positive, weight, heaviest)
+    sums = np.zeros(len(positive), dtype=np.uint64)
+    runs = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(sums), ROWS_AT_ONCE)]
     for column in X.columns() if isinstance(X, ColumnTable) else X.T:
         of_column = np.zeros(1, dtype=np.uint64)
-        for run in runs:  # scrambled words are not kept: they would take eight bytes a row
-            of_column += (mass[run] * splitmix64(_words(column[run]))).sum(dtype=np.uint64)
+        for (
+            run
+        ) in runs:  # neither masses nor scrambled words are kept: each would take eight bytes a row
+            own = _masses(positive[run], weight[run], heaviest) if mass is None else mass[run]
+            of_column += (own * splitmix64(_words(column[run]))).sum(dtype=np.uint64)
         for run in runs:
             sums[run] += splitmix64(splitmix64(_words(column[run])) + of_column)
     return sums
 
 
-def _masses(positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
-    """Return rows' weights as integers, so that a row of weight k adds as k rows do; times 3 in one class."""
-    mass = np.floor(weight * 2.0**16)
-    if not 2.0**16 <= mass.max() < 2.0**63:
-        mass = np.floor(weight / weight.max() * 2.0**52)
+def _masses(positive: npt.NDArray[np.bool_], weight: Floats, heaviest: float) -> _Words:
+    """Return rows' weights as integers, so that a row of weight k adds as k rows do; times 3 in one class.
+
+    heaviest: the greatest weight of all rows, of which these may be some.
+    """
+    if 2.0**16 <= np.floor(heaviest * 2.0**16) < 2.0**63:
+        mass = np.floor(weight * 2.0**16)
+    else:
+        mass = np.floor(weight / heaviest * 2.0**52)
     return mass.astype(np.uint64) * np.where(positive, np.uint64(3), np.uint64(1))
 
 

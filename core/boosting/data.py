@@ -157,7 +157,10 @@ class Rows(NamedTuple):
     def _take(self, rows: Bools) -> "Rows":
         group = None if self.group is None else self.group[rows]
         X = self.X.take(rows) if isinstance(self.X, ColumnTable) else self.X[rows]
-        return Rows(X, self.positive[rows], self.weight[rows], self.n_categories, group)
+        positive, weight = self.positive[rows], self.weight
+        is_one_number = weight.strides == (0,)  # that takes no memory
+        weight = np.broadcast_to(weight[0], len(positive)) if is_one_number else weight[rows]
+        return Rows(X, positive, weight, self.n_categories, group)
 
 
 class ListedPairs(NamedTuple):

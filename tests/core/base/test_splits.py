@@ -14,9 +14,25 @@ from core.base.splits import (
     hold_out,
     join_units,
     number_inseparable,
+    sort_keys,
     split_rows,
 )
 from core.errors import InvalidData
+
+
+def test_keys_are_sorted_by_their_first_bytes_and_rows_of_equal_keys_stay_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("core.base.splits.ROWS_AT_ONCE", 7)
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 2, 60, 600):
+        for top in (1, 5, 2**64 - 1):
+            keys = rng.integers(0, top, n, dtype=np.uint64, endpoint=True)
+            order, starts = sort_keys(keys)
+            assert (order == np.argsort(keys, kind="stable")).all()
+            ascending = keys[order]
+            assert ascending[starts].tolist() == np.unique(keys).tolist()
+            assert all(ascending[i] > ascending[i - 1] for i in starts[1:].tolist())
 
 
 @pytest.mark.parametrize("n_values", [2, 3, 5, 40])
