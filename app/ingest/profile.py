@@ -287,8 +287,11 @@ def add_column(
     if words is None:
         add_numbers(hashes, np.ascontiguousarray(values), key)
     else:
-        codes = np.where(np.isnan(values), -1.0, values).astype(np.intp)
-        hashes += mix(np.append(words, np.uint64(NO_TEXT)) ^ key)[codes]
+        of_code = mix(np.append(words, np.uint64(NO_TEXT)) ^ key)
+        for start in range(0, len(values), MAX_SAMPLED_ROWS):
+            some = values[start : start + MAX_SAMPLED_ROWS]
+            codes = np.where(np.isnan(some), -1.0, some).astype(np.intp)
+            hashes[start : start + len(some)] += of_code[codes]
 
 
 Mask = npt.NDArray[np.bool_]

@@ -95,6 +95,9 @@ MAX_CATEGORIES_SHOWN = 100
 MIN_MEASURED_ROWS = 10_000
 """Training rows that a model's figures are of, at least, however little time is left of a budget."""
 
+BYTES_PER_MEASURED_ROW = 300
+"""Of a part in a file whose figures are computed: twice what a row takes whose score no other row has."""
+
 MIN_COMPILING_SECONDS = 1.0
 """Seconds of compiling from which on a job with a budget tells of it."""
 
@@ -441,23 +444,23 @@ class FitContext:
     def _thin_training_rows(
         self, ranker: Ranker, split_data: SplitData, outcome: FitOutcome
     ) -> SplitData:
-        """Return the rows that are measured: all, or fewer training rows where a budget has no time to score them."""
+        """Return the rows that are measured: all, or fewer training rows.
+
+        That is where a budget has no time to score them, or the job's memory no room for the scores.
+        """
+        most, limit = math.inf, self._payload.get("memory_bytes")
+        if limit is not None and isinstance(split_data.table("train"), StoredTable):
+            most = max(limit // BYTES_PER_MEASURED_ROW, MIN_MEASURED_ROWS)
         if math.isinf(self._ends):
-            return split_data
+            return _thin(split_data, most, self.spec["seed"], outcome, "memory had no room for all")
         sample = split_data.sample("train", self.spec["seed"])
         assert sample is not None
         one = interpretation.seconds_a_row(lambda rows: interpretation.score(ranker, rows), sample)
         n_rows, n_train = self.n_rows(), split_data.n_learnt
         left = self._seconds_left() - n_rows * 1e-6 * FINISHING_MICROSECONDS
         n_scored = max(int(left / max(one, 1e-9)) - (n_rows - n_train), MIN_MEASURED_ROWS)
-        if n_scored >= n_train:
-            return split_data
-        thin = split_data.thinned(n_scored / n_train, self.spec["seed"])
-        outcome["notes"].append(
-            f"the figures of the training part are of {thin.n_learnt:,} of its {n_train:,} rows: the budget "
-            "had no time to score all"
-        )
-        return thin
+        why = "the budget had no time to score all"
+        return _thin(split_data, min(n_scored, most), self.spec["seed"], outcome, why)
 
     def _measure_importance(
         self, ranker: Ranker, sample: Table, split_data: SplitData
@@ -475,6 +478,20 @@ class FitContext:
     def _seconds_left(self) -> float:
         """Return the seconds that are left of the budget, infinity without one."""
         return self._ends + self.uncounted - time.monotonic()
+
+
+def _thin(
+    split_data: SplitData, n_rows: float, seed: int, outcome: FitOutcome, why: str
+) -> SplitData:
+    """Return the same with so many training rows at most, and add a note that says why."""
+    n_train = split_data.n_learnt
+    if n_rows >= n_train:
+        return split_data
+    thin = split_data.thinned(n_rows / n_train, seed)
+    outcome["notes"].append(
+        f"the figures of the training part are of {thin.n_learnt:,} of its {n_train:,} rows: {why}"
+    )
+    return thin
 
 
 def _measure_reference(

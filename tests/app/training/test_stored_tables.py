@@ -122,6 +122,29 @@ def test_baselines_are_fitted_on_rows_that_fit(
         assert 130 <= baseline["rows"] <= 142 < baseline["of_rows"]
 
 
+def test_the_figures_of_the_training_part_are_of_rows_whose_scores_fit(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.training.fitting.MIN_MEASURED_ROWS", 10)
+    monkeypatch.setattr(matrices, "MAX_ROWS_TAKEN", 90)
+    monkeypatch.setattr("app.training.interpretation.MAX_ROWS", 80)
+    monkeypatch.setattr("app.training.interpretation.MAX_REFERENCE_ROWS", 40)
+    dataset = bench.ready(make_csv(), label="y", positive="yes")
+    bench.submit(dataset, algorithm={"name": "rankboost", "n_rounds": 2})
+    whole = run(bench, None)["job"]
+    bench.submit(dataset, algorithm={"name": "rankboost", "n_rounds": 2})
+    done = run(bench, 30_000)["job"]
+    assert done["artifact"] == whole["artifact"]
+    parts, n = done["parts"], whole["parts"]["train"]["positives"]
+    assert parts["validation"] == whole["parts"]["validation"]
+    assert parts["train"]["positives"] < n
+    counted = parts["train"]["positives"] + parts["train"]["negatives"]
+    assert 100 <= counted <= 102
+    said = [note for note in done["warnings"] if "memory had no room for all" in note]
+    assert len(said) == 1
+    assert f"are of {counted} of its " in said[0]
+
+
 @pytest.fixture
 def both(bench: Workbench, tmp_path: Path) -> tuple[Table, StoredTable]:
     dataset = bench.ready(make_csv(), label="y", positive="yes", weight="w", group="g")
