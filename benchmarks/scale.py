@@ -4,11 +4,11 @@
 
 The systems are RankBoost's stumps and trees, and LogitBoost.
 
-The table is a typed Parquet file with one row in ten positive: numbers (single precision; two columns of five with
-as many values as rows, the others with 20 to 350), some missing, and words in one column of ten. Each fit runs in a process of its own, on as many threads as numba is set to use. Memory is
-anonymous memory (Linux: RssAnon), looked up 100 times a second: pages of files, which the system takes back when it
-needs them, are apart. CPU seconds are split at the end of the first round: before it the table is read and coded. The
-last column compares the rankers, byte by byte.
+The table is a typed Parquet file with one row in ten positive: numbers of single precision (two columns of five have
+as many values as rows, the others 20 to 350), some missing, and words in one column of ten. Each fit runs in a process
+of its own, on as many threads as numba is set to use. Memory is anonymous memory (Linux: RssAnon), looked up 100 times
+a second: pages of files, which the system takes back when it needs them, are apart. CPU seconds are split at the end
+of the first round: before it the table is read and coded. The last column compares the rankers, byte by byte.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SYSTEMS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "logitboost": ("logitboost", {}),
 }
 DISTINCT = {2: 3, 3: 40, 4: 9}
-"""Values of a column per standard deviation, by its number modulo 5; the columns of the others have values without end."""
+"""Values per standard deviation, by the column's number modulo 5; those of other columns are not rounded."""
 MISSING_FRACTION = 0.05
 WORDS = tuple(f"word {k:02}" for k in range(40))
 
