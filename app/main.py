@@ -16,6 +16,7 @@ from app.access import endpoints as access
 from app.access.authentication import Authenticator, scope_of
 from app.console import pages, session
 from app.datasets import endpoints as datasets
+from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
 from app.http import openapi, problems
 from app.http.dependencies import Context
@@ -121,6 +122,7 @@ def create_app(settings: Settings) -> Service:
         training.router,
         datasets.router,
         datasets.versions_router,
+        uploads.router,
         training.jobs_router,
         jobs.router,
         models.router,

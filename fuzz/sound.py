@@ -47,6 +47,9 @@ class World:
             "POST /v1/datasets": self._dataset,
             "POST /v1/datasets/{dataset_id}/versions": self._version,
             "PUT /v1/datasets/{dataset_id}/pairs": self._pairs,
+            "POST /v1/uploads": self._upload,
+            "PUT /v1/uploads/{upload_id}/parts/{number}": self._part,
+            "POST /v1/uploads/{upload_id}/close": lambda: self._json({"parts": 1}, wait=True),
             "POST /v1/jobs": self._job,
             "POST /v1/jobs/{job_id}/retry": lambda: Request(headers={"Prefer": WAIT}),
             "POST /v1/evaluations": self._evaluation,
@@ -87,6 +90,10 @@ class World:
                 return self.random.choice(("rankboost", "auc_svm", "treerank", "auto"))
             case "name":
                 return "fuzzed"
+            case "upload_id":
+                return self._last("upload")
+            case "number":
+                return "1"
             case "alias":
                 return self.random.choice(("champion", f"a{self.random.randrange(10_000)}"))
             case _:
@@ -103,6 +110,8 @@ class World:
                 case "ds" if thing.get("status") == "ready":
                     self._add(thing["kind"], thing["id"])
                     self._add("dataset", thing["id"])
+                case "up" if thing["status"] == "open":
+                    self._add("upload", thing["id"])
                 case "job":
                     self._add("job", thing["id"])
                     if thing["state"] in ("failed", "cancelled", "timed_out"):
@@ -146,6 +155,12 @@ class World:
         said = {"name": "fuzzed", "kind": kind}
         said |= {"item": "id"} if kind == "preferences" else {"label": "left", "positive": "yes"}
         return self._table(self._columns(kind == "preferences"), said)
+
+    def _upload(self) -> Request:
+        return Request(query={"name": "fuzzed", "label": "left", "positive": "yes"})
+
+    def _part(self) -> Request:
+        return self._table(self._columns(False))
 
     def _version(self) -> Request:
         return self._table(self._columns(False), {"mode": "append"})

@@ -16,6 +16,8 @@ from app.platform.tables import (
     JobState,
     Model,
     ModelOutOfFold,
+    Upload,
+    UploadPart,
 )
 
 
@@ -131,6 +133,10 @@ _QUEUED_IN_ALL = select(func.count()).select_from(
 _PAIRS_OF_OWNER = DatasetPairs.id.in_(
     select(Dataset.id).where(Dataset.owner == bindparam("of_owner"))
 )
+_PARTS_OF_OWNER = UploadPart.upload_id.in_(
+    # The parts of a closed upload count with its dataset.
+    select(Upload.id).where(Upload.owner == bindparam("of_owner"), Upload.dataset_id.is_(None))
+)
 _STORED = select(
     *(
         select(func.coalesce(func.sum(size), 0)).where(whose).scalar_subquery()
@@ -140,6 +146,7 @@ _STORED = select(
                 Dataset.owner == bindparam("of_owner"),
             ),
             (DatasetPairs.bytes + func.coalesce(DatasetPairs.table_bytes, 0), _PAIRS_OF_OWNER),
+            (UploadPart.bytes, _PARTS_OF_OWNER),
             (
                 func.coalesce(BatchScore.upload_bytes, 0)
                 + func.coalesce(BatchScore.result_bytes, 0),

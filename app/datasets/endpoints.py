@@ -44,7 +44,7 @@ DIALECT_FIELDS = {
     "delimiter": "Of a CSV: `comma`, `semicolon`, `tab` or `pipe`.",
     "decimal": "Of a CSV: `point` or `comma`, what stands before decimals.",
 }
-_FIELDS_SCHEMA = {
+FIELD_TEXTS = {
     "name": "Name of the dataset. Default: `table`.",
     "label": "Column of the label.",
     "positive": "Value of the label that counts as positive.",
@@ -93,9 +93,9 @@ def field_docs(fields: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 _UPLOAD_DOCS: dict[str, Any] = {
-    "parameters": field_docs(_FIELDS_SCHEMA),
+    "parameters": field_docs(FIELD_TEXTS),
     "requestBody": body_docs(
-        "age,income,contract,left\n41,52000,two year,no\n23,?,month-to-month,yes\n", _FIELDS_SCHEMA
+        "age,income,contract,left\n41,52000,two year,no\n23,?,month-to-month,yes\n", FIELD_TEXTS
     ),
 }
 

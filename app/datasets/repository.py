@@ -17,6 +17,8 @@ from app.platform.tables import (
     DatasetSeries,
     DatasetStatus,
     Job,
+    Upload,
+    UploadPart,
     UploadRow,
 )
 
@@ -222,3 +224,88 @@ def copy(session: Session, pairs: DatasetPairs, dataset_id: str) -> None:
     same = [column.key for column in DatasetPairs.__table__.c if not column.primary_key]
     columns = {name: getattr(pairs, name) for name in same}
     session.execute(insert(DatasetPairs).values(id=dataset_id, **columns))
+
+
+def insert_upload(session: Session, **values: Any) -> Upload:
+    """Add an upload without parts, created now by the database's clock."""
+    statement = insert(Upload).values(created_at=db_now(), touched_at=db_now(), **values)
+    return session.scalars(statement.returning(Upload)).one()
+
+
+def find_upload(
+    session: Session, owner: str, upload_id: str, *, lock: bool = False
+) -> Upload | None:
+    """Return the owner's upload. `lock` holds the row until the transaction ends."""
+    statement = select(Upload).where(Upload.id == upload_id, Upload.owner == owner)
+    if lock:
+        statement = statement.with_for_update()
+    return session.scalars(statement).one_or_none()
+
+
+def count_open_uploads(session: Session, owner: str) -> int:
+    """Return the number of the owner's uploads that are not closed."""
+    statement = select(func.count()).select_from(Upload)
+    return session.execute(
+        statement.where(Upload.owner == owner, Upload.dataset_id.is_(None))
+    ).scalar_one()
+
+
+def list_uploads(session: Session, owner: str, *, limit: int, after: str | None) -> Page[Upload]:
+    """Return the owner's uploads, newest first."""
+    statement = select(Upload).where(Upload.owner == owner)
+    return fetch_page(session, statement, Upload.created_at, Upload.id, limit=limit, after=after)
+
+
+def parts_of(session: Session, upload_id: str, number: int | None = None) -> list[UploadPart]:
+    """Return the parts of an upload in their order, or the one with this number. The caller has checked its owner."""
+    statement = select(UploadPart).where(UploadPart.upload_id == upload_id)
+    if number is not None:
+        statement = statement.where(UploadPart.number == number)
+    return list(session.scalars(statement.order_by(UploadPart.number)))
+
+
+def first_part(session: Session, upload_id: str) -> UploadPart | None:
+    """Return the part with the lowest number; None without a part. The caller has checked its owner."""
+    statement = select(UploadPart).where(UploadPart.upload_id == upload_id)
+    return session.scalars(statement.order_by(UploadPart.number).limit(1)).one_or_none()
+
+
+def sizes_of(session: Session, upload_ids: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Return the number of parts of each upload that has some, and the sum of their bytes. The caller has checked the
+    owner.
+    """
+    statement = select(
+        UploadPart.upload_id, func.count(), func.coalesce(func.sum(UploadPart.bytes), 0)
+    ).where(UploadPart.upload_id.in_(upload_ids))
+    found = session.execute(statement.group_by(UploadPart.upload_id))
+    return {id_: (count, int(size)) for id_, count, size in found}
+
+
+def add_parts(
+    session: Session, owner: str, upload_id: str, parts: Iterable[Mapping[str, Any]]
+) -> None:
+    """Add parts to a locked upload, each with its number."""
+    rows = [
+        {**part, "id": f"{upload_id}.{part['number']:06d}", "upload_id": upload_id}
+        for part in parts
+    ]
+    session.execute(insert(UploadPart).values(created_at=db_now()), rows)
+    session.execute(
+        update(Upload)
+        .where(Upload.id == upload_id, Upload.owner == owner)
+        .values(touched_at=db_now())
+    )
+
+
+def delete_upload(session: Session, owner: str, upload_id: str) -> None:
+    """Remove an upload and its parts."""
+    session.execute(delete(Upload).where(Upload.owner == owner, Upload.id == upload_id))
+
+
+def set_dataset(session: Session, owner: str, upload_id: str, dataset_id: str) -> None:
+    """Close an upload: its parts are this dataset's from now on."""
+    session.execute(
+        update(Upload)
+        .where(Upload.id == upload_id, Upload.owner == owner)
+        .values(dataset_id=dataset_id)
+    )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
 from app.datasets.description import CONTENT_ENCODINGS
+from app.datasets.parts import MAX_PARTS
 from app.datasets.service import is_constant
-from app.http.schemas import Kind, PageOf, Resource, Timestamp, one_of
+from app.http.schemas import Body, Kind, PageOf, Resource, Timestamp, one_of
 from app.ingest.formats import CONTENT_TYPES
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.platform.tables import DatasetStatus, VersionMode
@@ -159,6 +161,9 @@ class TableFault(Resource):
     """An error in a table, and its place."""
 
     detail: str
+    part: int | None = Field(
+        default=None, description="Number of the part. Null for a table of one file."
+    )
     line: int | None = None
     column: str | None = None
     suggestion: dict[str, str] | None = Field(
@@ -287,9 +292,12 @@ class Dataset(Resource):
     bytes: int = Field(description="Size of the upload in bytes.")
     sha256: str = Field(
         description="SHA-256 of the content. For a first or replaced version: that of the uploaded bytes. For an "
-        "appended version: that of the text made of the parent's `sha256` and `upload_sha256`, joined."
+        "appended version: that of the text made of the parent's `sha256` and `upload_sha256`, joined. For several "
+        "files: as if each had been appended to those before."
     )
-    upload_sha256: str = Field(description="SHA-256 of the uploaded bytes.")
+    upload_sha256: str = Field(
+        description="SHA-256 of the uploaded bytes; of a dataset of several files: of the list of their hashes."
+    )
     rows: int | None
     positives: int | None
     negatives: int | None
@@ -331,3 +339,71 @@ class TableCheck(Resource):
     grades: list[GradeRows] | None
     columns: list[Column]
     warnings: list[TableWarning]
+
+
+class UploadPart(Resource):
+    """One file of an upload."""
+
+    number: int = Field(description="Number of the part, from 1: the order of the rows.")
+    content_type: ContentType
+    content_encoding: ContentEncoding | None
+    bytes: int
+    sha256: str | None = Field(
+        description="SHA-256 of the bytes. Null for a file that the service reads where it lies."
+    )
+    path: str | None = Field(
+        description="Path of a file that the service reads where it lies, below its folder for such files."
+    )
+    created_at: Timestamp
+
+
+class Upload(Resource):
+    """Files that are sent one by one, and then become one dataset."""
+
+    id: str
+    status: Annotated[str, one_of(("open", "closed"))] = Field(
+        description="`open`: parts may be added. `closed`: it is a dataset."
+    )
+    fields: dict[str, str] = Field(
+        description="What was said of the table when the upload was opened.",
+        examples=[{"name": "churn", "label": "left"}],
+    )
+    n_parts: int = Field(description="Number of parts that have come.")
+    bytes: int = Field(description="Sum of the sizes of the parts.")
+    dataset_id: str | None = Field(description="The dataset. Null until the upload is closed.")
+    parts: list[UploadPart] | None = Field(
+        description="The parts in their order. Null in a list of uploads."
+    )
+    created_at: Timestamp
+
+    @classmethod
+    def of(cls, upload: Any, parts: Sequence[Any]) -> Upload:
+        """Show an upload with its parts."""
+        size = sum(part.bytes for part in parts)
+        shown = cls.of_size(upload, len(parts), size)
+        shown.parts = [UploadPart.model_validate(part) for part in parts]
+        return shown
+
+    @classmethod
+    def of_size(cls, upload: Any, n_parts: int, size: int) -> Upload:
+        """Show an upload without its parts."""
+        return cls(
+            id=upload.id,
+            status="open" if upload.dataset_id is None else "closed",
+            fields=upload.fields,
+            n_parts=n_parts,
+            bytes=size,
+            dataset_id=upload.dataset_id,
+            parts=None,
+            created_at=upload.created_at,
+        )
+
+
+class UploadPage(PageOf[Upload]):
+    """One page of uploads."""
+
+
+class UploadClose(Body):
+    """How many parts an upload has."""
+
+    parts: int = Field(ge=1, le=MAX_PARTS, description="Number of parts that were sent.")

@@ -200,10 +200,15 @@ def accept(
     description: Description,
     upload: Upload,
     source: VersionSource | None = None,
+    upload_id: str | None = None,
 ) -> Dataset:
-    """Write the dataset and the job that will read it into the caller's transaction."""
+    """Write the dataset and the job that will read it into the caller's transaction. With `upload_id`, its bytes are
+    the parts of that upload, and were counted when they came.
+    """
     dataset_id = new_id("ds")
     spec: dict[str, Any] = {"dataset_id": dataset_id}
+    if upload_id is not None:
+        spec["upload_id"] = upload_id
     if source is not None and source.appends:
         spec["append_to"] = source.parent.id
     job = jobs.enqueue(
@@ -214,7 +219,7 @@ def accept(
         name=description.name,
         spec=spec,
         dataset_id=dataset_id,
-        adds_bytes=upload.size,
+        adds_bytes=0 if upload_id is not None else upload.size,
     )
     columns = {"sha256": upload.sha256} if source is None else source.columns(upload)
     return repository.insert_dataset(
@@ -272,7 +277,7 @@ def check_table(
             "parent": parent,
             "workdir": str(workdir),
         }
-        result = ingest_job.run(payload, lambda step, of, info: None)
+        result = ingest_job.read_file(payload, lambda step, of, info: None)
     finally:
         shutil.rmtree(workdir)
     return {

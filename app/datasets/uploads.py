@@ -204,7 +204,7 @@ async def _receive(
     writer: BlobWriter,
     describe: Callable[[Mapping[str, str]], Described],
 ) -> Received[Described]:
-    given = _query_fields(request)
+    given = query_fields(request)
     content_type = request.headers.get("content-type", "")
     if content_type.partition(";")[0].strip().lower() != FORM:
         description = describe(given)
@@ -223,7 +223,8 @@ async def _receive(
     return Received(writer, description, check_format(*_file_format(reader.form)))
 
 
-def _query_fields(request: Request) -> dict[str, str]:
+def query_fields(request: Request) -> dict[str, str]:
+    """Return the fields of the address; raises Invalid for one that is given twice."""
     given: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name in given:

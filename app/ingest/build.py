@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from app.ingest.columns import (
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, RowError, show, too_many_rows
 from app.ingest.profile import Floats, Survey, TextProfile, count_queries
 from app.ingest.readers import open_source
-from app.ingest.roles import Roles, assign, label_type, order_pair, suggest_labels
+from app.ingest.roles import assign, label_type, order_pair, suggest_labels
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source
 from app.ingest.value_columns import MissingTokens, as_text, count_codes, encode, is_dated
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, read_number
@@ -63,28 +63,42 @@ def ingest(
     not as a table of its own.
     """
     missing = MissingTokens(payload["missing"])
-    with ExitStack() as stack:
-        # Arrow's own pools would return their pages after each batch, and ask for new ones.
-        stack.callback(pa.set_memory_pool, pa.default_memory_pool())
-        pa.set_memory_pool(pa.system_memory_pool())
+    with system_memory(), ExitStack() as stack:
         build = (attempt or Build)(open_source(payload, stack, missing), missing, payload, callback)
-        found = build.run()
-        features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
-        folder = Path(payload["workdir"])
-        _, whole = build.source.progress()
-        # Everything is read; only the survey is left.
-        progress = partial(callback, whole, whole, {"rows": found["rows"]})
-        if build.query is not None:
-            found["queries"] = count_queries(folder / TABLE_FILE, build.query, found["label"])
-            progress()
-        with ThreadPoolExecutor(1) as aside:
-            sha256 = aside.submit(_hash_file, folder / TABLE_FILE)
-            profile = build.survey.describe(folder / TABLE_FILE, features, progress)
-        (folder / PROFILE_FILE).write_bytes(orjson.dumps(profile))
-        return found | {"profile": PROFILE_FILE, "sha256": sha256.result()}
+        return describe_table(build, build.run())
 
 
-def _hash_file(path: Path) -> str:
+@contextmanager
+def system_memory() -> Iterator[None]:
+    """Have Arrow take memory from the system: its own pools would return their pages after each batch, and ask for new
+    ones.
+    """
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
+
+
+def describe_table(build: Build, found: dict[str, Any]) -> dict[str, Any]:
+    """Return what was found in a table that is built, with its hash, its queries and the file of its profile."""
+    features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
+    table = build.path
+    # Everything is read; only the survey is left.
+    progress = partial(build.report, found["rows"])
+    if build.query is not None:
+        found["queries"] = count_queries(table, build.query, found["label"])
+        progress()
+    with ThreadPoolExecutor(1) as aside:
+        sha256 = aside.submit(hash_file, table)
+        profile = build.survey.describe(table, features, progress)
+    table.with_name(PROFILE_FILE).write_bytes(orjson.dumps(profile))
+    return found | {"profile": PROFILE_FILE, "sha256": sha256.result()}
+
+
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -131,7 +145,7 @@ class Build:
                 self._suggest_label(refusal, payload[LABEL])
             raise
         self._strict: bool = payload[STRICT]
-        self._path = Path(payload["workdir"]) / TABLE_FILE
+        self.path = Path(payload["workdir"]) / TABLE_FILE
         self._limits = CategoryLimits(
             payload["limits"]["categories"], payload["limits"]["category_length"]
         )
@@ -140,6 +154,10 @@ class Build:
     def query(self) -> str | None:
         """The column of the queries."""
         return self._roles.query
+
+    def report(self, rows: int) -> None:
+        """Report how far the source is read."""
+        self._callback(*self.source.progress(), {"rows": rows})
 
     def run(self) -> dict[str, Any]:
         """Build the table; raises BadTable."""
@@ -163,6 +181,10 @@ class Build:
             if found == converter.types and not more:
                 break
             types, kept = found, kept | more
+        return self._conclude(converter)
+
+    def _conclude(self, converter: Converter) -> dict[str, Any]:
+        """Check what was read as a whole, and return what the table is; raises BadTable."""
         if self._roles.item:
             converter.items.report_repeated(self._roles.item, self._errors)
         self._check_value_errors(converter)
@@ -227,19 +249,16 @@ class Build:
         kept: Mapping[str, pa.Array],
     ) -> Converter:
         """Read all rows. Write the typed table until it is clear that it must be written again."""
-        roles = self._roles
-        columns = [name for name in self.source.names if name not in roles.dropped]
-        numeric = [name for name in roles.features if types.get(name, NUMERIC) == NUMERIC]
         count = 0
         converter: Converter | None = None
         with ExitStack() as stack:
             writer: TableWriter | None = None
             fields: list[pa.Field] = []
-            for rows in self.source.batches(self._errors, columns, numeric):
+            for rows in self._batches(types):
                 if converter is None:
                     converter = self._make_converter(pairs, self._first_types(rows, types), kept)
-                    fields = _fields(roles, converter.text)
-                    writer = stack.enter_context(TableWriter(self._path, fields))
+                    fields = self._fields(converter)
+                    writer = stack.enter_context(TableWriter(self.path, fields))
                 arrays = converter.convert(rows)
                 count += rows.batch.num_rows
                 if count > self._payload["limits"]["rows"]:
@@ -258,7 +277,7 @@ class Build:
                         self.survey = self._make_survey(converter)
                     names = (field.name for field in fields)
                     self.survey.add(dict(zip(names, arrays, strict=True)), len(arrays[0]))
-                self._callback(*self.source.progress(), {"rows": count})
+                self.report(count)
         if self._errors.total:
             if converter is None:
                 raise self._errors.summarise()
@@ -266,6 +285,12 @@ class Build:
         self._check_rows(0 if converter is None else converter.rows + converter.unlabelled.total)
         assert converter is not None
         return converter
+
+    def _batches(self, types: Mapping[str, str]) -> Iterator[Rows]:
+        """Yield the rows, with the columns that the table has."""
+        columns = [name for name in self.source.names if name not in self._roles.dropped]
+        numeric = [name for name in self._roles.features if types.get(name, NUMERIC) == NUMERIC]
+        return self.source.batches(self._errors, columns, numeric)
 
     def _check_rows(self, count: int) -> None:
         if count == self.rows_before:
@@ -305,10 +330,31 @@ class Build:
         )
 
     def _make_survey(self, converter: Converter) -> Survey:
+        return self._survey_of(self._surveyed(converter), self.source.rows)
+
+    def _surveyed(self, converter: Converter) -> list[str]:
+        """Return the features that are no identifiers."""
         identifiers = self._identifiers(converter)
-        features = [name for name in self._roles.features if name not in identifiers]
+        return [name for name in self._roles.features if name not in identifiers]
+
+    def _survey_of(self, features: Sequence[str], rows: int | None) -> Survey:
         alone = self._payload[LABELS] is None and not self._roles.graded and self._roles.labels
-        return Survey(features, self._roles.labels[0] if alone else None, self.source.rows)
+        return Survey(features, self._roles.labels[0] if alone else None, rows)
+
+    def _fields(self, converter: Converter) -> list[pa.Field]:
+        """Return the fields of the typed table, in order."""
+        roles = self._roles
+        special = (
+            *((label, LABEL, pa.int8()) for label in roles.labels),
+            (roles.item, ITEM, pa.string()),
+            (roles.weight, WEIGHT, pa.float64()),
+            (roles.group, GROUP, pa.string()),
+            (roles.query, QUERY, pa.string()),
+        )
+        return [
+            pa.field(name, CATEGORIES if name in converter.text else pa.float64())
+            for name in roles.features
+        ] + [pa.field(name, kind, metadata={"role": role}) for name, role, kind in special if name]
 
     def _takes_rest(self) -> bool:
         """Return True if every value of the label other than the positive one is negative."""
@@ -630,7 +676,10 @@ def _describe_row(error: RowError) -> str:
     """Return the line or column of an error in words, as the first of several; without lines the description names
     the row.
     """
-    return f"in line {error.line}" if error.line else "this"
+    of_part = f" of part {error.part}" if error.part else ""
+    if error.line:
+        return f"in line {error.line}{of_part}"
+    return f"this{of_part}"
 
 
 def _matching(values: Iterable[str], positive: str) -> str | None:
@@ -664,20 +713,6 @@ def _grades(converter: Converter) -> list[dict[str, int]]:
     """Return the grades that occur, the least first, each with its number of rows."""
     counts = enumerate(converter.grade_counts)
     return [{"grade": grade, "rows": count} for grade, count in counts if count]
-
-
-def _fields(roles: Roles, text: Collection[str]) -> list[pa.Field]:
-    """Return the fields of the typed table, in order."""
-    special = (
-        *((label, LABEL, pa.int8()) for label in roles.labels),
-        (roles.item, ITEM, pa.string()),
-        (roles.weight, WEIGHT, pa.float64()),
-        (roles.group, GROUP, pa.string()),
-        (roles.query, QUERY, pa.string()),
-    )
-    return [
-        pa.field(name, CATEGORIES if name in text else pa.float64()) for name in roles.features
-    ] + [pa.field(name, kind, metadata={"role": role}) for name, role, kind in special if name]
 
 
 _STEPS = 1000

@@ -6,6 +6,7 @@ an item, a weight, a group or a query it is an error of the table.
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -184,6 +185,19 @@ class DistinctCounter:
             self._level += 1
             self._kept = self._sample(self._kept)
 
+    def state(self) -> dict[str, Any]:
+        """Return all as JSON, for `absorb`."""
+        return {"level": self._level, "kept": self._kept.tolist()}
+
+    def absorb(self, state: Mapping[str, Any]) -> None:
+        """Add the texts that another counter has counted."""
+        self._level = max(self._level, state["level"])
+        both = np.union1d(self._kept, np.array(state["kept"], np.uint64))
+        self._kept = self._sample(both)
+        while len(self._kept) > self._ROOM:
+            self._level += 1
+            self._kept = self._sample(self._kept)
+
     @property
     def count(self) -> int:
         """Number of distinct texts."""
@@ -264,6 +278,38 @@ class TextColumn:
         if (self.distinct <= self._limits.number and not self._unfit) or self.is_identifier():
             return None
         return self._ordered()[: self._limits.number].column("word").combine_chunks()
+
+    def pool(self, coded: pa.DictionaryArray, kept: pa.Array) -> pa.DictionaryArray:
+        """Return a batch of the column with all words but the kept ones missing, and count the rows of those."""
+        others = ~pc.is_in(coded.dictionary, kept).to_numpy(zero_copy_only=False)
+        fit = ~find_unfit(coded.dictionary, self._limits.length)
+        self.pooled += int(count_codes(coded)[others & fit].sum())
+        return _without(coded, others)
+
+    def state(self) -> dict[str, Any]:
+        """Return all as JSON, for `absorb`."""
+        self._merge()
+        return {
+            "rows": self._rows,
+            "known": self._known,
+            "unfit": self._unfit,
+            "words": self._words.to_pylist(),
+            "counts": self._counts.tolist(),
+            "beyond": None if self._beyond is None else self._beyond.state(),
+        }
+
+    def absorb(self, state: Mapping[str, Any]) -> None:
+        """Add the words of further rows."""
+        self._rows += state["rows"]
+        self._known += state["known"]
+        self._unfit += state["unfit"]
+        self._count(pa.array(state["words"], pa.string()), np.array(state["counts"], np.int64))
+        if state["beyond"] is not None:
+            self._merge()
+            if self._beyond is None:
+                self._beyond = DistinctCounter()
+                self._beyond.add(self._words)
+            self._beyond.absorb(state["beyond"])
 
     def _ordered(self) -> pa.Table:
         """Return the words that may be categories, the most frequent first."""
@@ -502,6 +548,48 @@ class Converter:
         """Return the features that have value errors, each with the number of distinct ones."""
         return {name: len(values) for name, values in self._odd.items()}
 
+    def state(self) -> dict[str, Any]:
+        """Return what was found in all rows as JSON, for `absorb`; but for the names of items."""
+        return {
+            "rows": self.rows,
+            "weight_sum": min(self.weight_sum, sys.float_info.max),  # JSON has no infinity
+            "grade_counts": self.grade_counts,
+            "class_counts": self.class_counts,
+            "label_values": self.label_values,
+            "odd": self._odd,
+            "group": self.group_profile.state(),
+            "query": self.query_profile.state(),
+            "errors": self.errors.state(),
+            "value_errors": self.value_errors.state(),
+            "unlabelled": self.unlabelled.state(),
+            "profiles": {name: profile.state() for name, profile in self.profiles.items()},
+            "text": {name: column.state() for name, column in self.text.items()},
+        }
+
+    def absorb(self, state: Mapping[str, Any], part: int) -> None:
+        """Add what was found in the rows of the next file of the table, by a converter to the same types."""
+        self.rows += state["rows"]
+        self.weight_sum += state["weight_sum"]
+        self.grade_counts = [
+            a + b for a, b in zip(self.grade_counts, state["grade_counts"], strict=True)
+        ]
+        for label, counts in state["class_counts"].items():
+            for value, count in enumerate(counts):
+                self.class_counts[label][value] += count
+        for label, values in state["label_values"].items():
+            _add_counts(self.label_values[label], values, _MAX_LABELS)
+        for name, values in state["odd"].items():
+            _add_counts(self._odd.setdefault(name, Counter()), values, _MAX_DISTINCT_ERRORS)
+        self.group_profile.absorb(state["group"])
+        self.query_profile.absorb(state["query"])
+        self.errors.absorb(state["errors"], part)
+        self.value_errors.absorb(state["value_errors"], part)
+        self.unlabelled.absorb(state["unlabelled"], part)
+        for name, profile in self.profiles.items():
+            profile.absorb(state["profiles"][name])
+        for name, column in self.text.items():
+            column.absorb(state["text"][name])
+
     def convert(self, rows: Rows) -> list[pa.Array]:
         """Return the columns of the typed table, in its order. After an error the result has no meaning."""
         if len(self.roles.labels) == 1 and not self._strict:
@@ -558,12 +646,7 @@ class Converter:
         rows.report(self.value_errors, name, bad, detail)
         texts = as_text(rows.batch.column(name).filter(pa.array(bad)), self._missing)
         odd = self._odd.setdefault(name, Counter())
-        found = pc.value_counts(texts)
-        for value, count in zip(
-            found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True
-        ):
-            if value in odd or len(odd) < _MAX_DISTINCT_ERRORS:
-                odd[value] += count
+        _add_counts(odd, _counts_of(texts), _MAX_DISTINCT_ERRORS)
 
     def _label(self, rows: Rows, name: str) -> pa.Array:
         pair = self.pairs[name]
@@ -612,13 +695,7 @@ class Converter:
         return pa.array(grades)
 
     def _note_values(self, name: str, text: pa.Array) -> None:
-        seen = self.label_values[name]
-        found = pc.value_counts(text.drop_null())
-        for value, count in zip(
-            found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True
-        ):
-            if value in seen or len(seen) < _MAX_LABELS:
-                seen[value] += count
+        _add_counts(self.label_values[name], _counts_of(text.drop_null()), _MAX_LABELS)
 
     def _weight(self, rows: Rows, name: str) -> pa.Array:
         column = rows.batch.column(name)
@@ -661,11 +738,21 @@ class Converter:
 
     def _counted_names(self, rows: Rows, name: str, role: str, profile: TextProfile) -> pa.Array:
         text = self._names(rows, name, role)
-        counts = pc.value_counts(text.drop_null())
-        profile.update(
-            dict(zip(counts.field(0).to_pylist(), counts.field(1).to_pylist(), strict=True))
-        )
+        profile.update(_counts_of(text.drop_null()))
         return text
+
+
+def _counts_of(texts: pa.Array) -> dict[str, int]:
+    """Return the number of rows of each distinct text."""
+    found = pc.value_counts(texts)
+    return dict(zip(found.field(0).to_pylist(), found.field(1).to_pylist(), strict=True))
+
+
+def _add_counts(counts: Counter[str], more: Mapping[str, int], most: int) -> None:
+    """Add counts of texts, without new ones beyond `most`."""
+    for value, count in more.items():
+        if value in counts or len(counts) < most:
+            counts[value] += count
 
 
 def _what_is_wrong(value: object, boolean: bool, hint: str, decimal: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,18 +22,30 @@ _BRIEF = 200
 class RowError:
     """One broken rule. `line` counts the lines of the file from 1, quoted line breaks included.
 
-    `row` is the number of the row, from 1, where the format has no lines.
+    `row` is the number of the row, from 1, where the format has no lines. `part` is the number of the file, from 1, in
+    a table of several.
     """
 
     detail: str
     line: int | None = None
     column: str | None = None
     row: int = 0
+    part: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the known members, as they are stored with the dataset."""
-        known = {"line": self.line, "column": self.column, "detail": self.detail}
+        known = {
+            "part": self.part,
+            "line": self.line,
+            "column": self.column,
+            "detail": self.detail,
+        }
         return {key: value for key, value in known.items() if value is not None}
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The place in the table, for the order of errors."""
+        return self.part or 0, self.line or self.row
 
 
 class BadTable(Invalid):
@@ -53,6 +65,13 @@ class BadTable(Invalid):
         error = RowError(detail, line, column)
         super().__init__(detail, code=code, errors=[error.as_json()])
         self.total = 1
+
+    def of_part(self, part: int) -> BadTable:
+        """Return the same errors as those of one file of a table of several."""
+        refusal = BadTable(f"part {part}: {self.detail}", code=self.code)
+        refusal.errors = [{"part": part, **error} for error in self.errors]
+        refusal.total = self.total
+        return refusal
 
     def suggest(self, detail: str, suggestion: Mapping[str, str], about: str = "") -> None:
         """Add a hint to the first error that contains `about`: the upload's fields with which the table would be
@@ -93,10 +112,23 @@ class Errors:
         for column, count in other.counts.items():
             self.add_many(column, count, other.of(column))
 
+    def state(self) -> list[Any]:
+        """Return all as JSON, for `absorb`."""
+        return [
+            [column, count, [[e.detail, e.line, e.row] for e in self.of(column)]]
+            for column, count in self.counts.items()
+        ]
+
+    def absorb(self, state: Sequence[Any], part: int) -> None:
+        """Add the errors of another file of the table."""
+        for column, count, first in state:
+            errors = [RowError(detail, line, column, row, part) for detail, line, row in first]
+            self.add_many(column, count, errors)
+
     def of(self, column: str | None) -> list[RowError]:
         """Return the kept errors of a column, in the order of the file."""
         kept = [error for error in self._kept if error.column == column]
-        return sorted(kept, key=lambda error: error.line or error.row)
+        return sorted(kept, key=lambda error: error.place)
 
     def wanted(self, column: str | None) -> int:
         """Return how many more errors of this column would be kept."""
@@ -105,14 +137,15 @@ class Errors:
 
     def summarise(self) -> BadTable:
         """Return the error that summarises them."""
-        kept = sorted(self._kept, key=lambda error: error.line or error.row)
+        kept = sorted(self._kept, key=lambda error: error.place)
         refusal = BadTable(self._detail(kept[0]))
         refusal.errors = [error.as_json() for error in kept[:MAX_ERRORS]]
         refusal.total = self.total
         return refusal
 
     def _detail(self, first: RowError) -> str:
-        where = [f"line {first.line}"] if first.line else []
+        where = [f"part {first.part}"] if first.part else []
+        where += [f"line {first.line}"] if first.line else []
         where += [f"column {show(first.column)}"] if first.column else []
         more = f" (and {self.total - 1} more)" if self.total > 1 else ""
         return ", ".join(where) + (": " if where else "") + first.detail + more

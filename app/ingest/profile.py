@@ -35,6 +35,7 @@ from core.kernels import kernel
 from core.metrics.column import QUANTILES, ColumnSurvey, binary_auc, survey_column
 
 Floats = npt.NDArray[np.float64]
+Json = dict[str, Any]
 
 MAX_DISTINCT = 10_000
 """Distinct values are counted exactly below this number; a column with more reports this number."""
@@ -159,6 +160,46 @@ class ColumnProfile:
         self.whole = self.whole and whole
         self._low, self._high = min(self._low, low), max(self._high, high)
 
+    def state(self) -> Json:
+        """Return all as JSON, for `absorb`. Doubles are written as their bits: they may be infinite."""
+        found = self._counts > 0
+        doubles = np.array([self._low, self._high, *self._sums])
+        return {
+            "rows": self.rows,
+            "missing": self.missing,
+            "whole": self.whole,
+            "doubles": doubles.view(np.int64).tolist(),
+            "bits": self._bits[found].tolist(),
+            "counts": self._counts[found].tolist(),
+            "all": len(self._counts) > 0,
+        }
+
+    def absorb(self, state: Json) -> None:
+        """Add the profile of further rows. No batch can be added afterwards."""
+        self.rows += state["rows"]
+        self.missing += state["missing"]
+        self.whole = self.whole and state["whole"]
+        low, high, total, lost, scaled = np.array(state["doubles"], np.int64).view(np.float64)
+        self._low, self._high = min(self._low, float(low)), max(self._high, float(high))
+        with np.errstate(
+            all="ignore"
+        ):  # the plain sum may overflow, and the scaled one is used then
+            before = self._sums[_TOTAL]
+            longer = before + total
+            larger, smaller = (before, total) if abs(before) >= abs(total) else (total, before)
+            self._sums += (0.0, lost + ((larger - longer) + smaller), scaled)
+        self._sums[_TOTAL] = longer
+        known = self._counts > 0
+        bits = np.append(self._bits[known], np.array(state["bits"], np.uint64))
+        counts = np.append(self._counts[known], np.array(state["counts"], np.int64))
+        complete = len(self._counts) > 0 and state["all"]
+        self._bits, where = np.unique(bits, return_inverse=True)
+        self._counts = np.bincount(where, counts, len(self._bits)).astype(np.int64)
+        if not complete or len(self._bits) >= MAX_DISTINCT:
+            self._bits, self._counts = self._bits[:0], self._counts[:0]
+        elif not len(self._bits):
+            self._bits, self._counts = np.zeros(1, np.uint64), np.zeros(1, np.int64)
+
     def _mean(self) -> float:
         total, lost, scaled = self._sums.tolist()
         if math.isfinite(total):
@@ -201,6 +242,18 @@ class TextProfile:
             self._counts[value] = self._counts.get(value, 0) + count
         if len(self._counts) >= MAX_DISTINCT:
             self._counts = None
+
+    def state(self) -> Json:
+        """Return all as JSON, for `absorb`."""
+        return {"rows": self.rows, "counts": self._counts}
+
+    def absorb(self, state: Json) -> None:
+        """Add the profile of further rows."""
+        if state["counts"] is None:
+            self.rows += state["rows"]
+            self._counts = None
+        else:
+            self.update(state["counts"])
 
     def summary(self) -> dict[str, Any]:
         """Return the members of a column's profile that come from its values; text has no range."""
@@ -296,7 +349,6 @@ def add_column(
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
-Json = dict[str, Any]
 Callback = Callable[[], object]
 
 LEAK = 0.99
@@ -313,6 +365,7 @@ _MAX_AT_ONCE = 2
 _SHRINKAGE = 10.0  # rows of the average kind that a category's share is mixed with
 _SEED = 0
 _LOWEST_BIT = np.uint64(1)
+_NO_HASHES = np.empty(0, np.uint64)
 
 
 class Survey:
@@ -331,15 +384,11 @@ class Survey:
         self._most_rows = MAX_SAMPLED_ROWS if rows is None else rows
         self._n_held = 0
         self._held: dict[str, list[Floats]] | None = defaultdict(list)
+        self._counted = True
 
     def add(self, columns: Mapping[str, pa.Array], n_rows: int) -> None:
         """Add the next rows."""
-        first, self._rows = self._rows, self._rows + n_rows
-        held = _within(self._drawn, first, n_rows)
-        self._n_held += len(held)
-        too_many = self._n_held * len(self._features) > MAX_KEPT_CELLS
-        if too_many or self._rows > self._most_rows:
-            self._held = None
+        held = self._draw_among(n_rows)
         hashes = np.zeros(n_rows, dtype=np.uint64)
         for name in self._features:
             values = self._numbers(name, columns[name])
@@ -350,6 +399,40 @@ class Survey:
         self._duplicates.add(hashes, label)
         if label is not None and self._held is not None:
             self._held[str(self._label)].append(label[held])
+
+    def sample(self, columns: Mapping[str, pa.Array], n_rows: int) -> None:
+        """Add the next rows but for their duplicates, which `absorb` adds."""
+        held = self._draw_among(n_rows)
+        if self._held is None or not len(held):
+            return
+        of_rows = pa.array(held)
+        for name in self._features:
+            self._held[name].append(self._numbers(name, columns[name].take(of_rows)))
+        if self._label is not None:
+            self._held[self._label].append(columns[self._label].take(of_rows).to_numpy())
+
+    def forget_duplicates(self) -> None:
+        """Have the duplicates counted from the table, which has not what was added."""
+        self._counted = False
+
+    def _draw_among(self, n_rows: int) -> Rows:
+        """Return which of the next rows are in the sample."""
+        first, self._rows = self._rows, self._rows + n_rows
+        held = _within(self._drawn, first, n_rows)
+        self._n_held += len(held)
+        too_many = self._n_held * len(self._features) > MAX_KEPT_CELLS
+        if too_many or self._rows > self._most_rows:
+            self._held = None
+        return held
+
+    def state(self) -> Json:
+        """Return what is known of duplicates as JSON, for `absorb`."""
+        return {"features": self._features, "duplicates": self._duplicates.state()}
+
+    def absorb(self, state: Json) -> None:
+        """Add the duplicates of other rows; of other features than these they are not known."""
+        self._counted = self._counted and state["features"] == self._features
+        self._duplicates.absorb(state["duplicates"])
 
     def describe(self, path: Path, features: Sequence[str], callback: Callback) -> Json:
         """Survey the features of the table, which by now lies in a file.
@@ -405,7 +488,7 @@ class Survey:
         return self._texts[name].hashes if name in self._texts else None
 
     def _count_duplicates(self, path: Path, features: Sequence[str], callback: Callback) -> Json:
-        if set(features) == set(self._features):
+        if self._counted and set(features) == set(self._features):
             return self._duplicates.count(with_classes=self._label is not None)
         # The first rows were wrong about identifiers.
         duplicates = _Duplicates()
@@ -507,6 +590,19 @@ class _Duplicates:
             found["rows_of_both_classes"] = int(np.sum(sizes[(hits > 0) & (hits < sizes)]))
         counts = {name: count << self._level for name, count in found.items()}
         return counts | {"estimated": self._level > 0}
+
+    def state(self) -> Json:
+        """Return all as JSON, for `absorb`."""
+        return {"level": self._level, "kept": np.concatenate([*self._kept, _NO_HASHES]).tolist()}
+
+    def absorb(self, state: Json) -> None:
+        """Add the hashes of other rows."""
+        self._level = max(self._level, state["level"])
+        self._kept.append(np.array(state["kept"], np.uint64))
+        self._kept = [self._share(np.concatenate(self._kept))]
+        while len(self._kept[0]) > MAX_HASHES:
+            self._level += 1
+            self._kept = [self._share(self._kept[0])]
 
     def _share(self, words: Hashes) -> Hashes:
         """Return the hashes of a sample of 1 in 2^level of all possible hashes."""

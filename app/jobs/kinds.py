@@ -23,6 +23,7 @@ from app.platform.tables import FINAL_STATES, Job, JobOutputRow, JobState
 
 KINDS: Mapping[str, str] = {
     "ingest": "app.datasets.tasks",
+    "ingest_part": "app.datasets.part_tasks",
     "ingest_pairs": "app.datasets.pairs_tasks",
     "evaluate": "app.evaluation.evaluations",
     "compare": "app.evaluation.comparisons",

@@ -81,6 +81,7 @@ class Housekeeper:
                 "wake-ups": self._each(queue_rows.prune_outbox, DAY),
                 "audit entries": self._each(repository.prune_audit, self._days("audit")),
                 "series": self._in_batches(lambda session: repository.prune_series(session, BATCH)),
+                "open uploads": self._each(repository.prune_uploads, self._days("uploads")),
                 "batch scores": self._each(repository.prune_batch_scores, self._days("scores")),
                 "sessions": self._each(access_rows.prune_sessions, 0.0),
                 "events": self._prune_events(),

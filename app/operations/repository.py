@@ -43,6 +43,8 @@ from app.platform.tables import (
     Model,
     ModelOutOfFold,
     PrunedJobs,
+    Upload,
+    UploadPart,
 )
 
 
@@ -120,6 +122,14 @@ def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
     going_on = exists().where(Job.id == BatchScore.job_id, Job.state.not_in(FINAL_STATES))
     old = BatchScore.created_at < db_now() - age_seconds
     return delete_some(session, BatchScore, old, ~going_on, limit=limit)
+
+
+def prune_uploads(session: Session, age_seconds: float, limit: int) -> int:
+    """Delete up to `limit` uploads that were not closed, and that got no part for `age_seconds`; returns their
+    number.
+    """
+    old = Upload.touched_at < db_now() - age_seconds
+    return delete_some(session, Upload, old, Upload.dataset_id.is_(None), limit=limit)
 
 
 def prune_series(session: Session, limit: int) -> int:
@@ -272,6 +282,7 @@ class BlobColumn(NamedTuple):
 BLOB_COLUMNS = (
     BlobColumn("upload of dataset", Dataset.id, Dataset.upload_key),
     BlobColumn("table of dataset", Dataset.id, Dataset.table_key),
+    BlobColumn("part of upload", UploadPart.id, UploadPart.upload_key),
     BlobColumn("uploaded pairs of dataset", DatasetPairs.id, DatasetPairs.upload_key),
     BlobColumn("pairs of dataset", DatasetPairs.id, DatasetPairs.table_key),
     BlobColumn("artifact of model", Model.id, _ARTIFACT),

@@ -225,6 +225,10 @@ class Settings(BaseSettings):
     keep_scores_days: Days | None = Field(
         default=None, description="Age at which batch scores are removed, in days. Default: never."
     )
+    keep_uploads_days: Days | None = Field(
+        default=7.0,
+        description="Age of the last part at which an upload of several files that was not closed is removed, in days.",
+    )
     keep_invalid_datasets_days: Days | None = Field(
         default=None,
         description="Age at which datasets that were refused are removed, in days. Default: never.",
@@ -298,7 +302,7 @@ class Settings(BaseSettings):
         "file, the most that one batch of Arrow takes in memory.",
     )
     max_rows: Annotated[int, Gt(0)] = Field(
-        default=50_000_000, description="Most rows that a table may have."
+        default=200_000_000, description="Most rows that a table may have."
     )
     max_columns: Annotated[int, Gt(0)] = Field(
         default=2_000, description="Most columns that a table may have."

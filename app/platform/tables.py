@@ -272,6 +272,53 @@ class DatasetPairs(UploadRow):
         return column_property(own.correlate_except(Dataset).scalar_subquery())
 
 
+class Upload(Base):
+    """Files that are sent one by one, and then become one dataset.
+
+    `fields` are what the caller says of the table. `touched_at` is when the last part came. `dataset_id` is set when
+    the upload is closed: then the parts belong to the dataset, and go with it.
+    """
+
+    __tablename__ = "uploads"
+    __table_args__ = (
+        Index(None, "owner", "created_at", "id"),
+        Index(None, "touched_at"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    fields: Mapped[Json]
+    created_at: Mapped[float]
+    touched_at: Mapped[float]
+    dataset_id: Mapped[str | None] = mapped_column(
+        ForeignKey("datasets.id", ondelete="CASCADE"), unique=True
+    )
+
+
+class UploadPart(Base):
+    """One file of an upload: bytes in the store (`upload_key`), or a file that is read where it lies (`path`).
+
+    `stamp` has the size of such a file and the time of its last change, when it was added. The id is the upload's with
+    the number behind it, and so in the order of the parts.
+    """
+
+    __tablename__ = "upload_parts"
+    __table_args__ = (UniqueConstraint("upload_id", "number"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    upload_id: Mapped[str] = mapped_column(ForeignKey("uploads.id", ondelete="CASCADE"))
+    number: Mapped[int]
+    content_type: Mapped[str]
+    content_encoding: Mapped[str | None]
+    charset: Mapped[str | None]
+    bytes: Mapped[int]
+    sha256: Mapped[str | None]
+    upload_key: Mapped[str | None] = mapped_column(index=True)
+    path: Mapped[str | None]
+    stamp: Mapped[Json | None]
+    created_at: Mapped[float]
+
+
 class Job(Base):
     """A long piece of work. The rows are the queue: a conditional UPDATE claims one and gives out lease and token.
 

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
@@ -26,6 +27,7 @@ from rankwright.operations import (
 )
 from rankwright.records import Record
 from rankwright.resources import (
+    PAGE,
     ApiObject,
     AsyncBatchScore,
     AsyncComparison,
@@ -45,8 +47,9 @@ from rankwright.resources import (
     _named,
     _ref,
     _steps_of,
+    table_request,
 )
-from rankwright.tables import Progress, Table, body_of
+from rankwright.tables import Body, Progress, Table, body_of, folder_bodies
 from rankwright.transport import (
     AsyncHttpTransport,
     AsyncTransport,
@@ -55,6 +58,7 @@ from rankwright.transport import (
     Request,
     Steps,
     Transport,
+    as_text,
     segment,
     send,
 )
@@ -173,6 +177,114 @@ class AsyncDatasets(_DatasetsOperations, Asynchronous):
 def _table_query(options: Mapping[str, Any]) -> dict[str, Any]:
     joined = ("labels", "categorical", "numeric", "drop", "missing")
     return {name: _joined(value) if name in joined else value for name, value in options.items()}
+
+
+# --- uploads of several files ---------------------------------------------------------------------
+
+
+class _UploadsOperations(_Collection):
+    @operation
+    def open(
+        self,
+        *,
+        name: str | None = None,
+        label: str | None = None,
+        positive: str | None = None,
+        weight: str | None = None,
+        group: str | None = None,
+        query: str | None = None,
+        item: str | None = None,
+        labels: Names = None,
+        categorical: Names = None,
+        numeric: Names = None,
+        drop: Names = None,
+        missing: Names = None,
+        strict: bool | str | None = None,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        kind: str | None = None,
+    ) -> Steps[types.Upload]:
+        """Open an upload of several files; return it. Options as of `upload`."""
+        query_ = {
+            "name": name,
+            "label": label,
+            "positive": positive,
+            "weight": weight,
+            "group": group,
+            "query": query,
+            "item": item,
+            "labels": _joined(labels),
+            "categorical": _joined(categorical),
+            "numeric": _joined(numeric),
+            "drop": _joined(drop),
+            "missing": _joined(missing),
+            "strict": strict,
+            "encoding": encoding,
+            "delimiter": delimiter,
+            "decimal": decimal,
+            "kind": kind,
+        }
+        return types.Upload.from_json((yield from self._post("/v1/uploads", query=query_)))
+
+    @operation
+    def get(self, upload_id: str) -> Steps[types.Upload]:
+        """Return the upload with this id, and its parts. NotFound: if there is none."""
+        return (yield from self._record(types.Upload, f"/v1/uploads/{segment(upload_id)}"))
+
+    @iteration
+    def list(self) -> Items[types.Upload]:
+        """Yield the uploads, the newest first, without their parts."""
+        yield from self._pages("/v1/uploads", types.Upload.from_json)
+
+    @operation
+    def put_part(
+        self,
+        upload_id: str,
+        number: int,
+        table: Table,
+        *,
+        media_type: str | None = None,
+        progress: Progress | None = None,
+    ) -> Steps[types.UploadPart]:
+        """Send a part. Parts are numbered from 1, and come in any order; the same bytes may be sent again."""
+        path, body = f"/v1/uploads/{segment(upload_id)}", body_of(table, media_type)
+        request = table_request("PUT", f"{path}/parts/{number}", body, progress, {})
+        response = yield from send(request)
+        return types.UploadPart.from_json(response.json())
+
+    @returning
+    def close(
+        self, upload_id: str, parts: int, *, wait: bool = True
+    ) -> Steps[Either[Dataset, AsyncDataset]]:
+        """Make a dataset of all parts, and wait until it has been read; return it. `parts` is their number."""
+        path = f"/v1/uploads/{segment(upload_id)}/close"
+        data = yield from self._post(path, {"parts": parts})
+        dataset = self._make(Dataset, AsyncDataset, data)
+        if wait:
+            yield from _steps_of(cast(Any, type(dataset)).wait)(dataset)
+        return dataset
+
+    @operation
+    def delete(self, upload_id: str) -> Steps[None]:
+        """Give up an upload that is not closed."""
+        yield from self._delete(f"/v1/uploads/{segment(upload_id)}")
+
+
+def _is_file(part: types.UploadPart, files: Sequence[Body]) -> bool:
+    """Return True if a part that was sent has the bytes of the file with its number."""
+    if part.number > len(files):
+        return False
+    file = files[part.number - 1]
+    return part.bytes == file.size and part.sha256 == file.sha256()
+
+
+class Uploads(_UploadsOperations, Blocking):
+    """Uploads of several files, which become one dataset each."""
+
+
+class AsyncUploads(_UploadsOperations, Asynchronous):
+    """Uploads of several files, by calls that are awaited."""
 
 
 # --- jobs -----------------------------------------------------------------------------------------
@@ -746,9 +858,10 @@ class _ClientOperations(ApiObject):
         Parameters
         ----------
         table : path, binary file, bytes, list of dict, or a table of pandas, polars or pyarrow
-            Files are streamed.
+            Files are streamed. The files of a folder become one dataset, with the rows in the order of their names. If
+            it was interrupted, the same call sends only the files that have not come.
         name : str, optional
-            Default: the file's name without its ending.
+            Default: the name of the file without its ending, or of the folder.
         label : str
             The column of two values that tells positives from negatives; `positive` is the value of the positives.
         weight, group, query, item : str, optional
@@ -769,35 +882,71 @@ class _ClientOperations(ApiObject):
         InvalidTable
             If the table cannot be used: the errors name line and column.
         """
-        body = body_of(table, media_type)
         if name is None and isinstance(table, (str, os.PathLike)):
-            name = Path(table).name.partition(".")[0]
-        data = yield from self._send_table(
-            "/v1/datasets",
-            body,
-            _progress(progress, body.kind == "file"),
-            name=name,
-            label=label,
-            positive=positive,
-            weight=weight,
-            group=group,
-            query=query,
-            item=item,
-            labels=_joined(labels),
-            categorical=_joined(categorical),
-            numeric=_joined(numeric),
-            drop=_joined(drop),
-            missing=_joined(missing),
-            strict=strict,
-            encoding=encoding,
-            delimiter=delimiter,
-            decimal=decimal,
-            kind=kind,
-        )
+            name = Path(table).resolve().name.partition(".")[0] or None
+        fields = {
+            "name": name,
+            "label": label,
+            "positive": positive,
+            "weight": weight,
+            "group": group,
+            "query": query,
+            "item": item,
+            "labels": _joined(labels),
+            "categorical": _joined(categorical),
+            "numeric": _joined(numeric),
+            "drop": _joined(drop),
+            "missing": _joined(missing),
+            "strict": strict,
+            "encoding": encoding,
+            "delimiter": delimiter,
+            "decimal": decimal,
+            "kind": kind,
+        }
+        if isinstance(table, (str, os.PathLike)) and Path(table).is_dir():
+            files = folder_bodies(Path(table), media_type)
+            data = yield from self._send_files(files, fields, _progress(progress, True))
+        else:
+            body = body_of(table, media_type)
+            show = _progress(progress, body.kind == "file")
+            data = yield from self._send_table("/v1/datasets", body, show, **fields)
         dataset = self._make(Dataset, AsyncDataset, data)
         if wait:
             yield from _steps_of(cast(Any, type(dataset)).wait)(dataset)
         return dataset
+
+    def _find_interrupted(
+        self, fields: Mapping[str, str], files: Sequence[Body]
+    ) -> Steps[types.Upload | None]:
+        """Return an open upload with these fields of which each part is one of these files; None if there is none."""
+        page = yield from self._get("/v1/uploads", limit=PAGE)
+        for data in page["data"]:
+            if data["status"] != "open" or data["fields"] != fields:
+                continue
+            found = yield from self._record(types.Upload, f"/v1/uploads/{segment(data['id'])}")
+            if all(_is_file(part, files) for part in found.parts or ()):
+                return found
+        return None
+
+    def _send_files(
+        self, files: Sequence[Body], fields: Mapping[str, Any], progress: Progress | None
+    ) -> Steps[Any]:
+        """Send files as the parts of one dataset, but for those that an interrupted call has sent; return it."""
+        said = {name: as_text(value) for name, value in fields.items() if value is not None}
+        upload = yield from self._find_interrupted(said, files)
+        if upload is None:
+            upload = types.Upload.from_json((yield from self._post("/v1/uploads", query=said)))
+        there = {part.number for part in upload.parts or ()}
+        total, done = sum(file.size or 0 for file in files), 0
+        for number, file in enumerate(files, start=1):
+            if number not in there:
+                show = None if progress is None else partial(_add_to, progress, done, total)
+                path = f"/v1/uploads/{segment(upload.id)}/parts/{number}"
+                yield from send(table_request("PUT", path, file, show, {}))
+            done += file.size or 0
+        return (
+            yield from self._post(f"/v1/uploads/{segment(upload.id)}/close", {"parts": len(files)})
+        )
 
     @returning
     def train(
@@ -1048,6 +1197,11 @@ class _ClientOperations(ApiObject):
         return types.Health.from_json(response.json())
 
 
+def _add_to(progress: Progress, before: int, total: int, sent: int, size: int | None) -> None:
+    """Report the bytes sent of one file of several."""
+    progress(before + sent, total)
+
+
 def _progress(given: Progress | bool | None, is_file: bool) -> Progress | None:
     if callable(given):
         return given
@@ -1171,6 +1325,7 @@ class Client(_ClientOperations, Blocking):
             *find_service(url, api_key, state_dir), timeout
         )
         self.datasets = Datasets(self._transport)
+        self.uploads = Uploads(self._transport)
         self.jobs = Jobs(self._transport)
         self.models = Models(self._transport)
         self.evaluations = Evaluations(self._transport)
@@ -1219,6 +1374,7 @@ class AsyncClient(_ClientOperations, Asynchronous):
             *find_service(url, api_key, state_dir), timeout
         )
         self.datasets = AsyncDatasets(self._transport)
+        self.uploads = AsyncUploads(self._transport)
         self.jobs = AsyncJobs(self._transport)
         self.models = AsyncModels(self._transport)
         self.evaluations = AsyncEvaluations(self._transport)

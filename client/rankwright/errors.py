@@ -206,7 +206,7 @@ def describe_errors(errors: Sequence[Mapping[str, Any]]) -> list[str]:
 def _describe(error: Mapping[str, Any]) -> str:
     where = [
         f"{name} {error[name]}"
-        for name in ("line", "column", "pointer", "parameter")
+        for name in ("part", "line", "column", "pointer", "parameter")
         if error.get(name) is not None
     ]
     detail = str(error.get("detail", ""))

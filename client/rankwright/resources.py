@@ -143,7 +143,7 @@ class ApiObject:
     def _send_table(
         self, path: str, body: Body, progress: Progress | None, **query: Any
     ) -> Steps[Any]:
-        response = yield from send(_table_request("POST", path, body, progress, query))
+        response = yield from send(table_request("POST", path, body, progress, query))
         return response.json()
 
     def _delete(self, path: str, headers: Mapping[str, str] | None = None) -> Steps[None]:
@@ -206,9 +206,10 @@ class Resource(ApiObject):
         return f"<{self.data!r}>"
 
 
-def _table_request(
+def table_request(
     method: str, path: str, body: Body, progress: Progress | None, query: Mapping[str, Any]
 ) -> Request:
+    """Return the request that sends a table."""
     return Request(
         method,
         path,
@@ -522,7 +523,7 @@ class _DatasetOperations(ApiObject):
     ) -> Steps[types.Dataset]:
         """Say which item is better than which, for a dataset of kind `preferences`; replaces what was there."""
         path, body = f"/v1/datasets/{_id(self)}", body_of(pairs, media_type)
-        request = _table_request("PUT", f"{path}/pairs", body, progress, {})
+        request = table_request("PUT", f"{path}/pairs", body, progress, {})
         try:
             response = yield from send(request)
             self.data = types.Dataset.from_json(response.json())

@@ -158,6 +158,37 @@ def _of_path(path: Path, media_type: str | None) -> Body:
     return Body(media_type, chunks, encoding, path.stat().st_size)
 
 
+MAX_PARTS = 1000
+"""Most files of a folder that become one dataset."""
+
+
+def folder_bodies(folder: Path, media_type: str | None = None) -> list[Body]:
+    """Return the tables of a folder in the order of their names, as requests carry them.
+
+    Hidden files, and those whose names begin with `_`, are left out. ConfigurationError: for anything else that is no
+    table, for tables of several formats, and for a folder without tables.
+    """
+    shown = repr(str(folder))
+    paths = sorted(path for path in folder.iterdir() if path.name[0] not in "._")
+    for path in paths:
+        if not path.is_file():
+            raise ConfigurationError(
+                f"a folder of tables must have files alone; {shown} has {path.name!r}"
+            )
+    if not 1 <= len(paths) <= MAX_PARTS:
+        raise ConfigurationError(
+            f"a folder must have 1 to {MAX_PARTS} tables to become a dataset; {shown} has {len(paths)}"
+        )
+    bodies = [_of_path(path, media_type) for path in paths]
+    for path, body in zip(paths, bodies, strict=True):
+        if body.media_type != bodies[0].media_type:
+            raise ConfigurationError(
+                f"the tables of a folder must have one format; {paths[0].name!r} is {bodies[0].media_type}, and "
+                f"{path.name!r} is {body.media_type}"
+            )
+    return bodies
+
+
 def _of_file(file: BinaryIO, media_type: str | None) -> Body:
     name = getattr(file, "name", None)
     on_disk = media_type is None and isinstance(name, str) and Path(name).is_file()

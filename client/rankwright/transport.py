@@ -91,7 +91,7 @@ class Request:
     def target(self) -> str:
         """Return path and query, quoted."""
         pairs = [
-            (name, _text(value))
+            (name, as_text(value))
             for name, given in self.query.items()
             if given is not None
             for value in (given if isinstance(given, (list, tuple, set)) else [given])
@@ -108,7 +108,8 @@ def segment(value: str) -> str:
     return value
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
+    """Return a value as the API reads it in a query."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -694,10 +694,11 @@ class Dataset(Record):
     """Size of the upload in bytes."""
     sha256: str
     """SHA-256 of the content. For a first or replaced version: that of the uploaded bytes. For an appended
-    version: that of the text made of the parent's `sha256` and `upload_sha256`, joined.
+    version: that of the text made of the parent's `sha256` and `upload_sha256`, joined. For several
+    files: as if each had been appended to those before.
     """
     upload_sha256: str
-    """SHA-256 of the uploaded bytes."""
+    """SHA-256 of the uploaded bytes; of a dataset of several files: of the list of their hashes."""
     rows: int | None
     positives: int | None
     negatives: int | None
@@ -2615,6 +2616,8 @@ class TableFault(Record):
     """An error in a table, and its place."""
 
     detail: str
+    part: int | None = None
+    """Number of the part. Null for a table of one file."""
     line: int | None = None
     column: str | None = None
     suggestion: dict[str, str] | None = None
@@ -2658,6 +2661,38 @@ class Totals(Record):
     groups.
     """
     negative_effective: float
+
+class Upload(Record):
+    """Files that are sent one by one, and then become one dataset."""
+
+    id: str
+    status: Literal['open', 'closed']
+    """`open`: parts may be added. `closed`: it is a dataset."""
+    fields: dict[str, str]
+    """What was said of the table when the upload was opened."""
+    n_parts: int
+    """Number of parts that have come."""
+    bytes: int
+    """Sum of the sizes of the parts."""
+    dataset_id: str | None
+    """The dataset. Null until the upload is closed."""
+    parts: list[UploadPart] | None
+    """The parts in their order. Null in a list of uploads."""
+    created_at: str
+
+class UploadPart(Record):
+    """One file of an upload."""
+
+    number: int
+    """Number of the part, from 1: the order of the rows."""
+    content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson']
+    content_encoding: Literal['gzip', 'zstd'] | None
+    bytes: int
+    sha256: str | None
+    """SHA-256 of the bytes. Null for a file that the service reads where it lies."""
+    path: str | None
+    """Path of a file that the service reads where it lies, below its folder for such files."""
+    created_at: str
 
 class Valid(Record):
     """Answer to `?validate=true`: the request is valid. Nothing was created."""

@@ -40,6 +40,13 @@ Svg = Annotated[Path | None, typer.Option(help="Write the ROC curve to this SVG 
 TableFile = Annotated[
     Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet file.")
 ]
+TableOrFolder = Annotated[
+    Path,
+    typer.Argument(
+        exists=True,
+        help="CSV or Parquet file, or a folder of such files, which become one dataset.",
+    ),
+]
 Label = Annotated[str | None, typer.Option(help="Column of the label.")]
 Positive = Annotated[str | None, typer.Option(help="Value of the label that counts as positive.")]
 DatasetName = Annotated[str | None, typer.Option(help="Name of the dataset. Default: `table`.")]
@@ -189,8 +196,8 @@ def sending(path: Path) -> Iterator[Progress]:
         bars.TransferSpeedColumn(),
     )
     with bars.Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as shown:
-        bar = shown.add_task("", total=path.stat().st_size)
-        yield lambda sent, total: shown.update(bar, completed=sent)
+        bar = shown.add_task("", total=None if path.is_dir() else path.stat().st_size)
+        yield lambda sent, total: shown.update(bar, completed=sent, total=total)
 
 
 def new_table(*headings: str) -> Table:

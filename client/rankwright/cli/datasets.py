@@ -33,7 +33,7 @@ from rankwright.cli.common import (
     Positive,
     Query,
     Strict,
-    TableFile,
+    TableOrFolder,
     Url,
     Weight,
     err,
@@ -51,7 +51,7 @@ OF_A_VERSION = ("encoding", "delimiter", "decimal")
 
 
 def upload(
-    table: TableFile,
+    table: TableOrFolder,
     *,
     label: Label = None,
     positive: Positive = None,
@@ -77,7 +77,10 @@ def upload(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Upload a table and wait until it is ready to train on."""
+    """Upload a table and wait until it is ready to train on.
+
+    The files of a folder become one dataset. If the upload was interrupted, the same command goes on with it.
+    """
     fields = given(
         name=name,
         label=label,
@@ -102,13 +105,15 @@ def upload(
     if append_to is not None and in_place_of is not None:
         raise typer.BadParameter("use --append-to or --in-place-of, not both")
     parent = append_to or in_place_of
+    if parent is not None and table.is_dir():
+        raise typer.BadParameter("a new version of a dataset is one file, not a folder")
     with service(url, key, quiet=as_json) as client:
         if parent is not None:
             dataset = _send_version(
                 client, table, parent, fields, "append" if append_to else "replace"
             )
         else:
-            fields["name"] = name or table.name.split(".")[0]
+            fields["name"] = name or table.resolve().name.split(".")[0]
             dataset = send_table(client, table, pairs, fields)
     if as_json:
         out.print_json(data=dataset.to_json())

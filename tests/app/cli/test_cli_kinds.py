@@ -236,3 +236,16 @@ def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
     ):
         assert fault in run(*words, code=1).stderr
     run("upload", people, "--append-to", first, "--in-place-of", first, code=2)
+
+
+def test_a_folder_of_files(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "days"
+    folder.mkdir()
+    for number in (1, 2):
+        rows = [(i, i % 7, "yes" if i % 3 else "no") for i in range(60 * number)]
+        write(folder / f"{number}.csv", "age,income,left", rows)
+    shown = run("upload", folder, "--label", "left").stdout
+    assert "days: 180 rows, 2 features" in shown
+    run("upload", folder, "--append-to", "days", code=2)
+    (folder / "3.csv").write_text("age,left\n1,no\n")
+    assert "part 3, column income: " in run("upload", folder, "--label", "left", code=1).stderr

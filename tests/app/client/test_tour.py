@@ -254,3 +254,57 @@ def test_what_scikit_learn_asks_of_an_estimator(
     }
     assert failed == {}
     assert len(done) > 50
+
+
+def folder_of(path: Path, *bodies: str) -> Path:
+    path.mkdir()
+    for number, body in enumerate(bodies):
+        (path / f"part-{number}.csv").write_text(body)
+    (path / "_SUCCESS").touch()
+    return path
+
+
+def test_a_folder_becomes_one_dataset(client: rankwright.Client, tmp_path: Path) -> None:
+    """An upload that broke off goes on: what has come is not sent again, and what has changed is another upload."""
+    head, *rows = table().splitlines()
+    bodies = ["\n".join([head, *rows[a : a + 40], ""]) for a in (0, 40, 80)]
+    folder = folder_of(tmp_path / "people", *bodies)
+    other = client.uploads.open(name="people", label="left")
+    client.uploads.put_part(other.id, 1, (head + "\n1,2,3,no\n").encode())  # other bytes
+    begun = client.uploads.open(name="people", label="left")
+    for number in (1, 3):
+        client.uploads.put_part(begun.id, number, folder / f"part-{number - 1}.csv")
+    seen: list[tuple[int, int | None]] = []
+    dataset = client.upload(folder, label="left", progress=lambda *at: seen.append(at))
+    again = client.upload(folder, label="left", name="people")
+    size = sum(map(len, bodies))
+    assert seen == [(len(bodies[0]) + len(bodies[1]), size)]  # only the second was sent
+    assert (dataset.data.rows, dataset.data.name, dataset.data.bytes) == (120, "people", size)
+    assert client.uploads.get(begun.id).dataset_id == dataset.id
+    assert (again.data.sha256, again.id != dataset.id) == (dataset.data.sha256, True)
+    assert [each.status for each in client.uploads.list()] == ["closed", "closed", "open"]
+    client.uploads.delete(other.id)
+    (folder / "part-1.csv").write_text(bodies[1] + "no,number,at,yes,all\n")
+    with pytest.raises(rankwright.InvalidTable, match="part 2, line 42"):
+        client.upload(folder, label="left")
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ((), "must have 1 to 1000 tables"),
+        (("a.csv", "b.parquet"), "'a.csv' is text/csv, and 'b.parquet' is"),
+        (("a.csv", "b.pdf"), "must end in one of .csv"),
+        (("a.csv", "b/c.csv"), "must have files alone; .* has 'b'"),
+    ],
+)
+def test_a_folder_that_is_no_table(
+    client: rankwright.Client, tmp_path: Path, files: tuple[str, ...], said: str
+) -> None:
+    for name in files:
+        (tmp_path / "folder" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "folder" / name).write_text("a,left\n1,no\n2,yes\n")
+    (tmp_path / "folder").mkdir(exist_ok=True)
+    with pytest.raises(rankwright.ConfigurationError, match=said):
+        client.upload(tmp_path / "folder", label="left")
+    assert list(client.uploads.list()) == []

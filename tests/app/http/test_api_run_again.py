@@ -87,6 +87,15 @@ def walk(service: Service, client: httpx.Client) -> set[str]:
     items = upload("item,x\na,1\nb,2\nc,3\n", "?kind=preferences")
     ask("PUT /v1/datasets/{id}/pairs", 202, content=PAIRS, id=items)
     service.work()
+    part = "PUT /v1/uploads/{id}/parts/{number}"
+    for ends in (True, False):
+        sent = ask("POST /v1/uploads", 201, query=f"?label=left&name={ends}")["id"]
+        ask(part, 201, content=table(), id=sent, number=1)
+        if ends:
+            ask("POST /v1/uploads/{id}/close", 202, json={"parts": 1}, id=sent)
+        else:
+            ask("DELETE /v1/uploads/{id}", 204, id=sent)
+    service.work()
     job = {
         "dataset_id": people,
         "name": "churn",

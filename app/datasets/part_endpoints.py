@@ -1,0 +1,185 @@
+"""/v1/uploads: a dataset of several files, sent one by one and then closed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import orjson
+from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from app.access.authentication import GuardedRoute, needs
+from app.datasets import parts
+from app.datasets import service as datasets
+from app.datasets.endpoints import FIELD_TEXTS, field_docs
+from app.datasets.schemas import Dataset, Upload, UploadClose, UploadPage, UploadPart
+from app.datasets.uploads import Received, body_docs, query_fields, receive, shown
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
+from app.http.idempotency import Answer, IdempotencyKeyDep, replay_or_run
+from app.jobs.acceptance import PreferWaitDep, accepted, wake_a_worker
+from app.platform.errors import Invalid
+from app.platform.sql import Json, Session
+from app.platform.tables import DatasetStatus
+
+PATH = "/v1/uploads"
+router = APIRouter(prefix=PATH, tags=["datasets"], route_class=GuardedRoute)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=Upload,
+    summary="Open an upload of several files",
+    openapi_extra={"parameters": field_docs(FIELD_TEXTS)},
+)
+@needs("train")
+async def open_upload(
+    request: Request, context: ContextDep, caller: CallerDep, key: IdempotencyKeyDep
+) -> Response:
+    """Say what the table is, with the fields of `POST /v1/datasets`. Then send its files as parts, and close the
+    upload: it becomes one dataset, with the rows in the order of the parts.
+
+    An upload that is not closed is deleted some days after its last part.
+    """
+    given = query_fields(request)
+
+    def work(session: Session) -> tuple[int, Json]:
+        upload = parts.open_upload(session, context.settings, caller.owner, given)
+        return 201, Upload.of(upload, []).model_dump(mode="json")
+
+    same = hashlib.sha256(orjson.dumps(given, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    answer: Answer = await run_in_threadpool(
+        context.db.writing, replay_or_run, caller.owner, f"POST {PATH}", key, same, work
+    )
+    headers = {"Location": f"{PATH}/{answer.response['id']}"}
+    if answer.replayed:
+        headers["Idempotent-Replayed"] = "true"
+    return JSONResponse(answer.response, answer.status_code, headers)
+
+
+@router.get("", summary="List uploads of several files")
+@needs("read")
+def list_uploads(context: ContextDep, caller: CallerDep, paging: PagingDep) -> UploadPage:
+    """The owner's uploads of several files, newest first, without their parts."""
+    page, sizes = context.db.reading(parts.list_page, caller.owner, **vars(paging))
+    data = [Upload.of_size(upload, *sizes.get(upload.id, (0, 0))) for upload in page.data]
+    return UploadPage(data=data, has_more=page.has_more, next=page.next)
+
+
+@router.get("/{upload_id}", summary="Read an upload of several files")
+@needs("read")
+def read_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> Upload:
+    """What was said of the table, and the parts that have come. A sender that was interrupted sends the others."""
+    return Upload.of(*context.db.reading(parts.find_with_parts, caller.owner, upload_id))
+
+
+@router.put(
+    "/{upload_id}/parts/{number}",
+    status_code=201,
+    response_model=UploadPart,
+    summary="Send a part",
+    openapi_extra={
+        "requestBody": body_docs("age,income,contract,left\n37,48000,one year,no\n", {})
+    },
+    responses={200: {"model": UploadPart, "description": "The part was there, with these bytes."}},
+)
+@needs("train")
+async def put_part(
+    upload_id: str, number: int, request: Request, context: ContextDep, caller: CallerDep
+) -> Response:
+    """Send the bytes of one file, as to `POST /v1/datasets`. Parts are numbered from 1, and may come in any order and
+    side by side. All must have the same format, and the same columns in the same order; with a header each.
+
+    The same bytes may be sent again. Other bytes under a number that is there are refused (409 `part_exists`), and so
+    is a part of a closed upload (409 `upload_closed`).
+    """
+    owner = caller.owner
+    await run_in_threadpool(context.db.reading, parts.check_takes_part, owner, upload_id, number)
+    with context.blobs.writer("uploads") as writer:
+        table = await receive(request, writer, _refuse_fields)
+        status, body = await run_in_threadpool(_add, context, owner, upload_id, number, table)
+    return JSONResponse(body, status)
+
+
+def _refuse_fields(given: Mapping[str, str]) -> None:
+    """Raise Invalid for any field: what is said of the table is said when the upload is opened."""
+    if given:
+        detail = (
+            "a part has no fields; they are said when the upload is opened; "
+            f"got {', '.join(given)[:100]}"
+        )
+        raise Invalid(
+            detail, errors=[{"parameter": field[:100], "detail": detail} for field in given]
+        )
+
+
+def _add(
+    context: Context, owner: str, upload_id: str, number: int, table: Received[None]
+) -> tuple[int, Json]:
+    writer = table.writer
+    writer.sync()  # the slow part, before the transaction
+    received = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
+
+    def work(session: Session) -> tuple[int, Json]:
+        part, is_new = parts.add_part(session, context.settings, owner, upload_id, number, received)
+        body = UploadPart.model_validate(part).model_dump(mode="json")
+        if is_new:
+            writer.commit()  # late, so that a refusal leaves no blob behind
+        return (201 if is_new else 200), body
+
+    return context.db.writing(work)
+
+
+@router.post(
+    "/{upload_id}/close",
+    status_code=202,
+    response_model=Dataset,
+    summary="Close an upload",
+    responses={
+        201: {"model": Dataset, "description": "The parts were read within the wait."},
+    },
+)
+@needs("train")
+async def close_upload(
+    *,
+    upload_id: str,
+    body: UploadClose,
+    context: ContextDep,
+    caller: CallerDep,
+    wait: PreferWaitDep,
+) -> Response:
+    """Make one dataset of the parts. `parts` is how many there must be: 409 `parts_missing` names those that have not
+    come.
+
+    Workers read the parts side by side, each with an attempt of its own. The dataset becomes `ready`, or `invalid` with
+    the part, line and column of the errors. To close an upload again returns its dataset.
+    """
+    owner = caller.owner
+
+    def work(session: Session) -> tuple[Json, bool]:
+        dataset, is_new = parts.close(
+            session, context.settings, context.blobs, owner, upload_id, body.parts
+        )
+        return shown(dataset), is_new
+
+    dataset, is_new = await run_in_threadpool(context.db.writing, work)
+    if is_new:
+        wake_a_worker(context, dataset["job_id"])
+
+    def refetch(session: Session, dataset_id: str) -> tuple[Json, bool]:
+        found = datasets.find(session, owner, dataset_id)
+        return shown(found), found.status != DatasetStatus.PROCESSING
+
+    return await accepted(
+        context, owner, Answer(202, dataset, False), wait, "/v1/datasets", refetch
+    )
+
+
+@router.delete("/{upload_id}", status_code=204, summary="Delete an open upload")
+@needs("train")
+def delete_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> None:
+    """Give up an upload, with its parts. 409 `upload_closed` once it is a dataset: delete that."""
+    context.db.writing(parts.delete, caller.owner, upload_id)

@@ -1,0 +1,83 @@
+"""The child job that reads one part of a dataset of several files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TypedDict, cast
+
+from app.datasets.tasks import DATASETS, Described, PartFile, describe_columns, files_of
+from app.jobs import child_jobs
+from app.jobs.kinds import Claim, JobKind
+from app.jobs.progress import Callback
+from app.platform.blobs import BlobStore
+from app.platform.errors import Conflict
+from app.platform.settings import Settings
+from app.platform.sql import Json, Session
+
+PIECES = "parts"
+"""The kind of blob that only a job needs that has not ended."""
+
+
+class PartPayload(Described):
+    """What the reader of a part is given."""
+
+    part: PartFile
+    guess: Json
+
+
+class PieceFile(TypedDict):
+    """A file in the work folder."""
+
+    path: str
+    sha256: str
+
+
+class PartResult(TypedDict):
+    """What the reader of a part has written."""
+
+    rows: int
+    files: dict[str, PieceFile]
+
+
+def prepare(
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
+) -> PartPayload:
+    """Gather what the reader needs to know about the part and the types."""
+    assert claim.parent_id is not None
+    spec, part = claim.spec["parent"], claim.spec["part"]
+    dataset = DATASETS.find_to_make(session, replace(claim, spec=spec, job_id=claim.parent_id))
+    files = files_of(session, blobs, settings, spec["upload_id"], part["number"])
+    if not files:
+        raise Conflict(f"part {part['number']} of {dataset.id} was deleted", code="dataset_deleted")
+    described = describe_columns(dataset, settings, workdir)
+    return {**described, "part": files[0], "guess": part["guess"]}
+
+
+def run(payload: PartPayload, callback: Callback) -> PartResult:
+    """Read the part, and write its rows and what was found in them."""
+    from app.ingest.parts import read_part
+
+    return cast(PartResult, read_part(payload, callback))
+
+
+def publish(blobs: BlobStore, claim: Claim, result: PartResult) -> dict[str, str]:
+    """Publish the files, and return the key of each by its name."""
+    return {
+        name: blobs.publish(Path(file["path"]), PIECES, file["sha256"])
+        for name, file in result["files"].items()
+    }
+
+
+def complete(session: Session, claim: Claim, result: PartResult, published: dict[str, str]) -> None:
+    """End the child job; the table is put together after the last."""
+    child_jobs.finish(session, claim, {"rows": result["rows"]}, published)
+
+
+KIND = JobKind(
+    name="ingest_part",
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete,
+)

@@ -1,0 +1,205 @@
+"""Uploads of several files, which become one dataset: opened, filled part by part, closed, or given up.
+
+The parts are numbered from 1, and their order is the order of the rows. They may come in any order and side by side.
+Until the upload is closed there is no dataset: a table is either whole, or nobody sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import reduce
+from typing import Any
+
+import orjson
+
+from app.access import service as access
+from app.datasets import repository
+from app.datasets import service as datasets
+from app.datasets.description import Description, Format, describe, find_dialect
+from app.platform.blobs import BlobStore
+from app.platform.errors import Conflict, Invalid, NotFound, TooMany, shown
+from app.platform.ids import is_id, new_id
+from app.platform.settings import Settings
+from app.platform.sql import Page, Session
+from app.platform.tables import Dataset, Upload, UploadPart
+
+MAX_PARTS = 1000
+"""Most parts of an upload: each is read by a job of its own."""
+MAX_OPEN_UPLOADS = 100
+"""Most uploads of an owner that are not closed."""
+_MAX_NAMED = 10
+
+
+def open_upload(
+    session: Session, settings: Settings, owner: str, given: Mapping[str, str]
+) -> Upload:
+    """Write an upload without parts; raises Invalid for what is said of the table, and TooMany."""
+    describe(given)
+    access.admit(session, settings, owner)
+    if (count := repository.count_open_uploads(session, owner)) >= MAX_OPEN_UPLOADS:
+        raise TooMany(
+            f"an owner may have at most {MAX_OPEN_UPLOADS} open uploads, this one has {count}: close or delete some",
+            code="too_many_open_uploads",
+        )
+    return repository.insert_upload(session, id=new_id("up"), owner=owner, fields=dict(given))
+
+
+def find(session: Session, owner: str, upload_id: str, *, lock: bool = False) -> Upload:
+    """Return the owner's upload; raises NotFound, for another owner's too. `lock` holds the row until the transaction
+    ends.
+    """
+    upload = None
+    if is_id(upload_id, "up"):
+        upload = repository.find_upload(session, owner, upload_id, lock=lock)
+    if upload is None:
+        raise NotFound(f"there is no upload {upload_id[:100]!r}")
+    return upload
+
+
+def find_with_parts(
+    session: Session, owner: str, upload_id: str
+) -> tuple[Upload, list[UploadPart]]:
+    """Return the owner's upload and its parts."""
+    upload = find(session, owner, upload_id)
+    return upload, repository.parts_of(session, upload.id)
+
+
+def list_page(
+    session: Session, owner: str, *, limit: int, after: str | None
+) -> tuple[Page[Upload], dict[str, tuple[int, int]]]:
+    """Return the owner's uploads, newest first, and for each that has parts their number and their bytes."""
+    page = repository.list_uploads(session, owner, limit=limit, after=after)
+    return page, repository.sizes_of(session, [upload.id for upload in page.data])
+
+
+def delete(session: Session, owner: str, upload_id: str) -> None:
+    """Forget an upload that is not closed. The bytes go when the dispatcher next sweeps what no row names."""
+    repository.delete_upload(session, owner, _find_open(session, owner, upload_id).id)
+
+
+def check_takes_part(session: Session, owner: str, upload_id: str, number: int) -> None:
+    """Raise NotFound, Conflict or Invalid unless the upload would take this part: asked before it is sent."""
+    _find_open(session, owner, upload_id)
+    if not 1 <= number <= MAX_PARTS:
+        detail = f"the number of a part must be from 1 to {MAX_PARTS}, got {number}"
+        raise Invalid(detail, errors=[{"parameter": "number", "detail": detail}])
+
+
+def add_part(
+    session: Session,
+    settings: Settings,
+    owner: str,
+    upload_id: str,
+    number: int,
+    received: datasets.Upload,
+) -> tuple[UploadPart, bool]:
+    """Write a part; returns it, and True if it is new. The same bytes under the same number change nothing."""
+    upload = _find_open(session, owner, upload_id, lock=True)
+    there = repository.parts_of(session, upload.id, number)
+    if there:
+        if there[0].sha256 == received.sha256:
+            return there[0], False
+        raise Conflict(
+            f"part {number} of {upload.id} is there with other bytes: it has the SHA-256 {there[0].sha256}, and what "
+            f"was sent has {received.sha256}",
+            code="part_exists",
+        )
+    check_format(session, upload, received.format, f"part {number}")
+    access.admit(session, settings, owner, received.size)
+    format_ = received.format
+    part = {
+        "number": number,
+        "content_type": format_.content_type,
+        "content_encoding": format_.content_encoding,
+        "charset": format_.charset,
+        "bytes": received.size,
+        "sha256": received.sha256,
+        "upload_key": received.key,
+    }
+    repository.add_parts(session, owner, upload.id, [part])
+    return repository.parts_of(session, upload.id, number)[0], True
+
+
+def check_format(session: Session, upload: Upload, format_: Format, what: str) -> None:
+    """Raise Invalid if a part cannot be of the upload: of another format than the others, or one whose dialect is
+    given that has none.
+    """
+    find_dialect(_description_of(upload), format_)
+    first = repository.first_part(session, upload.id)
+    if first is None:
+        return
+    for name in ("content_type", "charset"):
+        wanted, got = getattr(first, name), getattr(format_, name)
+        if wanted != got:
+            raise Invalid(
+                f"all parts must have the same format; the {name.replace('_', ' ')} of {what} is "
+                f"{shown(got or 'none')}, and that of part {first.number} is {shown(wanted or 'none')}",
+                code="parts_differ",
+            )
+
+
+def close(
+    session: Session,
+    settings: Settings,
+    blobs: BlobStore,
+    owner: str,
+    upload_id: str,
+    n_parts: int,
+) -> tuple[Dataset, bool]:
+    """Make a dataset of the parts and write the job that reads them; returns it, and True if it is new. An upload that
+    is closed already has its dataset.
+    """
+    upload = find(session, owner, upload_id, lock=True)
+    parts = repository.parts_of(session, upload.id)
+    _check_complete(upload, parts, n_parts)
+    if upload.dataset_id is not None:
+        return datasets.find(session, owner, upload.dataset_id), False
+    first = parts[0]
+    manifest = orjson.dumps([_manifest_of(part) for part in parts])
+    with blobs.writer("uploads") as writer:
+        writer.write(manifest)
+        key, _ = writer.commit()
+    received = datasets.Upload(
+        key,
+        sum(part.bytes for part in parts),
+        reduce(datasets.hash_appended, (part.sha256 or "" for part in parts)),
+        Format(first.content_type, first.content_encoding, first.charset),
+    )
+    dataset = datasets.accept(
+        session, settings, owner, _description_of(upload), received, upload_id=upload.id
+    )
+    repository.set_dataset(session, owner, upload.id, dataset.id)
+    return dataset, True
+
+
+def _manifest_of(part: UploadPart) -> dict[str, Any]:
+    return {"number": part.number, "bytes": part.bytes, "sha256": part.sha256, "path": part.path}
+
+
+def _check_complete(upload: Upload, parts: list[UploadPart], n_parts: int) -> None:
+    """Raise Conflict unless the upload has the parts 1 to `n_parts`, and no other."""
+    wanted, there = set(range(1, n_parts + 1)), {part.number for part in parts}
+    rule = f"{upload.id} must have the parts 1 to {n_parts} to be closed"
+    if missing := wanted - there:
+        raise Conflict(f"{rule}; it lacks {_listed(missing)}", code="parts_missing")
+    if more := there - wanted:
+        raise Conflict(f"{rule}; it has besides {_listed(more)}", code="parts_left_over")
+
+
+def _listed(numbers: Collection[int]) -> str:
+    shown = ", ".join(map(str, sorted(numbers)[:_MAX_NAMED]))
+    return f"{len(numbers)}: {shown}" + (", …" if len(numbers) > _MAX_NAMED else "")
+
+
+def _description_of(upload: Upload) -> Description:
+    return describe(upload.fields)
+
+
+def _find_open(session: Session, owner: str, upload_id: str, *, lock: bool = False) -> Upload:
+    upload = find(session, owner, upload_id, lock=lock)
+    if upload.dataset_id is not None:
+        raise Conflict(
+            f"{upload.id} is closed, and is the dataset {upload.dataset_id} now: no part can be added or taken away",
+            code="upload_closed",
+        )
+    return upload

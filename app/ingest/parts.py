@@ -1,0 +1,378 @@
+"""A table of several files, its *parts*: each is read alone, and then the table is put together in their order.
+
+What comes out is what one file of all rows would have become. `plan` reads the heads and the first rows of the first
+part, and guesses the types, as is done for one file. `read_part` reads a part to these types, whatever its own values
+look like, writes its rows as a typed table (a *piece*), and says what it found. `assemble` adds up what all parts have
+found. If a guess was wrong, the parts are read once more to the right types; else it copies the pieces into one table.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TypedDict
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from app.ingest.build import Build, describe_table, hash_file, system_memory
+from app.ingest.columns import Converter, holds_text
+from app.ingest.errors import BadTable, Errors, brief, show, too_many_rows
+from app.ingest.profile import Survey
+from app.ingest.readers import open_source
+from app.ingest.rows import Rows, Source
+from app.ingest.value_columns import MissingTokens, is_dated
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
+from app.ingest.writer import TableWriter
+
+Callback = Callable[[int, int, Mapping[str, float]], None]
+Json = dict[str, Any]
+
+STATE_FILE = "found.json"
+_LETTERS = {NUMERIC: "n", BOOLEAN: "b", DATETIME: "d", CATEGORICAL: "c"}
+_TYPES = {letter: kind for kind, letter in _LETTERS.items()}
+
+
+class Guess(TypedDict):
+    """What all parts are read to. It is kept with the job of each part, so it is short.
+
+    `types` has a letter for each feature: a capital one where the type is known, and depends on no value. `surveyed`
+    has "1" for each feature that is no identifier, as far as the first rows show. `pairs` has the values of each label,
+    the negative one first. `typed` is True if the format has types.
+    """
+
+    types: str
+    surveyed: str
+    pairs: dict[str, list[str]]
+    typed: bool
+
+
+def plan(payload: Mapping[str, Any], callback: Callback) -> Guess:
+    """Return what the parts are to be read to. Raises BadTable if their columns differ.
+
+    The payload is that of `ingest`; in place of one file it has `parts`, each with number, path, content_type,
+    content_encoding and stamp.
+    """
+    missing = MissingTokens(payload["missing"])
+    with system_memory():
+        return _Plan(_Parts(payload, missing), missing, payload, callback).guess()
+
+
+def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
+    """Read one part to the `guess`, and return the number of its rows and its files, each with path and hash.
+
+    The payload is that of `ingest`, with `part` and `guess`.
+    """
+    missing = MissingTokens(payload["missing"])
+    folder = Path(payload["workdir"])
+    with system_memory(), _opened(payload, payload["part"], missing) as source:
+        build = _Piece(source, missing, payload, callback)
+        converter, errors = build.read()
+    state = converter.state() | {
+        "head": {"names": source.names, "unnamed": sorted(source.unnamed)},
+        "survey": build.survey.state(),
+    }
+    (folder / STATE_FILE).write_bytes(orjson.dumps(state))
+    files = {"state": folder / STATE_FILE} | ({} if errors else {"piece": build.path})
+    return {
+        "rows": converter.rows,
+        "files": {
+            name: {"path": str(path), "sha256": hash_file(path)} for name, path in files.items()
+        },
+    }
+
+
+def assemble(payload: Mapping[str, Any], callback: Callback) -> Json:
+    """Put together what was read, and return what `ingest` does; or a better `Guess`, to which all parts must be read.
+
+    The payload is that of `plan`, with `read`: for each part, in order, its number and the paths `state` and `piece`;
+    `guess`, and whether that was the `last` one.
+    """
+    missing = MissingTokens(payload["missing"])
+    with system_memory():
+        build = _Assembly(_Read(payload, missing), missing, payload, callback)
+        found: Json = build.run()
+        return found if "types" in found else describe_table(build, found)
+
+
+@contextmanager
+def _opened(
+    payload: Mapping[str, Any], part: Mapping[str, Any], missing: MissingTokens
+) -> Iterator[Source]:
+    """Open a part; what is wrong with it names its number."""
+    try:
+        with ExitStack() as stack:
+            _check_unchanged(part)
+            file = {name: part[name] for name in ("path", "content_type", "content_encoding")}
+            yield open_source({**payload, **file}, stack, missing)
+    except BadTable as refusal:
+        raise refusal.of_part(part["number"]) from refusal
+
+
+def _check_unchanged(part: Mapping[str, Any]) -> None:
+    """Raise BadTable if a file outside the store is not the one that was named."""
+    if part["stamp"] is None:
+        return
+    name = show(part["name"])
+    try:
+        now = Path(part["path"]).stat()
+    except OSError as error:
+        raise BadTable(f"the file {name} cannot be read any more: {brief(error)}") from error
+    if {"bytes": now.st_size, "changed_ns": now.st_mtime_ns} != part["stamp"]:
+        raise BadTable(
+            f"the file {name} must stay as it was when it was added; it has {now.st_size} bytes now and had "
+            f"{part['stamp']['bytes']}, or was written to since"
+        )
+
+
+class _Parts(Source):
+    """The rows of all parts, one after the other. Only one part is open at a time."""
+
+    def __init__(self, payload: Mapping[str, Any], missing: MissingTokens) -> None:
+        self._payload = payload
+        self._missing = missing
+        self.rows = 0
+        types: dict[str, pa.DataType] = {}
+        typed = False
+        for part in payload["parts"]:
+            with self._open(part) as source:
+                if part is payload["parts"][0]:
+                    self.names, self.unnamed = source.names, source.unnamed
+                    self.decimal, typed = source.decimal, source.schema is not None
+                _check_names(self.names, source.names, payload["parts"][0]["number"])
+                if source.schema is not None:
+                    _check_types(types, dict(zip(source.names, source.schema.types, strict=True)))
+                whole = None if self.rows is None else source.rows
+                self.rows = None if whole is None else (self.rows or 0) + whole
+        if typed:
+            self.schema = pa.schema([pa.field(name, types[name]) for name in self.names])
+
+    def progress(self) -> tuple[int, int]:
+        """Return the progress of a reading that only looks."""
+        return 0, 1
+
+    def batches(
+        self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+    ) -> Iterator[Rows]:
+        """Yield the batches of all parts."""
+        for part in self._payload["parts"]:
+            with self._open(part) as source:
+                yield from source.batches(errors, columns, numeric)
+
+    def _open(self, part: Mapping[str, Any]) -> Any:
+        return _opened(self._payload, part, self._missing)
+
+
+class _Read(_Parts):
+    """Parts that were read before: the heads are not read again."""
+
+    def __init__(self, payload: Mapping[str, Any], missing: MissingTokens) -> None:
+        self._payload = payload
+        self._missing = missing
+        head = orjson.loads(Path(payload["read"][0]["state"]).read_bytes())["head"]
+        self.names, self.unnamed, self.decimal = head["names"], head["unnamed"], "."
+        self.done, self.rows = 0, sum(each["rows"] for each in payload["read"])
+
+    def progress(self) -> tuple[int, int]:
+        """Return the rows that were copied, and all of them."""
+        return self.done, self.rows or 1
+
+
+def _check_names(names: Sequence[str], own: Sequence[str], first: int) -> None:
+    """Raise BadTable unless a part has the columns of the first one, in the same order."""
+    rule = f"all parts must have the columns of part {first} in the same order"
+    if names == own:
+        return
+    for what, odd in (
+        ("lacks", [name for name in names if name not in own]),
+        ("has besides", [name for name in own if name not in names]),
+    ):
+        if odd:
+            listed = ", ".join(map(show, odd[:10])) + (", …" if len(odd) > 10 else "")
+            raise BadTable(f"{rule}; it {what} {listed}", column=odd[0], code="parts_differ")
+    at = next(i for i, (name, other) in enumerate(zip(names, own, strict=True)) if name != other)
+    raise BadTable(
+        f"{rule}; its column {at + 1} is {show(own[at])}, and not {show(names[at])}",
+        column=own[at],
+        code="parts_differ",
+    )
+
+
+def _check_types(types: dict[str, pa.DataType], own: Mapping[str, pa.DataType]) -> None:
+    """Add the types of a part to those before. Raises BadTable for a column of another kind than before; a column
+    without values has no kind yet.
+    """
+    for name, type_ in own.items():
+        before = types.setdefault(name, type_)
+        if _kind_of(before) == "null":
+            types[name] = type_
+        elif _kind_of(type_) not in ("null", _kind_of(before)):
+            raise BadTable(
+                f"a column must have the same type in all parts; {show(name)} is {brief(type_)} here, and "
+                f"{brief(before)} in a part before",
+                column=name,
+                code="parts_differ",
+            )
+
+
+def _kind_of(type_: pa.DataType) -> str:
+    """Return what a typed column is read as."""
+    type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
+    if holds_text(type_):
+        return "text"
+    if is_dated(type_):
+        return "dates"
+    if any(
+        fits(type_) for fits in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    ):
+        return "numbers"
+    return str(type_)
+
+
+class _Plan(Build):
+    """The beginning of a table: its roles, the values of its labels, and its types by the first rows."""
+
+    def guess(self) -> Guess:
+        """Return what the parts are to be read to; raises BadTable."""
+        if self.source.schema is not None:
+            self._check_types(self.source.schema)
+        pairs, known = self._find_pairs(), self._known_types()
+        rows = next(self._batches(known), None)
+        if rows is None:
+            if self._errors.total:
+                raise self._errors.summarise()
+            self._check_rows(0)
+        assert rows is not None
+        converter = self._make_converter(pairs, self._first_types(rows, known), {})
+        converter.convert(rows)
+        surveyed = self._surveyed(converter)
+        letters = [
+            _LETTERS[converter.types[name]].upper()
+            if name in known
+            else _LETTERS[converter.types[name]]
+            for name in self._roles.features
+        ]
+        return {
+            "types": "".join(letters),
+            "surveyed": "".join("01"[name in surveyed] for name in self._roles.features),
+            "pairs": {label: list(pair) for label, pair in pairs.items()},
+            "typed": self.source.schema is not None,
+        }
+
+
+class _Guessed(Build):
+    """A table whose types were guessed before."""
+
+    def __init__(
+        self,
+        source: Source,
+        missing: MissingTokens,
+        payload: Mapping[str, Any],
+        callback: Callback,
+    ) -> None:
+        super().__init__(source, missing, payload, callback)
+        self._guess: Guess = payload["guess"]
+
+    @property
+    def _types(self) -> dict[str, str]:
+        letters = self._guess["types"].lower()
+        return {
+            name: _TYPES[letter] for name, letter in zip(self._roles.features, letters, strict=True)
+        }
+
+    def _known_types(self) -> dict[str, str]:
+        letters = zip(self._types.items(), self._guess["types"], strict=True)
+        return {name: kind for (name, kind), letter in letters if letter.isupper()}
+
+    def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
+        return {label: tuple(pair) for label, pair in self._guess["pairs"].items()}
+
+    def _type_of(self, evidence: Any) -> str:
+        kind: str = evidence.text_type() if self._guess["typed"] else evidence.type()
+        return kind
+
+    def _make_survey(self, converter: Converter) -> Survey:
+        chosen = map("1".__eq__, self._guess["surveyed"])
+        return self._survey_of(list(itertools.compress(self._roles.features, chosen)), self._rows())
+
+    def _rows(self) -> int:
+        """Return the number of rows of which a sample is wanted."""
+        return 0
+
+
+class _Piece(_Guessed):
+    """The rows of one part."""
+
+    def read(self) -> tuple[Converter, bool]:
+        """Read the part; returns its converter, and True if it has errors."""
+        converter = self._read(self._find_pairs(), self._types, {})
+        if not hasattr(self, "survey"):
+            self.survey = self._make_survey(converter)
+        return converter, self._errors.total > 0
+
+    def _is_void(self, *_: object) -> bool:
+        return False  # other parts may say otherwise
+
+
+class _Assembly(_Guessed):
+    """The table of all parts that were read."""
+
+    source: _Read
+
+    def run(self) -> Any:
+        """Return what the table is, or a better guess."""
+        converter = self._make_converter(self._find_pairs(), self._types, {})
+        self.survey = self._make_survey(converter)
+        read = self._payload["read"]
+        for each in read:
+            state = orjson.loads(Path(each["state"]).read_bytes())
+            converter.absorb(state, each["number"])
+            self.survey.absorb(state["survey"])
+        if converter.rows > self._payload["limits"]["rows"]:
+            raise too_many_rows(self._payload["limits"]["rows"])
+        if self._errors.total:
+            self._check_value_errors(converter)
+            raise self._refusal(converter)
+        if not self._payload["last"]:
+            found = self._settle_types(converter, self._roles.features)
+            if found != converter.types:
+                letters = (_LETTERS[found[name]] for name in self._roles.features)
+                return {**self._guess, "types": "".join(letters)}
+        self._copy(converter, [each["piece"] for each in read])
+        return self._conclude(converter)
+
+    def _rows(self) -> int:
+        return self.source.rows or 0
+
+    def _copy(self, converter: Converter, pieces: Sequence[str]) -> None:
+        """Copy the pieces into the table. Words that are no categories become missing."""
+        fields = self._fields(converter)
+        names = [field.name for field in fields]
+        kept = {
+            name: words
+            for name, column in converter.text.items()
+            if (words := column.most_frequent()) is not None
+        }
+        if kept:
+            self.survey.forget_duplicates()
+        with TableWriter(self.path, fields) as writer:
+            for table in itertools.chain.from_iterable(map(_row_groups, pieces)):
+                arrays = {name: table.column(i).combine_chunks() for i, name in enumerate(names)}
+                for name, words in kept.items():
+                    arrays[name] = converter.text[name].pool(arrays[name], words)
+                if self._roles.item:
+                    batch = pa.RecordBatch.from_arrays([arrays[self._roles.item]], ["item"])
+                    converter.items.add(Rows(batch, self.source.done), batch.column(0))
+                writer.write(list(arrays.values()))
+                self.survey.sample(arrays, table.num_rows)
+                self.source.done += table.num_rows
+                self.report(self.source.done)
+
+
+def _row_groups(path: str) -> Iterator[pa.Table]:
+    with pq.ParquetFile(path) as file:
+        for number in range(file.num_row_groups):
+            yield file.read_row_group(number, use_threads=False)

@@ -1,0 +1,260 @@
+"""A dataset of several files: sent as parts, closed, read side by side; and everything that is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.app.live_service import STRANGER, Service, table
+from tests.app.refusals import CSV, refused
+
+PARQUET = {"Content-Type": "application/vnd.apache.parquet"}
+FIELDS = {"name": "people", "label": "left", "positive": "yes"}
+
+
+def cut(text: str, *sizes: int) -> list[str]:
+    """Divide the rows of a CSV; each part gets the header."""
+    head, *rows = text.splitlines()
+    parts, first = [], 0
+    for size in (*sizes, len(rows)):
+        parts.append("\n".join([head, *rows[first : first + size], ""]))
+        first += size
+    return parts
+
+
+def as_parquet(**columns: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+def opened(client: httpx.Client, **fields: str) -> str:
+    answer = client.post("/v1/uploads", params=FIELDS | fields)
+    assert answer.status_code == 201, answer.text
+    upload_id: str = answer.json()["id"]
+    return upload_id
+
+
+def put(
+    client: httpx.Client, upload_id: str, number: int, body: str | bytes, headers: Any = CSV
+) -> httpx.Response:
+    return client.put(f"/v1/uploads/{upload_id}/parts/{number}", content=body, headers=headers)
+
+
+def close(client: httpx.Client, upload_id: str, parts: int) -> httpx.Response:
+    return client.post(f"/v1/uploads/{upload_id}/close", json={"parts": parts})
+
+
+def sent(client: httpx.Client, bodies: list[Any], headers: Any = CSV, **fields: str) -> str:
+    """Send all parts and close; returns the dataset's id."""
+    upload_id = opened(client, **fields)
+    for number, body in enumerate(bodies, start=1):
+        assert put(client, upload_id, number, body, headers).status_code == 201
+    answer = close(client, upload_id, len(bodies))
+    assert answer.status_code == 202, answer.text
+    dataset_id: str = answer.json()["id"]
+    return dataset_id
+
+
+def test_parts_become_the_dataset_that_one_file_would_be(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    whole = client.get(f"/v1/datasets/{service.upload(client)}").json()
+    bodies = cut(table(), 50, 1, 30)
+    upload_id = opened(client)
+    for number in (3, 1, 4, 2):  # in any order
+        answer = put(client, upload_id, number, bodies[number - 1])
+        assert (answer.status_code, answer.json()["number"]) == (201, number)
+        assert answer.json()["sha256"] == hashlib.sha256(bodies[number - 1].encode()).hexdigest()
+    shown = client.get(f"/v1/uploads/{upload_id}").json()
+    assert (shown["status"], shown["n_parts"], shown["fields"]) == ("open", 4, FIELDS)
+    assert [part["number"] for part in shown["parts"]] == [1, 2, 3, 4]
+    closed = close(client, upload_id, 4)
+    assert closed.status_code == 202
+    assert closed.headers["Location"] == f"/v1/datasets/{closed.json()['id']}"
+    assert service.work() == 6  # a job for each part, and the job that plans and puts together
+    found = client.get(closed.headers["Location"]).json()
+    same = (
+        *("name", "kind", "status", "label", "positive", "negative", "rows", "positives"),
+        *("columns", "warnings", "errors"),
+    )
+    assert {name: found[name] for name in same} == {name: whole[name] for name in same}
+    preview = [client.get(f"/v1/datasets/{d['id']}/preview").json() for d in (found, whole)]
+    profile = [client.get(f"/v1/datasets/{d['id']}/profile").json() for d in (found, whole)]
+    assert preview[0] == preview[1]
+    assert [p.pop("dataset_id") for p in profile] == [found["id"], whole["id"]]
+    assert profile[0] == profile[1]
+    chain = ""
+    for body in bodies:  # as if each part had been appended
+        own = hashlib.sha256(body.encode()).hexdigest()
+        chain = hashlib.sha256((chain + own).encode()).hexdigest() if chain else own
+    assert found["sha256"] == chain
+    assert found["bytes"] == sum(map(len, bodies))
+    again = close(client, upload_id, 4)
+    assert (again.status_code, again.json()["id"]) == (202, found["id"])
+    listed = client.get("/v1/uploads").json()["data"]
+    assert [(u["id"], u["status"], u["dataset_id"]) for u in listed] == [
+        (upload_id, "closed", found["id"])
+    ]
+    job = service.train(client, found["id"])
+    assert job["state"] == "succeeded", job
+    assert client.delete(f"/v1/datasets/{found['id']}").status_code == 204
+    refused(client.get(f"/v1/uploads/{upload_id}"), 404, "not_found")
+
+
+def test_types_are_those_of_all_rows(service: Service, client: httpx.Client) -> None:
+    """Only the last part shows that a column has words, and must be read again as text."""
+    rows = [f"{i},{i % 7},{'yes' if i % 3 else 'no'}" for i in range(300)]
+    rows += [f"{i},{'abc'[i % 3]},no" for i in range(60)]
+    text = "\n".join(["n,code,left", *rows, ""])
+    whole = client.get(f"/v1/datasets/{service.upload(client, text)}").json()
+    found = client.get(f"/v1/datasets/{sent(client, cut(text, 100, 200))}")
+    service.work()
+    found = client.get(f"/v1/datasets/{found.json()['id']}")
+    assert found.json()["columns"] == whole["columns"]
+    assert [column["type"] for column in whole["columns"][:2]] == ["numeric", "categorical"]
+
+
+def test_typed_parts(service: Service, client: httpx.Client) -> None:
+    """Whole numbers and doubles are alike, and a column without values is of any type."""
+    parts = [
+        as_parquet(a=[1, 2, 3], w=pa.array([None] * 3), left=["yes", "no", "yes"]),
+        as_parquet(a=[0.5, None], w=["u", "v"], left=["no", "yes"]),
+    ]
+    dataset_id = sent(client, parts, PARQUET)
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (found["status"], found["rows"]) == ("ready", 5), found["errors"]
+    assert client.get(f"/v1/datasets/{dataset_id}/preview").json()["data"] == [
+        *([1, None, "yes"], [2, None, "no"], [3, None, "yes"], [0.5, "u", "no"]),
+        [None, "v", "yes"],
+    ]
+
+
+HEAD = "a,b,left\n"
+ROWS = HEAD + "1,2,yes\n3,4,no\n"
+
+
+SAME = "part 2: all parts must have the columns of part 1 in the same order; it"
+
+
+@pytest.mark.parametrize(
+    ("second", "detail"),
+    [
+        ("a,left\n1,yes\n", f"{SAME} lacks 'b'"),
+        ("a,b,c,left\n1,2,3,yes\n", f"{SAME} has besides 'c'"),
+        ("b,a,left\n1,2,yes\n", f"{SAME}s column 1 is 'b', and not 'a'"),
+        (HEAD, "part 2: the table has a header but no rows"),
+        (HEAD + "1,2,yes\n3,4,maybe\n", "part 2, line 3, column 'left': 'maybe' is a third value"),
+        (HEAD + "1,2\n", "part 2, line 2: "),
+        ("\n\n", "part 2: the file has only blank lines"),
+        (b"PAR1", "part 2: the file is not CSV but Parquet"),
+    ],
+)
+def test_a_bad_part_is_named(
+    service: Service, client: httpx.Client, second: str | bytes, detail: str
+) -> None:
+    dataset_id = sent(client, [ROWS, second], strict="true")
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (found["status"], found["rows"]) == ("invalid", None)
+    assert found["errors"][0]["part"] == 2
+    job = client.get(f"/v1/jobs/{found['job_id']}").json()
+    assert job["error"]["detail"].startswith(detail)
+    assert client.get("/v1/jobs", params={"state": "queued"}).json()["data"] == []
+
+
+def test_parts_of_other_types(service: Service, client: httpx.Client) -> None:
+    left = ["yes", "no"]
+    dataset_id = sent(
+        client, [as_parquet(a=[1, 2], left=left), as_parquet(a=["x", "y"], left=left)], PARQUET
+    )
+    service.work()
+    errors = client.get(f"/v1/datasets/{dataset_id}").json()["errors"]
+    assert errors == [
+        {
+            "detail": "a column must have the same type in all parts; 'a' is string here, and int64 in a part before",
+            "part": 2,
+            "column": "a",
+            "line": None,
+            "suggestion": None,
+        }
+    ]
+
+
+def test_what_is_refused(service: Service, client: httpx.Client) -> None:
+    refused(client.post("/v1/uploads", params={"labbel": "x"}), 422, "invalid", "labbel")
+    refused(client.post("/v1/uploads?label=x&label=y"), 422, "invalid", "once")
+    upload_id = opened(client)
+    for number in (0, 1001, -1, 2**70):
+        refused(put(client, upload_id, number, ROWS), 422, "invalid", "from 1 to 1000")
+    refused(put(client, upload_id, 1, b""), 422, "empty_body")
+    refused(
+        put(client, upload_id, 1, ROWS, {"Content-Type": "text/html"}),
+        415,
+        "unsupported_media_type",
+    )
+    refused(close(client, upload_id, 1), 409, "parts_missing", "lacks 1: 1")
+    address = f"/v1/uploads/{upload_id}/parts/1"
+    refused(
+        client.put(f"{address}?label=x", content=ROWS, headers=CSV),
+        422,
+        "unknown_parameter",
+        "label",
+    )
+    for body in ({}, {"parts": 0}, {"parts": 1.5}, {"parts": 10**30}, {"parts": 1, "x": 1}):
+        refused(client.post(f"/v1/uploads/{upload_id}/close", json=body), 422, "invalid")
+    first = put(client, upload_id, 1, ROWS)
+    again = put(client, upload_id, 1, ROWS)
+    assert (again.status_code, again.json()) == (200, first.json())
+    refused(put(client, upload_id, 1, ROWS + "5,6,no\n"), 409, "part_exists", "part 1 of")
+    refused(put(client, upload_id, 3, as_parquet(a=[1]), PARQUET), 422, "parts_differ", "part 3")
+    latin = {"Content-Type": "text/csv; charset=latin-1"}
+    refused(put(client, upload_id, 3, ROWS, latin), 422, "parts_differ", "charset")
+    put(client, upload_id, 3, ROWS)
+    refused(close(client, upload_id, 4), 409, "parts_missing", "lacks 2: 2, 4")
+    refused(close(client, upload_id, 1), 409, "parts_left_over", "has besides 1: 3")
+    put(client, upload_id, 2, ROWS)
+    assert close(client, upload_id, 3).status_code == 202
+    refused(put(client, upload_id, 4, ROWS), 409, "upload_closed")
+    refused(close(client, upload_id, 2), 409, "parts_left_over")
+    refused(client.delete(f"/v1/uploads/{upload_id}"), 409, "upload_closed")
+    refused(client.get("/v1/uploads/up_1"), 404, "not_found")
+    refused(put(client, "up_" + "0" * 32, 1, ROWS), 404, "not_found")
+    other = opened(client, delimiter="comma")
+    refused(put(client, other, 1, as_parquet(a=[1]), PARQUET), 422, "invalid", "delimiter")
+    service.work()
+
+
+def test_a_strangers_upload_is_not_there(service: Service, client: httpx.Client) -> None:
+    stranger = service.client(service.key(STRANGER))
+    upload_id = opened(client)
+    put(client, upload_id, 1, ROWS)
+    for answer in (
+        stranger.get(f"/v1/uploads/{upload_id}"),
+        put(stranger, upload_id, 1, ROWS),
+        put(stranger, upload_id, 2, ROWS),
+        close(stranger, upload_id, 1),
+        stranger.delete(f"/v1/uploads/{upload_id}"),
+    ):
+        refused(answer, 404, "not_found")
+    assert stranger.get("/v1/uploads").json()["data"] == []
+    assert client.get(f"/v1/uploads/{upload_id}").json()["n_parts"] == 1
+    assert client.delete(f"/v1/uploads/{upload_id}").status_code == 204
+    refused(client.get(f"/v1/uploads/{upload_id}"), 404, "not_found")
+
+
+def test_an_upload_is_opened_once_under_a_key(client: httpx.Client) -> None:
+    headers = {"Idempotency-Key": "monday"}
+    made = client.post("/v1/uploads", params=FIELDS, headers=headers)
+    again = client.post("/v1/uploads", params=FIELDS, headers=headers)
+    assert (again.status_code, again.json()) == (201, made.json())
+    assert again.headers["Idempotent-Replayed"] == "true"
+    other = client.post("/v1/uploads", params={"label": "x"}, headers=headers)
+    refused(other, 422, "idempotency_key_reused")

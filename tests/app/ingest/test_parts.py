@@ -1,0 +1,211 @@
+"""A table of several files is the table of one file: types, categories, profile, and the bytes of the result."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.ingest import parts
+from app.ingest.build import ingest
+from app.ingest.errors import BadTable
+from tests.app.uploads import LIMITS
+
+UNSAID = "label positive labels item weight group query categorical numeric drop missing dialect"
+PARQUET = "application/vnd.apache.parquet"
+Found = tuple[dict[str, Any], bytes, bytes]
+
+
+def quiet(*_: object) -> None:
+    """Take a step's report and do nothing."""
+
+
+def payload(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
+    folder.mkdir()
+    limits = LIMITS | given.pop("limits", {})
+    said = dict.fromkeys(UNSAID.split()) | {"dataset_kind": "bipartite", "strict": False}
+    return said | {"workdir": str(folder), "limits": limits} | given
+
+
+def file_of(folder: Path, number: int, body: bytes, content_type: str) -> dict[str, Any]:
+    path = folder / f"upload{number}"
+    path.write_bytes(body)
+    return {
+        "path": str(path),
+        "content_type": content_type,
+        "content_encoding": None,
+        "number": number,
+        "name": None,
+        "stamp": None,
+    }
+
+
+def outcome(folder: Path, found: dict[str, Any]) -> Found:
+    return found, (folder / found["file"]).read_bytes(), (folder / found["profile"]).read_bytes()
+
+
+def whole(folder: Path, body: bytes, content_type: str = "text/csv", **given: Any) -> Found:
+    """What becomes of one file."""
+    asked = payload(folder, given)
+    found = ingest(asked | file_of(folder, 0, body, content_type), quiet)
+    return outcome(folder, found)
+
+
+def in_parts(
+    folder: Path, bodies: Sequence[bytes], content_type: str = "text/csv", **given: Any
+) -> tuple[Found, int]:
+    """What becomes of the parts, and how often they were read."""
+    asked = payload(folder, given)
+    files = [file_of(folder, number, body, content_type) for number, body in enumerate(bodies, 1)]
+    asked["parts"] = files
+    found: dict[str, Any] = {**parts.plan(asked, quiet)}
+    for stage in range(3):
+        read = []
+        for part in files:
+            work = folder / f"{stage}-{part['number']}"
+            work.mkdir()
+            made = parts.read_part(
+                asked | {"workdir": str(work), "part": part, "guess": found}, quiet
+            )
+            paths = {name: file["path"] for name, file in made["files"].items()}
+            read.append({"number": part["number"], "rows": made["rows"], "piece": None} | paths)
+        found = parts.assemble(asked | {"read": read, "guess": found, "last": stage > 0}, quiet)
+        if "file" in found:
+            return outcome(folder, found), stage + 1
+    raise AssertionError("types are settled after two readings")
+
+
+def as_csv(head: str, rows: Sequence[str]) -> bytes:
+    return "\n".join([head, *rows, ""]).encode()
+
+
+def people(n: int) -> list[str]:
+    rng = np.random.default_rng(0)
+    cities, sides = rng.choice(["Ulm", "Köln", "Bonn", "?"], n), rng.choice(["yes", "no"], n)
+    return [
+        f"{rng.normal():.6f},{i % 5 - 2},{cities[i]},id{i},2026-01-{i % 28 + 1:02d},{'' if i % 9 else 'true'},"
+        f"{'old' if i == n - 3 else i % 70},w{i % 37},{sides[i]},{i % 3 + 0.5},g{i % 90}"
+        for i in range(n)
+    ]
+
+
+HEAD = "x,k,city,id,day,vip,age,word,left,weight,home"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param({"weight": "weight", "group": "home"}, id="weight and group"),
+        pytest.param({"positive": "yes", "query": "home"}, id="queries"),
+        pytest.param({"limits": {"categories": 20}}, id="more words than categories"),
+        pytest.param({"limits": {"category_length": 3}}, id="words that are too long"),
+        pytest.param({"dataset_kind": "multilabel", "labels": ["left", "vip"]}, id="labels"),
+    ],
+)
+def test_it_is_the_table_of_one_file(tmp_path: Path, given: dict[str, Any]) -> None:
+    rows = [row.replace(",,", ",false,") for row in people(400)]
+    label = {} if "labels" in given else {"label": "left"}
+    bodies = [as_csv(HEAD, rows[a:b]) for a, b in ((0, 150), (150, 151), (151, 390), (390, 400))]
+    one = whole(tmp_path / "one", as_csv(HEAD, rows), **label, **given)
+    several, times = in_parts(tmp_path / "several", bodies, **label, **given)
+    for name, value in one[0].items():
+        assert several[0][name] == _in_part(value, name), name
+    assert several[1:] == one[1:]
+    assert times == 1
+
+
+def _in_part(value: Any, name: str) -> Any:
+    """Say of a warning's first line where it is in the parts."""
+    if name != "warnings":
+        return value
+    moved = []
+    for warning in value:
+        line = warning["line"]
+        part, before = next(
+            (p, b)
+            for p, b in ((4, 390), (3, 151), (2, 150), (1, 0))
+            if line is None or line - 2 >= b
+        )
+        own = None if line is None else line - before
+        detail = warning["detail"].replace(f"in line {line}:", f"in line {own} of part {part}:")
+        moved.append(warning | {"line": own, "detail": detail})
+    return moved
+
+
+def test_types_that_a_later_part_shows(tmp_path: Path) -> None:
+    rows = [f"{i},{i % 9},{'ab'[i % 2]}" for i in range(200)]
+    rows += [f"{'xyz'[i % 3]},2026-01-0{i % 9 + 1},{'ab'[i % 2]}" for i in range(4000)]
+    one = whole(tmp_path / "one", as_csv("a,b,left", rows), label="left")
+    bodies = [as_csv("a,b,left", rows[:200]), as_csv("a,b,left", rows[200:])]
+    several, times = in_parts(tmp_path / "several", bodies, label="left")
+    assert times == 2
+    assert several[0]["columns"] == one[0]["columns"]
+    assert [c["type"] for c in one[0]["columns"]] == ["categorical", "datetime", "categorical"]
+    assert several[1] == one[1]
+
+
+def test_many_values_and_rows(tmp_path: Path) -> None:
+    """More distinct values than are counted, more rows than are sampled, sums that lose digits, infinite sums."""
+    n, rng = 150_000, np.random.default_rng(1)
+    table = pa.table(
+        {
+            "x": rng.normal(size=n) * 1e9 + 0.1,
+            "few": rng.integers(0, 50, n),
+            "huge": rng.choice([1.7e308, 1.5e308, -1.0], n),
+            "none": pa.array([None] * n, pa.float64()),
+            "word": rng.integers(0, 30_000, n).astype(str),
+            "left": rng.choice(["yes", "no"], n),
+        }
+    )
+
+    def as_parquet(rows: pa.Table) -> bytes:
+        sink = io.BytesIO()
+        pq.write_table(rows, sink)
+        return sink.getvalue()
+
+    cuts = (0, 70_000, 70_001, n)
+    bodies = [as_parquet(table.slice(a, b - a)) for a, b in pairwise(cuts)]
+    one = whole(tmp_path / "one", as_parquet(table), PARQUET, label="left")
+    several, _ = in_parts(tmp_path / "several", bodies, PARQUET, label="left")
+    for mine, theirs in zip(several[0].pop("columns"), one[0].pop("columns"), strict=True):
+        mean = mine.pop("mean"), theirs.pop("mean")
+        assert mean[0] == (mean[1] if mean[1] is None else pytest.approx(mean[1], rel=1e-11))
+        assert mine == theirs
+    assert orjson.loads(several[2]) == orjson.loads(one[2])
+    tables = [pq.read_table(io.BytesIO(each[1])) for each in (several, one)]
+    for name in ("x", "few", "huge", "left"):
+        assert tables[0].column(name).equals(tables[1].column(name))
+    words = [table.column("word").cast(pa.string()) for table in tables]
+    assert words[0].equals(words[1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "head", "given", "rows"),
+    [
+        ("preferences", "film,year", {"item": "film"}, ["a,1999", "b,2000", "c,2001", "d,2002"]),
+        ("graded", "x,grade", {"label": "grade"}, ["1,0", "2,2", "3,2", "5,31"]),
+    ],
+)
+def test_other_kinds(
+    tmp_path: Path, kind: str, head: str, given: dict[str, Any], rows: list[str]
+) -> None:
+    given["dataset_kind"] = kind
+    bodies = [as_csv(head, rows[:2]), as_csv(head, rows[2:])]
+    one = whole(tmp_path / "one", as_csv(head, rows), **given)
+    several, _ = in_parts(tmp_path / "several", bodies, **given)
+    assert several == one
+    with pytest.raises(BadTable) as refusal:
+        in_parts(tmp_path / "twice", [bodies[0], as_csv(head, [*rows[2:], "a,-1"])], **given)
+    error = refusal.value.errors[0]
+    assert ("item 'a' is in" if kind == "preferences" else "a grade must be") in error["detail"]
+    with pytest.raises(BadTable, match="at most 3 rows"):
+        in_parts(tmp_path / "many", bodies, **given, limits={"rows": 3})
