@@ -1,8 +1,12 @@
 """A table that is read column by column beside the same table in memory: `python -m benchmarks.scale`.
 
     python -m benchmarks.scale [--rows 1000000] [--features 30] [--rounds 20] [--folder DIR] [--only-stored]
+        [--peers-python PYTHON]
 
-The systems are RankBoost's stumps and trees, and LogitBoost.
+The systems are RankBoost's stumps and trees, and LogitBoost. Their peers read from disk, too, grow trees of 31 leaves
+with 255 bins, and take the words as categories: XGBoost by ExtMemQuantileDMatrix, which reads the Parquet file a row
+group at a time (of a few row groups together), and LightGBM from a file of text with two_round, which reads it twice;
+to write the text is not counted. They run by another interpreter if one is named.
 
 The table is a typed Parquet file with one row in ten positive: numbers of single precision (two columns of five have
 as many values as rows, the others 20 to 350), some missing, and words in one column of ten. Each fit runs in a process
@@ -16,12 +20,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks import at_least_one
+from benchmarks import at_least_one, with_peers
 
 ROW_GROUP = 1 << 17
 SYSTEMS: Mapping[str, tuple[str, dict[str, Any]]] = {
@@ -40,6 +45,11 @@ SYSTEMS: Mapping[str, tuple[str, dict[str, Any]]] = {
 DISTINCT = {2: 3, 3: 40, 4: 9}
 """Values per standard deviation, by the column's number modulo 5; those of other columns are not rounded."""
 MISSING_FRACTION = 0.05
+PEERS = {"xgboost": "external memory", "lightgbm": "two_round"}
+THREADS = int(os.environ.get("NUMBA_NUM_THREADS", os.cpu_count() or 1))
+"""Threads of a peer: as many as numba uses."""
+GROUPS_AT_ONCE = 8
+"""Row groups of a batch that a peer reads: a million rows."""
 WORDS = tuple(f"word {k:02}" for k in range(40))
 
 
@@ -140,13 +150,124 @@ def fit(path: Path, system: str, mode: str, n_rounds: int, folder: Path) -> dict
             "sha256": hashlib.sha256(save(ranker)).hexdigest(),
         }
 
-    small = folder / "small.parquet"
-    if not small.exists():
-        write_table(small, 3000, len(names))
-    run(small)  # loads libraries and kernels
+    run(folder / "small.parquet")  # loads libraries and kernels
     watched = Watched()
     figures = run(path)
     return figures | {"memory": watched.end()}
+
+
+def fit_peer(path: Path, system: str, n_rounds: int, folder: Path) -> dict[str, Any]:
+    """Fit a peer from disk in this process, and return the figures."""
+    times: list[float] = []
+
+    def clock() -> None:
+        times.append(time.process_time())
+
+    tables = [folder / "small.parquet", path]  # the first loads libraries
+    if system == "lightgbm":
+        tables = [_write_text(table, folder) for table in tables]
+    run = {"xgboost": _fit_xgboost, "lightgbm": _fit_lightgbm}[system]
+    run(tables[0], n_rounds, folder, clock)
+    times.clear()
+    watched = Watched()
+    clock()
+    run(tables[1], n_rounds, folder, clock)
+    return {"coding": times[1] - times[0], "rounds": times[-1] - times[1], "memory": watched.end()}
+
+
+def _write_text(path: Path, folder: Path) -> Path:
+    """Write a table as text, the label first."""
+    from pyarrow import csv
+
+    text = folder / f"{path.stem}.tsv"
+    with text.open("wb") as file:
+        for part in _numbers(path, 1):
+            csv.write_csv(part, file, csv.WriteOptions(include_header=False, delimiter="\t"))
+    return text
+
+
+def _numbers(path: Path, groups: int) -> Iterator[pa.Table]:
+    """Yield row groups, so many at once, the label first and words as their numbers."""
+    with pq.ParquetFile(path) as file:
+        names = ["label", *(name for name in file.schema_arrow.names if name != "label")]
+        for first in range(0, file.num_row_groups, groups):
+            last = min(first + groups, file.num_row_groups)
+            part = file.read_row_groups(list(range(first, last)), columns=names).select(names)
+            for j, column in enumerate(part.columns):
+                if pa.types.is_dictionary(column.type):
+                    codes = pa.chunked_array([chunk.indices for chunk in column.chunks])
+                    part = part.set_column(j, names[j], codes)
+            yield part
+
+
+def _words(path: Path) -> list[int]:
+    """Return the columns of words."""
+    fields = [field for field in pq.read_schema(path) if field.name != "label"]
+    return [j for j, field in enumerate(fields) if pa.types.is_dictionary(field.type)]
+
+
+def _fit_xgboost(path: Path, n_rounds: int, folder: Path, clock: Callable[[], None]) -> None:
+    import xgboost
+
+    class Batches(xgboost.DataIter):  # type: ignore[misc, name-defined, unused-ignore]
+        """Reads the file from its beginning as often as XGBoost asks."""
+
+        def __init__(self) -> None:
+            super().__init__(cache_prefix=str(folder / path.stem))
+            self.reset()
+
+        def reset(self) -> None:
+            self._parts = _numbers(path, GROUPS_AT_ONCE)
+
+        def next(self, input_data: Callable[..., None]) -> bool:
+            part = next(self._parts, None)
+            if part is None:
+                return False
+            columns = [column.to_numpy().astype(np.float32) for column in part.columns]
+            input_data(data=np.column_stack(columns[1:]), label=columns[0], feature_types=types)
+            return True
+
+    class Clock(xgboost.callback.TrainingCallback):  # type: ignore[misc, name-defined, unused-ignore]
+        """Notes when a round ends."""
+
+        def after_iteration(self, model: object, epoch: int, evals_log: object) -> bool:
+            clock()
+            return False
+
+    words = _words(path)
+    n_features = len(pq.read_schema(path).names) - 1
+    types = ["c" if j in words else "q" for j in range(n_features)]
+    parameters = {
+        "tree_method": "hist",
+        "grow_policy": "lossguide",
+        "max_leaves": 31,
+        "max_depth": 0,
+        "max_bin": 255,
+        "eta": 0.1,
+        "objective": "binary:logistic",
+        "nthread": THREADS,
+    }
+    data = xgboost.ExtMemQuantileDMatrix(
+        Batches(), max_bin=255, nthread=THREADS, enable_categorical=True
+    )
+    xgboost.train(parameters, data, num_boost_round=n_rounds, callbacks=[Clock()])
+
+
+def _fit_lightgbm(text: Path, n_rounds: int, folder: Path, clock: Callable[[], None]) -> None:
+    import lightgbm
+
+    parameters = {
+        "objective": "binary",
+        "num_leaves": 31,
+        "max_bin": 255,
+        "learning_rate": 0.1,
+        "num_threads": THREADS,
+        "two_round": True,
+        "verbosity": -1,
+    }
+    words = _words(folder / "small.parquet")
+    data = lightgbm.Dataset(str(text), params=parameters, categorical_feature=words)
+    lightgbm.train(parameters, data, n_rounds, callbacks=[lambda environment: clock()])
 
 
 def main() -> None:
@@ -158,13 +279,18 @@ def main() -> None:
     parser.add_argument("--repeats", type=at_least_one, default=1)
     parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS))
     parser.add_argument("--folder", type=Path, help="for the table and the codes")
+    parser.add_argument("--peers-python", default=sys.executable)
+    parser.add_argument("--table", type=Path, help="one that was written before")
     parser.add_argument("--only-stored", action="store_true", help="the table fits no memory")
     parser.add_argument("--one-process", action="store_true", help="for a look: memory is wrong")
     parser.add_argument("--fit", nargs=3, metavar=("TABLE", "SYSTEM", "MODE"))
     given = parser.parse_args()
     if given.fit is not None:
         table, system, mode = given.fit
-        print(json.dumps(fit(Path(table), system, mode, given.rounds, given.folder)))
+        if system in PEERS:
+            print(json.dumps(fit_peer(Path(table), system, given.rounds, given.folder)))
+        else:
+            print(json.dumps(fit(Path(table), system, mode, given.rounds, given.folder)))
         return
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         measure(given, Path(name))
@@ -172,9 +298,14 @@ def main() -> None:
 
 def measure(given: argparse.Namespace, folder: Path) -> None:
     """Print the figures of all fits."""
-    table = folder / "table.parquet"
-    write_table(table, given.rows, given.features)
+    table = given.table or folder / "table.parquet"
+    if given.table is None:
+        write_table(table, given.rows, given.features)
+    write_table(folder / "small.parquet", 3000, given.features)
     cells = given.rows * given.features
+    peers = list(PEERS)
+    if given.peers_python == sys.executable:
+        peers = with_peers(peers, {name: name for name in peers})
     modes = ["stored"] if given.only_stored else ["in memory", "stored"]
     print(f"{given.rows:,} rows, {given.features} columns, {given.rounds} rounds\n")
     print(
@@ -182,15 +313,16 @@ def measure(given: argparse.Namespace, folder: Path) -> None:
         "| ns a cell and round | the same bytes |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
-    for system in given.systems:
+    for system in [*given.systems, *peers]:
         known: set[str] = set()
-        for mode in modes:
+        for mode in [PEERS[system]] if system in PEERS else modes:
             best: dict[str, Any] | None = None
             for _ in range(given.repeats):
-                if given.one_process:
+                if given.one_process and system not in PEERS:
                     figures = fit(table, system, mode, given.rounds, folder)
                 else:
-                    command = [sys.executable, "-m", "benchmarks.scale"]
+                    python = given.peers_python if system in PEERS else sys.executable
+                    command = [python, "-m", "benchmarks.scale"]
                     command += ["--rounds", str(given.rounds), "--folder", str(folder)]
                     command += ["--fit", str(table), system, mode]
                     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -198,12 +330,13 @@ def measure(given: argparse.Namespace, folder: Path) -> None:
                 if best is None or figures["rounds"] < best["rounds"]:
                     best = figures
             assert best is not None
-            known.add(best["sha256"])
+            known.add(best.get("sha256", ""))
+            alike = "–" if system in PEERS else "yes" if len(known) == 1 else "NO"
             later = max(given.rounds - 1, 1)
             print(
                 f"| {system} | {mode} | {best['memory'] / 1e6:,.0f} | {best['memory'] / given.rows:.0f} "
                 f"| {best['coding']:.1f} | {1e9 * best['coding'] / cells:.1f} | {best['rounds']:.1f} "
-                f"| {1e9 * best['rounds'] / cells / later:.2f} | {'yes' if len(known) == 1 else 'NO'} |",
+                f"| {1e9 * best['rounds'] / cells / later:.2f} | {alike} |",
                 flush=True,
             )
 

@@ -6,7 +6,7 @@ A `ColumnTable` takes the place of X in the fits that need no more of it than it
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -104,6 +104,8 @@ class ColumnTable:
         The rows of the source that are rows of this table; None: all.
     placement : Placement, optional
         Where the rounds of a fit run; None: here. The ranker is the same, bit for bit, on machines of one kind.
+    on_read : callable
+        Called before a column is read; what it raises ends the reading.
 
     Examples
     --------
@@ -121,6 +123,7 @@ class ColumnTable:
     folder: Path
     is_taken: Bools | None = None
     placement: Placement | None = None
+    on_read: Callable[[], object] = lambda: None
     _categories: Categories | None = None
     _new_index: Mapping[int, Floats] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -172,6 +175,7 @@ class ColumnTable:
 
         InvalidData: the column holds an infinite value.
         """
+        self.on_read()
         self.source.read(column, values)
         for start in range(0, len(values), ROWS_AT_ONCE):
             some = values[start : start + ROWS_AT_ONCE]

@@ -3,7 +3,10 @@
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -175,9 +178,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             Called after each step, counted from 1. `info` has figures such as the loss; those of boosting are computed
             when they are read, so copy them with `dict(info)`. What it raises stops the fit and reaches the caller;
             `StopFit` stops it and keeps the steps so far. It is called without figures while `crosses` are sought
-            (`StopFit` then ends the search), and while a partial-AUC machine looks for a direction that beats constant
-            scores.
+            (`StopFit` then ends the search), while a partial-AUC machine looks for a direction that beats constant
+            scores, and before each column of a `ColumnTable` is read (`StopFit` then waits for the first step).
         """
+        if isinstance(X, ColumnTable) and callback is not None:
+            X = replace(X, on_read=partial(_call_while_reading, callback))
         if query is None and not graded:
             self.__dict__.pop("grades_", None)  # of an earlier fit
             self._fit(*self._take_rows(X, y, sample_weight, groups), callback or ignore)
@@ -746,6 +751,11 @@ def check_groups(groups: Any, n_samples: int) -> Groups | None:
 
 def ignore(step: int, of: int, info: Mapping[str, float]) -> None:
     """The callback of a fit without one: do nothing."""
+
+
+def _call_while_reading(callback: Callback) -> None:
+    with suppress(StopFit):  # there is nothing to keep yet
+        callback(0, 1, {})
 
 
 def warn_stopped(done: int, of: int, what: str) -> None:

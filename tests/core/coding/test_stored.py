@@ -25,7 +25,7 @@ from core import (
 )
 from core.base.checkpoint import Checkpoints
 from core.base.columns import ArrayColumns, ColumnTable, find_nth
-from core.base.ranker import Ranker
+from core.base.ranker import Ranker, StopFit
 from core.base.table import Categories, CodedTable
 from core.coding import stored
 from core.errors import InvalidData
@@ -134,7 +134,12 @@ def test_the_bits_are_those_of_the_fit_in_memory(
         said.clear()
         table = ColumnTable(ArrayColumns(X, names, categories, identity), folder)
         read = copy_of(ranker)
-        read.fit(table, y, sample_weight, callback=lambda step, of, info: said.append(dict(info)))
+        read.fit(
+            table,
+            y,
+            sample_weight,
+            callback=lambda step, of, info: said.append(dict(info)) if step else None,
+        )
         assert save(read) == save(whole)
         assert said == heard
     kept = sorted(file.name for file in folder.iterdir())
@@ -383,6 +388,32 @@ def test_a_stopped_fit_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     fit(None)
     assert kept[-1] is None  # nothing says which rows they are
     assert load(whole).n_rounds == 9
+
+
+def test_a_fit_ends_between_columns(tmp_path: Path) -> None:
+    class Cancelled(Exception):
+        pass
+
+    X, y, names, categories = make_rows(3)
+    steps: list[int] = []
+
+    def cancel(step: int, of: int, info: object) -> None:
+        steps.append(step)
+        if len(steps) == 4:
+            raise Cancelled
+
+    table = ColumnTable(ArrayColumns(X, names, categories, b"3"), tmp_path)
+    with pytest.raises(Cancelled):
+        RankBoost().fit(table, y, callback=cancel)
+    assert steps == [0, 0, 0, 0]
+    assert not list(tmp_path.iterdir())
+
+    def stop(step: int, of: int, info: object) -> None:
+        raise StopFit
+
+    with pytest.warns(UserWarning, match="stopped after 1 of 50"):
+        stopped = RankBoost(n_rounds=50).fit(table, y, callback=stop)
+    assert len(stopped.rounds_) == 1
 
 
 def test_places_are_found_without_a_list_of_all() -> None:
