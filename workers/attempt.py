@@ -69,6 +69,8 @@ class Attempt:
         self._end_early_sent = claim.keep_requested
         self._is_loading = False
         self._checkpoint_key = claim.checkpoint_key
+        self._codes = blobs.job_dir("codes", claim.job_id)
+        self._keeps_codes = False
 
     def run(self) -> str:
         """Run the attempt, and return the state in which it leaves the job.
@@ -88,6 +90,7 @@ class Attempt:
                     "checkpoint": self._checkpoint_options(),
                     "started": self._began,
                     "memory_bytes": self._memory_bytes,
+                    "codes_folder": str(self._codes),
                 }
                 ending = self._fit(payload | added)
             except LeaseLost:
@@ -96,6 +99,8 @@ class Attempt:
                 ending = self._failure(error)
             outcome = self._write(ending)
             failpoints.reach("finished")
+            if not self._keeps_codes and outcome != LOST:
+                shutil.rmtree(self._codes, ignore_errors=True)
             return outcome
         except LeaseLost:
             log.warning(
@@ -122,6 +127,7 @@ class Attempt:
                     return ending
                 self._keep_lease()
         except FitProcessDied as error:
+            self._keeps_codes = True
             return self._retry_later(str(error))
         except Exception:
             self._process.stop_job()  # its late answer must not be taken for the next job's
@@ -185,6 +191,7 @@ class Attempt:
         for message in self._process.stop_job(keep=True, seconds=self._settings.stop_seconds):
             if message["type"] != "stopped" and (ending := self._handle(message)) is not None:
                 return ending
+        self._keeps_codes = True
         return partial(self._db.writing, queue.give_back, self._claim)
 
     def _checkpoint_options(self) -> dict[str, Any]:

@@ -96,6 +96,10 @@ class BlobStore:
         path.mkdir()
         return path
 
+    def job_dir(self, kind: str, job_id: str) -> Path:
+        """Return a folder of staging that all attempts of a job share; it may not be there."""
+        return self.root / _STAGING / f"{kind}-{job_id}"
+
     def publish(self, file: Path, kind: str, sha256: str) -> str:
         """Move a finished file into the store and return its key. It may be called again.
 

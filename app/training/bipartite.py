@@ -113,7 +113,7 @@ class BipartiteTable:
                 assert other is not None
                 path, own = Path(other["path"]), _columns(other, names, None)
                 if isinstance(table, StoredTable):
-                    judge: Table = store_table(path, own, Path(payload["workdir"]) / CODES_FOLDER)
+                    judge: Table = store_table(path, own, _codes_folder(payload))
                 else:
                     judge = read_table(path, own)
                 check_classes(judge.y, "the validation dataset")
@@ -346,7 +346,7 @@ def _read(payload: TrainPayload, columns: Columns) -> tuple[Table, list[str]]:
     algorithm = spec["algorithm"]
     ranker = ALGORITHMS[algorithm["name"]](**algorithm["parameters"])
     if ranker.reads_columns() is None:
-        table = store_table(path, columns, Path(payload["workdir"]) / CODES_FOLDER)
+        table = store_table(path, columns, _codes_folder(payload))
         ranker.categories_ = table.categories
         if ranker.reads_columns() is None:
             note = (
@@ -355,6 +355,10 @@ def _read(payload: TrainPayload, columns: Columns) -> tuple[Table, list[str]]:
             )
             return table, [note]
     return read_table(path, columns), []
+
+
+def _codes_folder(payload: TrainPayload) -> Path:
+    return Path(payload.get("codes_folder") or Path(payload["workdir"]) / CODES_FOLDER)
 
 
 def _columns(table: TableFile, names: list[str], time: str | None) -> Columns:

@@ -386,6 +386,8 @@ class TrainPayload(TypedDict):
     """When the attempt began, by the machine's monotonic clock; its worker adds it."""
     memory_bytes: NotRequired[int | None]
     """Bytes that the attempt may take, None without a limit; its worker adds it."""
+    codes_folder: NotRequired[str]
+    """Where codes in files are kept for the job's next attempt, without it the work folder; its worker adds it."""
     workdir: str
     spec: TrainSpec
     table: TrainTable

@@ -142,9 +142,12 @@ def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None
     pid = crew.fit_process()
     job_id = crew.shop.train(crew.table, ENDLESS)
     crew.shop.fitting(job_id)  # its first step is told seldomer than a checkpoint is made
+    codes = crew.shop.blobs.job_dir("codes", job_id)
+    codes.mkdir()  # as if its table were read by columns
     eventually(lambda: crew.shop.job(job_id).checkpoint_key, seconds=60)
     os.kill(pid, signal.SIGKILL)
     crew.shop.reaches(job_id, "queued")
+    assert codes.is_dir()
     with crew.shop.db.write() as session:  # no test waits out the back-off
         session.execute(update(Job).where(Job.id == job_id).values(not_before=0.0))
     first, second = eventually(
@@ -160,6 +163,7 @@ def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None
     reasons = [event.data.get("reason") for event in events]
     assert f"fit process {pid} was killed by SIGKILL" in reasons
     assert crew.fit_process() != pid
+    assert not codes.exists()
 
 
 def test_a_process_that_died_idle_costs_no_attempt(crew: Crew) -> None:

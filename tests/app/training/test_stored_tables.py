@@ -122,6 +122,26 @@ def test_baselines_are_fitted_on_rows_that_fit(
         assert 130 <= baseline["rows"] <= 142 < baseline["of_rows"]
 
 
+def test_the_next_attempt_finds_the_codes(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    dataset = bench.ready(make_csv(), label="y", positive="yes")
+    bench.submit(dataset, algorithm={"name": "rankboost", "n_rounds": 2})
+    claim = bench.claim()
+    payload = bench.prepare(claim) | {"memory_bytes": 1000, "codes_folder": str(tmp_path / "codes")}
+    first = execution.run(payload, quiet)
+
+    def write_again(*arguments: object) -> None:
+        raise AssertionError("the codes were there")
+
+    monkeypatch.setattr(stored, "_write", write_again)
+    again = bench.blobs.staging_dir()
+    assert execution.run(payload | {"workdir": str(again)}, quiet)["artifact"] == first["artifact"]
+    assert not (again / "codes").exists()
+    for folder in (again, Path(payload["workdir"])):
+        shutil.rmtree(folder)
+
+
 def test_the_figures_of_the_training_part_are_of_rows_whose_scores_fit(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
