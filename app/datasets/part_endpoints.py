@@ -15,10 +15,16 @@ from app.access.authentication import GuardedRoute, needs
 from app.datasets import parts
 from app.datasets import service as datasets
 from app.datasets.endpoints import FIELD_TEXTS, field_docs
-from app.datasets.schemas import Dataset, Upload, UploadClose, UploadPage, UploadPart
+from app.datasets.schemas import Dataset, ServerPath, Upload, UploadClose, UploadPage, UploadPart
 from app.datasets.uploads import Received, body_docs, query_fields, receive, shown
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
-from app.http.idempotency import Answer, IdempotencyKeyDep, replay_or_run
+from app.http.idempotency import (
+    Answer,
+    IdempotencyKeyDep,
+    IdempotentDep,
+    answer_once,
+    replay_or_run,
+)
 from app.jobs.acceptance import PreferWaitDep, accepted, wake_a_worker
 from app.platform.errors import Invalid
 from app.platform.sql import Json, Session
@@ -131,6 +137,39 @@ def _add(
         return (201 if is_new else 200), body
 
     return context.db.writing(work)
+
+
+@router.post(
+    "/{upload_id}/files",
+    status_code=201,
+    response_model=Upload,
+    summary="Add files of the service",
+)
+@needs("train")
+async def add_files(
+    upload_id: str,
+    body: ServerPath,
+    context: ContextDep,
+    caller: CallerDep,
+    idempotent: IdempotentDep,
+) -> Response:
+    """Add a file, or all tables of a folder in the order of their names, as the next parts. Nothing is sent or copied:
+    `path` is below the folder that whoever runs the service has set (`RANKWRIGHT_FILES_DIR`), and the files are read
+    where they lie. They must stay as they are until the dataset is ready.
+    """
+    settings = context.settings
+    files = await run_in_threadpool(parts.find_files, settings, body.path)
+
+    def work(session: Session) -> tuple[int, Json]:
+        found = parts.add_files(session, settings, caller.owner, upload_id, files)
+        return 201, Upload.of(*found).model_dump(mode="json")
+
+    async def show(answer: Answer) -> Response:
+        headers = {"Idempotent-Replayed": "true"} if answer.replayed else {}
+        headers["Location"] = f"{PATH}/{upload_id}"
+        return JSONResponse(answer.response, answer.status_code, headers)
+
+    return await answer_once(context, idempotent, work, show)
 
 
 @router.post(

@@ -37,6 +37,7 @@ class PartResult(TypedDict):
     """What the reader of a part has written."""
 
     rows: int
+    sha256: str
     files: dict[str, PieceFile]
 
 
@@ -71,7 +72,8 @@ def publish(blobs: BlobStore, claim: Claim, result: PartResult) -> dict[str, str
 
 def complete(session: Session, claim: Claim, result: PartResult, published: dict[str, str]) -> None:
     """End the child job; the table is put together after the last."""
-    child_jobs.finish(session, claim, {"rows": result["rows"]}, published)
+    found = {"rows": result["rows"], "sha256": result["sha256"]}
+    child_jobs.finish(session, claim, found, published)
 
 
 KIND = JobKind(

@@ -6,8 +6,12 @@ Until the upload is closed there is no dataset: a table is either whole, or nobo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from functools import reduce
+import os
+import stat
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import orjson
@@ -16,7 +20,9 @@ from app.access import service as access
 from app.datasets import repository
 from app.datasets import service as datasets
 from app.datasets.description import Description, Format, describe, find_dialect
-from app.platform.blobs import BlobStore
+from app.datasets.tasks import hash_of
+from app.ingest.formats import SUFFIXES, type_of_file
+from app.platform.blobs import BlobStore, stamp_of
 from app.platform.errors import Conflict, Invalid, NotFound, TooMany, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
@@ -28,6 +34,8 @@ MAX_PARTS = 1000
 MAX_OPEN_UPLOADS = 100
 """Most uploads of an owner that are not closed."""
 _MAX_NAMED = 10
+_MAX_LISTED_FILES = 10 * MAX_PARTS
+"""Most entries of a folder that are looked at."""
 
 
 def open_upload(
@@ -120,6 +128,130 @@ def add_part(
     return repository.parts_of(session, upload.id, number)[0], True
 
 
+@dataclass(frozen=True)
+class ServerFile:
+    """A table below the service's folder for files: its path there, its format, and its stamp when it was found."""
+
+    path: str
+    format: Format
+    bytes: int
+    stamp: dict[str, int]
+
+
+def find_files(settings: Settings, path: str) -> list[ServerFile]:
+    """Return the table at a path below `RANKWRIGHT_FILES_DIR`, or all tables of a folder in the order of their names.
+
+    Hidden files of a folder, and those whose names begin with `_`, are left out. Symbolic links are not followed.
+    Raises Invalid for a path that leads out of the folder, for anything that is no table, and for an empty folder.
+    """
+    root = settings.files_dir
+    if root is None:
+        raise _bad_path(
+            "the service reads no files: RANKWRIGHT_FILES_DIR is not set", "unsupported"
+        )
+    steps = PurePosixPath(path).parts
+    if "\0" in path or path.startswith("/") or ".." in steps:
+        raise _bad_path(
+            f"path must be relative, without .. and NUL, got {shown(path)}", "file_not_allowed"
+        )
+    try:
+        at = root.resolve(strict=True)
+        for step in steps:
+            at /= step
+            if at.is_symlink():
+                raise _bad_path(
+                    f"path must not lead over a symbolic link, {shown(step)} is one",
+                    "file_not_allowed",
+                )
+        if not at.is_dir():
+            return [_table_at(settings, at, path)]
+        with os.scandir(at) as entries:
+            names = [e.name for e in islice(entries, _MAX_LISTED_FILES) if e.name[0] not in "._"]
+        if not 1 <= len(names) <= MAX_PARTS:
+            rule = f"a folder must have 1 to {MAX_PARTS} tables to become parts"
+            raise _bad_path(f"{rule}; {shown(path)} has {len(names)}", "file_not_allowed")
+        return [
+            _table_at(settings, at / name, str(PurePosixPath(path, name))) for name in sorted(names)
+        ]
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no path"
+        raise _bad_path(f"{shown(path)} cannot be read: {reason}", "file_not_found") from error
+
+
+def _table_at(settings: Settings, at: Path, path: str) -> ServerFile:
+    """Return a file with its format, by its name; raises Invalid if it is no table, and OSError."""
+    found = at.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        raise _bad_path(
+            f"{shown(path)} must be a file, and no link, folder or device", "file_not_allowed"
+        )
+    if not 0 < found.st_size <= settings.max_upload_bytes:
+        raise _bad_path(
+            f"a file must have 1 to {settings.max_upload_bytes} bytes; {shown(path)} has {found.st_size}",
+            "file_not_allowed",
+        )
+    content_type, encoding = type_of_file(at.name)
+    if content_type is None:
+        known = ", ".join(SUFFIXES)
+        raise _bad_path(
+            f"the name of a table must end in one of {known}, or with .gz or .zst behind it; got {shown(path)}",
+            "file_not_allowed",
+        )
+    with at.open("rb"):
+        pass  # it can be read
+    return ServerFile(path, Format(content_type, encoding), found.st_size, stamp_of(found))
+
+
+def _bad_path(detail: str, code: str) -> Invalid:
+    return Invalid(detail, code=code, errors=[{"pointer": "/path", "detail": detail}])
+
+
+def add_files(
+    session: Session, settings: Settings, owner: str, upload_id: str, files: Sequence[ServerFile]
+) -> tuple[Upload, list[UploadPart]]:
+    """Add files of the service as the next parts of an upload; returns it with all its parts."""
+    upload = _find_open(session, owner, upload_id, lock=True)
+    there = repository.parts_of(session, upload.id)
+    numbers = {part.path: part.number for part in there}
+    last = max((part.number for part in there), default=0)
+    if last + len(files) > MAX_PARTS:
+        raise Conflict(
+            f"an upload may have at most {MAX_PARTS} parts; its last one is {last}, and these are {len(files)} more",
+            code="too_many_parts",
+        )
+    for file in files:
+        if file.path in numbers:
+            raise Conflict(
+                f"{shown(file.path)} is part {numbers[file.path]} of {upload.id} already",
+                code="part_exists",
+            )
+        if (
+            not there
+            and file is not files[0]
+            and file.format.content_type != files[0].format.content_type
+        ):
+            raise Invalid(
+                f"all parts must have the same format; {shown(file.path)} is {file.format.content_type}, and "
+                f"{shown(files[0].path)} is {files[0].format.content_type}",
+                code="parts_differ",
+            )
+        check_format(session, upload, file.format, shown(file.path))
+    access.admit(session, settings, owner, sum(file.bytes for file in files))
+    parts = [
+        {
+            "number": number,
+            "content_type": file.format.content_type,
+            "content_encoding": file.format.content_encoding,
+            "bytes": file.bytes,
+            "path": file.path,
+            "stamp": file.stamp,
+        }
+        for number, file in enumerate(files, start=last + 1)
+    ]
+    repository.add_parts(session, owner, upload.id, parts)
+    return find_with_parts(session, owner, upload.id)
+
+
 def check_format(session: Session, upload: Upload, format_: Format, what: str) -> None:
     """Raise Invalid if a part cannot be of the upload: of another format than the others, or one whose dialect is
     given that has none.
@@ -158,11 +290,11 @@ def close(
     manifest = orjson.dumps([_manifest_of(part) for part in parts])
     with blobs.writer("uploads") as writer:
         writer.write(manifest)
-        key, _ = writer.commit()
+        key, sha256 = writer.commit()
     received = datasets.Upload(
         key,
         sum(part.bytes for part in parts),
-        reduce(datasets.hash_appended, (part.sha256 or "" for part in parts)),
+        hash_of([part.sha256 for part in parts]) or sha256,
         Format(first.content_type, first.content_encoding, first.charset),
     )
     dataset = datasets.accept(

@@ -407,3 +407,14 @@ class UploadClose(Body):
     """How many parts an upload has."""
 
     parts: int = Field(ge=1, le=MAX_PARTS, description="Number of parts that were sent.")
+
+
+class ServerPath(Body):
+    """A file of the service, or a folder."""
+
+    path: str = Field(
+        min_length=1,
+        max_length=1024,
+        description="Path below the service's folder for files: of a table, or of a folder of tables.",
+        examples=["sales/2026"],
+    )

@@ -8,7 +8,6 @@ is missing from what comes next.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,15 +66,10 @@ class VersionSource:
             "version": self.version,
             "parent_id": self.parent.id,
             "base_id": self.parent.rows_from if self.appends else None,
-            "sha256": hash_appended(self.parent.sha256, upload.sha256)
+            "sha256": ingest_job.hash_appended(self.parent.sha256, upload.sha256)
             if self.appends
             else upload.sha256,
         }
-
-
-def hash_appended(before: str, added: str) -> str:
-    """The content hash of rows after rows: of their two content hashes, in hexadecimal, one after the other."""
-    return hashlib.sha256(f"{before}{added}".encode()).hexdigest()
 
 
 def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, NotRequired, TypedDict, TypeVar, cast
 
 import orjson
 
@@ -18,7 +20,7 @@ from app.platform.documents import GradeCount, QueryCounts, TableFile
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Dataset, DatasetStatus, Job, UploadRow
+from app.platform.tables import Dataset, DatasetStatus, Job, UploadPart, UploadRow
 
 Row = TypeVar("Row", bound=UploadRow)
 
@@ -82,6 +84,7 @@ class PartFile(Bytes):
 
     number: int
     name: str | None
+    sha256: str | None
     stamp: Json | None
 
 
@@ -90,6 +93,7 @@ class ReadPart(TypedDict):
 
     number: int
     rows: int
+    sha256: str
     state: str
     piece: str | None
 
@@ -144,9 +148,10 @@ class WrittenTable(Work):
 
 
 class IngestResult(WrittenTable, Found):
-    """What the reader has written, and found; `profile` is a file."""
+    """What the reader has written, and found; `profile` is a file. `content_sha256` is of parts alone."""
 
     profile: str
+    content_sha256: NotRequired[str]
 
 
 class UploadOutput(Output[Row]):
@@ -242,6 +247,7 @@ def _read_part(finished: Json) -> ReadPart:
     return {
         "number": finished["spec"]["number"],
         "rows": result["rows"],
+        "sha256": result["sha256"],
         "state": result["files"]["state"],
         "piece": result["files"].get("piece"),
     }
@@ -271,13 +277,39 @@ def files_of(
         {
             "number": part.number,
             "name": part.path,
-            "path": str(blobs.path(part.upload_key)) if part.upload_key else "",
+            "path": str(_path_of(blobs, settings, part)),
+            "sha256": part.sha256,
             "content_type": part.content_type,
             "content_encoding": part.content_encoding,
             "stamp": part.stamp,
         }
         for part in repository.parts_of(session, upload_id, number)
     ]
+
+
+def _path_of(blobs: BlobStore, settings: Settings, part: UploadPart) -> Path:
+    """Return where the bytes of a part lie; raises Conflict for a file of a service that reads none any more."""
+    if part.upload_key is not None:
+        return blobs.path(part.upload_key)
+    if settings.files_dir is None or part.path is None:
+        raise Conflict(
+            f"part {part.number} is the file {part.path!r}, and RANKWRIGHT_FILES_DIR is not set any more",
+            code="unsupported",
+        )
+    return settings.files_dir.resolve() / part.path
+
+
+def hash_of(parts: Sequence[str | None]) -> str | None:
+    """Return the content hash of a table of parts, by their hashes: as if each had been appended to those before. None
+    while one is not known.
+    """
+    known = [sha256 for sha256 in parts if sha256 is not None]
+    return reduce(hash_appended, known) if len(known) == len(parts) else None
+
+
+def hash_appended(before: str, added: str) -> str:
+    """The content hash of rows after rows: of their two content hashes, in hexadecimal, one after the other."""
+    return hashlib.sha256(f"{before}{added}".encode()).hexdigest()
 
 
 def declared(table: object) -> Declared:
@@ -353,7 +385,9 @@ def _run_parts(payload: PartsPayload, callback: Callback) -> IngestResult | FanO
 
     found = assemble(payload, callback) if payload["read"] else plan(payload, callback)
     if "file" in found:
-        return cast(IngestResult, {**found, "workdir": payload["workdir"]})
+        content = hash_of([each["sha256"] for each in payload["read"]])
+        made = {**found, "workdir": payload["workdir"], "content_sha256": content}
+        return cast(IngestResult, made)
     numbers = [part["number"] for part in payload["parts"]]
     return {
         "fan_out": {
@@ -370,6 +404,8 @@ def publish(blobs: BlobStore, claim: Claim, result: IngestResult) -> Made:
     profile = orjson.loads((workdir / result["profile"]).read_bytes())
     found = {name: value for name, value in result.items() if name in Found.__annotations__}
     columns = {**found, **publish_table(blobs, result)}
+    if "content_sha256" in result:  # of files of the service it is known only now
+        columns["sha256"] = result["content_sha256"]
     return Made(columns, [repository.profile_of(claim.spec[DATASETS.key], profile)])
 
 

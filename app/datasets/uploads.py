@@ -33,7 +33,7 @@ from app.http.forms import FORM, FormReader, UploadForm
 from app.http.idempotency import IdempotencyKeyDep, ValidateOnly
 from app.http.limits import Permit
 from app.http.schemas import bytes_of, csv_of
-from app.ingest.formats import COMPRESSED, CONTENT_TYPES, CSV, SUFFIXES
+from app.ingest.formats import CONTENT_TYPES, CSV, type_of_file
 from app.jobs.acceptance import PreferWait, PreferWaitDep, Refetch, accepted, wake_a_worker
 from app.platform import resources
 from app.platform.blobs import BlobWriter
@@ -235,15 +235,11 @@ def query_fields(request: Request) -> dict[str, str]:
 
 def _file_format(form: UploadForm) -> tuple[str, str | None]:
     """The part's own content type, or what its file name says where a browser or curl did not know better."""
-    name = (form.file_name or "").lower()
-    suffix = Path(name).suffix
-    encoding = COMPRESSED.get(suffix)
-    if encoding is not None:
-        suffix = Path(name.removesuffix(suffix)).suffix
+    told, encoding = type_of_file(form.file_name or "")
     stated = (form.file_content_type or "").partition(";")[0].strip().lower()
     if stated in CONTENT_TYPES:
         return stated, encoding
-    return SUFFIXES.get(suffix, stated), encoding
+    return told or stated, encoding
 
 
 async def _up_to(chunks: AsyncIterator[bytes], most: int | None) -> AsyncIterator[bytes]:

@@ -330,7 +330,7 @@ class DrainingServer(uvicorn.Server):
 
 
 UPLOADS = re.compile(
-    r"/v1/(datasets(/[^/]+/(pairs|versions))?|batch-scores)"
+    r"/v1/(datasets(/[^/]+/(pairs|versions))?|uploads/[^/]+/parts/[^/]+|batch-scores)"
     r"|/console/uploads/(datasets(/[^/]+/(pairs|versions))?|batch-scores)"
 )
 LARGE_TABLES = re.compile(r"/v1/models/[^/]+/score")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import Message
+from pathlib import Path
 
 from app.platform.errors import UnsupportedMedia
 
@@ -107,3 +108,13 @@ SUFFIXES: Mapping[str, str] = {
 """How the name of a file ends -> its content type."""
 COMPRESSED: Mapping[str, str] = {".gz": "gzip", ".zst": "zstd"}
 """What may stand behind that -> its content encoding."""
+
+
+def type_of_file(name: str) -> tuple[str | None, str | None]:
+    """Return the content type and the encoding that the name of a file tells; None for what it does not."""
+    name = name.lower()
+    suffix = Path(name).suffix
+    encoding = COMPRESSED.get(suffix)
+    if encoding is not None:
+        suffix = Path(name.removesuffix(suffix)).suffix
+    return SUFFIXES.get(suffix), encoding

@@ -27,6 +27,7 @@ from app.ingest.rows import Rows, Source
 from app.ingest.value_columns import MissingTokens, is_dated
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.ingest.writer import TableWriter
+from app.platform.blobs import stamp_of
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
@@ -77,8 +78,16 @@ def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
     }
     (folder / STATE_FILE).write_bytes(orjson.dumps(state))
     files = {"state": folder / STATE_FILE} | ({} if errors else {"piece": build.path})
+    part = payload["part"]
+    if part["stamp"] is not None:
+        sha256 = hash_file(Path(part["path"]))
+        with _errors_of(part):
+            _check_unchanged(part)  # what was read is what was hashed
+    else:
+        sha256 = part["sha256"]
     return {
         "rows": converter.rows,
+        "sha256": sha256,
         "files": {
             name: {"path": str(path), "sha256": hash_file(path)} for name, path in files.items()
         },
@@ -103,11 +112,17 @@ def _opened(
     payload: Mapping[str, Any], part: Mapping[str, Any], missing: MissingTokens
 ) -> Iterator[Source]:
     """Open a part; what is wrong with it names its number."""
+    with _errors_of(part), ExitStack() as stack:
+        _check_unchanged(part)
+        file = {name: part[name] for name in ("path", "content_type", "content_encoding")}
+        yield open_source({**payload, **file}, stack, missing)
+
+
+@contextmanager
+def _errors_of(part: Mapping[str, Any]) -> Iterator[None]:
+    """Have errors name the number of the part."""
     try:
-        with ExitStack() as stack:
-            _check_unchanged(part)
-            file = {name: part[name] for name in ("path", "content_type", "content_encoding")}
-            yield open_source({**payload, **file}, stack, missing)
+        yield
     except BadTable as refusal:
         raise refusal.of_part(part["number"]) from refusal
 
@@ -116,15 +131,15 @@ def _check_unchanged(part: Mapping[str, Any]) -> None:
     """Raise BadTable if a file outside the store is not the one that was named."""
     if part["stamp"] is None:
         return
-    name = show(part["name"])
+    name, path = show(part["name"]), Path(part["path"])
     try:
-        now = Path(part["path"]).stat()
+        now = path.lstat()
+        moved = path.resolve(strict=True) != path
     except OSError as error:
-        raise BadTable(f"the file {name} cannot be read any more: {brief(error)}") from error
-    if {"bytes": now.st_size, "changed_ns": now.st_mtime_ns} != part["stamp"]:
+        raise BadTable(f"the file {name} cannot be read any more: {error.strerror}") from error
+    if moved or stamp_of(now) != part["stamp"]:
         raise BadTable(
-            f"the file {name} must stay as it was when it was added; it has {now.st_size} bytes now and had "
-            f"{part['stamp']['bytes']}, or was written to since"
+            f"the file {name} must stay as it was when it was added; it was replaced or written to since"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import threading
 from collections import defaultdict
@@ -593,12 +594,13 @@ class _Duplicates:
 
     def state(self) -> Json:
         """Return all as JSON, for `absorb`."""
-        return {"level": self._level, "kept": np.concatenate([*self._kept, _NO_HASHES]).tolist()}
+        kept = np.concatenate([*self._kept, _NO_HASHES])
+        return {"level": self._level, "kept": base64.b64encode(kept.tobytes()).decode()}
 
     def absorb(self, state: Json) -> None:
         """Add the hashes of other rows."""
         self._level = max(self._level, state["level"])
-        self._kept.append(np.array(state["kept"], np.uint64))
+        self._kept.append(np.frombuffer(base64.b64decode(state["kept"]), np.uint64))
         self._kept = [self._share(np.concatenate(self._kept))]
         while len(self._kept[0]) > MAX_HASHES:
             self._level += 1

@@ -275,6 +275,11 @@ class BlobWriter:
         return self._store.publish(self._path, self._kind, sha256), sha256
 
 
+def stamp_of(found: os.stat_result) -> dict[str, int]:
+    """Return what tells a file outside the store from a later one at its path."""
+    return {"bytes": found.st_size, "changed_ns": found.st_mtime_ns, "inode": found.st_ino}
+
+
 def _key(kind: str, sha256: str) -> str:
     return f"{kind}/{sha256[:2]}/{sha256}"
 

@@ -276,6 +276,11 @@ class Settings(BaseSettings):
         description="How long an API that was told to end goes on answering; `/health/ready` says so. In seconds.",
     )
 
+    files_dir: Path | None = Field(
+        default=None,
+        description="Folder of files that become datasets without being sent: every key with the scope `train` may "
+        "name what lies below it. API and workers need it at the same path. Unset: none.",
+    )
     max_upload_bytes: Bytes = Field(
         default=4096 * MIB, description="Largest table that may be uploaded, in bytes."
     )

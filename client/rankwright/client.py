@@ -253,6 +253,16 @@ class _UploadsOperations(_Collection):
         response = yield from send(request)
         return types.UploadPart.from_json(response.json())
 
+    @operation
+    def add_files(self, upload_id: str, path: str) -> Steps[types.Upload]:
+        """Add a file of the service, or all tables of a folder, as the next parts.
+
+        `path` is below the service's folder for files.
+        """
+        body = {"path": path}
+        data = yield from self._post(f"/v1/uploads/{segment(upload_id)}/files", body)
+        return types.Upload.from_json(data)
+
     @returning
     def close(
         self, upload_id: str, parts: int, *, wait: bool = True

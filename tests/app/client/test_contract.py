@@ -59,6 +59,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "open_upload": ("uploads.open", ()),
     "read_upload": ("uploads.get", ("up_1",)),
     "put_part": ("uploads.put_part", ("up_1", 1, [{"a": 1}])),
+    "add_files": ("uploads.add_files", ("up_1", "sales")),
     "close_upload": ("uploads.close", ("up_1", 1)),
     "delete_upload": ("uploads.delete", ("up_1",)),
     "list_evaluations": ("evaluations.list", ()),

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,7 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.app.live_service import STRANGER, Service, table
+from app.access.repository import stored_bytes
+from app.operations.repository import prune_uploads
+from tests.app.live_service import OWNER, STRANGER, Service, table
 from tests.app.refusals import CSV, refused
 
 PARQUET = {"Content-Type": "application/vnd.apache.parquet"}
@@ -232,6 +238,11 @@ def test_what_is_refused(service: Service, client: httpx.Client) -> None:
     service.work()
 
 
+def test_a_part_may_be_larger_than_other_bodies(service: Service, client: httpx.Client) -> None:
+    body = HEAD + "1,2,yes\n" * (service.settings.max_body_bytes // 8 + 1)
+    assert put(client, opened(client), 1, body).status_code == 201
+
+
 def test_a_strangers_upload_is_not_there(service: Service, client: httpx.Client) -> None:
     stranger = service.client(service.key(STRANGER))
     upload_id = opened(client)
@@ -258,3 +269,129 @@ def test_an_upload_is_opened_once_under_a_key(client: httpx.Client) -> None:
     assert again.headers["Idempotent-Replayed"] == "true"
     other = client.post("/v1/uploads", params={"label": "x"}, headers=headers)
     refused(other, 422, "idempotency_key_reused")
+
+
+@contextmanager
+def setting(service: Service, **values: Any) -> Iterator[None]:
+    """Change settings of the running service for the length of a block."""
+    before = {name: getattr(service.settings, name) for name in values}
+    vars(service.settings).update(values)
+    try:
+        yield
+    finally:
+        vars(service.settings).update(before)
+
+
+@pytest.fixture
+def files(service: Service, tmp_path: Path) -> Iterator[Path]:
+    """The service's folder for files, with something else beside it."""
+    folder = tmp_path / "files"
+    (folder / "days").mkdir(parents=True)
+    for number, body in enumerate(cut(table(), 50), start=1):
+        (folder / "days" / f"{number}.csv").write_text(body)
+    (folder / "days" / "_SUCCESS").touch()
+    (tmp_path / "secret.csv").write_text(ROWS)
+    with setting(service, files_dir=folder):
+        yield folder
+
+
+def add(client: httpx.Client, upload_id: str, path: str, **headers: str) -> httpx.Response:
+    body = {"path": path}
+    return client.post(f"/v1/uploads/{upload_id}/files", json=body, headers=headers)
+
+
+def test_files_of_the_service(service: Service, client: httpx.Client, files: Path) -> None:
+    whole = client.get(f"/v1/datasets/{service.upload(client)}").json()
+    upload_id = opened(client)
+    added = add(client, upload_id, "days", **{"Idempotency-Key": "once"})
+    assert added.status_code == 201, added.text
+    paths = [(part["number"], part["path"]) for part in added.json()["parts"]]
+    assert paths == [(1, "days/1.csv"), (2, "days/2.csv")]
+    again = add(client, upload_id, "days", **{"Idempotency-Key": "once"})
+    assert again.json() == added.json()
+    refused(add(client, upload_id, "days/2.csv"), 409, "part_exists", "is part 2 of")
+    dataset_id = close(client, upload_id, 2).json()["id"]
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (found["status"], found["columns"]) == ("ready", whole["columns"])
+    hashes = [hashlib.sha256((files / path).read_bytes()).hexdigest() for _, path in paths]
+    assert found["sha256"] == hashlib.sha256("".join(hashes).encode()).hexdigest()
+    assert list((files / "days").iterdir())  # they stay
+    refused(client.get("/v1/uploads/up_1"), 404, "not_found")
+
+
+def test_files_that_the_service_does_not_read(
+    service: Service, client: httpx.Client, files: Path
+) -> None:
+    upload_id = opened(client)
+    (files / "out.csv").symlink_to(files.parent / "secret.csv")
+    (files / "in.csv").symlink_to(files / "days" / "1.csv")
+    (files / "away").symlink_to(files.parent)
+    (files / "none").mkdir()
+    (files / "mixed").mkdir()
+    (files / "mixed" / "a.csv").write_text(ROWS)
+    (files / "mixed" / "b.parquet").write_bytes(as_parquet(a=[1]))
+    (files / "deep" / "er").mkdir(parents=True)
+    (files / "empty.csv").touch()
+    (files / "notes.md").write_text("x")
+    os.mkfifo(files / "pipe.csv")
+    not_allowed = (
+        *("../secret.csv", "days/../../secret.csv", str(files / "days"), "/etc/passwd", "a\0.csv"),
+        *("out.csv", "in.csv", "away/secret.csv", "none", "deep", "empty.csv", "notes.md"),
+        *("pipe.csv", "."),
+    )
+    for path in not_allowed:
+        refused(add(client, upload_id, path), 422, "file_not_allowed")
+    for path in ("missing.csv", "days/1.csv/x", "x" * 300):
+        refused(add(client, upload_id, path), 422, "file_not_found", path[:20])
+    refused(add(client, upload_id, "mixed"), 422, "parts_differ", "b.parquet")
+    refused(add(client, upload_id, ""), 422, "invalid")
+    refused(add(client, "up_" + "0" * 32, "days"), 404, "not_found")
+    with setting(service, files_dir=None):
+        refused(add(client, upload_id, "days"), 422, "unsupported", "RANKWRIGHT_FILES_DIR")
+    assert client.get(f"/v1/uploads/{upload_id}").json()["n_parts"] == 0
+
+
+@pytest.mark.parametrize("change", ["gone", "written to", "a link"])
+def test_a_file_that_changes_before_it_is_read(
+    service: Service, client: httpx.Client, files: Path, change: str
+) -> None:
+    upload_id, file = opened(client), files / "days" / "2.csv"
+    add(client, upload_id, "days")
+    dataset_id = close(client, upload_id, 2).json()["id"]
+    body = file.read_bytes()
+    file.unlink()
+    if change == "written to":
+        file.write_bytes(body.replace(b"yes", b"no ", 1))
+    elif change == "a link":
+        (files.parent / "same.csv").write_bytes(body)
+        file.symlink_to(files.parent / "same.csv")
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (found["status"], found["errors"][0]["part"]) == ("invalid", 2)
+    assert "the file 'days/2.csv' " in found["errors"][0]["detail"]
+
+
+def test_quota_and_expiry(service: Service, client: httpx.Client) -> None:
+    """Parts count for the quota while they are open, once when they are a dataset, and not when they are gone."""
+
+    def stored() -> int:
+        return service.context.db.reading(stored_bytes, OWNER)
+
+    upload_id = opened(client)
+    put(client, upload_id, 1, ROWS)
+    put(client, upload_id, 2, ROWS)
+    assert stored() == 2 * len(ROWS)
+    with setting(service, quota_bytes=2 * len(ROWS) + 10):
+        refused(put(client, upload_id, 3, ROWS), 429, "quota_exceeded")
+    close(client, upload_id, 2)
+    assert stored() == 2 * len(ROWS)
+    service.work()
+    other = opened(client)
+    put(client, other, 1, ROWS + "9,9,no\n")
+    with service.context.db.write() as session:
+        assert prune_uploads(session, 3600.0, 10) == 0
+    with service.context.db.write() as session:
+        assert prune_uploads(session, -1.0, 10) == 1  # not the closed one
+    refused(client.get(f"/v1/uploads/{other}"), 404, "not_found")
+    assert client.get(f"/v1/uploads/{upload_id}").json()["status"] == "closed"

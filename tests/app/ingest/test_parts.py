@@ -44,6 +44,7 @@ def file_of(folder: Path, number: int, body: bytes, content_type: str) -> dict[s
         "content_encoding": None,
         "number": number,
         "name": None,
+        "sha256": "",
         "stamp": None,
     }
 
