@@ -21,7 +21,7 @@ from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost, Unavailable
 from app.platform.settings import Settings
-from app.platform.tables import JobState
+from app.platform.tables import FINAL_STATES, JobState
 from workers.fit_process import FitProcess, FitProcessDied, Message
 
 log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class Attempt:
                 ending = self._failure(error)
             outcome = self._write(ending)
             failpoints.reach("finished")
-            if not self._keeps_codes and outcome != LOST:
+            if outcome in FINAL_STATES or not (self._keeps_codes or outcome == LOST):
                 shutil.rmtree(self._codes, ignore_errors=True)
             return outcome
         except LeaseLost:
