@@ -6,7 +6,7 @@ other rows alone is missing, as it will be when the ranker scores rows to come.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +85,10 @@ class Table:
             np.take(self.X[:, feature], rows, out=X[:, feature])
         return self._with(X, rows)
 
+    def part(self, rows: Rows) -> Table:
+        """Return some rows, ascending and each once, as a table of its own to learn from or to judge by."""
+        return self.take(rows)
+
     def _with(self, X: Any, rows: Rows | slice) -> Table:
         """Return rows whose features are X."""
         return Table(
@@ -118,15 +122,27 @@ class Table:
         return replace(self, X=X, categories=categories)
 
 
-MAX_ROWS_TAKEN = 1 << 16
-"""Rows up to which those taken from a stored table are in memory."""
+MAX_BYTES_TAKEN = 1 << 26
+"""Bytes of a stored table's features that may be in memory at once, where a job may take eight times as much."""
+
+READ_AHEAD_BYTES = 1 << 24
+"""Bytes of columns that are read together, so that a wide table is not opened column by column."""
+
+
+def max_bytes_taken(memory_bytes: int) -> int:
+    """Return the bytes of a stored table's features that a job of so much memory may hold at once."""
+    return min(MAX_BYTES_TAKEN, memory_bytes // 8)
 
 
 @dataclass(frozen=True)
 class StoredTable(Table):
-    """A table whose features stay in their file: X is a `ColumnTable`, read column by column, or few rows at a time."""
+    """A table whose features stay in their file: X is a `ColumnTable`, read column by column, or few rows at a time.
+
+    A part of at most `max_bytes` of features is copied to memory.
+    """
 
     X: Any
+    max_bytes: int = MAX_BYTES_TAKEN
 
     @property
     def coded(self) -> ColumnTable:
@@ -152,15 +168,7 @@ class StoredTable(Table):
             done += len(taken)
 
     def take(self, rows: Rows) -> Table:
-        """Return some rows: many, in ascending order, stay in the file; few are copied, in their order."""
-        if len(rows) > MAX_ROWS_TAKEN:
-            if (np.diff(rows) <= 0).any():
-                raise ValueError(
-                    "many rows of a stored table must be in ascending order, each once"
-                )
-            mask = np.zeros(len(self.X), dtype=np.bool_)
-            mask[rows] = True
-            return StoredTable(**vars(self._with(self.coded.take(mask), rows)))
+        """Return a copy of some rows in memory, in their order."""
         order = np.argsort(rows, kind="stable")
         wanted = rows[order]
         if self.coded.is_taken is not None:
@@ -171,6 +179,22 @@ class StoredTable(Table):
             first, last = np.searchsorted(wanted, (start, start + len(group)))
             X[order[first:last]] = self._recoded(group[wanted[first:last] - start])
         return self._with(X, rows)
+
+    def part(self, rows: Rows) -> Table:
+        """Return some rows, ascending and each once: in memory if they are few, else they stay in the file."""
+        if len(rows) <= self.max_rows:
+            return self.take(rows)
+        if (np.diff(rows) <= 0).any():
+            raise ValueError("rows of a part must be in ascending order, each once")
+        mask = np.zeros(len(self.X), dtype=np.bool_)
+        mask[rows] = True
+        values = vars(self._with(self.coded.take(mask), rows))
+        return StoredTable(**values, max_bytes=self.max_bytes)
+
+    @property
+    def max_rows(self) -> int:
+        """The number of rows whose features may be in memory at once."""
+        return self.max_bytes // (8 * len(self.names))
 
     def known_to(self, rows: Rows | None = None) -> Table:
         """Return the table with the categories of rows of weight above 0 alone."""
@@ -199,15 +223,33 @@ class StoredTable(Table):
         return source
 
 
-def store_table(path: Path, columns: Columns, folder: Path) -> StoredTable:
+def store_table(
+    path: Path,
+    columns: Columns,
+    folder: Path,
+    memory_bytes: int,
+    on_read: Callable[[str], None] | None = None,
+) -> StoredTable:
     """Return a typed table whose features are read when they are needed; its codes will be put into a folder.
 
     Labels, weights, groups and times are in memory. The file is named by its content.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    columns : Columns
+    folder : pathlib.Path
+    memory_bytes : int
+        What the job may take.
+    on_read : callable (str), optional
+        See `ParquetColumns`.
     """
     rest = read_table(path, replace(columns, features=()))
-    X = ColumnTable(ParquetColumns(path, columns.features, path.name.encode()), folder)
-    names = tuple(columns.features)
-    table = StoredTable(**{**vars(rest), "X": X, "names": names, "categories": X.categories})
+    source = ParquetColumns(path, columns.features, path.name.encode(), on_read)
+    X, names = ColumnTable(source, folder), tuple(columns.features)
+    values = {**vars(rest), "X": X, "names": names, "categories": X.categories}
+    table = StoredTable(**values, max_bytes=max_bytes_taken(memory_bytes))
+    source.read_ahead = min(READ_AHEAD_BYTES, table.max_bytes)
     known = table.known_to()
     assert isinstance(known, StoredTable)
     return known
@@ -296,68 +338,104 @@ def _no_times(name: str, found: str) -> Invalid:
 class ParquetColumns(ColumnSource):
     """The columns of a typed table as rankers take them, each read when it is asked for.
 
+    The file is opened, and what it says of its columns is read, once. Columns that are read one after the other are
+    read several at once.
+
     Parameters
     ----------
     path : pathlib.Path
     names : sequence of str
     identity : bytes or None
         What tells the file's content from all others; None: codes are not kept.
+    on_read : callable (str), optional
+        Called after each reading with a line that tells how far it is; it may raise what ends the job.
+
+    Attributes
+    ----------
+    read_ahead : int
+        Bytes of the columns that are read together.
     """
 
-    def __init__(self, path: Path, names: Sequence[str], identity: bytes | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        names: Sequence[str],
+        identity: bytes | None,
+        on_read: Callable[[str], None] | None = None,
+    ) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self._path = path
         self.names, self.identity = tuple(names), identity
-        with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            self.n_rows = file.metadata.num_rows
-        self._books: dict[str, _CodeBook] = {}
-        categories: list[tuple[str, ...] | None] = []
-        for name in self.names:
-            if pa.types.is_dictionary(schema.field(name).type):
-                book = self._books[name] = _CodeBook()
-                for column in self._groups(name):
-                    book.encode(column)
-                categories.append(book.order())
-            else:
-                categories.append(None)
-        self.categories = tuple(categories)
+        self.read_ahead = READ_AHEAD_BYTES
+        self._on_read = on_read
+        self._file = pq.ParquetFile(path)
+        self.n_rows = self._file.metadata.num_rows
+        self._ahead, self._ahead_first = np.empty((self.n_rows, 0)), 0
+        schema = self._file.schema_arrow
+        self._books = {
+            name: _CodeBook()
+            for name in self.names
+            if pa.types.is_dictionary(schema.field(name).type)
+        }
+        worded = list(self._books)
+        for number in range(self._file.num_row_groups if worded else 0):
+            part = self._file.read_row_group(number, columns=worded, use_threads=False)
+            for name, book in self._books.items():
+                book.encode(part.column(name))
+            self._tell(f"row group {number + 1} of {self._file.num_row_groups}")
+        self.categories = tuple(
+            self._books[name].order() if name in self._books else None for name in self.names
+        )
 
     def read(self, column: int, values: Floats) -> None:
         """Write a column; see `core.base.columns.ColumnSource`."""
-        name, start = self.names[column], 0
-        book = self._books.get(name)
-        for part in self._groups(name):
-            run = values[start : start + len(part)]
-            run[:] = part.to_numpy() if book is None else book.encode(part)
-            start += len(part)
+        place = column - self._ahead_first
+        if not 0 <= place < self._ahead.shape[1]:
+            is_next = column == self._ahead_first + max(self._ahead.shape[1], 1)
+            n = max(self.read_ahead // max(8 * self.n_rows, 1), 1) if is_next or column == 0 else 1
+            n = min(n, len(self.names) - column)
+            self._ahead, self._ahead_first, place = np.empty((self.n_rows, 0)), column, 0
+            if n == 1:
+                self._read(column, values[:, None])
+                return
+            ahead = np.empty((self.n_rows, n), order="F")
+            self._read(column, ahead)
+            self._ahead = ahead
+        values[:] = self._ahead[:, place]
+
+    def _read(self, first: int, X: Floats) -> None:
+        """Write as many columns as X has, from the first."""
+        names, start = self.names[first : first + X.shape[1]], 0
+        for number in range(self._file.num_row_groups):
+            part = self._file.read_row_group(number, columns=list(names), use_threads=False)
+            self._write(part, names, X[start : start + part.num_rows])
+            start += part.num_rows
+        self._tell(f"column {first + X.shape[1]} of {len(self.names)}")
+
+    def _write(self, part: pa.Table, names: Sequence[str], X: Floats) -> None:
+        for feature, name in enumerate(names):
+            book, column = self._books.get(name), part.column(name)
+            X[:, feature] = column.to_numpy() if book is None else book.encode(column)
 
     def read_groups(self, rows: Rows | None = None) -> Iterator[tuple[int, Floats]]:
         """Yield row groups, those alone that have one of some ascending rows: their first row, and all features."""
-        import pyarrow.parquet as pq
-
         start = 0
-        with pq.ParquetFile(self._path) as file:
-            for number in range(file.num_row_groups):
-                stop = start + file.metadata.row_group(number).num_rows
-                if rows is None or np.searchsorted(rows, start) < np.searchsorted(rows, stop):
-                    part = file.read_row_group(number, columns=list(self.names), use_threads=False)
-                    X = np.empty((stop - start, len(self.names)), order="F")
-                    for feature, name in enumerate(self.names):
-                        book, column = self._books.get(name), part.column(name)
-                        X[:, feature] = column.to_numpy() if book is None else book.encode(column)
-                    yield start, X
-                start = stop
+        for number in range(self._file.num_row_groups):
+            stop = start + self._file.metadata.row_group(number).num_rows
+            if rows is None or np.searchsorted(rows, start) < np.searchsorted(rows, stop):
+                part = self._file.read_row_group(
+                    number, columns=list(self.names), use_threads=False
+                )
+                X = np.empty((stop - start, len(self.names)), order="F")
+                self._write(part, self.names, X)
+                self._tell(f"row {stop} of {self.n_rows}")
+                yield start, X
+            start = stop
 
-    def _groups(self, name: str) -> Iterator[pa.ChunkedArray]:
-        """Yield a column, row group by row group."""
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(self._path) as file:
-            for number in range(file.num_row_groups):
-                yield file.read_row_group(number, columns=[name], use_threads=False).column(0)
+    def _tell(self, done: str) -> None:
+        if self._on_read is not None:
+            self._on_read(done)
 
 
 class _CodeBook:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,11 +91,14 @@ class HeldOutRows:
 class BipartiteTable:
     """The rows of a job, and the parts into which its validation splits them."""
 
-    def __init__(self, payload: TrainPayload, names: list[str]) -> None:
+    def __init__(
+        self, payload: TrainPayload, names: list[str], on_read: Callable[[str], None] | None = None
+    ) -> None:
+        """Read the tables; `on_read` is called while columns are read, see `ParquetColumns`."""
         spec = payload["spec"]
         validation = spec["validation"]
         columns = _columns(payload["table"], names, validation.get("time_column"))
-        table, notes = _read(payload, columns)
+        table, notes = _read(payload, columns, on_read)
         check_classes(table.y, "the table")
         self._features = payload["table"]["features"]
         self._folds: list[RowSplit] = []
@@ -112,10 +115,11 @@ class BipartiteTable:
                 other = payload["validation_table"]
                 assert other is not None
                 path, own = Path(other["path"]), _columns(other, names, None)
-                if isinstance(table, StoredTable):
-                    judge: Table = store_table(path, own, _codes_folder(payload))
-                else:
-                    judge = read_table(path, own)
+                judge = (
+                    _store(payload, path, own, on_read)
+                    if isinstance(table, StoredTable)
+                    else read_table(path, own)
+                )
                 check_classes(judge.y, "the validation dataset")
                 self.served = self._split_data(table, judge.coded_as(table))
             case "cross_validation":
@@ -241,7 +245,7 @@ class BipartiteSplitData(SplitData):
             rows = lists.draw_queries(query, fraction, seed)
         else:
             rows = draw_rows(self.train.y, fraction, seed)
-        thin.train = self.train.take(rows).known_to()
+        thin.train = self.train.part(rows).known_to()
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> BipartiteSplitData:
@@ -328,7 +332,9 @@ def scores_file(part: str) -> str:
     return f"{part}.scores.npy"
 
 
-def _read(payload: TrainPayload, columns: Columns) -> tuple[Table, list[str]]:
+def _read(
+    payload: TrainPayload, columns: Columns, on_read: Callable[[str], None] | None
+) -> tuple[Table, list[str]]:
     """Return the table, and what its owner should know: features stay in the file if memory would not hold them.
 
     The model is the same; see `core.coding.stored`. Algorithms that need the rows read them into memory in any case.
@@ -346,7 +352,7 @@ def _read(payload: TrainPayload, columns: Columns) -> tuple[Table, list[str]]:
     algorithm = spec["algorithm"]
     ranker = ALGORITHMS[algorithm["name"]](**algorithm["parameters"])
     if ranker.reads_columns() is None:
-        table = store_table(path, columns, _codes_folder(payload))
+        table = _store(payload, path, columns, on_read)
         ranker.categories_ = table.categories
         if ranker.reads_columns() is None:
             note = (
@@ -359,6 +365,15 @@ def _read(payload: TrainPayload, columns: Columns) -> tuple[Table, list[str]]:
 
 def _codes_folder(payload: TrainPayload) -> Path:
     return Path(payload.get("codes_folder") or Path(payload["workdir"]) / CODES_FOLDER)
+
+
+def _store(
+    payload: TrainPayload, path: Path, columns: Columns, on_read: Callable[[str], None] | None
+) -> Table:
+    """Return a table whose features stay in the file."""
+    limit = payload.get("memory_bytes")
+    assert limit is not None  # or the table would be in memory
+    return store_table(path, columns, _codes_folder(payload), limit, on_read)
 
 
 def _columns(table: TableFile, names: list[str], time: str | None) -> Columns:

@@ -19,7 +19,7 @@ from typing import Any, TypedDict, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.matrices import MAX_ROWS_TAKEN, StoredTable, Table
+from app.datasets.matrices import StoredTable, Table
 from app.jobs.progress import Callback
 from app.models.objectives import without_count
 from app.models.service import VALIDATION
@@ -98,6 +98,12 @@ MIN_MEASURED_ROWS = 10_000
 BYTES_PER_MEASURED_ROW = 300
 """Of a part in a file whose figures are computed: twice what a row takes whose score no other row has."""
 
+MAX_BASELINE_ROWS = 57_344
+"""Rows of a table in a file that baselines learn from, in memory, at most."""
+
+MIN_BASELINE_ROWS = 50
+"""Rows that a baseline needs: from fewer it would learn nothing worth a comparison."""
+
 MIN_COMPILING_SECONDS = 1.0
 """Seconds of compiling from which on a job with a budget tells of it."""
 
@@ -119,13 +125,12 @@ _MAX_CACHED_CELLS = 20_000_000
 Result = TypeVar("Result")
 
 
-_READERS: Mapping[str, Callable[[TrainPayload, list[str]], BipartiteTable | SplitData]] = {
-    DatasetKind.BIPARTITE: BipartiteTable,
+_READERS: Mapping[str, Callable[[TrainPayload, list[str]], SplitData]] = {
     DatasetKind.PREFERENCES: PreferenceSplitData,
     DatasetKind.MULTILABEL: MultilabelSplitData,
     DatasetKind.GRADED: GradedSplitData,
 }
-"""Reads the tables of a payload, by the kind of dataset."""
+"""Reads the tables of a payload, by the kind of dataset; rows with one label are a `BipartiteTable`."""
 
 
 class _TooSlow(Exception):
@@ -183,7 +188,11 @@ class FitContext:
         with self._lock:
             if self._data is None:
                 self._reporter.enter(READING)
-                self._data = _READERS[self._payload["dataset_kind"]](self._payload, self.names)
+                kind = self._payload["dataset_kind"]
+                if kind == DatasetKind.BIPARTITE:
+                    self._data = BipartiteTable(self._payload, self.names, self._reporter.tell)
+                else:
+                    self._data = _READERS[kind](self._payload, self.names)
             return self._data
 
     def split_data(self, scope: Scope) -> SplitData:
@@ -323,9 +332,10 @@ class FitContext:
         split_data = _bipartite(self.split_data(scope_of(part)))
         of, seed = len(split_data.train.y), self.spec["seed"]
         learning, rows = split_data, part.get("rows")
-        if isinstance(split_data.train, StoredTable):  # most baselines read rows, in memory
-            rows = min(rows or of, MAX_ROWS_TAKEN - MAX_ROWS_TAKEN // 8)
-        if rows is not None:
+        max_rows = self._max_baseline_rows(split_data)
+        if max_rows < of:
+            rows = min(rows or of, max_rows)
+        if rows is not None and max_rows >= MIN_BASELINE_ROWS:
             learning = split_data.thinned(min(rows / of, 1.0), seed)
         n_rows = len(learning.train.y)
         progress.enter(COMPARING, rows=n_rows)
@@ -344,6 +354,16 @@ class FitContext:
             "files": {},
         }
 
+        if max_rows < min(of, MIN_BASELINE_ROWS):
+            outcome["rows"], outcome["failed"] = (
+                0,
+                (
+                    f"the job's memory has room for {max_rows:,} of {of:,} rows, and a comparison needs "
+                    f"{MIN_BASELINE_ROWS}"
+                ),
+            )
+            return outcome
+
         def step(done: int, of: int, info: Mapping[str, float]) -> None:
             progress.step(done, of, info)
             if time.perf_counter() > until:
@@ -351,7 +371,8 @@ class FitContext:
 
         try:
             if rows is not None:  # loading kernels must not count
-                _fit(members, split_data.thinned(min(1.0, WARM_UP_ROWS / of), seed), step)
+                warm_up_rows = min(WARM_UP_ROWS, max_rows)
+                _fit(members, split_data.thinned(min(1.0, warm_up_rows / of), seed), step)
             ranker, outcome["seconds"], _ = _fit(members, learning, step)
         except _TooSlow:
             outcome["late"], outcome["seconds"] = True, seconds or 0.0
@@ -362,6 +383,14 @@ class FitContext:
             return outcome
         np.save(folder / SCORES_FILE, split_data.scores_of(ranker, "validation"))
         return outcome
+
+    def _max_baseline_rows(self, split_data: BipartiteSplitData) -> int:
+        """Return the training rows that a baseline may learn from: most read rows, in memory."""
+        train = split_data.train
+        if not isinstance(train, StoredTable):
+            return len(train.y)
+        # Of each class the rows are rounded up, to two at least: together they may be three more.
+        return max(min(MAX_BASELINE_ROWS, train.max_rows - 3), 0)
 
     def _fit_shard(self, part: ShardPart, folder: Path, progress: FitProgress) -> FitOutcome:
         """Fit one shard of a ranker: some of its pieces, which another part will join."""

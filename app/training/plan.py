@@ -368,11 +368,9 @@ def divide_fit(members: Sequence[MemberRecord], least_pieces: float) -> list[tup
 
 
 def _try_of(finished: FinishedBaseline, of: int) -> BaselineTry:
-    result = finished["result"]
-    rows = finished["spec"].get("rows")
-    return BaselineTry(
-        of if rows is None else rows, of, result["seconds"], bool(result.get("late"))
-    )
+    result, asked = finished["result"], finished["spec"].get("rows") or of
+    is_all = result.get("rows", asked) < asked  # all that there was room for
+    return BaselineTry(of if is_all else asked, of, result["seconds"], bool(result.get("late")))
 
 
 def seconds_of(done: Sequence[Finished]) -> float:

@@ -216,6 +216,7 @@ class Reporter:
         self.fraction = 0.0
         self.lock = RLock()
         self._callback = callback
+        self._state: Mapping[str, Any] = {}  # as last reported
         self._n_trials = trials_of(spec, 1 + len(folds_of(spec["validation"])))
         self._n_begun = 0
 
@@ -237,7 +238,13 @@ class Reporter:
         with self.lock:
             if isinstance(info, Report):
                 info = replace(info, fraction=self.fraction)
+                self._state = info.job
             self._callback(step, of, info)
+
+    def tell(self, detail: str) -> None:
+        """Report how far the phase under way is, in which there are no steps; raises what ends the job."""
+        with self.lock:
+            self._callback(0, 0, Report({}, {**self._state, "detail": detail}, self.fraction))
 
     def may_leave_out(self, part: Part) -> bool:
         """Return True if the job is to end early, and can do without this part."""

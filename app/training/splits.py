@@ -247,8 +247,8 @@ def check_one_split(inner: InnerSplits, of: str) -> None:
 
 def divide(table: Table, train: Rows, validation: Rows) -> tuple[Table, Table]:
     """Return the two parts, both with the categories of the first alone."""
-    learnt = table.take(train).known_to()
-    return learnt, table.take(validation).coded_as(learnt)
+    learnt = table.part(train).known_to()
+    return learnt, table.part(validation).coded_as(learnt)
 
 
 def cut(mass: npt.NDArray[Any], fraction: float) -> int:
@@ -277,7 +277,7 @@ def note_kinds(table: Table) -> str | None:
 
     if table.group is not None:
         return None
-    first = table.take(np.arange(min(FIRST_ROWS, len(table.X))))  # in most tables enough to know
+    first = table.part(np.arange(min(FIRST_ROWS, len(table.X))))  # in most tables enough to know
     if not has_few_kinds(hash_rows(first)) or not has_few_kinds(hash_rows(table)):
         return None
     return (

@@ -89,7 +89,8 @@ def _identify(table: ColumnTable) -> bytes:
     """Return a hash of the rows of a table that is read column by column; ArtifactError if its source has none."""
     if table.source.identity is None:
         raise ArtifactError("the source of the columns has no identity")
-    digest = hashlib.sha256(json.dumps(table.categories).encode() + table.source.identity)
+    columns = json.dumps([table.names, table.categories]).encode()
+    digest = hashlib.sha256(columns + table.source.identity)
     if table.is_taken is not None:
         digest.update(table.is_taken.data)
     return digest.digest()

@@ -290,7 +290,10 @@ def _begin(folder: Path) -> tuple[Path, int]:
                 os.close(lock)
     while True:
         part = Path(tempfile.mkdtemp(prefix="codes-", suffix=PART, dir=folder))
-        lock = os.open(part, os.O_RDONLY)
+        try:
+            lock = os.open(part, os.O_RDONLY)
+        except FileNotFoundError:  # as below
+            continue
         fcntl.flock(lock, fcntl.LOCK_EX)
         if part.exists():  # another process may have removed it before it was locked
             return part, lock

@@ -7,11 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from app.datasets import matrices
-from app.datasets.matrices import Columns, StoredTable, Table, read_table, store_table
+from app.datasets.matrices import (
+    Columns,
+    ParquetColumns,
+    StoredTable,
+    Table,
+    read_table,
+    store_table,
+)
 from app.jobs import execution
+from app.jobs.progress import Report
+from app.training.fitting import FitContext
+from app.training.progress import FITTING, MEASURING, READING
 from core.coding import stored
 from tests.app.workbench import Workbench, quiet
 
@@ -73,8 +84,6 @@ JOBS: list[dict[str, Any]] = [
 def test_the_model_is_that_of_the_table_in_memory(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, roles: dict[str, str]
 ) -> None:
-    # rows of samples are copied, those of parts stay in the file
-    monkeypatch.setattr(matrices, "MAX_ROWS_TAKEN", 90)
     monkeypatch.setattr("app.training.interpretation.MAX_ROWS", 80)
     monkeypatch.setattr("app.training.interpretation.MAX_REFERENCE_ROWS", 40)
     dataset = bench.ready(make_csv(), label="y", positive="yes", **roles)
@@ -109,17 +118,30 @@ def test_a_table_that_fits_or_needs_its_rows_is_read_into_memory(bench: Workbenc
 def test_baselines_are_fitted_on_rows_that_fit(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matrices, "MAX_ROWS_TAKEN", 160)
-    monkeypatch.setattr("app.training.fitting.MAX_ROWS_TAKEN", 160)
     monkeypatch.setattr("app.training.interpretation.MAX_ROWS", 80)
     dataset = bench.ready(make_csv(), label="y", positive="yes")
-    bench.submit(dataset, controls=True)
-    done = run(bench, 1000)
-    baselines = done["job"]["controls"]["controls"]
-    assert baselines
-    for baseline in baselines:
-        assert baseline["failed"] is None
-        assert 130 <= baseline["rows"] <= 142 < baseline["of_rows"]
+    n_fits: list[str] = []
+    fit_baseline = FitContext._fit_baseline
+
+    def count(context: FitContext, part: Any, *rest: Any) -> Any:
+        n_fits.append(part["algorithm"])
+        return fit_baseline(context, part, *rest)
+
+    monkeypatch.setattr(FitContext, "_fit_baseline", count)
+    # of 6 features an eighth holds 90 rows
+    for memory_bytes, n_rows in ((90 * 6 * 8 * 8, range(80, 91)), (1000, range(1))):
+        for controls in (True, None):
+            n_fits.clear()
+            bench.submit(dataset, controls=controls)
+            done = run(bench, memory_bytes)
+            baselines = done["job"]["controls"]["controls"]
+            assert n_fits == ["logistic", "auc_svm"]
+            for baseline in baselines:
+                assert baseline["rows"] in n_rows
+                assert baseline["of_rows"] >= 300
+                failed = baseline["failed"]
+                assert (failed is None) == (memory_bytes > 1000)
+                assert failed is None or "room for 0 of" in failed
 
 
 def test_the_next_attempt_finds_the_codes(
@@ -146,7 +168,6 @@ def test_the_figures_of_the_training_part_are_of_rows_whose_scores_fit(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.training.fitting.MIN_MEASURED_ROWS", 10)
-    monkeypatch.setattr(matrices, "MAX_ROWS_TAKEN", 90)
     monkeypatch.setattr("app.training.interpretation.MAX_ROWS", 80)
     monkeypatch.setattr("app.training.interpretation.MAX_REFERENCE_ROWS", 40)
     dataset = bench.ready(make_csv(), label="y", positive="yes")
@@ -171,7 +192,8 @@ def both(bench: Workbench, tmp_path: Path) -> tuple[Table, StoredTable]:
     assert dataset.table_key is not None
     columns = Columns(["a", "b", "word", "late"], "y", "w", "g")
     path = bench.blobs.path(dataset.table_key)
-    return read_table(path, columns), store_table(path, columns, tmp_path / "codes")
+    memory_bytes = 100 * 4 * 8 * 8  # an eighth holds 100 rows
+    return read_table(path, columns), store_table(path, columns, tmp_path / "codes", memory_bytes)
 
 
 def check(read: Table, expected: Table) -> None:
@@ -184,18 +206,18 @@ def check(read: Table, expected: Table) -> None:
         assert (getattr(read, name) == getattr(expected, name)).all()
 
 
-def test_rows_are_taken_from_the_file(
-    both: tuple[Table, StoredTable], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_taken_from_the_file(both: tuple[Table, StoredTable]) -> None:
     table, kept = both
     check(kept, table)
     rows = np.flatnonzero(np.arange(400) % 3 > 0)
     some = np.array([5, 100, 3, 260, 3, 0])
     check(kept.take(some), table.take(some))
     assert not isinstance(kept.take(some), StoredTable)
-    monkeypatch.setattr(matrices, "MAX_ROWS_TAKEN", 100)
-    part, other = kept.take(rows), kept.take(np.setdiff1d(np.arange(400), rows))
+    assert not isinstance(kept.part(rows[:100]), StoredTable)
+    check(kept.part(rows[:100]), table.take(rows[:100]))
+    part, other = kept.part(rows), kept.part(np.setdiff1d(np.arange(400), rows))
     assert isinstance(part, StoredTable)
+    assert part.max_bytes == kept.max_bytes
     learnt, expected = part.known_to(), table.take(rows).known_to()
     check(learnt, expected)
     held_out = table.take(np.setdiff1d(np.arange(400), rows))
@@ -204,6 +226,62 @@ def test_rows_are_taken_from_the_file(
     twice = rows[np.arange(1, len(rows), 2)]
     check(learnt.take(np.arange(1, len(rows), 2)), table.take(twice).coded_as(expected))
     with pytest.raises(ValueError, match="ascending"):
-        kept.take(rows[::-1])
+        kept.part(rows[::-1])
     with pytest.raises(ValueError, match="weight above 0"):
         kept.known_to(some)
+
+
+def test_columns_of_a_wide_table_are_read_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_rows, n_features = 50, 40
+    X = np.arange(n_rows * n_features, dtype=float).reshape(n_rows, n_features)
+    names = [f"c{j}" for j in range(n_features)]
+    path = tmp_path / "wide.parquet"
+    pq.write_table(pa.table(dict(zip(names, X.T, strict=True))), path, row_group_size=10)
+    opened, parquet_file = [], pq.ParquetFile
+
+    def open_file(path: Path) -> Any:
+        opened.append(path)
+        return parquet_file(path)
+
+    monkeypatch.setattr(pq, "ParquetFile", open_file)
+    said: list[str] = []
+    source = ParquetColumns(path, names, None, said.append)
+    source.read_ahead = 12 * 8 * n_rows
+    values = np.empty(n_rows)
+    for column in range(n_features):
+        source.read(column, values)
+        assert (values == X[:, column]).all()
+    assert opened == [path]
+    assert said == [f"column {n} of 40" for n in (12, 24, 36, 40)]
+    for column in (3, 39, 17, 17, 18, 0):  # in any order
+        source.read(column, values)
+        assert (values == X[:, column]).all()
+
+
+def test_a_job_hears_of_a_stop_while_columns_are_read(bench: Workbench) -> None:
+    dataset = bench.ready(make_csv(), label="y", positive="yes")
+    bench.submit(dataset, algorithm={"name": "rankboost", "n_rounds": 2})
+    payload = bench.prepare(bench.claim())
+    heard: list[tuple[str, str]] = []
+
+    def listen(step: int, of: int, info: Any) -> None:
+        if isinstance(info, Report) and "detail" in info.job:
+            heard.append((str(info.job["phase"]), str(info.job["detail"])))
+            if len(heard) == stops_at:
+                raise KeyboardInterrupt
+
+    try:
+        stops_at = -1
+        execution.run(payload | {"memory_bytes": 1000}, listen)
+        phases = [phase for phase, _ in heard]
+        assert {READING, FITTING, MEASURING} <= set(phases)
+        assert "column 6 of 6" in [detail for _, detail in heard]
+        stops_at = phases.index(FITTING) + 1
+        heard.clear()
+        with pytest.raises(KeyboardInterrupt):
+            execution.run(payload | {"memory_bytes": 1000, "checkpoint": None}, listen)
+        assert heard[-1][0] == FITTING
+    finally:
+        shutil.rmtree(payload["workdir"])

@@ -2,6 +2,7 @@
 
 import resource
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -294,6 +295,24 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["other.part"]
 
 
+def test_a_folder_that_another_process_removes_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, names, categories = make_rows(6)
+    make, made = tempfile.mkdtemp, []
+
+    def make_and_lose(**given: Any) -> str:
+        made.append(make(**given))
+        if len(made) == 1:
+            Path(made[0]).rmdir()
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make_and_lose)
+    RankBoost(n_rounds=1).fit(ColumnTable(ArrayColumns(X, names, categories), tmp_path), y)
+    assert len(made) == 2
+    assert not list(tmp_path.iterdir())
+
+
 def test_bad_tables_are_refused_by_name(tmp_path: Path) -> None:
     X, y, names, categories = make_rows(7)
 
@@ -385,6 +404,8 @@ def test_a_stopped_fit_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     whole, _ = fit(b"9")
     assert fit(b"9", kept[0]) == (whole, True)
     assert fit(b"8", kept[0]) == (whole, False)  # other rows, as far as one knows
+    names = tuple(f"g{j}" for j in range(len(names)))
+    assert fit(b"9", kept[0])[1] is False  # other columns of the same file
     fit(None)
     assert kept[-1] is None  # nothing says which rows they are
     assert load(whole).n_rounds == 9
