@@ -123,6 +123,16 @@ class Service:
         finished: dict[str, Any] = client.get(answer.headers["Location"]).json()
         return finished
 
+    @contextmanager
+    def setting(self, **values: Any) -> Iterator[None]:
+        """Change settings that are read with each request, for the length of a block."""
+        before = {name: getattr(self.settings, name) for name in values}
+        vars(self.settings).update(values)
+        try:
+            yield
+        finally:
+            vars(self.settings).update(before)
+
     def empty(self) -> None:
         """Remove all rows and all blobs, and what is remembered of keys."""
         with self.context.db.write() as session:

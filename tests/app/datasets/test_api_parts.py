@@ -6,7 +6,6 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -271,17 +270,6 @@ def test_an_upload_is_opened_once_under_a_key(client: httpx.Client) -> None:
     refused(other, 422, "idempotency_key_reused")
 
 
-@contextmanager
-def setting(service: Service, **values: Any) -> Iterator[None]:
-    """Change settings of the running service for the length of a block."""
-    before = {name: getattr(service.settings, name) for name in values}
-    vars(service.settings).update(values)
-    try:
-        yield
-    finally:
-        vars(service.settings).update(before)
-
-
 @pytest.fixture
 def files(service: Service, tmp_path: Path) -> Iterator[Path]:
     """The service's folder for files, with something else beside it."""
@@ -291,7 +279,7 @@ def files(service: Service, tmp_path: Path) -> Iterator[Path]:
         (folder / "days" / f"{number}.csv").write_text(body)
     (folder / "days" / "_SUCCESS").touch()
     (tmp_path / "secret.csv").write_text(ROWS)
-    with setting(service, files_dir=folder):
+    with service.setting(files_dir=folder):
         yield folder
 
 
@@ -347,7 +335,7 @@ def test_files_that_the_service_does_not_read(
     refused(add(client, upload_id, "mixed"), 422, "parts_differ", "b.parquet")
     refused(add(client, upload_id, ""), 422, "invalid")
     refused(add(client, "up_" + "0" * 32, "days"), 404, "not_found")
-    with setting(service, files_dir=None):
+    with service.setting(files_dir=None):
         refused(add(client, upload_id, "days"), 422, "unsupported", "RANKWRIGHT_FILES_DIR")
     assert client.get(f"/v1/uploads/{upload_id}").json()["n_parts"] == 0
 
@@ -382,7 +370,7 @@ def test_quota_and_expiry(service: Service, client: httpx.Client) -> None:
     put(client, upload_id, 1, ROWS)
     put(client, upload_id, 2, ROWS)
     assert stored() == 2 * len(ROWS)
-    with setting(service, quota_bytes=2 * len(ROWS) + 10):
+    with service.setting(quota_bytes=2 * len(ROWS) + 10):
         refused(put(client, upload_id, 3, ROWS), 429, "quota_exceeded")
     close(client, upload_id, 2)
     assert stored() == 2 * len(ROWS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Concatenate
 
 import httpx
@@ -58,7 +59,7 @@ def count_rows(service: Service) -> dict[str, int]:
         }
 
 
-def walk(service: Service, client: httpx.Client) -> set[str]:
+def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     """Ask every route that changes something for it; returns which they were."""
     asked: set[str] = set()
 
@@ -88,11 +89,13 @@ def walk(service: Service, client: httpx.Client) -> set[str]:
     ask("PUT /v1/datasets/{id}/pairs", 202, content=PAIRS, id=items)
     service.work()
     part = "PUT /v1/uploads/{id}/parts/{number}"
+    (files / "more.csv").write_text(table(10, 1))
     for ends in (True, False):
         sent = ask("POST /v1/uploads", 201, query=f"?label=left&name={ends}")["id"]
         ask(part, 201, content=table(), id=sent, number=1)
+        ask("POST /v1/uploads/{id}/files", 201, json={"path": "more.csv"}, id=sent)
         if ends:
-            ask("POST /v1/uploads/{id}/close", 202, json={"parts": 1}, id=sent)
+            ask("POST /v1/uploads/{id}/close", 202, json={"parts": 2}, id=sent)
         else:
             ask("DELETE /v1/uploads/{id}", 204, id=sent)
     service.work()
@@ -147,16 +150,18 @@ def walk(service: Service, client: httpx.Client) -> set[str]:
 
 
 def test_what_runs_again_leaves_what_one_run_leaves(
-    service: Service, request: pytest.FixtureRequest
+    service: Service, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     client = service.client(service.key())
-    walk(service, client)
+    with service.setting(files_dir=tmp_path):
+        walk(service, client, tmp_path)
     once = count_rows(service)
     service.empty()
 
     victims: list[str] = request.getfixturevalue("deadlocks")
     client = service.client(service.key())
-    asked = walk(service, client)
+    with service.setting(files_dir=tmp_path):
+        asked = walk(service, client, tmp_path)
     assert len(victims) > len(asked)
     assert count_rows(service) == once
     named = {
