@@ -87,7 +87,7 @@ clients: $(VENV)/.dev  ## Other people's clients: those that generators make of 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \
 	    --no-header --no-emit-package rankwright --quiet -o requirements-dev.lock pyproject.toml
-	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --generate-hashes \
+	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra dask --generate-hashes \
 	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements.lock pyproject.toml
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra bench --generate-hashes \
 	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements-bench.lock pyproject.toml

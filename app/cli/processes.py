@@ -202,10 +202,29 @@ def api(
         raise typer.Exit(3)
 
 
-def worker() -> None:
+def worker(
+    join: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Take no jobs, but hold rows for jobs of others, as a worker of the Dask cluster of this scheduler.",
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="The address at which a worker of a cluster listens.")
+    ] = "127.0.0.1",
+) -> None:
     """Run a worker. It takes jobs from the queue and runs each in its own process."""
     settings_of()  # reports a wrong setting in a sentence
     command = python_command("workers")
+    if join is not None:
+        from app.platform.settings import checked_scheduler
+
+        try:
+            address = checked_scheduler(join)
+        except ValueError as error:
+            raise typer.BadParameter(f"--join {error}") from error
+        command = python_command("workers.join", address, "--host", host)
     os.execve(command[0], command, child_environment())  # noqa: S606 - our own command
 
 

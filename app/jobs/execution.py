@@ -14,7 +14,7 @@ from app.platform.blobs import BlobStore
 from app.platform.errors import ServiceError, Unavailable
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from core.errors import CoreError
+from core.errors import CoreError, ShardsLost
 
 FAN_OUT = "fan_out"
 """The member of a result that asks for child jobs."""
@@ -72,6 +72,14 @@ def problem_of(error: BaseException) -> tuple[Json, bool]:
             "detail": str(error),
             "errors": [],
         }, True
+    if isinstance(error, ShardsLost):
+        problem = {
+            "code": "cluster_lost",
+            "title": "Cluster lost",
+            "detail": str(error),
+            "errors": [],
+        }
+        return problem, False
     if resources.is_full(error):
         detail = "the worker's disk is full"
         return {

@@ -45,6 +45,20 @@ def checked_build(given: str) -> str:
     return given or "unknown"
 
 
+def checked_scheduler(given: str) -> str:
+    """Return the address of a Dask scheduler. Raises ValueError."""
+    parts = urlsplit(given)
+    try:
+        is_whole = parts.port is not None and parts.port > 0  # a port beyond 65535 raises
+    except ValueError:
+        is_whole = False
+    if parts.scheme not in ("tcp", "tls") or not (is_whole and parts.hostname) or parts.path:
+        raise ValueError(
+            f"must be an address as tcp://host:8786 or tls://host:8786, got {given[:100]!r}"
+        )
+    return given
+
+
 MAX_ROOT_PATH = 200
 _OWN_PATHS = ("v1", "console", "docs", "health", "metrics", "openapi.json")
 
@@ -168,6 +182,16 @@ class Settings(BaseSettings):
         default=None,
         description="Bytes that one job may take, with what a first fit of its kind loads. Default: the memory of the "
         "machine, or of its container, less a quarter and at least 512 MiB, divided by the slots.",
+    )
+    dask_address: str | None = Field(
+        default=None,
+        description="The Dask scheduler, as `tcp://host:8786` or `tls://host:8786`, on whose workers a table is fitted "
+        "that would take more than a job's memory. Default: none.",
+    )
+    dask_seconds: Seconds = Field(
+        default=30.0,
+        description="How long a worker of the Dask cluster, or its scheduler, may be silent before the attempt at the "
+        "job ends, in seconds.",
     )
     job_timeout_seconds: Seconds = Field(
         default=3600.0, description="Longest run of a job that names no timeout, in seconds."
@@ -357,6 +381,11 @@ class Settings(BaseSettings):
     def _unset_if_empty(cls, value: object) -> object:
         """Treat an empty text as not set: compose.yml can pass a variable on, but cannot leave it out."""
         return None if value == "" else value
+
+    @field_validator("dask_address")
+    @classmethod
+    def _a_scheduler(cls, value: str | None) -> str | None:
+        return None if not value else checked_scheduler(value)
 
     @field_validator("build")
     @classmethod

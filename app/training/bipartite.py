@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ from app.platform.documents import (
 from app.platform.errors import Invalid
 from app.training import lists, search
 from app.training.interpretation import draw_classes, score
-from app.training.records import RocMetrics, TrainPayload
+from app.training.records import ClusterRecord, RocMetrics, TrainPayload
 from app.training.splits import (
     BYTES_PER_CELL,
     BYTES_PER_CELL_OF_FOLDS,
@@ -53,6 +54,7 @@ from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from core.base.checkpoint import SharedRanker
+    from core.base.columns import ColumnTable
     from core.base.ranker import Callback, Floats, Ranker
     from core.metrics import Interval, Summary
     from core.selection import HeldOut
@@ -101,6 +103,7 @@ class BipartiteTable:
         table, notes = _read(payload, columns, on_read)
         check_classes(table.y, "the table")
         self._features = payload["table"]["features"]
+        self._cluster = payload.get("cluster")
         self._folds: list[RowSplit] = []
         self._n_folds: int = validation.get("folds", 1)
         self._divided: dict[tuple[int, int] | None, dict[InnerSplits, list[RowSplit]]] = {}
@@ -197,7 +200,7 @@ class BipartiteTable:
         self, train: Table, validation: Table | None, scope: tuple[int, int] | None = None
     ) -> BipartiteSplitData:
         divided = self._divided.setdefault(scope, {})
-        return BipartiteSplitData(train, validation, self._features, divided)
+        return BipartiteSplitData(train, validation, self._features, divided, self._cluster)
 
 
 class BipartiteSplitData(SplitData):
@@ -209,8 +212,10 @@ class BipartiteSplitData(SplitData):
         validation: Table | None,
         features: Sequence[Feature],
         divided: dict[InnerSplits, list[RowSplit]],
+        cluster: ClusterRecord | None = None,
     ) -> None:
         self.train, self.validation = train, validation
+        self._cluster = cluster
         self.has_curve = validation is not None
         self._features = features
         self._divided = divided
@@ -220,11 +225,33 @@ class BipartiteSplitData(SplitData):
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         train = self.train
+        if isinstance(train, StoredTable) and self._cluster is not None:
+            self._fit_stored(ranker, train.coded, self._cluster, callback)
+            return
         # Jobs of earlier versions may train any algorithm on a table with queries: these are groups then.
         if train.query is None or not ranker.takes_query:
             ranker.fit(train.coded, train.y, train.weight, groups=train.group, callback=callback)
         else:
             ranker.fit(train.coded, train.y, train.weight, query=train.query, callback=callback)
+
+    def _fit_stored(
+        self, ranker: Ranker, coded: ColumnTable, cluster: ClusterRecord, callback: Callback
+    ) -> None:
+        """Fit on a table that is read column by column, its shards on a cluster if the algorithm allows it."""
+        from app.training.cluster import DaskHosts
+
+        y, weight, group = self.train.y, self.train.weight, self.train.group
+        reason = ranker.reads_shards()
+        if reason is not None:
+            message = f"the Dask cluster was not used for {type(ranker).__name__}: {reason}"
+            warnings.warn(message, UserWarning, stacklevel=2)
+            ranker.fit(coded, y, weight, groups=group, callback=callback)
+            return
+        with DaskHosts(**cluster) as hosts:
+            for note in hosts.notes:
+                warnings.warn(note, UserWarning, stacklevel=2)
+            table = replace(coded, placement=hosts)
+            ranker.fit(table, y, weight, groups=group, callback=callback)
 
     def fit_share(self, ranker: SharedRanker, first: int, last: int, callback: Callback) -> bytes:
         """Fit some of the pieces of a ranker on the training rows."""

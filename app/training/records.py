@@ -378,6 +378,13 @@ def is_baseline(finished: Finished) -> TypeGuard[FinishedBaseline]:
 # The job
 
 
+class ClusterRecord(TypedDict):
+    """A Dask cluster: the address of its scheduler, and how long it may be silent."""
+
+    address: str
+    seconds: float
+
+
 class TrainPayload(TypedDict):
     """What the process that fits is given. The queue adds the kind of job."""
 
@@ -388,6 +395,8 @@ class TrainPayload(TypedDict):
     """Bytes that the attempt may take, None without a limit; its worker adds it."""
     codes_folder: NotRequired[str]
     """Where codes in files are kept for the job's next attempt, without it the work folder; its worker adds it."""
+    cluster: NotRequired[ClusterRecord | None]
+    """The Dask cluster that takes what would not fit the memory; None: there is none."""
     workdir: str
     spec: TrainSpec
     table: TrainTable

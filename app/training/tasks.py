@@ -113,7 +113,10 @@ def prepare(
         "fits_a_part": fits_a_part(cells, settings.fan_out_cells),
         "job_timeout_seconds": settings.job_timeout_seconds,
         "seconds_left": claim.seconds_left,
+        "cluster": None,
     }
+    if settings.dask_address is not None:
+        payload["cluster"] = {"address": settings.dask_address, "seconds": settings.dask_seconds}
     if judge is not None:
         payload["validation_table"] = _table_of(judge, blobs, None)
         _check_judge(dataset, judge)

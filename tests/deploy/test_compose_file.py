@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
 EXAMPLE = ROOT / ".env.example"
 OURS = ("migrate", "api", "worker", "dispatcher")
+CLUSTER = ("dask", "shards")
+"""The services of the profile `cluster`: they know no database and no broker."""
 VALIDATOR = Draft202012Validator(
     json.loads((Path(__file__).parent / "compose-spec.json").read_text())
 )
@@ -55,7 +57,7 @@ def test_no_password_stands_in_the_file_its_example_or_the_environment(
 def test_the_passwords_are_files_for_whoever_needs_them(document: compose_file.Document) -> None:
     asked = {name: set(service["secrets"]) for name, service in document["services"].items()}
     both = set(document["secrets"])
-    assert asked == dict.fromkeys(OURS, both) | {
+    assert asked == dict.fromkeys(OURS, both) | {name: set() for name in CLUSTER} | {
         "postgres": {"postgres_password"},
         "redis": {"redis_password"},
     }
@@ -138,7 +140,7 @@ def test_the_image_is_told_what_it_is_built_from(document: compose_file.Document
     assert f"RANKWRIGHT_BUILD=${{{argument}}}" in {one.text for one in image.all("ENV")}
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", [*OURS, *CLUSTER])
 def test_our_processes_run_as_the_user_of_the_image(
     document: compose_file.Document, name: str
 ) -> None:
@@ -170,7 +172,8 @@ def test_what_must_last_lies_in_volumes(document: compose_file.Document) -> None
     }
     assert set(document["volumes"]) == {volume for one in mounts.values() for volume in one}
     state = dockerfile.read(ROOT / "Dockerfile").environment["RANKWRIGHT_STATE_DIR"]
-    assert all(mounts[name] == {"state": state} for name in OURS)
+    assert all(mounts[name] == {"state": state} for name in (*OURS, "shards"))
+    assert mounts["dask"] == {}
     assert mounts["postgres"] == {"postgres": "/var/lib/postgresql"}
     assert mounts["redis"] == {"redis": "/data"}
 
@@ -198,3 +201,18 @@ def test_a_job_gets_no_more_than_its_container_has(
     taken = memory_per_fit(Settings.model_validate({"job_memory_bytes": said}))
     assert taken == 3 << 30  # as docs/deploy.md says
     assert has - taken >= 512 * 1024**2
+
+
+def test_the_cluster_is_a_profile_whose_parts_find_each_other(
+    document: compose_file.Document,
+) -> None:
+    profiled = {name for name, given in document["services"].items() if "profiles" in given}
+    assert profiled == set(CLUSTER)
+    assert compose_file.service(document, "worker").environment["RANKWRIGHT_DASK_ADDRESS"] == ""
+    join = compose_file.service(document, "shards").command
+    address = join[join.index("--join") + 1]
+    listens = compose_file.service(document, "dask").command
+    assert address == f"tcp://dask:{listens[listens.index('--port') + 1]}"
+    found = re.search(r"`(tcp://\S+)`", EXAMPLE.read_text())
+    assert found is not None
+    assert Settings.model_validate({"dask_address": found[1]}).dask_address == address

@@ -1,0 +1,251 @@
+"""Shards on real Dask workers, each a process: the same bits, and workers that are lost, hung or of another version."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed.diagnostics.plugin import SchedulerPlugin
+from sqlalchemy import update
+
+from app.jobs import child_jobs
+from app.jobs import service as jobs
+from app.platform.processes import child_environment
+from app.platform.settings import Settings
+from app.platform.tables import Job
+from app.training import cluster
+from app.training.cluster import DaskHosts
+from core import RankBoost, save
+from core.base.checkpoint import Checkpoints
+from core.base.columns import ArrayColumns, ColumnTable
+from core.base.table import CodedTable
+from core.coding import stored
+from core.errors import ShardsLost
+from tests.core.coding.test_stored import make_rows
+from tests.harness import ENDLESS, OWNER, Shop, csv_table
+from tests.servers import eventually
+from workers import join
+from workers.fit_process import FitProcess
+from workers.slots import Slots
+
+SECONDS = 4.0
+"""How long a worker may be silent; a stopped one sends no heartbeat, which it does each half second."""
+
+
+class Cluster:
+    """A scheduler in this process, and workers that have joined it by the command."""
+
+    def __init__(self, scheduler: Any, folder: Path) -> None:
+        self._environment = child_environment() | {"RANKWRIGHT_STATE_DIR": str(folder)}
+        self.address: str = scheduler.address
+        self._scheduler = scheduler
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def grow(self, n_workers: int) -> None:
+        """Have at least so many workers."""
+        missing = n_workers - len(self._scheduler.workers)
+        joined = threading.Semaphore(0)
+        self._scheduler.plugins["joined"] = Joined(joined)
+        for _ in range(missing):
+            command = [sys.executable, "-m", "app.cli", "worker", "--join", self.address]
+            self._processes.append(subprocess.Popen(command, env=self._environment))
+        for _ in range(missing):
+            assert joined.acquire(timeout=120)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Of the workers, ascending."""
+        return sorted(self._scheduler.workers)
+
+    def process(self, address: str) -> int:
+        """Return the id of the process of a worker."""
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            return int(client.run(os.getpid, workers=[address])[address])
+
+    def end(self) -> None:
+        """Stop all workers, and wait for their ends."""
+        for process in self._processes:
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        for process in self._processes:
+            process.wait(30)
+
+
+class Joined(SchedulerPlugin):
+    """Counts the workers that join."""
+
+    name = "joined"
+
+    def __init__(self, joined: threading.Semaphore) -> None:
+        self._joined = joined
+
+    def add_worker(self, scheduler: Any, worker: str) -> None:
+        self._joined.release()
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster at ports of loopback."""
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as local:
+        made = Cluster(local.scheduler, tmp_path_factory.mktemp("cluster"))
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "SHARD_ROWS", 20)
+    monkeypatch.setattr("core.boosting.stumps.MIN_LISTED_CELLS", 0)
+
+
+def fit_on(
+    address: str, folder: Path, callback: Callable[..., None] | None = None, n_rounds: int = 12
+) -> bytes:
+    X, y, names, categories = make_rows(1)
+    with DaskHosts(address, SECONDS) as hosts:
+        table = ColumnTable(ArrayColumns(X, names, categories, b"rows"), folder, placement=hosts)
+        return save(RankBoost(n_rounds=n_rounds).fit(table, y, callback=callback))
+
+
+def in_memory(n_rounds: int = 12) -> bytes:
+    X, y, names, categories = make_rows(1)
+    return save(RankBoost(n_rounds=n_rounds).fit(CodedTable(X, names, categories), y))
+
+
+def test_the_bits_are_those_of_one_process(workers: Cluster, tmp_path: Path) -> None:
+    for n_workers in (1, 2):
+        workers.grow(n_workers)
+        assert fit_on(workers.address, tmp_path) == in_memory()
+
+
+def test_a_worker_that_hangs_ends_the_fit_and_the_next_goes_on(
+    workers: Cluster, tmp_path: Path
+) -> None:
+    workers.grow(2)
+    checkpoints = Checkpoints()
+    taken: list[bytes | None] = []
+    hung = workers.process(workers.addresses[0])
+
+    def attack(step: int, of: int, info: Mapping[str, float]) -> None:
+        if step == 5:
+            taken.append(checkpoints.take())
+            os.kill(hung, signal.SIGSTOP)
+
+    with checkpoints, pytest.raises(ShardsLost, match="has not been heard for 4 s"):
+        fit_on(workers.address, tmp_path, attack)
+    os.kill(hung, signal.SIGCONT)
+    steps: list[int] = []
+    with Checkpoints(taken[0]) as resumed:
+        again = fit_on(workers.address, tmp_path, lambda step, of, info: steps.append(step))
+    assert resumed.resumed
+    assert [step for step in steps if step] == [*range(6, 13)]  # 0: the table is read
+    assert again == in_memory()
+
+
+def test_a_worker_of_another_version_is_refused_by_both_sides(
+    workers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers.grow(1)
+    own = cluster.describe_program()
+    monkeypatch.setattr(cluster, "describe_program", OtherProgram(own._replace(version="0.1.9")))
+    with pytest.raises(ShardsLost, match=r"must run Rankwright 0\.1\.9 .* runs 0\.2\.0"):
+        fit_on(workers.address, tmp_path)
+    monkeypatch.undo()
+    monkeypatch.setattr(join, "__version__", "0.1.9")
+    with pytest.raises(ShardsLost, match=r"runs 0\.2\.0, this one 0\.1\.9"):
+        join._check_versions(workers.address)
+
+
+class OtherProgram:
+    """Tells of this process what is not so, and of others the truth."""
+
+    def __init__(self, own: cluster.Program) -> None:
+        self._own = own
+
+    def __call__(self) -> cluster.Program:
+        return self._own
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (cluster, "describe_program")
+
+
+def test_a_full_disk_of_a_worker_says_so() -> None:
+    assert cluster._said(OSError(28, "No space left on device")) == "its disk is full"
+
+
+def test_an_address_that_nobody_answers_is_an_error_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    with socket.socket() as silent:  # accepts, and says nothing
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        for port in (1, silent.getsockname()[1]):
+            with pytest.raises(ShardsLost, match=f"answers at tcp://127.0.0.1:{port} within 0.5 s"):
+                fit_on(f"tcp://127.0.0.1:{port}", tmp_path)
+
+
+def test_a_cluster_without_workers_is_refused(tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    with (
+        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as empty,
+        pytest.raises(ShardsLost, match="has no worker"),
+    ):
+        fit_on(empty.scheduler_address, tmp_path)
+
+
+def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goes_on(
+    workers: Cluster,
+    make_shop: Callable[..., Shop],
+    make_slots: Callable[[Shop], Slots],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the leases of production: the attempt ends by itself, and the job runs again without a lost lease."""
+    start = FitProcess.start_job
+
+    def start_small(process: FitProcess, payload: Mapping[str, Any], limit: int | None) -> None:
+        start(process, {**payload, "memory_bytes": 1000}, limit)  # no table fits in that
+
+    monkeypatch.setattr(FitProcess, "start_job", start_small)
+    production = {
+        name: Settings.model_fields[name].default for name in ("heartbeat_seconds", "lease_seconds")
+    }
+    workers.grow(2)
+    shop = make_shop(dask_address=workers.address, dask_seconds=SECONDS, **production)
+    table = shop.read_here(csv_table(3000))
+    job_id = shop.train(table, ENDLESS)
+    make_slots(shop)
+    eventually(lambda: shop.job(job_id).checkpoint_key, seconds=60)
+    os.kill(workers.process(workers.addresses[0]), signal.SIGKILL)
+    shop.reaches(job_id, "queued")
+    with shop.db.write() as session:  # no test waits out the back-off
+        session.execute(update(Job).where(Job.id == job_id).values(not_before=0.0))
+    first, second = eventually(
+        lambda: len(told := shop.first_steps_of(job_id)) == 2 and told, seconds=60
+    )
+    assert first < second
+    shop.db.writing(child_jobs.end_early, OWNER, job_id)
+    job = shop.reaches(job_id, "succeeded")
+    assert job.attempt == 2
+    assert shop.models_of(job_id) == 1
+    assert shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
+    events = shop.db.reading(jobs.events, OWNER, job_id, after=0, limit=200)
+    (reason,) = [told for event in events if (told := event.data.get("reason"))]
+    assert reason.endswith("of the Dask cluster is gone")

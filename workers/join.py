@@ -1,0 +1,103 @@
+"""`python -m workers.join ADDRESS`: a worker of a Dask cluster, which holds shards of fits, until SIGTERM or SIGINT.
+
+It knows no database and takes no jobs: an attempt at a job, in whatever worker of the queue, connects to the same
+cluster and puts shards here (`app/training/cluster.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from app import __version__
+from app.platform.ids import new_id
+from app.platform.logging import configure_logging
+from app.platform.settings import Settings
+from app.training.cluster import CONNECT_SECONDS, WORKER_NAME, connect
+from core.errors import ShardsLost
+
+log = logging.getLogger("workers.join")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the worker of the cluster; return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m workers.join")
+    parser.add_argument("address")
+    parser.add_argument("--host", default="127.0.0.1")
+    asked = parser.parse_args(arguments)
+    settings = Settings()
+    configure_logging(settings)
+    folder = settings.state_dir.absolute() / "cluster"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _check_versions(asked.address)
+        return asyncio.run(_work(asked.address, asked.host, folder))
+    except OSError as error:
+        log.error("cannot write to %s: %s", folder, error)
+        return 1
+    except ShardsLost as error:
+        log.error("%s", error)
+        return 1
+
+
+def _check_versions(address: str) -> None:
+    """Raise ShardsLost if no scheduler answers, or if a worker there is of another version of Rankwright."""
+    with connect(address) as client:
+        told: dict[str, Any] = client.sync(
+            client.scheduler.identity, callback_timeout=CONNECT_SECONDS
+        )
+    for worker in told["workers"].values():
+        name, _, rest = str(worker["name"]).partition("-")
+        version = rest.partition("-")[0]
+        if name == WORKER_NAME and version != __version__:
+            raise ShardsLost(
+                f"all workers of the Dask cluster at {address} must run the same Rankwright: worker {worker['name']} "
+                f"({worker['id']}) runs {version}, this one {__version__}"
+            )
+
+
+async def _work(address: str, host: str, folder: Path) -> int:
+    """Serve until a signal, 0, or until the scheduler is lost, 1."""
+    from distributed import Worker
+
+    import core.boosting.rankboost  # noqa: F401 - a worker is silent while it imports, so it does that first
+
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    # One thread of Dask: the kernels of a shard share the cores. No limit of memory: nothing of ours can be spilled.
+    worker = Worker(
+        address,
+        host=host,
+        nthreads=1,
+        name=f"{WORKER_NAME}-{__version__}-{new_id('wrk')}",
+        memory_limit=0,
+        local_directory=str(folder),
+        dashboard=False,
+        death_timeout=CONNECT_SECONDS,
+    )
+    try:
+        await worker
+    except (OSError, TimeoutError) as error:
+        raise ShardsLost(f"cannot join the Dask cluster at {address}: {error}") from error
+    log.info("%s holds shards for the Dask cluster at %s", worker.name, address)
+    ended = asyncio.create_task(worker.finished())
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if not stop.is_set():
+        log.error("the Dask scheduler at %s is lost", address)
+        return 1
+    await worker.close(timeout=CONNECT_SECONDS, nanny=False)
+    return 0
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    logging.shutdown()
+    os._exit(code)  # without the interpreter's teardown, which would wait for Dask's threads
