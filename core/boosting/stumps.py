@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -534,6 +534,24 @@ class Step(NamedTuple):
         return steps
 
 
+class Listing:
+    """Room for a list of rows and their changes, which the shards of one process use in turn.
+
+    Attributes
+    ----------
+    rows : ndarray of uint32
+    changes : ndarray of float64
+    """
+
+    def __init__(self) -> None:
+        self.rows, self.changes = np.empty(0, dtype=np.uint32), np.empty(0)
+
+    def reserve(self, n_rows: int) -> None:
+        """Have room for so many rows, at least."""
+        if len(self.rows) < n_rows:
+            self.rows, self.changes = np.empty(n_rows, dtype=np.uint32), np.empty(n_rows)
+
+
 class StumpShard:
     """A run of rows, positives first: their codes and weights, and the histograms of these.
 
@@ -544,18 +562,17 @@ class StumpShard:
     n_positives : int
     n_slots : int
         Of the histograms.
-    max_listed : int
-        Rows of the side of a cut that are listed, at most; 0: none, since the table is small.
+    listing : Listing
+        For the rows of the side of a cut that changes; without room for a small table: its histograms are filled anew.
     """
 
     def __init__(
-        self, codes: Codes, weight: Floats, n_positives: int, n_slots: int, max_listed: int
+        self, codes: Codes, weight: Floats, n_positives: int, n_slots: int, listing: Listing
     ) -> None:
         self._codes, self._weights, self._n_positives = codes, weight, n_positives
         self._counts: Floats | None = None
         self._histograms = np.empty((len(codes), 2, n_slots))
-        self._rows = np.empty(max_listed, dtype=np.uint32)
-        self._changes = np.empty(max_listed)
+        self._listing = listing
 
     def totals(self) -> Floats:
         """Return the weights of the positives, of the negatives and of all."""
@@ -597,7 +614,8 @@ class StumpShard:
             self._rescale(step)
             return self._fill()
         column, side = self._side(step)
-        m, weights, rows, changes = self._n_positives, self._weights, self._rows, self._changes
+        m, weights = self._n_positives, self._weights
+        rows, changes = self._listing.rows, self._listing.changes
         factor_p, factor_n = step.inside
         n_p = rescale_and_list(column[:m], *side, factor_p, weights[:m], 0, rows, changes)
         n_n = rescale_and_list(
@@ -633,19 +651,36 @@ class StumpShard:
         return self._histograms
 
 
-def make_shard(
-    dtype: str,
-    n_slots: int,
-    is_listed: bool,
-    piece: Piece,
-    codes: Sequence[tuple[Codes, ...]],
-    folder: Path,
-) -> StumpShard:
-    """Return the shard of a piece; see `core.base.shards.MakeShard`."""
-    rows, m = positives_first(piece.positive)
-    laid_out = lay_out_piece(piece, codes, np.dtype(dtype), folder)
-    weight = take_weights(np.broadcast_to(piece.weight, len(rows)), rows)
-    return StumpShard(laid_out, weight, m, n_slots, len(rows) + 1 if is_listed else 0)
+@dataclass
+class MakeStumpShard:
+    """Makes shards of pieces; see `core.base.shards.MakeShard`.
+
+    Attributes
+    ----------
+    dtype : str
+        Of the codes.
+    n_slots : int
+        Of the histograms.
+    is_listed : bool
+        Whether the table is so large that changes of rows are listed.
+    """
+
+    dtype: str
+    n_slots: int
+    is_listed: bool
+
+    def __post_init__(self) -> None:
+        self._listing = Listing()
+
+    def __call__(
+        self, piece: Piece, codes: Sequence[tuple[Codes, ...]], folder: Path
+    ) -> StumpShard:
+        """Return the shard of a piece."""
+        rows, m = positives_first(piece.positive)
+        laid_out = lay_out_piece(piece, codes, np.dtype(self.dtype), folder)
+        weight = take_weights(np.broadcast_to(piece.weight, len(rows)), rows)
+        self._listing.reserve(len(rows) + 1 if self.is_listed else 0)
+        return StumpShard(laid_out, weight, m, self.n_slots, self._listing)
 
 
 class StumpLearner(WeakLearner):
@@ -697,7 +732,7 @@ class StumpLearner(WeakLearner):
         if isinstance(data.X, ColumnTable):
             self._stored = codes = store_codes(data.X, data.weight, max_bins, n_categories)
             self._bins = bins = codes.bins
-            make = partial(make_shard, bins.dtype.str, bins.n_slots, is_listed)
+            make = MakeStumpShard(bins.dtype.str, bins.n_slots, is_listed)
             pieces = codes.pieces(data.positive, data.weight)
             if data.X.placement is not None:
                 return data.X.placement.place(make, list(pieces), codes.read)
@@ -706,15 +741,17 @@ class StumpLearner(WeakLearner):
         self._bins = bins = learn_bins(
             data.X, np.arange(n_rows, dtype=np.uint32), data.weight, max_bins, n_categories
         )
-        shards = []
+        shards, listing = [], Listing()
         for start in range(0, n_rows, stored.SHARD_ROWS):
             run = slice(start, start + stored.SHARD_ROWS)
             rows, m = positives_first(data.positive[run])
             weight = take_weights(data.weight[run], rows)
-            n_listed = len(rows) // (2 if len(rows) == n_rows else 1) + 1 if is_listed else 0
+            # Of a table in one shard no more than half the rows are on the smaller side.
+            n_listed = len(rows) // (2 if len(rows) == n_rows else 1) + 1
+            listing.reserve(n_listed if is_listed else 0)
             rows += np.uint32(start)
             coded = code_columns(data.X, rows, bins)
-            shards.append(StumpShard(coded, weight, m, bins.n_slots, n_listed))
+            shards.append(StumpShard(coded, weight, m, bins.n_slots, listing))
         return OwnShards(shards)
 
     @property
