@@ -214,7 +214,10 @@ class Shop:
         awaited = False
         for event in events:
             awaited = awaited or event.data.get("state") == "running"
-            if awaited and event.type == "progress" and event.data["phase"] == FITTING:
+            is_step = event.type == "progress" and event.data["phase"] == FITTING
+            if (
+                awaited and is_step and event.data.get("step")
+            ):  # 0: a table is read column by column
                 told.append(event.data["step"])
                 awaited = False
         return told

@@ -162,6 +162,7 @@ class Attempt:
             case "error" if message["user_fault"]:
                 return partial(self._db.writing, queue.fail, self._claim, message["problem"])
             case "error":
+                self._keeps_codes = message["problem"]["code"] == "cluster_lost"
                 return self._retry_later(message["problem"]["detail"])
         raise RuntimeError(f"unknown message from the fit process: {message['type']!r}")
 

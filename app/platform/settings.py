@@ -52,7 +52,8 @@ def checked_scheduler(given: str) -> str:
         is_whole = parts.port is not None and parts.port > 0  # a port beyond 65535 raises
     except ValueError:
         is_whole = False
-    if parts.scheme not in ("tcp", "tls") or not (is_whole and parts.hostname) or parts.path:
+    rest = parts.path or parts.query or parts.fragment or parts.username or parts.password
+    if parts.scheme not in ("tcp", "tls") or not (is_whole and parts.hostname) or rest:
         raise ValueError(
             f"must be an address as tcp://host:8786 or tls://host:8786, got {given[:100]!r}"
         )

@@ -31,6 +31,7 @@ from core.coding import stored
 from core.errors import ShardsLost
 from tests.core.coding.test_stored import make_rows
 from tests.harness import ENDLESS, OWNER, Shop, csv_table
+from tests.long_form import LONG_FORM
 from tests.servers import eventually
 from workers import join
 from workers.fit_process import FitProcess
@@ -232,7 +233,8 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
     table = shop.read_here(csv_table(3000))
     job_id = shop.train(table, ENDLESS)
     make_slots(shop)
-    eventually(lambda: shop.job(job_id).checkpoint_key, seconds=60)
+    # Its first step is told seldomer than a checkpoint is made.
+    eventually(lambda: shop.first_steps_of(job_id) and shop.job(job_id).checkpoint_key, seconds=60)
     os.kill(workers.process(workers.addresses[0]), signal.SIGKILL)
     shop.reaches(job_id, "queued")
     with shop.db.write() as session:  # no test waits out the back-off
@@ -249,3 +251,44 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
     events = shop.db.reading(jobs.events, OWNER, job_id, after=0, limit=200)
     (reason,) = [told for event in events if (told := event.data.get("reason"))]
     assert reason.endswith("of the Dask cluster is gone")
+
+
+@pytest.mark.skipif(
+    not LONG_FORM, reason="it waits for silence, and needs rights on the network: `make long`"
+)
+def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(tmp_path: Path) -> None:
+    """Two hosts in one machine: the scheduler here, a worker in a network namespace."""
+    from distributed import LocalCluster
+
+    here, there, names = "10.77.9.1", "10.77.9.2", ("rwcut0", "rwcut1")
+    space = ["ip", "netns", "exec", "rwcut"]
+    for command in (
+        ["ip", "netns", "add", "rwcut"],
+        ["ip", "link", "add", names[0], "type", "veth", "peer", "name", names[1]],
+        ["ip", "link", "set", names[1], "netns", "rwcut"],
+        ["ip", "addr", "add", f"{here}/24", "dev", names[0]],
+        ["ip", "link", "set", names[0], "up"],
+        [*space, "ip", "addr", "add", f"{there}/24", "dev", names[1]],
+        [*space, "ip", "link", "set", names[1], "up"],
+    ):
+        if subprocess.run(command, check=False, capture_output=True).returncode:
+            pytest.skip(f"no right to {' '.join(command)}")
+    environment = child_environment() | {"RANKWRIGHT_STATE_DIR": str(tmp_path)}
+    try:
+        with LocalCluster(
+            n_workers=0, host=here, dashboard_address="127.0.0.1:0", silence_logs=50
+        ) as local:
+            join = [sys.executable, "-m", "workers.join", local.scheduler_address, "--host", there]
+            worker = subprocess.Popen([*space, *join], env=environment)
+            eventually(lambda: local.scheduler.workers, seconds=60)
+
+            def cut(step: int, of: int, info: Mapping[str, float]) -> None:
+                if step == 5:
+                    subprocess.run(["ip", "link", "set", names[0], "down"], check=True)
+
+            with pytest.raises(ShardsLost, match="has not been heard for 4 s"):
+                fit_on(local.scheduler_address, tmp_path, cut)
+            worker.kill()
+            worker.wait(30)
+    finally:
+        subprocess.run(["ip", "netns", "del", "rwcut"], check=True)
