@@ -41,7 +41,6 @@ Words = state.Words
 Integers = state.Integers
 
 LANES = 8  # columns of a group
-CELL = 2  # numbers of a cell: two masses, or gradient and Hessian
 CATEGORY_ROWS = 5.0
 """Minimum rows of a category that has a place in the order of categories: chance would put others at an end."""
 

@@ -13,13 +13,18 @@ always get. Their gains decide which of them it gets, and in which order, as if 
 gives the threads more to share, and they wait for each other less often.
 
 The threads of a fit form a parallel region (`core.coding.threads`). One of them leads it through the phases of a tree.
-A phase has many tasks, no two of which write to the same memory. Sums go over fixed runs of rows and are added in
-order, so that the tree does not depend on the number of threads.
+A phase has many tasks, no two of which write to the same memory.
+
+Histograms are sums of whole numbers: the weights of a tree's rows are rounded to units, small enough that all sums are
+exact in 32 bits. A histogram by subtraction is that of the rows themselves, and the tree does not depend on the number
+of threads, nor on the order in which rows are added. Other sums go over fixed runs of rows and are added in order:
+those that choose the unit, and those of the leaves, whose values are computed from the weights as they are.
 
 Kernels pass each other the address of the arrays of the fit (`place`) and of the thread's memory for scans (`room`),
 and threads call the tasks by their address: `run_worker` is compiled without them.
 """
 
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,7 +60,7 @@ from core.coding.threads import (
 from core.errors import InvalidParameter
 from core.kernels import INNER, address_of_kernel, kernel
 
-from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Integers, Kind, Table
+from .coding import COLUMN, GROUP, LANES, MEMBER, Integers, Kind, Table
 from .logistic import ROWS_AT_ONCE, write_derivatives
 from .predictor import CODED_SPLIT, find_leaves
 from .sampling import close_up, find_threshold, uniform
@@ -70,6 +75,7 @@ from .splitting import (
     find_split,
     make_scratch,
     mark_codes,
+    masses_of,
     scratch_at,
 )
 
@@ -88,6 +94,19 @@ PARTITION_ROWS = 1 << 14
 MIN_ROWS_PER_CODE = 16
 # Tasks into which a phase is divided, about.
 TASKS_PER_PHASE = 8
+
+# The weights of a tree's rows, in units of the histogram and times the margin, sum to less than 2 to this power, and to
+# half of it at least. Half a cell holds 2^31: there is room for 700 million rows that are all rounded up.
+UNIT_BITS = 30
+# Weights that sum to 1, or to a simple fraction, are far from a sum at which the unit changes.
+UNIT_MARGIN = 0.74
+# The least unit is 2 to this power, so that one divided by it is a number.
+MIN_UNIT = -1000
+# Rows up to which each is rounded to the nearest unit: all together they lose less than 2^-10 of their sum. Of more
+# rows, each is rounded up with the probability that keeps sums unbiased.
+MAX_NEAREST_ROWS = 1 << 20
+# Part of the least mass of a leaf that rounding may take: half a unit of each row, and no more than this.
+MAX_ROUNDING = 0.05
 
 # Rows of one run in a pass over all rows.
 PASS_ROWS = 1 << 13
@@ -158,6 +177,7 @@ SETTINGS = np.dtype(
         ("max_leaves", np.int64),
         ("best_first", np.int64),  # 0: level by level
         ("speculative_splits", np.int64),  # leaves that are split at the same time, best first
+        ("rounds_to_nearest", np.int64),  # see `MAX_NEAREST_ROWS`
         ("run_task", np.int64),  # the address of `_run_task`
     ],
     align=True,
@@ -187,8 +207,8 @@ PROGRESS = np.dtype(
 """What is done at present, and how far the tree is."""
 
 # Phases, and other work that a thread can be called for.
-LIST, DRAW, ADD, BUILD, MARK, PARTITION, GATHER, SUM, ROUTE, RESCALE, STEP = range(11)
-WORK, GROW = range(11, 13)
+LIST, DRAW, ROUND, ADD, BUILD, MARK, PARTITION, GATHER, SUM, ROUTE, RESCALE, STEP = range(12)
+WORK, GROW = range(12, 14)
 
 
 class CodeArrays(NamedTuple):
@@ -222,6 +242,8 @@ class RowArrays(NamedTuple):
     ----------
     weights : ndarray of shape (n_rows * n_weights,), float64
         One weight per row, or gradient and Hessian.
+    units : ndarray of shape (n_rows * n_weights,), uint32
+        The weights in units of the histograms; see `round_weights`.
     sample_weight, scores : ndarray of shape (n_rows,) or (0,), float64
     leaves : ndarray of shape (n_rows,), uint16
         Leaf of each row in the last tree.
@@ -236,6 +258,7 @@ class RowArrays(NamedTuple):
     """
 
     weights: Any
+    units: Any
     sample_weight: Any
     scores: Any
     leaves: Any
@@ -250,12 +273,14 @@ class SumArrays(NamedTuple):
 
     Attributes
     ----------
-    histograms, spare : ndarray of shape (n_histograms, 2 * n_cells), float64
-        For each group both numbers of each cell [code, column]. `spare` holds parts that are added up to histograms.
+    histograms, spare : ndarray of shape (n_histograms, n_cells), int64
+        For each group the cells [code, column]: sums of weights in units, exact in any order. The upper half of a cell
+        is the mass of positives, or the gradient, the lower that of negatives, or the Hessian; see
+        `splitting.masses_of`. `spare` holds parts that are added up to histograms.
     by_leaf : ndarray of shape (n_passes, 3, n_leaves), float64
         Positive and negative weight, or gradient and Hessian; then the sample weight.
     by_pass : ndarray of shape (n_passes, 3), float64
-        What `RESCALE` and `STEP` sum up.
+        What `LIST`, `DRAW`, `RESCALE` and `STEP` sum up.
     factors : ndarray of shape (2, n_leaves), float64
         What `RESCALE` multiplies weights by, or `STEP` adds to scores.
     """
@@ -356,10 +381,21 @@ _CODES_TYPE = numba.types.NamedTuple(
     CodeArrays,
 )
 _ROWS_TYPE = numba.types.NamedTuple(
-    (_F1, _F1, _F1, numba.uint16[::1], numba.uint32[::1], numba.uint32[::1], _records(PASS), _I1),
+    (
+        _F1,
+        numba.uint32[::1],
+        _F1,
+        _F1,
+        numba.uint16[::1],
+        numba.uint32[::1],
+        numba.uint32[::1],
+        _records(PASS),
+        _I1,
+    ),
     RowArrays,
 )
-_SUMS_TYPE = numba.types.NamedTuple((_F2, _F2, numba.float64[:, :, ::1], _F2, _F2), SumArrays)
+_I2 = numba.int64[:, ::1]
+_SUMS_TYPE = numba.types.NamedTuple((_I2, _I2, numba.float64[:, :, ::1], _F2, _F2), SumArrays)
 _TREE_TYPE = numba.types.NamedTuple(
     (
         _records(NODE),
@@ -411,54 +447,6 @@ def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
     return numba.types.void(array, numba.types.int64), generate
 
 
-@intrinsic
-def _add_pair(typing_context, histogram, cell, first, second):  # type: ignore[no-untyped-def]
-    """Add `first`, `second` to histogram[cell], histogram[cell + 1] by one instruction; histogram is 1-D float64."""
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        kind = llvmlite.ir.VectorType(llvmlite.ir.DoubleType(), 2)
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        address = builder.bitcast(builder.gep(data, [arguments[1]]), kind.as_pointer())
-        more = llvmlite.ir.Constant(kind, llvmlite.ir.Undefined)
-        for k in range(2):
-            place = llvmlite.ir.Constant(llvmlite.ir.IntType(32), k)
-            more = builder.insert_element(more, arguments[2 + k], place)
-        builder.store(builder.fadd(builder.load(address, align=8), more), address, align=8)
-        return context.get_dummy_value()
-
-    return numba.types.void(histogram, numba.uint64, numba.float64, numba.float64), generate
-
-
-@numba.njit(inline="always")
-def _add_words(words, rows, weights, least, sign, start, stop, histogram, row_words, n_weights):  # type: ignore[no-untyped-def]
-    """Add rows[start:stop] to a histogram; see `add_rows`. The last two arguments are constants of the compiler."""
-    last = stop - 1
-    bits = np.uint64(8 * row_words)
-    one_code = (np.uint64(1) << bits) - np.uint64(1)
-    for i in range(start, stop):
-        prefetched = np.int64(rows[np.uint64(min(i + PREFETCH_ADD, last))])
-        prefetch(words, prefetched * row_words)
-        prefetch(weights, prefetched * n_weights)
-        row = np.uint64(rows[np.uint64(i)])
-        first, second = weights[row * np.uint64(n_weights)], 0.0
-        if n_weights == 1:
-            first = sign * max(first, least)
-        else:
-            size = abs(first)
-            raised = sign * (least / size if size < least else 1.0)
-            first, second = first * raised, weights[np.uint64(2) * row + np.uint64(1)] * raised
-        for q in range(row_words):
-            word = words[row * np.uint64(row_words) + np.uint64(q)]
-            per_word = LANES // row_words
-            for k in range(per_word):
-                code = (word >> (bits * np.uint64(k))) & one_code
-                cell = code * np.uint64(CELL * LANES) + np.uint64(CELL * (per_word * q + k))
-                if n_weights == 1:
-                    histogram[cell] += first
-                else:
-                    _add_pair(histogram, cell, first, second)
-
-
 @numba.njit(**INNER)
 def find_first(rows, start, stop, least):  # type: ignore[no-untyped-def]
     """Return the first index from start to stop whose row is at least `least`; rows: (n,) uint32, ascending there."""
@@ -469,36 +457,6 @@ def find_first(rows, start, stop, least):  # type: ignore[no-untyped-def]
         else:
             stop = middle
     return start
-
-
-@numba.njit(error_model="numpy", **INNER)
-def add_rows(  # type: ignore[no-untyped-def]
-    words, row_words, rows, weights, n_weights, least, sign, n_positives, start, stop, histogram
-):
-    """Clear the histogram of a group and add rows[start:stop] to it; or take them away from it, if sign is -1.
-
-    words: uint64, the group's codes, row_words (1 or 2) per row; rows: (n,) uint32; weights: (n_rows · n_weights,)
-    float64; histogram: (2 · 8 · n_codes,) float64. Rows below n_positives are positive. A single weight is added to
-    the number of the row's class; gradient and Hessian to both numbers of a cell. A weight, or gradient, less than
-    `least` is raised to it, and the Hessian in proportion; see `sampling`.
-    """
-    if sign > 0.0:
-        for cell in range(len(histogram)):
-            histogram[cell] = 0.0
-    if n_weights == 2:
-        # With constants for the numbers of words and weights the compiler unrolls all additions of a row.
-        if row_words == 1:
-            _add_words(words, rows, weights, least, sign, start, stop, histogram, 1, 2)
-        else:
-            _add_words(words, rows, weights, least, sign, start, stop, histogram, 2, 2)
-        return
-    middle = find_first(rows, start, stop, n_positives)
-    for half in range(2):
-        first, last = (start, middle) if half == 0 else (middle, stop)
-        if row_words == 1:
-            _add_words(words, rows, weights, least, sign, first, last, histogram[half:], 1, 1)
-        else:
-            _add_words(words, rows, weights, least, sign, first, last, histogram[half:], 2, 1)
 
 
 @numba.njit(**INNER)
@@ -540,39 +498,168 @@ def gather_rows(partitioned, start, middle, stop, rows, above, below):  # type: 
         rows[np.uint64(below + i)] = partitioned[np.uint64(stop - 1 - i)]
 
 
+@numba.njit(inline="always")
+def _sum_sizes(numbers, start, stop, stride):  # type: ignore[no-untyped-def]
+    """Return the sum of the sizes of every stride-th number, in four parts: one alone would wait for each addition."""
+    sums = 0.0, 0.0, 0.0, 0.0
+    middle = stop - (stop - start) % (4 * stride)
+    for i in range(start, middle, 4 * stride):
+        sums = (
+            sums[0] + abs(numbers[i]),
+            sums[1] + abs(numbers[i + stride]),
+            sums[2] + abs(numbers[i + 2 * stride]),
+            sums[3] + abs(numbers[i + 3 * stride]),
+        )
+    total = sums[0] + sums[1] + sums[2] + sums[3]
+    for i in range(middle, stop, stride):
+        total += abs(numbers[i])
+    return total
+
+
 @numba.njit(**INNER)
+def _list(place, t):  # type: ignore[no-untyped-def]
+    """Write the rows of run t to `listed`, and sum up their weights."""
+    fit = arrays_at(place)
+    n_weights, weights = fit.settings[0].n_weights, fit.rows.weights
+    start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
+    for i in range(start, stop):
+        fit.rows.listed[i] = i
+    first, last = n_weights * start, n_weights * stop
+    fit.sums.by_pass[t, 0] = _sum_sizes(weights, first, last, n_weights)
+    fit.sums.by_pass[t, 1] = fit.sums.by_pass[t, 0]
+    if n_weights == 2:
+        fit.sums.by_pass[t, 1] = _sum_sizes(weights[1:], first, last - 1, 2)
+
+
+@numba.njit(error_model="numpy", **INNER)
 def _draw(place, t):  # type: ignore[no-untyped-def]
-    """Write the rows drawn from run t to `listed`, from the start of the run on; see `sampling`."""
+    """Write the rows drawn from run t to `listed`, from the start of the run on, and sum up their weights."""
     fit = arrays_at(place)
     settings, progress = fit.settings[0], fit.progress[0]
     start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
     end = np.uint64(start)
+    first_sum = second_sum = 0.0
     for i in range(start, stop):
         size = abs(fit.rows.weights[i * settings.n_weights])
         kept = uniform(progress.key, np.uint64(i)) * progress.threshold < size
         fit.rows.listed[end] = i
         end += np.uint64(1) if kept else np.uint64(0)
+        raised = max(size, progress.threshold)
+        first_sum += raised if kept else 0.0
+        if settings.n_weights == 2:
+            second_sum += fit.rows.weights[2 * i + 1] * (raised / size) if kept else 0.0
     fit.rows.n_drawn[t] = np.int64(end) - start
+    fit.sums.by_pass[t, 0] = first_sum
+    fit.sums.by_pass[t, 1] = second_sum if settings.n_weights == 2 else first_sum
 
 
 @numba.njit(**INNER)
-def _add(place, g, sign, start, stop, histogram):  # type: ignore[no-untyped-def]
+def unit_of(total):  # type: ignore[no-untyped-def]
+    """Return the power of two that is the unit of weights of this sum; see `UNIT_BITS`."""
+    if not 0.0 < total < np.inf:
+        return 1.0
+    _, exponent = math.frexp(UNIT_MARGIN * total)
+    return math.ldexp(1.0, max(exponent - UNIT_BITS, MIN_UNIT))
+
+
+@numba.njit(error_model="numpy", **INNER)
+def round_weights(weights, n_weights, rows, start, stop, least, scales, nearest, key, after, units):  # type: ignore[no-untyped-def]
+    """Write the weights of rows[start:stop], in units, to units.
+
+    weights: (n_rows · n_weights,) float64; rows: (n,) uint32; units: (n_rows · n_weights,) uint32: a single weight, or
+    the Hessian and then the gradient in two's complement. A weight, or gradient, below `least` is raised to it, and the
+    Hessian in proportion; see `sampling`. scales: two float64, 1 divided by the unit of the upper and of the lower half
+    of a cell. Unless it is rounded to the nearest unit, key and the row's number in the whole table, row + after, say
+    which way.
+    """
+    offset = 0.5
+    for i in range(start, stop):
+        row = np.uint64(rows[np.uint64(i)])
+        if not nearest:
+            offset = uniform(key, row + np.uint64(after))
+        if n_weights == 1:
+            units[row] = np.int64(max(weights[row], least) * scales[0] + offset)
+            continue
+        halves = np.uint64(2) * row
+        first, second = weights[halves], weights[halves + np.uint64(1)]
+        size = abs(first)
+        raised = least / size if size < least else 1.0
+        units[halves] = np.int64(second * raised * scales[1] + offset)
+        units[halves + np.uint64(1)] = np.int64(np.floor(first * raised * scales[0] + offset))
+
+
+@numba.njit(**INNER)
+def _round(place, t):  # type: ignore[no-untyped-def]
+    """Write the weights of a run of the root's rows, in units, to `units`."""
     fit = arrays_at(place)
-    settings, progress = fit.settings[0], fit.progress[0]
-    group = fit.codes.groups[g]
-    add_rows(
-        fit.codes.words[group.first_word :],
-        group.row_words,
-        fit.rows.listed,
-        fit.rows.weights,
-        settings.n_weights,
-        progress.threshold,
-        sign,
-        settings.n_positives,
-        start,
-        stop,
-        histogram,
-    )
+    settings, progress, criterion = fit.settings[0], fit.progress[0], fit.criterion[0]
+    root = fit.tree.nodes[fit.tree.pairs[0].added]
+    start = root.start + PASS_ROWS * t
+    stop = min(start + PASS_ROWS, root.stop)
+    scales = 1.0 / criterion.first_unit, 1.0 / criterion.second_unit
+    rows, weights, units = fit.rows.listed, fit.rows.weights, fit.rows.units
+    nearest, key = settings.rounds_to_nearest != 0, ~progress.key  # not that of the draw
+    given = progress.threshold, scales, nearest, key, 0, units
+    if settings.n_weights == 2:
+        round_weights(weights, 2, rows, start, stop, *given)
+        return
+    middle = find_first(rows, start, stop, settings.n_positives)
+    round_weights(weights, 1, rows, start, middle, *given)
+    given = progress.threshold, (scales[1], scales[1]), nearest, key, 0, units
+    round_weights(weights, 1, rows, middle, stop, *given)
+
+
+@numba.njit(inline="always")
+def _add_words(words, rows, units, shift, sign, start, stop, histogram, row_words, n_weights):  # type: ignore[no-untyped-def]
+    """Add rows[start:stop] to a histogram; see `add_rows`. The last two arguments are constants of the compiler."""
+    last = stop - 1
+    bits = np.uint64(8 * row_words)
+    one_code = (np.uint64(1) << bits) - np.uint64(1)
+    per_word = LANES // row_words
+    for i in range(start, stop):
+        prefetched = np.int64(rows[np.uint64(min(i + PREFETCH_ADD, last))])
+        prefetch(words, prefetched * row_words)
+        prefetch(units, prefetched * n_weights)
+        row = np.uint64(rows[np.uint64(i)])
+        if n_weights == 1:
+            added = np.int64(units[row]) << shift
+        else:
+            halves = np.uint64(2) * row
+            added = np.int64(units[halves]) | (np.int64(units[halves + np.uint64(1)]) << 32)
+        added *= sign
+        for q in range(row_words):
+            word = words[row * np.uint64(row_words) + np.uint64(q)]
+            for k in range(per_word):
+                code = (word >> (bits * np.uint64(k))) & one_code
+                histogram[code * np.uint64(LANES) + np.uint64(per_word * q + k)] += added
+
+
+@numba.njit(**INNER)
+def add_rows(words, row_words, rows, units, n_weights, sign, n_positives, start, stop, histogram):  # type: ignore[no-untyped-def]
+    """Clear the histogram of a group and add rows[start:stop] to it; or take them away from it, if sign is -1.
+
+    words: uint64, the group's codes, row_words (1 or 2) per row; rows: (n,) uint32, those below n_positives first;
+    units: (n_rows · n_weights,) uint32, see `round_weights`; histogram: (8 · n_codes,) int64. A single weight is added
+    to the half of the row's class: the upper one for rows below n_positives.
+    """
+    if sign > 0:
+        for cell in range(len(histogram)):
+            histogram[cell] = 0
+    if n_weights == 2:
+        # With constants for the numbers of words and weights the compiler unrolls all additions of a row.
+        if row_words == 1:
+            _add_words(words, rows, units, 0, sign, start, stop, histogram, 1, 2)
+        else:
+            _add_words(words, rows, units, 0, sign, start, stop, histogram, 2, 2)
+        return
+    middle = find_first(rows, start, stop, n_positives)
+    for half in range(2):
+        first, last = (start, middle) if half == 0 else (middle, stop)
+        shift = 32 if half == 0 else 0
+        if row_words == 1:
+            _add_words(words, rows, units, shift, sign, first, last, histogram, 1, 1)
+        else:
+            _add_words(words, rows, units, shift, sign, first, last, histogram, 2, 1)
 
 
 @numba.njit(**INNER)
@@ -592,6 +679,8 @@ def _criterion_of(place):  # type: ignore[no-untyped-def]
         criterion.class_negative,
         criterion.inverse_ess_positive,
         criterion.inverse_ess_negative,
+        criterion.first_unit,
+        criterion.second_unit,
     )
 
 
@@ -635,18 +724,21 @@ def _sum_node(place, number):  # type: ignore[no-untyped-def]
 def _build(place, p, g, room):  # type: ignore[no-untyped-def]
     """Complete group g of the histograms of pair p, and find the best split of each node by its columns."""
     fit = arrays_at(place)
-    progress = fit.progress[0]
     group, pair = fit.codes.groups[g], fit.tree.pairs[p]
-    first = CELL * group.first_cell
-    last = first + CELL * LANES * group.n_codes
+    first = group.first_cell
+    last = first + LANES * group.n_codes
     node = fit.tree.nodes[pair.added]
     own = fit.sums.histograms[node.histogram, first:last]
+    settings, rows = fit.settings[0], fit.rows
+    n_positives = settings.n_positives
+    words = fit.codes.words[group.first_word :]
+    coded = words, group.row_words, rows.listed, rows.units, settings.n_weights
     is_needed = pair.sibling < 0 or pair.n_runs > 1 or _may_be_split(place, pair.added)
     if not is_needed:  # its rows are taken away from the histogram of its parent
         other = fit.sums.histograms[fit.tree.nodes[pair.sibling].histogram, first:last]
-        _add(place, g, -1.0, node.start, node.stop, other)
+        add_rows(*coded, -1, n_positives, node.start, node.stop, other)
     elif pair.n_runs == 1:
-        _add(place, g, 1.0, node.start, node.stop, own)
+        add_rows(*coded, 1, n_positives, node.start, node.stop, own)
     for r in range(pair.first_run, pair.first_run + pair.n_runs):
         if pair.n_runs > 1 and fit.tree.runs[r].spare >= 0:
             part = fit.sums.spare[fit.tree.runs[r].spare, first:last]
@@ -666,11 +758,6 @@ def _build(place, p, g, room):  # type: ignore[no-untyped-def]
                 for cell in range(len(own)):
                     other[cell] -= own[cell]
             own = other
-        if progress.n_cells > 0:
-            scratch = scratch_at(room)
-            for k in range(LANES):
-                scratch.total[CELL * k] = fit.tree.nodes[number].positive
-                scratch.total[CELL * k + 1] = fit.tree.nodes[number].negative
         find_split(
             own,
             group,
@@ -889,9 +976,9 @@ def _mark(place, t, room):  # type: ignore[no-untyped-def]
     split = fit.tree.node_splits[number]
     g = split.group
     group = fit.codes.groups[g]
-    first = CELL * group.first_cell
+    first = group.first_cell
     histogram = fit.sums.histograms[
-        fit.tree.nodes[number].histogram, first : first + CELL * LANES * group.n_codes
+        fit.tree.nodes[number].histogram, first : first + LANES * group.n_codes
     ]
     criterion = _criterion_of(place)
     mark_codes(
@@ -926,15 +1013,26 @@ def _run_task(place, room, t):  # type: ignore[no-untyped-def]
                 run.below,
             )
     elif phase == ADD:
-        run, g = fit.tree.runs[t // n_groups], t % n_groups
-        first = CELL * fit.codes.groups[g].first_cell
-        last = first + CELL * LANES * fit.codes.groups[g].n_codes
+        run, group = fit.tree.runs[t // n_groups], fit.codes.groups[t % n_groups]
+        first = group.first_cell
+        last = first + LANES * group.n_codes
         if run.spare >= 0:
             part = fit.sums.spare[run.spare, first:last]
         else:
             node = fit.tree.nodes[fit.tree.pairs[run.item].added]
             part = fit.sums.histograms[node.histogram, first:last]
-        _add(place, g, 1.0, run.start, run.stop, part)
+        add_rows(
+            fit.codes.words[group.first_word :],
+            group.row_words,
+            fit.rows.listed,
+            fit.rows.units,
+            fit.settings[0].n_weights,
+            1,
+            fit.settings[0].n_positives,
+            run.start,
+            run.stop,
+            part,
+        )
     elif phase == SUM:
         _sum_node(place, fit.tree.nodes[fit.tree.batch[t]].above)
         _sum_node(place, fit.tree.nodes[fit.tree.batch[t]].below)
@@ -946,9 +1044,10 @@ def _run_task(place, room, t):  # type: ignore[no-untyped-def]
         _step(place, t)
     elif phase == DRAW:
         _draw(place, t)
+    elif phase == ROUND:
+        _round(place, t)
     else:
-        for i in range(fit.rows.passes[t].start, fit.rows.passes[t].stop):
-            fit.rows.listed[i] = i
+        _list(place, t)
 
 
 @numba.njit(**INNER)
@@ -1131,12 +1230,14 @@ def _divide_masses(place, b):  # type: ignore[no-untyped-def]
     group = fit.codes.groups[split.group]
     histogram, first = fit.sums.histograms[parent.histogram], group.first_cell + split.lane
     above, below = fit.tree.nodes[parent.above], fit.tree.nodes[parent.below]
-    above.positive = above.negative = below.positive = below.negative = 0.0
+    cells_above = cells_below = np.int64(0)
     for code in range(group.n_codes):
-        cell = CELL * (first + LANES * code)
-        child = above if is_above[code] else below
-        child.positive += histogram[cell]
-        child.negative += histogram[cell + 1]
+        cell = histogram[first + LANES * code]
+        cells_above += cell if is_above[code] else 0
+        cells_below += 0 if is_above[code] else cell
+    criterion = fit.criterion[0]
+    above.positive, above.negative = masses_of(cells_above, criterion)
+    below.positive, below.negative = masses_of(cells_below, criterion)
 
 
 @numba.njit(**INNER)
@@ -1230,9 +1331,7 @@ def _build_pairs(region, place, room, n_pairs):  # type: ignore[no-untyped-def]
     fit = arrays_at(place)
     n_groups = len(fit.codes.groups)
     n = n_spare = 0
-    # Best first, the number of pairs depends on the number of threads; the sums must not.
-    together = 1 if fit.settings[0].best_first else n_pairs
-    runs_each = (TASKS_PER_PHASE - 1) // (together * n_groups) + 1
+    runs_each = (TASKS_PER_PHASE - 1) // (n_pairs * n_groups) + 1
     for p in range(n_pairs):
         pair = fit.tree.pairs[p]
         node = fit.tree.nodes[pair.added]
@@ -1325,6 +1424,14 @@ def _grow_trees(region, place, room):  # type: ignore[no-untyped-def]
             n_rows = close_up(fit.rows.listed, fit.rows.passes, fit.rows.n_drawn)
         else:
             _lead(region, place, room, LIST, len(fit.rows.passes))
+        first_sum = second_sum = 0.0
+        for t in range(len(fit.rows.passes)):
+            of_both = settings.n_weights == 2
+            negative = fit.rows.passes[t].negative
+            first_sum += fit.sums.by_pass[t, 0] if of_both or not negative else 0.0
+            second_sum += fit.sums.by_pass[t, 1] if of_both or negative else 0.0
+        criterion = fit.criterion[0]
+        criterion.first_unit, criterion.second_unit = unit_of(first_sum), unit_of(second_sum)
         fit.tree.nodes[0].start, fit.tree.nodes[0].stop = 0, n_rows
         fit.tree.nodes[0].positive = fit.tree.nodes[0].negative = np.inf  # unknown
     progress.n_nodes = max(progress.n_cells, 1)
@@ -1335,7 +1442,12 @@ def _grow_trees(region, place, room):  # type: ignore[no-untyped-def]
         progress.n_leaves = progress.n_histograms = 1
         progress.n_columns = progress.n_free = 0
         fit.tree.open_leaves[0] = number
+        if progress.n_cells > 0:
+            criterion = fit.criterion[0]
+            criterion.first_unit = unit_of(root.positive)
+            criterion.second_unit = unit_of(root.negative)
         fit.tree.pairs[0].added, fit.tree.pairs[0].sibling = number, -1
+        _lead(region, place, room, ROUND, (root.stop - root.start + PASS_ROWS - 1) // PASS_ROWS)
         n_pairs, n_batch = 1, 1
         while n_batch > 0:
             if n_pairs > 0:
@@ -1417,7 +1529,7 @@ class CellTrees(NamedTuple):
 
 def count_leaves(table: Table) -> int:
     """Return the greatest number of leaves, best first, whose histograms fit `MAX_BYTES`."""
-    return MAX_BYTES // (8 * CELL * table.n_cells)
+    return MAX_BYTES // (8 * table.n_cells)
 
 
 class TreeGrower(Resumable):
@@ -1438,7 +1550,8 @@ class TreeGrower(Resumable):
     n_cells : int
         Greatest number of cells of a call.
     folder : pathlib.Path, optional
-        For a file of the scores, which a round reads and writes once, in their order; None: they are in memory.
+        For files of the scores, which a round reads and writes once, in their order, and of the units and leaves, which
+        are read as the table is; None: they are in memory.
 
     Attributes
     ----------
@@ -1461,8 +1574,8 @@ class TreeGrower(Resumable):
 
     Notes
     -----
-    Memory: 10 bytes per row, 8 or 16 more for its weights, and 8 for the scores; and 128 bytes per leaf, code and group
-    of eight columns, of which a tree touches only the part that it uses.
+    Memory: 8 bytes per row, 8 or 16 more for its weights, 4 or 8 for their units and the leaves, and 8 for the scores;
+    and 64 bytes per leaf, code and group of eight columns, of which a tree touches only the part that it uses.
     """
 
     def __init__(
@@ -1478,7 +1591,7 @@ class TreeGrower(Resumable):
     ) -> None:
         n_rows, m = table.n_rows, table.n_positives
         n_leaves = max_leaves or 2**max_depth
-        n_numbers = CELL * table.n_cells
+        n_numbers = table.n_cells
         # level by level the last splits' children need no histograms
         n_held = n_leaves if max_leaves is not None else max(n_leaves // 2, 1)
         n_bytes = min(n_held, n_rows) * n_numbers * 8
@@ -1491,7 +1604,9 @@ class TreeGrower(Resumable):
         self.table = table
         self.sample_weight = effective_counts(weight) if is_weighted else np.empty(0)
         self.row_weight = float(weight[0] / self.sample_weight[0]) if is_weighted else 1.0
-        self.leaves = np.zeros(n_rows, dtype=np.uint16)
+        # Of a tree, units are needed first, and leaves at its end: both use the same memory.
+        units = mapped(folder, (n_rows * n_weights,), np.uint32)
+        self.leaves = units.view(np.uint16)[:n_rows]
         self.weights = np.zeros((n_rows, n_weights))
         self.scores: Floats = mapped(folder, (n_rows if n_weights == 2 else 0,), np.float64)
         bounds = [(start, min(start + PASS_ROWS, m), 0) for start in range(0, m, PASS_ROWS)]
@@ -1503,6 +1618,7 @@ class TreeGrower(Resumable):
         settings["n_rows"], settings["n_positives"], settings["n_weights"] = n_rows, m, n_weights
         settings["max_depth"], settings["max_leaves"] = max_depth, n_leaves
         settings["best_first"] = max_leaves is not None
+        settings["rounds_to_nearest"] = n_rows <= MAX_NEAREST_ROWS
         settings["run_task"] = address_of_kernel(_run_task)
         n_groups = len(table.groups)
         n_speculative = max(
@@ -1510,17 +1626,15 @@ class TreeGrower(Resumable):
         )  # as in `_choose`, from two leaves on
         n_batch = n_speculative if max_leaves is not None else max(n_leaves // 2, 1)
         # The root's, one of each split but the last, and of each node that is partitioned in vain.
-        n_splits = n_leaves - 1 + n_speculative
+        n_splits = n_leaves - 1 + (n_speculative if n_speculative > 1 else 0)
         n_histograms = n_splits if max_leaves is not None else n_held
         n_nodes = max(2 * n_splits + 1, n_cells * (2 * n_leaves - 1))
         n_codes = int(table.groups["n_codes"].max())
         is_categorical = table.columns["kind"] == Kind.CATEGORICAL
         n_runs = n_batch * TASKS_PER_PHASE + n_rows // PARTITION_ROWS + 1
-        n_spare = (n_speculative if max_leaves is not None else 1) * (
-            (TASKS_PER_PHASE - 1) // n_groups
-        )
+        n_spare = (TASKS_PER_PHASE - 1) // n_groups
         # Rows are first partitioned and copied, and only then added up: both use the same memory.
-        room = np.empty(max(n_spare * n_numbers, -(-n_rows // 2)))
+        room = np.empty(max(n_spare * n_numbers, -(-n_rows // 2)), dtype=np.int64)
         codes = CodeArrays(
             words=table.words,
             groups=table.groups,
@@ -1532,6 +1646,7 @@ class TreeGrower(Resumable):
         )
         row_arrays = RowArrays(
             weights=self.weights.reshape(-1),
+            units=units,
             sample_weight=self.sample_weight,
             scores=self.scores,
             leaves=self.leaves,
@@ -1541,7 +1656,7 @@ class TreeGrower(Resumable):
             n_drawn=np.zeros(len(bounds), dtype=np.int64),
         )
         sums = SumArrays(
-            histograms=np.empty((n_histograms, n_numbers)),
+            histograms=np.empty((n_histograms, n_numbers), dtype=np.int64),
             spare=room[: n_spare * n_numbers].reshape(n_spare, n_numbers),
             by_leaf=np.zeros((len(bounds), 3, n_leaves)),
             by_pass=np.zeros((len(bounds), 3)),
@@ -1569,7 +1684,7 @@ class TreeGrower(Resumable):
         self._workers = WorkerTeam(n_rows * table.n_features, _work_in, *self._shared, WORK)
         n_threads = self._workers.n_threads
         settings["speculative_splits"] = (
-            min(SPLITS_PER_THREAD * n_threads, MAX_SPECULATIVE_SPLITS) if n_threads > 1 else 1
+            min(SPLITS_PER_THREAD * n_threads, n_speculative) if n_threads > 1 else 1
         )
 
     def grow(
@@ -1605,6 +1720,8 @@ class TreeGrower(Resumable):
         progress["key"] = key
         self._start(criterion)
         n_leaves = int(progress["n_leaves"])
+        if n_leaves == 1:
+            self.leaves.fill(0)
         splits = fit.tree.splits[: n_leaves - 1]
         sums = fit.sums.by_leaf[:, :, :n_leaves].sum(axis=0) if n_leaves > 1 else np.empty((3, 1))
         return Splits(
@@ -1653,6 +1770,10 @@ class TreeGrower(Resumable):
         )
 
     def _start(self, criterion: SplitCriterion) -> None:
+        least = 1.0 - min(self.table.n_rows * 2.0**-UNIT_BITS, MAX_ROUNDING)
+        criterion = criterion._replace(
+            least_mass=criterion.least_mass * least, category_mass=criterion.category_mass * least
+        )
         for name, value in criterion._asdict().items():
             self._arrays.criterion[0][name] = value
         with self._workers as region:

@@ -30,14 +30,17 @@ def find_threshold(weights: Floats, fraction: float) -> float:
     -------
     float
     """
-    some = np.sort(np.abs(weights[:: max(len(weights) // THRESHOLD_ROWS, 1)]))
+    some = np.abs(weights[:: max(len(weights) // THRESHOLD_ROWS, 1)])
+    some.sort()
     n = len(some)
     # If exactly the k lightest rows are drawn at random, μ follows from their sum. The right k is the least one for
     # which no heavier row is below μ.
     drawn_of_light = fraction * n - np.arange(n - 1, -1, -1)
     sums = np.cumsum(some)
-    heavier = np.append(some[1:], np.inf)
-    k = int(np.argmax((drawn_of_light > 0) & (sums <= heavier * drawn_of_light)))
+    some[1:] *= drawn_of_light[:-1]
+    is_right = drawn_of_light > 0
+    is_right[:-1] &= sums[:-1] <= some[1:]
+    k = int(np.argmax(is_right))
     return float(sums[k] / drawn_of_light[k])
 
 

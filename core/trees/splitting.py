@@ -60,7 +60,7 @@ from core.coding.categories import SHARE_ATOL, order_bins, sort_stably
 from core.coding.threads import tuple_at
 from core.kernels import INNER, kernel
 
-from .coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
+from .coding import COLUMN, GROUP, LANES, MEMBER, Kind
 
 
 class Objective(IntEnum):
@@ -79,6 +79,10 @@ PADDING, ORDERED, CATEGORICAL, BUNDLE = (int(kind) for kind in Kind)
 
 # Difference of gains or masses, as a fraction of the mass of the leaf, up to which they count as equal.
 MASS_RTOL = 1e-11
+
+# Difference of two sides, as a fraction of the mass of the leaf, up to which they count as equal when the missing go to
+# the greater one: rounding to units may make some.
+SIDE_RTOL = 1e-6
 
 # Mass of a side, as a fraction of the mass of the leaf, below which it is taken for 0: subtraction leaves that much.
 EPS_SIDE = 1e-12
@@ -110,6 +114,8 @@ class SplitCriterion(NamedTuple):
         YOUDEN: mass of each class in all rows.
     inverse_ess_positive, inverse_ess_negative : float
         YOUDEN: see `core.coding.categories.InverseESS`.
+    first_unit, second_unit : float
+        What 1 in the upper and in the lower half of a cell stands for; powers of two.
     """
 
     objective: int
@@ -123,9 +129,11 @@ class SplitCriterion(NamedTuple):
     class_negative: float = 1.0
     inverse_ess_positive: float = 0.0
     inverse_ess_negative: float = 0.0
+    first_unit: float = 1.0
+    second_unit: float = 1.0
 
 
-CRITERION_TYPE = numba.types.NamedTuple((numba.int64, *[numba.float64] * 10), SplitCriterion)
+CRITERION_TYPE = numba.types.NamedTuple((numba.int64, *[numba.float64] * 12), SplitCriterion)
 
 SPLIT = np.dtype(
     [
@@ -142,7 +150,7 @@ SPLIT = np.dtype(
 # Cells whose cuts are valued together: their numbers stay in the first-level cache.
 BLOCK = 32 * LANES
 _NONE = -1e300
-_F1 = numba.float64[::1]
+_F1, _I1 = numba.float64[::1], numba.int64[::1]
 
 
 class Scratch(NamedTuple):
@@ -150,10 +158,14 @@ class Scratch(NamedTuple):
 
     Attributes
     ----------
-    sums : ndarray of shape (2 * 2 * 8,), float64
-        Both masses of each column below a cut, then above it.
+    whole, sums : ndarray of shape (8,), int64
+        The sum of all cells of each column, and of those below a cut.
     below_p, below_q, above_p, above_q : ndarray of shape (BLOCK,), float64
         Masses below and above the cut at each cell of a block.
+    cells, cuttable : ndarray of shape (8 * (n_codes + 1),), int64 and bool
+        The codes with rows of the leaf, then the missing.
+    kept : ndarray of shape (n_codes,), int64
+        The numbers of these codes.
     value : ndarray of shape (2 * 8 * (n_codes + 1),), float64
         Value of the cuts of all columns, see `_value_of`: first with the missing below, beginning with the cut -1 which
         separates the missing from all values, then with the missing above.
@@ -168,11 +180,15 @@ class Scratch(NamedTuple):
     sum_p, sum_q : ndarray of shape (n_codes + 1,), float64
     """
 
+    whole: Any
     sums: Any
     below_p: Any
     below_q: Any
     above_p: Any
     above_q: Any
+    cells: Any
+    cuttable: Any
+    kept: Any
     value: Any
     total: Any
     best: Any
@@ -187,8 +203,13 @@ class Scratch(NamedTuple):
     sum_q: Any
 
 
-_I1 = numba.int64[::1]
-SCRATCH_TYPE = numba.types.NamedTuple((*[_F1] * 9, *[_I1] * 3, _F1, _I1, _I1, _F1, _F1), Scratch)
+SCRATCH_TYPE = numba.types.NamedTuple(
+    (
+        *(_I1, _I1, *[_F1] * 4, _I1, numba.boolean[::1], _I1, *[_F1] * 4, *[_I1] * 3),
+        *(_F1, _I1, _I1, _F1, _F1),
+    ),
+    Scratch,
+)
 scratch_at = tuple_at(SCRATCH_TYPE)
 
 
@@ -196,13 +217,17 @@ scratch_at = tuple_at(SCRATCH_TYPE)
 def make_scratch(n_codes):  # type: ignore[no-untyped-def]
     """Return the memory of one thread for its scans."""
     return Scratch(
-        np.empty(2 * CELL * LANES),
+        np.empty(LANES, dtype=np.int64),
+        np.empty(LANES, dtype=np.int64),
         np.empty(BLOCK),
         np.empty(BLOCK),
         np.empty(BLOCK),
         np.empty(BLOCK),
+        np.empty(LANES * (n_codes + 1), dtype=np.int64),
+        np.empty(LANES * (n_codes + 1), dtype=np.bool_),
+        np.empty(n_codes, dtype=np.int64),
         np.empty(2 * LANES * (n_codes + 1)),
-        np.empty(CELL * LANES),
+        np.empty(2 * LANES),
         np.empty(LANES),
         np.empty(LANES),
         np.empty(LANES, dtype=np.int64),
@@ -216,31 +241,55 @@ def make_scratch(n_codes):  # type: ignore[no-untyped-def]
     )
 
 
-_WIDTH = CELL * LANES  # numbers of a code
-
-
-def _address(context: Any, builder: Any, signature: Any, arguments: Any, k: int, width: int) -> Any:
-    """Return the address of argument k, an array of float64, as a pointer to vectors of `width` numbers."""
-    row = llvmlite.ir.VectorType(llvmlite.ir.DoubleType(), width).as_pointer()
+def _address(context: Any, builder: Any, signature: Any, arguments: Any, k: int) -> Any:
+    """Return the address of argument k, an array of float64 or int64, as a pointer to vectors of `LANES` numbers."""
+    number = context.get_value_type(signature.args[k].dtype)
     data = context.make_array(signature.args[k])(context, builder, arguments[k]).data
-    return builder.bitcast(data, row)
+    return builder.bitcast(data, llvmlite.ir.VectorType(number, LANES).as_pointer())
+
+
+def _everywhere(builder: Any, number: Any) -> Any:
+    """Return a vector of `LANES` times this number."""
+    vector = llvmlite.ir.VectorType(number.type, LANES)
+    place = llvmlite.ir.IntType(32)
+    first = builder.insert_element(
+        llvmlite.ir.Constant(vector, llvmlite.ir.Undefined), number, place(0)
+    )
+    zeros = llvmlite.ir.Constant(llvmlite.ir.VectorType(place, LANES), [0] * LANES)
+    return builder.shuffle_vector(first, first, zeros)
+
+
+def _unpack(builder: Any, cells: Any, units: Any) -> tuple[Any, Any]:
+    """Return both masses of a vector of cells; units: two vectors of float64."""
+    half = llvmlite.ir.VectorType(llvmlite.ir.IntType(32), LANES)
+    shift = llvmlite.ir.Constant(cells.type, [32] * LANES)
+    first = builder.sitofp(builder.trunc(builder.ashr(cells, shift), half), units[0].type)
+    second = builder.uitofp(builder.trunc(cells, half), units[1].type)
+    return builder.fmul(first, units[0]), builder.fmul(second, units[1])
+
+
+@numba.njit(inline="always")
+def masses_of(cell, criterion):  # type: ignore[no-untyped-def]
+    """Return both masses of a cell, or of a sum of cells: int64, the upper half signed, the lower not."""
+    first = np.float64(cell >> np.int64(32)) * criterion.first_unit
+    return first, np.float64(cell & np.int64(0xFFFFFFFF)) * criterion.second_unit
 
 
 @intrinsic
 def _sum_codes(typing_context, cells, n_codes, total):  # type: ignore[no-untyped-def]
-    """Write the sums over all codes of the 8 columns to total, (16,) float64; cells: (16 · n_codes,) float64.
+    """Write the sums over all codes of the 8 columns to total, (8,) int64; cells: (8 · n_codes,) int64.
 
     All columns are summed side by side; the compiler would do one column at a time.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        row, total = (_address(context, builder, signature, arguments, k, _WIDTH) for k in (0, 2))
+        row, total = (_address(context, builder, signature, arguments, k) for k in (0, 2))
         so_far = cgutils.alloca_once_value(
-            builder, llvmlite.ir.Constant(row.type.pointee, [0.0] * _WIDTH)
+            builder, llvmlite.ir.Constant(row.type.pointee, [0] * LANES)
         )
         with cgutils.for_range(builder, arguments[1]) as code:
             cell = builder.load(builder.gep(row, [code.index]), align=8)
-            builder.store(builder.fadd(builder.load(so_far), cell), so_far)
+            builder.store(builder.add(builder.load(so_far), cell), so_far)
         builder.store(builder.load(so_far), total, align=8)
         return context.get_dummy_value()
 
@@ -248,41 +297,80 @@ def _sum_codes(typing_context, cells, n_codes, total):  # type: ignore[no-untype
 
 
 @intrinsic
-def _run_sums(typing_context, cells, n_codes, sums, below_p, below_q, above_p, above_q):  # type: ignore[no-untyped-def]
-    """Write the masses below and above each code, (8 · n_codes,) float64 each, and continue `sums`, (32,) float64.
+def _drop_empty(typing_context, cells, n_codes, cuttable, kept_cells, kept_cuttable, codes, total):  # type: ignore[no-untyped-def]
+    """Copy the codes with rows in any of the 8 columns, side by side, and return their number; there is no branch.
 
-    cells: (16 · n_codes,) float64. `sums` holds both masses of the 8 columns below the first code, then above it.
+    cells: (8 · n_codes,) int64, cuttable: (8 · n_codes,) bool; kept_cells and kept_cuttable, like them, get the codes
+    with rows, codes: (n_codes,) int64, their numbers, total: (8,) int64, their sum. A cut at a code without rows is the
+    cut at the last code with some.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        row, sums = (_address(context, builder, signature, arguments, k, _WIDTH) for k in (0, 2))
-        outputs = [_address(context, builder, signature, arguments, k, LANES) for k in range(3, 7)]
-        index = llvmlite.ir.IntType(32)
-        halves = [
-            llvmlite.ir.Constant(
-                llvmlite.ir.VectorType(index, LANES), [index(CELL * k + half) for k in range(LANES)]
+        row, kept, total = (_address(context, builder, signature, arguments, k) for k in (0, 3, 6))
+        byte = llvmlite.ir.VectorType(llvmlite.ir.IntType(8), LANES).as_pointer()
+        may, kept_may = (
+            builder.bitcast(
+                context.make_array(signature.args[k])(context, builder, arguments[k]).data, byte
             )
-            for half in range(CELL)
-        ]
-        addresses = [
-            builder.gep(sums, [llvmlite.ir.Constant(llvmlite.ir.IntType(64), k)]) for k in range(2)
-        ]
-        kept = [cgutils.alloca_once_value(builder, builder.load(a, align=8)) for a in addresses]
+            for k in (2, 4)
+        )
+        numbers = context.make_array(signature.args[5])(context, builder, arguments[5]).data
+        whole = llvmlite.ir.IntType(64)
+        zeros = llvmlite.ir.Constant(row.type.pointee, [0] * LANES)
+        so_far = cgutils.alloca_once_value(builder, zeros)
+        end = cgutils.alloca_once_value(builder, whole(0))
         with cgutils.for_range(builder, arguments[1]) as code:
             cell = builder.load(builder.gep(row, [code.index]), align=8)
-            for k, operate in enumerate((builder.fadd, builder.fsub)):
-                now = operate(builder.load(kept[k]), cell)
-                builder.store(now, kept[k])
-                for half in range(CELL):
-                    place = builder.gep(outputs[2 * k + half], [code.index])
-                    part = builder.shuffle_vector(now, now, halves[half])
-                    builder.store(part, place, align=8)
-        for address, value in zip(addresses, kept, strict=True):
-            builder.store(builder.load(value), address, align=8)
+            builder.store(builder.add(builder.load(so_far), cell), so_far)
+            at = builder.load(end)
+            builder.store(cell, builder.gep(kept, [at]), align=8)
+            of_code = builder.load(builder.gep(may, [code.index]), align=1)
+            builder.store(of_code, builder.gep(kept_may, [at]), align=1)
+            builder.store(code.index, builder.gep(numbers, [at]))
+            filled = builder.icmp_signed("!=", cell, zeros)
+            bits = builder.bitcast(filled, llvmlite.ir.IntType(LANES))
+            is_kept = builder.icmp_signed("!=", bits, bits.type(0))
+            builder.store(builder.add(at, builder.zext(is_kept, whole)), end)
+        builder.store(builder.load(so_far), total, align=8)
+        return builder.load(end)
+
+    given = cells, numba.int64, cuttable, kept_cells, kept_cuttable, codes, total
+    return numba.int64(*given), generate
+
+
+@intrinsic
+def _run_sums(  # type: ignore[no-untyped-def]
+    typing_context, cells, n_codes, whole, units, sums, below_p, below_q, above_p, above_q
+):
+    """Write the masses below and above each code, (8 · n_codes,) float64 each, and continue `sums`, (8,) int64.
+
+    cells: (8 · n_codes,) int64. `sums` holds the cells of the 8 columns below the first code, `whole` all of them;
+    units: two float64.
+    """
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        row, whole, sums, *outputs = (
+            _address(context, builder, signature, arguments, k) for k in (0, 2, 4, 5, 6, 7, 8)
+        )
+        units = [_everywhere(builder, builder.extract_value(arguments[3], k)) for k in range(2)]
+        all_cells = builder.load(whole, align=8)
+        so_far = cgutils.alloca_once_value(builder, builder.load(sums, align=8))
+        with cgutils.for_range(builder, arguments[1]) as code:
+            cell = builder.load(builder.gep(row, [code.index]), align=8)
+            below = builder.add(builder.load(so_far), cell)
+            builder.store(below, so_far)
+            above = builder.sub(all_cells, below)
+            masses = *_unpack(builder, below, units), *_unpack(builder, above, units)
+            for mass, output in zip(masses, outputs, strict=True):
+                builder.store(mass, builder.gep(output, [code.index]), align=8)
+        builder.store(builder.load(so_far), sums, align=8)
         return context.get_dummy_value()
 
-    given = cells, numba.int64, sums, below_p, below_q, above_p, above_q
+    given = cells, numba.int64, whole, _UNITS, sums, below_p, below_q, above_p, above_q
     return numba.types.void(*given), generate
+
+
+_UNITS = numba.types.UniTuple(numba.float64, 2)
 
 
 @intrinsic
@@ -290,7 +378,7 @@ def _greatest(typing_context, value, n_codes, best):  # type: ignore[no-untyped-
     """Raise best, (8,) float64, to the greatest value of each column; value: (8 · n_codes,) float64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        row, best = (_address(context, builder, signature, arguments, k, LANES) for k in (0, 2))
+        row, best = (_address(context, builder, signature, arguments, k) for k in (0, 2))
         so_far = cgutils.alloca_once_value(builder, builder.load(best, align=8))
         with cgutils.for_range(builder, arguments[1]) as code:
             given, known = (
@@ -379,7 +467,7 @@ def _value_cuts(objective, n, cuttable, criterion, room, value):  # type: ignore
 @kernel(
     numba.void(
         numba.int64,
-        _F1,
+        _I1,
         numba.int64,
         numba.int64,
         numba.from_dtype(COLUMN)[::1],
@@ -398,75 +486,54 @@ def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, criterion
     For the other arrays see `find_split`.
     """
     scratch = scratch_at(room)
-    sums, total = scratch.sums, scratch.total
+    whole, sums = scratch.whole, scratch.sums
     above_p, above_q = scratch.above_p, scratch.above_q
     below_p, below_q = scratch.below_p, scratch.below_q
-    has_missing = len(histogram) > CELL * LANES * n_known
-    missing_below = has_missing and side == 0
-    for i in range(CELL * LANES):
-        sums[i] = histogram[CELL * LANES * n_known + i] if missing_below else 0.0
-        sums[CELL * LANES + i] = total[i] - sums[i]
+    missing_below = len(histogram) > LANES * n_known and side == 0
     for k in range(LANES):
+        sums[k] = histogram[LANES * n_known + k] if missing_below else 0
         value[k] = _NONE
-        below_p[k], below_q[k] = sums[CELL * k], sums[CELL * k + 1]
-        above_p[k], above_q[k] = sums[CELL * (LANES + k)], sums[CELL * (LANES + k) + 1]
+        below_p[k], below_q[k] = masses_of(sums[k], criterion)
+        above_p[k], above_q[k] = masses_of(whole[k] - sums[k], criterion)
     if missing_below:
         _value_cuts(objective, LANES, cuttable[n_known * LANES :], criterion, room, value)
+    units = criterion.first_unit, criterion.second_unit
     for first in range(0, n_known * LANES, BLOCK):
         n = min(BLOCK, n_known * LANES - first)
-        cells = histogram[CELL * first : CELL * (first + n)]
-        _run_sums(cells, n // LANES, sums, below_p, below_q, above_p, above_q)
+        cells = histogram[first : first + n]
+        _run_sums(cells, n // LANES, whole, units, sums, below_p, below_q, above_p, above_q)
         for k in range(LANES):
             if columns[k].kind == BUNDLE:
                 for i in range(k, n, LANES):
-                    p, q = cells[CELL * i], cells[CELL * i + 1]
-                    above_p[i], above_q[i] = p, q
-                    below_p[i], below_q[i] = total[CELL * k] - p, total[CELL * k + 1] - q
+                    above_p[i], above_q[i] = masses_of(cells[i], criterion)
+                    below_p[i], below_q[i] = masses_of(whole[k] - cells[i], criterion)
         given = cuttable[first:], criterion, room, value[LANES + first :]
         _value_cuts(objective, n, *given)
     _greatest(value, n_known + 1, scratch.best)
 
 
 @intrinsic
-def _greatest_youden(typing_context, cells, n_codes, above, total, least_mass, best):  # type: ignore[no-untyped-def]
+def _greatest_youden(typing_context, cells, n_codes, above, whole, units, least_mass, best):  # type: ignore[no-untyped-def]
     """Raise best, (8,) float64, to the greatest |p q' - q p'| of the cuts below each code of each column.
 
-    cells: (16 · n_codes,) float64; above: (16,) float64, masses above the first of these cuts; total: (16,) float64.
+    cells: (8 · n_codes,) int64; above: (8,) int64, the cells above the first of these cuts; whole: (8,) int64, all
+    cells; units: two float64.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        row, above, total = (
-            _address(context, builder, signature, arguments, k, _WIDTH) for k in (0, 2, 3)
+        row, above, whole, best = (
+            _address(context, builder, signature, arguments, k) for k in (0, 2, 3, 6)
         )
-        best = _address(context, builder, signature, arguments, 5, LANES)
-        halves = [
-            llvmlite.ir.Constant(
-                llvmlite.ir.VectorType(llvmlite.ir.IntType(32), LANES),
-                list(range(half, _WIDTH, CELL)),
-            )
-            for half in range(CELL)
-        ]
-
-        def part(both: Any, half: int) -> Any:
-            return builder.shuffle_vector(both, both, halves[half])
-
-        p, q = (part(builder.load(total, align=8), half) for half in range(CELL))
-        lanes = p.type
-        undefined = llvmlite.ir.Constant(lanes, llvmlite.ir.Undefined)
-        first = builder.insert_element(
-            undefined, arguments[4], llvmlite.ir.Constant(llvmlite.ir.IntType(32), 0)
-        )
-        everywhere = llvmlite.ir.Constant(
-            llvmlite.ir.VectorType(llvmlite.ir.IntType(32), LANES), [0] * LANES
-        )
-        least = builder.shuffle_vector(first, undefined, everywhere)
+        units = [_everywhere(builder, builder.extract_value(arguments[4], k)) for k in range(2)]
+        p, q = _unpack(builder, builder.load(whole, align=8), units)
+        least = _everywhere(builder, arguments[5])
         most = builder.fsub(builder.fadd(p, q), least)
-        none = llvmlite.ir.Constant(lanes, [_NONE] * LANES)
+        none = llvmlite.ir.Constant(p.type, [_NONE] * LANES)
         now = cgutils.alloca_once_value(builder, builder.load(above, align=8))
         so_far = cgutils.alloca_once_value(builder, builder.load(best, align=8))
         with cgutils.for_range(builder, arguments[1]) as code:
-            both = builder.load(now)
-            own_p, own_q = part(both, 0), part(both, 1)
+            cells_above = builder.load(now)
+            own_p, own_q = _unpack(builder, cells_above, units)
             gain = builder.fsub(builder.fmul(own_p, q), builder.fmul(own_q, p))
             mass = builder.fadd(own_p, own_q)
             enough = builder.and_(
@@ -479,30 +546,31 @@ def _greatest_youden(typing_context, cells, n_codes, above, total, least_mass, b
             more = builder.fcmp_ordered(">", gain, known)
             builder.store(builder.select(more, gain, known), so_far)
             cell = builder.load(builder.gep(row, [code.index]), align=8)
-            builder.store(builder.fsub(both, cell), now)
+            builder.store(builder.sub(cells_above, cell), now)
         builder.store(builder.load(so_far), best, align=8)
         return context.get_dummy_value()
 
-    given = cells, numba.int64, above, total, numba.float64, best
+    given = cells, numba.int64, above, whole, _UNITS, numba.float64, best
     return numba.types.void(*given), generate
 
 
 @numba.njit(**INNER)
-def _scan_youden(histogram, n_known, side, columns, cuttable, least_mass, room):  # type: ignore[no-untyped-def]
+def _scan_youden(histogram, n_known, side, columns, cuttable, criterion, room):  # type: ignore[no-untyped-def]
     """Raise each column's best to that of its cuts with the missing below (side 0) or above (1), for YOUDEN."""
     scratch = scratch_at(room)
-    sums, total, best = scratch.sums, scratch.total, scratch.best
-    missing_below = len(histogram) > CELL * LANES * n_known and side == 0
-    for i in range(CELL * LANES):
-        sums[i] = total[i] - (histogram[CELL * LANES * n_known + i] if missing_below else 0.0)
-    _greatest_youden(histogram, n_known, sums, total, least_mass, best)
+    sums, whole, best = scratch.sums, scratch.whole, scratch.best
+    least_mass = criterion.least_mass
+    missing_below = len(histogram) > LANES * n_known and side == 0
+    for k in range(LANES):
+        sums[k] = whole[k] - (histogram[LANES * n_known + k] if missing_below else 0)
+    units = criterion.first_unit, criterion.second_unit
+    _greatest_youden(histogram, n_known, sums, whole, units, least_mass, best)
     for k in range(LANES):
         if columns[k].kind == BUNDLE:
             best[k] = _NONE
+            whole_p, whole_q = masses_of(whole[k], criterion)
             for code in range(1, columns[k].n_bins):
-                p = histogram[CELL * (code * LANES + k)]
-                q = histogram[CELL * (code * LANES + k) + 1]
-                whole_p, whole_q = total[CELL * k], total[CELL * k + 1]
+                p, q = masses_of(histogram[code * LANES + k], criterion)
                 enough = p + q >= least_mass and p + q <= whole_p + whole_q - least_mass
                 if cuttable[code * LANES + k] and enough:
                     best[k] = max(best[k], abs(p * whole_q - q * whole_p))
@@ -510,35 +578,33 @@ def _scan_youden(histogram, n_known, side, columns, cuttable, least_mass, room):
 
 @numba.njit(**INNER)
 def _first_near_youden(  # type: ignore[no-untyped-def]
-    histogram, n_known, k, column, cuttable, n_sides, least_mass, least_value, total
+    histogram, n_known, k, column, cuttable, n_sides, criterion, least_value, whole
 ):
     """Find a column's first cut of at least so much value for YOUDEN; return it and the side of the missing."""
-    whole_p, whole_q = total[CELL * k], total[CELL * k + 1]
-    has_missing = len(histogram) > CELL * LANES * n_known
+    whole_p, whole_q = masses_of(whole[k], criterion)
+    least_mass = criterion.least_mass
+    has_missing = len(histogram) > LANES * n_known
     for side in range(n_sides):
-        p, q = whole_p, whole_q
+        above = whole[k]
         if has_missing and side == 0:
-            p -= histogram[CELL * (n_known * LANES + k)]
-            q -= histogram[CELL * (n_known * LANES + k) + 1]
+            above -= histogram[n_known * LANES + k]
         for code in range(n_known):
             cell = code * LANES + k
-            own_p, own_q = histogram[CELL * cell], histogram[CELL * cell + 1]
             is_bundle = column.kind == BUNDLE
-            above_p, above_q = (own_p, own_q) if is_bundle else (p, q)
-            enough = above_p + above_q >= least_mass
-            enough &= above_p + above_q <= whole_p + whole_q - least_mass
+            p, q = masses_of(histogram[cell] if is_bundle else above, criterion)
+            enough = p + q >= least_mass
+            enough &= p + q <= whole_p + whole_q - least_mass
             if is_bundle:
                 enough &= cuttable[cell]
-            if enough and abs(above_p * whole_q - above_q * whole_p) >= least_value:
+            if enough and abs(p * whole_q - q * whole_p) >= least_value:
                 return code if is_bundle else code - 1, side
-            p -= own_p
-            q -= own_q
+            above -= histogram[cell]
     return 0, 0
 
 
 @kernel(
     numba.void(
-        _F1,
+        _I1,
         numba.int64,
         numba.int64,
         numba.from_dtype(COLUMN)[::1],
@@ -552,11 +618,11 @@ def _first_near_youden(  # type: ignore[no-untyped-def]
 def _drop_falls(histogram, n_known, n_sides, columns, members, criterion, room):  # type: ignore[no-untyped-def]
     """Set the value of cuts that break a monotone constraint to `_NONE`, and each column's best to its best other cut.
 
-    For the arrays see `find_split`. A cut breaks a constraint if the step of the side that may not be less is less.
-    The cut that separates the missing from all values breaks none.
+    For the arrays see `find_split`; the histogram has no empty codes. A cut breaks a constraint if the step of the side
+    that may not be less is less. The cut that separates the missing from all values breaks none.
     """
     scratch = scratch_at(room)
-    total = scratch.total
+    whole = scratch.whole
     n_cuts = n_known + 1
     for k in range(LANES):
         is_bundle = columns[k].kind == BUNDLE
@@ -564,28 +630,24 @@ def _drop_falls(histogram, n_known, n_sides, columns, members, criterion, room):
             continue
         scratch.best[k] = _NONE
         for side in range(n_sides):
-            below_p = below_q = 0.0
-            if len(histogram) > CELL * LANES * n_known and side == 0:
-                below_p = histogram[CELL * (n_known * LANES + k)]
-                below_q = histogram[CELL * (n_known * LANES + k) + 1]
+            below = np.int64(0)
+            if len(histogram) > LANES * n_known and side == 0:
+                below = histogram[n_known * LANES + k]
             scratch.best[k] = max(scratch.best[k], scratch.value[LANES * side * n_cuts + k])
-            for code in range(n_known):
-                cell = CELL * (code * LANES + k)
-                below_p += histogram[cell]
-                below_q += histogram[cell + 1]
-                p, q, direction = below_p, below_q, columns[k].direction
+            for i in range(n_known):
+                code, cell = scratch.kept[i], histogram[i * LANES + k]
+                below += cell
+                of_below, direction = below, columns[k].direction
                 if is_bundle:
                     if code == 0 or code >= columns[k].n_bins:
                         continue
-                    p, q = (
-                        total[CELL * k] - histogram[cell],
-                        total[CELL * k + 1] - histogram[cell + 1],
-                    )
+                    of_below = whole[k] - cell
                     direction = members[columns[k].first_member + code - 1].direction
-                at = LANES * (side * n_cuts + code + 1) + k
+                at = LANES * (side * n_cuts + i + 1) + k
                 if direction != 0 and scratch.value[at] > _NONE:
-                    rise = _rise(criterion, p, q, total[CELL * k] - p, total[CELL * k + 1] - q)
-                    if direction * rise < 0.0:
+                    p, q = masses_of(of_below, criterion)
+                    other_p, other_q = masses_of(whole[k] - of_below, criterion)
+                    if direction * _rise(criterion, p, q, other_p, other_q) < 0.0:
                         scratch.value[at] = _NONE
                 scratch.best[k] = max(scratch.best[k], scratch.value[at])
 
@@ -615,7 +677,7 @@ def _first_near(value, k, n_cuts, n_sides, least):  # type: ignore[no-untyped-de
 
 @kernel(
     numba.void(
-        _F1,
+        _I1,
         numba.from_dtype(GROUP),
         numba.from_dtype(COLUMN)[::1],
         numba.from_dtype(MEMBER)[::1],
@@ -632,18 +694,31 @@ def find_split(  # type: ignore[no-untyped-def]
 ):
     """Find the best split by the columns of a group.
 
-    histogram: (2 · 8 · n_codes,) float64, both masses of each cell [code, column]; allowed: (8,) bool, the columns that
-    may be used; cuttable: (8 · n_codes,) bool, the cells at which a cut is allowed, see `coding.Table.cell_feature`.
+    histogram: (8 · n_codes,) int64, both masses of each cell [code, column], see `masses_of`; allowed: (8,) bool, the
+    columns that may be used; cuttable: (8 · n_codes,) bool, the cells at which a cut is allowed, see
+    `coding.Table.cell_feature`.
     Writes all of `best_split` but its group. Among equals the lowest feature wins, then the missing below, then the
-    lowest cut. If the leaf has no missing, later ones go to the side of greater mass. YOUDEN: `scratch.total` holds the
-    masses of the leaf, summed up from its rows, the same for each column.
+    lowest cut. If the leaf has no missing, later ones go to the side of greater mass.
     """
     scratch = scratch_at(room)
     total, best, gain = scratch.total, scratch.best, scratch.gain
     is_youden = criterion.objective == YOUDEN
     n_known = group.n_codes - group.has_missing
-    if not is_youden:
-        _sum_codes(histogram, group.n_codes, total)
+    cells, kept_cuttable, n_kept = histogram, cuttable, n_known
+    if group.has_cuts and not is_youden:
+        cells, kept_cuttable = scratch.cells, scratch.cuttable
+        n_kept = _drop_empty(
+            histogram, n_known, cuttable, cells, kept_cuttable, scratch.kept, scratch.whole
+        )
+        for k in range(LANES if group.has_missing else 0):
+            cells[n_kept * LANES + k] = histogram[n_known * LANES + k]
+            kept_cuttable[n_kept * LANES + k] = cuttable[n_known * LANES + k]
+            scratch.whole[k] += histogram[n_known * LANES + k]
+        cells = cells[: (n_kept + group.has_missing) * LANES]
+    else:
+        _sum_codes(histogram, group.n_codes, scratch.whole)
+    for k in range(LANES):
+        total[2 * k], total[2 * k + 1] = masses_of(scratch.whole[k], criterion)
     best_split.gain = 0.0
     best_split.lane = -1
     masses_add = criterion.objective != GRADIENT
@@ -656,13 +731,13 @@ def find_split(  # type: ignore[no-untyped-def]
     for k in range(LANES):
         best[k] = _NONE
         if group.has_missing:
-            cell = CELL * (n_known * LANES + k)
-            missing_mass += abs(histogram[cell + 1]) + (abs(histogram[cell]) if masses_add else 0.0)
-    n_cuts, n_sides = n_known + 1, 2 if missing_mass > MASS_RTOL * whole else 1
+            p, q = masses_of(histogram[n_known * LANES + k], criterion)
+            missing_mass += q + (p if masses_add else 0.0)
+    n_cuts, n_sides = n_kept + 1, 2 if missing_mass > MASS_RTOL * whole else 1
     # Because the objective is a constant here, the compiler makes vector code.
     for side in range(n_sides if group.has_cuts else 0):
         value = scratch.value[side * n_cuts * LANES :]
-        given = histogram, n_known, side, columns, cuttable, criterion, room, value
+        given = cells, n_kept, side, columns, kept_cuttable, criterion, room, value
         if criterion.objective == CLOSED:
             _scan_cuts(CLOSED, *given)
         elif criterion.objective == PUSH:
@@ -672,9 +747,9 @@ def find_split(  # type: ignore[no-untyped-def]
         elif criterion.objective == GRADIENT:
             _scan_cuts(GRADIENT, *given)
         else:
-            _scan_youden(histogram, n_known, side, columns, cuttable, criterion.least_mass, room)
+            _scan_youden(histogram, n_known, side, columns, cuttable, criterion, room)
     if group.is_constrained:
-        _drop_falls(histogram, n_known, n_sides, columns, members, criterion, room)
+        _drop_falls(cells, n_kept, n_sides, columns, members, criterion, room)
     slack = MASS_RTOL * (total[0] * total[1] if is_youden else whole)
     tie = 10.0 * slack
     least_gain = -1.0 if is_youden else tie
@@ -683,7 +758,7 @@ def find_split(  # type: ignore[no-untyped-def]
         gain[k] = -1.0
         if not allowed[k] or columns[k].kind == PADDING:
             continue
-        p, q = total[CELL * k], total[CELL * k + 1]
+        p, q = total[2 * k], total[2 * k + 1]
         undivided = score_of(criterion.objective, criterion.push, criterion.smoothing, p, q)
         if columns[k].kind == CATEGORICAL:
             subset_gain, missing_above, _, _ = find_subset(
@@ -712,13 +787,14 @@ def find_split(  # type: ignore[no-untyped-def]
                     columns[k],
                     cuttable,
                     n_sides,
-                    criterion.least_mass,
+                    criterion,
                     least_value,
-                    total,
+                    scratch.whole,
                 )
                 cut, side = _first_near_youden(histogram, n_known, *of_column)
             else:
                 cut, side = _first_near(scratch.value, k, n_cuts, n_sides, least_value)
+                cut = scratch.kept[cut] if cut >= 0 else cut
         if columns[k].kind == BUNDLE:
             feature = members[columns[k].first_member + cut - 1].feature
         if best_split.lane < 0 or feature < best_split.feature:
@@ -734,15 +810,15 @@ def find_split(  # type: ignore[no-untyped-def]
     )
     above = missing_mass = 0.0
     for code in range(first, last):
-        cell = CELL * (code * LANES + lane)
-        above += histogram[cell + 1] + (histogram[cell] if masses_add else 0.0)
+        p, q = masses_of(histogram[code * LANES + lane], criterion)
+        above += q + (p if masses_add else 0.0)
     if group.has_missing:
-        cell = CELL * (n_known * LANES + lane)
-        missing_mass = histogram[cell + 1] + (histogram[cell] if masses_add else 0.0)
+        p, q = masses_of(histogram[n_known * LANES + lane], criterion)
+        missing_mass = q + (p if masses_add else 0.0)
     if missing_mass <= MASS_RTOL * whole:
         if is_bundle and not members[columns[lane].first_member + best_split.cut - 1].on_above:
             above = whole - above
-        best_split.missing_above = 2.0 * above > whole * (1.0 + MASS_RTOL)
+        best_split.missing_above = 2.0 * above > whole * (1.0 + SIDE_RTOL)
 
 
 @numba.njit(error_model="numpy", **INNER)
@@ -784,6 +860,8 @@ def _with_some_mass(criterion, whole):  # type: ignore[no-untyped-def]
         criterion.class_negative,
         criterion.inverse_ess_positive,
         criterion.inverse_ess_negative,
+        criterion.first_unit,
+        criterion.second_unit,
     )
 
 
@@ -803,10 +881,9 @@ def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, r
     )
     masses, shrunk = np.zeros((2, n_known)), np.empty((2, n_known))
     for code in range(n_known):
-        cell = CELL * (code * LANES + lane)
-        p, q = histogram[cell], histogram[cell + 1]
+        p, q = masses_of(histogram[code * LANES + lane], criterion)
         if p + q >= least * (1.0 - MASS_RTOL):
-            masses[0, code], masses[1, code] = max(p, 0.0) / positive, max(q, 0.0) / negative
+            masses[0, code], masses[1, code] = p / positive, q / negative
     codes, order = scratch.codes, scratch.order
     n = order_bins(
         masses,
@@ -818,9 +895,9 @@ def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, r
     )
     known_p = known_q = shrunk_p = shrunk_q = 0.0
     for k in range(n):
-        cell = CELL * (order[k] * LANES + lane)
-        known_p += histogram[cell]
-        known_q += histogram[cell + 1]
+        p, q = masses_of(histogram[order[k] * LANES + lane], criterion)
+        known_p += p
+        known_q += q
         shrunk_p += shrunk[0, k]
         shrunk_q += shrunk[1, k]
         codes[n - 1 - k] = order[k]  # by falling share
@@ -844,15 +921,15 @@ def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, r
             if cut > 0:
                 p -= shrunk[0, cut - 1]
                 q -= shrunk[1, cut - 1]
-                cell = CELL * (codes[n - cut] * LANES + lane)
-                above -= histogram[cell] + histogram[cell + 1]
+                of_code = masses_of(histogram[codes[n - cut] * LANES + lane], criterion)
+                above -= of_code[0] + of_code[1]
             gain = abs(p * all_q - q * all_p)
             enough = above >= least and mass + rest - above >= least
             if enough and gain > best + MASS_RTOL * all_p * all_q:
                 best, at, missing_above = gain, n - cut, side == 1
                 mass_above = above
     if rest == 0.0:
-        missing_above = 2.0 * mass_above > (total_p + total_q) * (1.0 + MASS_RTOL)
+        missing_above = 2.0 * mass_above > (total_p + total_q) * (1.0 + SIDE_RTOL)
     for k in range(n):
         order[k] = k
     return best * positive * negative, missing_above, n, at
@@ -860,7 +937,7 @@ def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, r
 
 @kernel(
     numba.types.Tuple((numba.float64, numba.boolean, numba.int64, numba.int64))(
-        _F1,
+        _I1,
         numba.int64,
         numba.int64,
         CRITERION_TYPE,
@@ -875,7 +952,7 @@ def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, r
 def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided, room):  # type: ignore[no-untyped-def]
     """Find the best split of a categorical column; for YOUDEN see `_find_youden_subset`.
 
-    histogram: (2 · 8 · n_codes,) float64; undivided: score of the whole. Returns the gain less the penalty, whether the
+    histogram: (8 · n_codes,) int64; undivided: score of the whole. Returns the gain less the penalty, whether the
     missing lie above, the number n of codes in the order, and the number m of those above the cut: `scratch.codes` in
     the order `scratch.order` are the n codes, and the first m of them lie above. All other codes go with the missing.
     """
@@ -890,10 +967,7 @@ def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided
     n = 0
     in_order = largest = 0.0
     for code in range(n_known):
-        cell = CELL * (code * LANES + lane)
-        p, q = histogram[cell], histogram[cell + 1]
-        if masses_add:
-            p, q = max(p, 0.0), max(q, 0.0)  # subtraction may leave less than 0
+        p, q = masses_of(histogram[code * LANES + lane], criterion)
         mass = p + q if masses_add else q
         if mass > EPS_CLASS and mass >= criterion.category_mass:
             share[n] = -(p + smoothing * mean) / (mass + smoothing)
@@ -911,9 +985,9 @@ def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided
     above_p, above_q = scratch.sum_p, scratch.sum_q
     above_p[0] = above_q[0] = 0.0
     for k in range(n):
-        cell = CELL * (codes[order[k]] * LANES + lane)
-        above_p[k + 1] = above_p[k] + histogram[cell]
-        above_q[k + 1] = above_q[k] + histogram[cell + 1]
+        p, q = masses_of(histogram[codes[order[k]] * LANES + lane], criterion)
+        above_p[k + 1] = above_p[k] + p
+        above_q[k + 1] = above_q[k] + q
     rest_p, rest_q = total_p - above_p[n], total_q - above_q[n]
     rest = rest_q + (rest_p if masses_add else 0.0)
     best, at = _best_prefix(above_p, above_q, 1, n + 1, criterion, total_p, total_q)
@@ -927,7 +1001,7 @@ def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided
             best, at, missing_above = value, k, True
     elif at >= 0:
         above = above_q[at] + (above_p[at] if masses_add else 0.0)
-        missing_above = 2.0 * above > whole * (1.0 + MASS_RTOL)
+        missing_above = 2.0 * above > whole * (1.0 + SIDE_RTOL)
     if at < 0:
         return 0.0, False, 0, 0
     beyond_two = float(max(n - (1 if rest > MASS_RTOL * whole else 2), 0))
@@ -937,7 +1011,7 @@ def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided
 
 @kernel(
     numba.void(
-        _F1,
+        _I1,
         numba.from_dtype(GROUP),
         numba.from_dtype(COLUMN)[::1],
         numba.from_dtype(MEMBER)[::1],
@@ -955,10 +1029,10 @@ def mark_codes(histogram, group, columns, members, criterion, room, split, above
     n_known = group.n_codes - group.has_missing
     column = columns[lane]
     if split.cut == BY_SUBSET:
-        p = q = 0.0
+        whole = np.int64(0)
         for code in range(group.n_codes):
-            p += histogram[CELL * (code * LANES + lane)]
-            q += histogram[CELL * (code * LANES + lane) + 1]
+            whole += histogram[code * LANES + lane]
+        p, q = masses_of(whole, criterion)
         if criterion.objective == YOUDEN:
             criterion = _with_some_mass(criterion, p + q)
         _, missing_above, n, at = find_subset(histogram, n_known, lane, criterion, p, q, 0.0, room)

@@ -179,7 +179,7 @@ def test_trees_have_as_many_leaves_as_histograms_have_room_for(
     monkeypatch.setattr(booster, "MAX_ROUNDS", 20)
     monkeypatch.setattr(booster, "FIRST_ROUNDS", 5)
     X, y = make_table()
-    n_bytes = 2 * 8 * 256 * 16  # of a leaf: columns stand in groups of eight
+    n_bytes = 8 * 256 * 16  # of a leaf: columns stand in groups of eight
     monkeypatch.setattr(grower, "MAX_BYTES", 12 * n_bytes)
     ranker = make(max_leaves=8, max_depth=3).fit(X, y)
     assert ranker.rounds_["n_leaves"].max() > 8

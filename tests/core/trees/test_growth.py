@@ -8,7 +8,7 @@ import pytest
 
 from core.coding import fit_bins
 from core.errors import InvalidParameter
-from core.trees.coding import CELL, LANES, Kind, Table, code_table
+from core.trees.coding import LANES, Kind, Table, code_table
 from core.trees.grower import Splits, TreeGrower
 from core.trees.sampling import find_threshold
 from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
@@ -128,6 +128,12 @@ def grow(
     return grower, grower.grow(criterion, np.ones(table.n_features, dtype=np.bool_), share, 7)
 
 
+def masses(cells: np.ndarray, fit: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return both masses of cells of a histogram."""
+    criterion = fit.criterion[0]
+    return (cells >> 32) * criterion["first_unit"], (cells & 0xFFFFFFFF) * criterion["second_unit"]
+
+
 @pytest.mark.parametrize(
     ("d", "n", "max_bins", "n_categories"),
     [
@@ -162,6 +168,9 @@ def test_subtracted_histograms_are_the_direct_ones(
     threshold = find_threshold(weights[:, 0], share) if share < 1.0 else 0.0
     raised = np.maximum(weight, threshold) / weight
     fit = grower._arrays
+    scales = [1.0 / fit.criterion[0][name] for name in ("first_unit", "second_unit")]
+    halves = [np.floor(own[k] * raised * scales[k] + 0.5).astype(np.int64) for k in range(2)]
+    units = (halves[0] << 32) + halves[1]
     checked = 0
     for leaf, number in enumerate(fit.tree.open_leaves[:8]):
         if number < 0 or fit.tree.nodes[number]["is_split"]:
@@ -174,15 +183,18 @@ def test_subtracted_histograms_are_the_direct_ones(
         inside = np.flatnonzero(leaves == leaf)
         assert (rows == inside).all() if share == 1.0 else np.isin(rows, inside).all()
         for g, group in enumerate(table.groups):
-            n_cells = CELL * LANES * group["n_codes"]
-            own_cells = fit.sums.histograms[node["histogram"], CELL * group["first_cell"] :]
-            histogram = own_cells[:n_cells].reshape(-1, LANES, CELL)
+            n_cells = LANES * group["n_codes"]
+            own_cells = fit.sums.histograms[node["histogram"], group["first_cell"] :]
+            histogram = own_cells[:n_cells].reshape(-1, LANES)
             codes = group_codes(table, g)[rows]
             for lane in range(LANES):
-                for half in range(2):
+                cells = np.zeros(group["n_codes"], dtype=np.int64)
+                np.add.at(cells, codes[:, lane], units[rows])
+                assert (histogram[:, lane] == cells).all()  # to the last bit
+                for half, found in enumerate(masses(histogram[:, lane], fit)):
                     mass = (own[half] * raised)[rows]
                     direct = np.bincount(codes[:, lane], mass, minlength=group["n_codes"])
-                    np.testing.assert_allclose(histogram[:, lane, half], direct, rtol=0, atol=1e-9)
+                    np.testing.assert_allclose(found, direct, rtol=0, atol=1e-6 * weight.sum())
         checked += 1
     assert checked >= 1
 
@@ -223,7 +235,12 @@ def test_bundled_columns_are_cut_as_they_are_alone(
     assert found.sums == pytest.approx(expected.sums)
 
 
-def test_a_tree_is_the_same_by_any_number_of_threads() -> None:
+@pytest.mark.parametrize("rounds_to_nearest", [False, True])
+def test_a_tree_is_the_same_by_any_number_of_threads(
+    rounds_to_nearest: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not rounds_to_nearest:
+        monkeypatch.setattr("core.trees.grower.MAX_NEAREST_ROWS", 0)
     table, weight = make_table(60_000, 30, 20_000, n_categories=50)
 
     def grown() -> Any:
@@ -233,6 +250,52 @@ def test_a_tree_is_the_same_by_any_number_of_threads() -> None:
     for _ in range(3):  # threads wake sooner or later
         for found in zip(*on_one_thread_and_on_all(grown), strict=True):
             assert (found[0] == found[1]).all()
+
+
+@pytest.mark.parametrize("n_weights", [1, 2])
+def test_a_tree_is_the_same_in_whatever_order_its_rows_come(n_weights: int) -> None:
+    n, n_positives = 20_000, 6_000
+    X, categories = make_rows(n, 17, n_positives, n_categories=9)
+    rng = np.random.default_rng(3)
+    weight = rng.random(n) ** 8
+    signs = np.where(np.arange(n) < n_positives, 1.0, -1.0)
+    weights = weight[:, None] if n_weights == 1 else np.stack([signs * weight, weight], axis=1)
+    orders = [
+        np.arange(n),
+        np.append(rng.permutation(n_positives), n_positives + rng.permutation(n - n_positives)),
+    ]
+    grown = []
+    for order in orders:
+        rows = order.astype(np.uint32)
+        _, table = code_table(X, rows, n_positives, np.ones(n), (255, 255), categories)
+        grown.append(grow(table, weights[order], max_leaves=60)[1])
+    for one, other in zip(*(tree[:5] for tree in grown), strict=True):
+        assert (one == other).all()
+    assert grown[0].sums == pytest.approx(grown[1].sums, rel=1e-12)
+
+
+@pytest.mark.parametrize("total", [1e-280, 1.0, 1e200])
+def test_light_rows_are_rounded_without_bias(total: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.trees.grower.MAX_NEAREST_ROWS", 0)
+    weights = np.full((30_000, 1), 0.3 * 2.0**-30)  # of a unit
+    weights[[0, 10_000]] = 0.99
+    X = np.zeros((30_000, 1))
+    X[[0, 10_000]] = 1.0
+    coding = np.arange(30_000, dtype=np.uint32), 10_000, np.ones(30_000), (255, 255)
+    _, table = code_table(X, *coding, np.zeros(1, np.int64))
+    fit = grow(table, weights * total)[0]._arrays
+    cells = fit.sums.histograms[0, : 2 * LANES].reshape(2, LANES)[:, table.locations["lane"][0]]
+    light = weights[1:10_000].sum(), weights[10_001:].sum()
+    for found, expected in zip(masses(cells, fit), light, strict=True):
+        assert found[0] / total == pytest.approx(expected, rel=0.1)
+        assert found[1] / total == pytest.approx(0.99)
+
+
+def test_weights_of_zero_make_no_split() -> None:
+    table, weight = make_table(300, 8, 100)
+    weight[:100] = 0.0
+    _, splits = grow(table, weight[:, None])
+    assert len(splits.leaf) == 0
 
 
 def test_histograms_that_do_not_fit_are_refused() -> None:
@@ -259,6 +322,7 @@ def test_draws_are_right_on_average() -> None:
     assert len(kept) == pytest.approx(expected.sum(), rel=0.02)
     raised = np.maximum(weights[kept], threshold)
     assert raised.sum() == pytest.approx(weights.sum(), rel=0.02)
-    assert fit.sums.histograms[root["histogram"]].sum() == pytest.approx(8 * raised.sum())
+    cells = fit.sums.histograms[root["histogram"]]
+    assert np.sum(masses(cells, fit)) == pytest.approx(8 * raised.sum())
     heavy = np.flatnonzero(weights >= threshold)
     assert np.isin(heavy, kept).all()

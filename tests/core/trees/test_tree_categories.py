@@ -12,8 +12,8 @@ import pytest
 from core import RankBoost, save
 from core.boosting import LogitBoost
 from core.boosting.trees import SPLITS
-from core.coding.threads import address_of, keep
-from core.trees.coding import CELL, COLUMN, GROUP, LANES, MEMBER, Kind
+from core.coding.threads import address_of, keep_alive
+from core.trees.coding import COLUMN, GROUP, LANES, MEMBER, Kind
 from core.trees.description import describe_leaves
 from core.trees.splitting import (
     BY_SUBSET,
@@ -34,6 +34,7 @@ BOOSTERS = {
     "logistic": LogitBoost,
 }
 boosters = pytest.mark.parametrize("make", BOOSTERS.values(), ids=BOOSTERS)
+UNIT = 2.0**-29
 COLOURS = ["blue", "green", "grey", "pink", "red"]
 
 
@@ -56,29 +57,28 @@ def make_table(n: int = 600, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 def make_histogram(
     rng: np.random.Generator, objective: Objective, n_codes: int, n_empty: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A categorical column in lane 3, beside others like it; its last code is the missing one's."""
+    """A categorical column in lane 3, beside others like it, and its masses; its last code is the missing one's."""
     mass = rng.random((2, n_codes))
     if objective == Objective.GRADIENT:
         mass[0] -= 0.5 * mass[1]
     mass[:, rng.permutation(n_codes)[:n_empty]] = 0.0
-    histogram = np.zeros((n_codes, LANES, CELL))
-    histogram[:] = mass.T[:, None] / n_codes
-    return histogram, mass.T / n_codes
+    units = np.round(mass / (UNIT * n_codes)).astype(np.int64)
+    histogram = np.repeat((units[0] << 32) + units[1], LANES)
+    return histogram, units.T * UNIT
 
 
 @numba.njit
 def find(
-    histogram: Any, group: Any, columns: Any, members: Any, criterion: Any, found: Any, above: Any
+    cells: Any, group: Any, columns: Any, members: Any, criterion: Any, found: Any, above: Any
 ) -> None:
     """Find the best split of a group, and the codes above it."""
     scratch = make_scratch(group.n_codes)
-    cells = histogram.reshape(-1)
-    allowed, cuttable = np.ones(LANES, np.bool_), np.zeros(len(cells) // CELL, np.bool_)
+    allowed, cuttable = np.ones(LANES, np.bool_), np.zeros(len(cells), np.bool_)
     room = address_of(scratch)
     find_split(cells, group, columns, members, allowed, cuttable, criterion, room, found)
     if found.lane >= 0:
         mark_codes(cells, group, columns, members, criterion, room, found, above)
-    keep(scratch)
+    keep_alive(scratch)
 
 
 # LeafRank's shrinks shares, and is held to brute force by its own tests
@@ -100,7 +100,7 @@ def test_the_best_of_all_divisions_is_found(
     for least in (0.0, 0.15):
         histogram, mass = make_histogram(rng, objective, 7, n_empty)
         if not missing:
-            histogram[6] = mass[6] = 0.0
+            histogram[-LANES:] = mass[6] = 0
 
         def of(codes: Any, mass: Any = mass) -> Any:
             p, q = mass[codes].sum(axis=0)
@@ -121,7 +121,9 @@ def test_the_best_of_all_divisions_is_found(
             for above, below in ((sides[0] + rest, sides[1]), (sides[0], sides[1] + rest)):
                 if min(size(above), size(below)) >= max(least, 1e-12):
                     gains.append(of(above) + of(below) - of(list(range(7))))
-        criterion = SplitCriterion(int(objective), push, 0.0, least, 0.0, least, 0.0)
+        criterion = SplitCriterion(
+            *(int(objective), push, 0.0, least, 0.0, least, 0.0), first_unit=UNIT, second_unit=UNIT
+        )
         codes_above = np.full(7, 9, dtype=np.uint8)
         found = np.zeros(1, dtype=SPLIT)
         find(histogram, group[0], columns, members, criterion, found[0], codes_above)
