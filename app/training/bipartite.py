@@ -39,6 +39,8 @@ from app.training.records import ClusterRecord, RocMetrics, TrainPayload
 from app.training.splits import (
     BYTES_PER_CELL,
     BYTES_PER_CELL_OF_FOLDS,
+    BYTES_PER_JUDGE_CELL,
+    BYTES_PER_ROW,
     CROSS_VALIDATION,
     HOLDOUT,
     InnerSplits,
@@ -372,22 +374,31 @@ def _read(
     limit, per_cell = payload.get("memory_bytes"), BYTES_PER_CELL
     if spec["validation"]["method"] == CROSS_VALIDATION:
         per_cell += BYTES_PER_CELL_OF_FOLDS
-    needed = pq.read_metadata(path).num_rows * len(columns.features) * per_cell
-    is_listed = columns.query is not None
-    if limit is None or needed <= limit or is_listed or search.searches(spec):
+    n_features = len(columns.features)
+    needed = pq.read_metadata(path).num_rows * (n_features * per_cell + BYTES_PER_ROW)
+    if (judge := payload["validation_table"]) is not None:
+        needed += pq.read_metadata(judge["path"]).num_rows * n_features * BYTES_PER_JUDGE_CELL
+    if limit is None or needed <= limit:
         return read_table(path, columns), []
-    algorithm = spec["algorithm"]
-    ranker = ALGORITHMS[algorithm["name"]](**algorithm["parameters"])
-    if ranker.reads_columns() is None:
-        table = _store(payload, path, columns, on_read)
-        ranker.categories_ = table.categories
-        if ranker.reads_columns() is None:
-            note = (
-                f"the table was read column by column: in memory it would take about {needed:,} bytes, and the job may "
-                f"take {limit:,}"
-            )
-            return table, [note]
-    return read_table(path, columns), []
+    bytes_told = f"in memory it would take about {needed:,} bytes, and the job may take {limit:,}"
+    if columns.query is not None:
+        reason: str | None = "it has queries"
+    elif search.searches(spec):
+        reason = "a search reads the rows"
+    else:
+        algorithm = spec["algorithm"]
+        ranker = ALGORITHMS[algorithm["name"]](**algorithm["parameters"])
+        reason = ranker.reads_columns()
+        if reason is None:
+            table = _store(payload, path, columns, on_read)
+            ranker.categories_ = table.categories
+            reason = ranker.reads_columns()
+        if reason is None:
+            return table, [f"the table was read column by column: {bytes_told}"]
+    note = f"the table was read into memory, for {reason}: {bytes_told}"
+    if on_read is not None:
+        on_read(note)  # the job may end for its memory
+    return read_table(path, columns), [note]
 
 
 def _codes_folder(payload: TrainPayload) -> Path:

@@ -62,6 +62,8 @@ from app.training.search import (
 from app.training.splits import (
     BYTES_PER_CELL,
     BYTES_PER_CELL_OF_FOLDS,
+    BYTES_PER_JUDGE_CELL,
+    BYTES_PER_ROW,
     CROSS_VALIDATION,
     HOLDOUT,
     folds_of,
@@ -235,7 +237,12 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: TrainSpe
     rounds = parameters.get("n_rounds", 1)
     if rounds is None:  # chosen by the fit: of trees in two fits, together about so many
         rounds = 500 if parameters["weak_ranker"] == "tree" else 100
-    seconds, memory = cells * _SECONDS_PER_CELL_TO_BIN, cells * BYTES_PER_CELL
+    seconds = cells * _SECONDS_PER_CELL_TO_BIN
+    memory = cells * BYTES_PER_CELL + (dataset.rows or 0) * BYTES_PER_ROW
+    validation = spec["validation"]
+    if validation["method"] == "dataset":
+        judge = ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
+        memory += (judge.rows or 0) * features * BYTES_PER_JUDGE_CELL
     if dataset.kind == DatasetKind.PREFERENCES and dataset.pairs is not None:
         pairs = dataset.pairs.pairs or 0
         if spec["algorithm"]["parameters"]["weak_ranker"] == "tree":

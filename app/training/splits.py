@@ -41,8 +41,12 @@ if TYPE_CHECKING:
 HOLDOUT, CROSS_VALIDATION = "holdout", "cross_validation"
 FIRST_ROWS = 3000
 """Rows that are looked at before all are, to see whether rows are of few kinds."""
-BYTES_PER_CELL = 17
-"""Of a table in memory: as float64, once more while it is split, and its codes."""
+BYTES_PER_CELL = 18
+"""Of a table in memory: as float64, once more while it is split, and its codes; up to 1.5 of lists, as measured."""
+BYTES_PER_ROW = 90
+"""More of each row, as measured: its label, its place in the split, its weights and scores."""
+BYTES_PER_JUDGE_CELL = 16
+"""Of a validation dataset in memory: as float64, and once more with the other table's categories."""
 BYTES_PER_CELL_OF_FOLDS = 8
 """More under cross-validation: the table stays while a fold's part of it is learnt from."""
 WAYS_OUT = (

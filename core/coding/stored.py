@@ -15,6 +15,7 @@ all values of the bin: scores of stand-ins (`StoredCodes.stand_ins`) are the sco
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import mmap
@@ -54,6 +55,9 @@ SHARD_ROWS = 1 << 20
 
 BLOCK_ROWS = 1 << 16
 """Rows whose stand-ins are in memory together: half a megabyte a column."""
+
+BLOCK_BYTES = 1 << 25
+"""Bytes of stand-ins that are in memory together: of a wide table these are fewer rows."""
 
 VERSION = 1
 """Of the files; a change of their layout, or of how cuts are learnt, needs another."""
@@ -176,19 +180,20 @@ class StoredCodes:
 
     def _blocks(self, mask: Bools | None) -> Iterator[Floats]:
         tables = [self._stand_in(j) for j in range(len(self.bins.edges))]
+        n_rows = max(min(BLOCK_ROWS, BLOCK_BYTES // (8 * len(tables))), 1)
         for shard in self.shards:
             taken = self.rows_of(shard, mask)
-            for start in range(0, len(taken), BLOCK_ROWS):
-                rows = taken[start : start + BLOCK_ROWS]
+            for start in range(0, len(taken), n_rows):
+                rows = taken[start : start + n_rows]
                 block = np.empty((len(rows), len(tables)))
                 for j, own in enumerate(shard.codes):
-                    block[:, j] = tables[j][own[rows]]
+                    block[:, j] = tables[j][np.minimum(own[rows], len(tables[j]) - 1)]
                 yield block
 
     def _stand_in(self, column: int) -> Floats:
-        """Return the stand-in for each code of a column."""
+        """Return the stand-in for each code of a column, and at the end that of the missing, whose code is greater."""
         edges, of_category = self.bins.edges[column], self.bins.category_bins[column]
-        values = np.full(missing_code(self.shards[0].codes[column].dtype) + 1, np.nan)
+        values = np.full(int(self.bins.n_bins[column]) + 1, np.nan)
         if of_category is None:
             values[: len(edges)] = edges
             values[len(edges)] = np.inf if len(edges) else 0.0
@@ -260,16 +265,18 @@ def store_codes(
         bins = _write(table, writer, weight, learning, is_weighted)
         digests = [digest.digest() for digest in writer.digests]
         if final is None or name is None:
-            shards = _map(part, writer.n_rows, bins, digests, False)  # the files lose their names
+            shards = _map(part, writer.n_rows, bins, digests, None)  # the files lose their names
         else:
             (part / CUTS_FILE).write_bytes(seal(name, _arrays_of(bins, writer)))
-            shutil.rmtree(final, ignore_errors=True)  # it was not whole
-            try:
-                part.rename(final)
-            except OSError:  # another process was faster
-                if not final.is_dir():
-                    raise
-            shards = _map(final, writer.n_rows, bins, digests, True)
+            # mapped before others see the folder: they may remove what has a name
+            shards = _map(part, writer.n_rows, bins, digests, final)
+            if _open(table, final, name) is None:  # else another process was faster
+                shutil.rmtree(final, ignore_errors=True)
+                try:
+                    part.rename(final)
+                except OSError as error:
+                    if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                        raise
     finally:
         shutil.rmtree(part, ignore_errors=True)
         os.close(lock)
@@ -450,16 +457,16 @@ def _path(folder: Path, s: int) -> Path:
 
 
 def _map(
-    folder: Path, n_rows: int, bins: Bins, digests: Sequence[bytes], is_kept: bool
+    folder: Path, n_rows: int, bins: Bins, digests: Sequence[bytes], kept: Path | None
 ) -> list[Shard]:
-    """Return the shards, their files mapped to memory; `is_kept`: they keep their names."""
+    """Return the shards, their files mapped to memory; `kept`: where they have names later, None: nowhere."""
     types, shards = tuple(dtype.str for dtype in _types_of(bins)), []
     for s, start in enumerate(range(0, n_rows, SHARD_ROWS)):
         stop = min(start + SHARD_ROWS, n_rows)
-        path = _path(folder, s)
-        with path.open("rb") as opened:
+        with _path(folder, s).open("rb") as opened:
             memory = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-        file = CodeFile(digests[s], str(path.absolute()) if is_kept else None, types, stop - start)
+        path = None if kept is None else str(_path(kept, s).absolute())
+        file = CodeFile(digests[s], path, types, stop - start)
         shards.append(Shard(start, stop, file.columns(memory), file))
     return shards
 
@@ -489,7 +496,7 @@ def _open(table: ColumnTable, folder: Path, name: bytes) -> StoredCodes | None:
             with _path(folder, s).open("rb") as file:
                 if hashlib.file_digest(file, "sha256").digest() != written:
                     return None
-        return StoredCodes(bins, _map(folder, table.source.n_rows, bins, digests, True), table)
+        return StoredCodes(bins, _map(folder, table.source.n_rows, bins, digests, folder), table)
     except (OSError, ArtifactError):
         return None
 

@@ -263,50 +263,56 @@ class _TwoValued(NamedTuple):
     features : ndarray of shape (n,), int64
     bits : ndarray of shape (n, n_words), uint64
         For each row whether it has the higher value.
-    counts : ndarray of shape (n, n_words), uint8
-        Number of these rows in each word.
+    n_above : ndarray of shape (n,), int64
+        Number of these rows.
     n_features : int
         Of the table.
+    folder : pathlib.Path or None
+        For arrays that are mapped to a file; None: they are in memory.
     """
 
     features: Integers
     bits: Words
-    counts: npt.NDArray[np.uint8]
+    n_above: Integers
     n_features: int
+    folder: Path | None
 
     @classmethod
-    def of(cls, bins: Bins, n_rows: int) -> "_TwoValued":
+    def of(cls, bins: Bins, n_rows: int, folder: Path | None = None) -> "_TwoValued":
         """Return the columns, their bits not yet written."""
         two = (bins.n_bins == 2) & ~bins.has_missing & ~bins.is_categorical
         features = np.flatnonzero(two)
-        shape = len(features), -(-n_rows // 64)
-        bits, counts = np.zeros(shape, dtype=np.uint64), np.zeros(shape, dtype=np.uint8)
-        return cls(features, bits, counts, len(bins.edges))
+        bits = mapped(folder, (len(features), -(-n_rows // 64)), np.uint64)
+        return cls(features, bits, np.zeros(len(features), dtype=np.int64), len(bins.edges), folder)
 
 
 def _pack_columns(X: Floats, bins: Bins) -> _TwoValued:
     """Return the columns of two values of a matrix."""
     two = _TwoValued.of(bins, len(X))
     edges = np.array([bins.edges[j][0] for j in two.features.tolist()])
+    counts = np.zeros(two.bits.shape, dtype=np.uint8)
     ThreadPool(len(X) * len(edges)).deal(
-        _pack, -(-two.bits.shape[1] // 256), X, two.features, edges, two.bits, two.counts
+        _pack, -(-two.bits.shape[1] // 256), X, two.features, edges, two.bits, counts
     )
+    counts.sum(axis=1, dtype=np.int64, out=two.n_above)
     return two
 
 
 def _pack_stored(stored: StoredCodes) -> _TwoValued:
-    """Return the columns of two values of stored codes."""
-    n_rows, done = len(stored.table), 0
-    two = _TwoValued.of(stored.bins, n_rows)
-    flags = np.zeros((len(two.features), two.bits.shape[1] * 64), dtype=np.bool_)
-    for shard in stored.shards:
-        taken = stored.rows_of(shard, stored.table.is_taken)
-        for k, j in enumerate(two.features.tolist()):
-            flags[k, done : done + len(taken)] = shard.codes[j][taken] > 0
-        done += len(taken)
-    for k, flag in enumerate(flags):
-        two.bits[k] = np.packbits(flag, bitorder="little").view("<u8")
-        two.counts[k] = np.bitwise_count(two.bits[k])
+    """Return the columns of two values of stored codes: one byte a row in memory."""
+    table = stored.table
+    two = _TwoValued.of(stored.bins, len(table), table.folder)
+    is_above = np.zeros(two.bits.shape[1] * 64, dtype=np.bool_)
+    for k, j in enumerate(two.features.tolist()):
+        done = 0
+        for shard in stored.shards:
+            own = shard.codes[j]
+            if table.is_taken is not None:
+                own = own[table.is_taken[shard.start : shard.stop]]
+            np.greater(own, 0, out=is_above[done : done + len(own)])
+            done += len(own)
+        two.bits[k] = np.packbits(is_above, bitorder="little").view("<u8")
+        two.n_above[k] = np.count_nonzero(is_above)
     return two
 
 
@@ -317,16 +323,16 @@ def _find_bundles(two: _TwoValued, n_rows: int) -> tuple[list[list[int]], Intege
     bundle.
     """
     on = np.ones(two.n_features, dtype=np.int64)
-    features, bits, counts, _ = two
+    features, bits = two.features, two.bits
     if len(features) < 2:
         return [], on
     n_words = bits.shape[1]
-    share = counts.sum(axis=1, dtype=np.int64) / n_rows
+    share = two.n_above / n_rows
     padding = np.zeros(n_words, dtype=np.uint64)
     padding[-1] = ~np.uint64((1 << ((n_rows - 1) % 64 + 1)) - 1)
     sampled = np.linspace(0, n_words - 1, min(SAMPLED_WORDS, n_words)).astype(np.intp)
     bundles: list[list[int]] = []
-    unions = np.empty_like(bits)  # of the members' bits
+    unions = mapped(two.folder, bits.shape, np.uint64)  # of the members' bits
     of_sample = np.empty((len(features), len(sampled)), dtype=np.uint64)
     n_members = np.zeros(len(features), dtype=np.int64)
 

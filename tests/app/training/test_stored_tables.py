@@ -103,16 +103,35 @@ def test_the_model_is_that_of_the_table_in_memory(
 
 def test_a_table_that_fits_or_needs_its_rows_is_read_into_memory(bench: Workbench) -> None:
     dataset = bench.ready(make_csv(), label="y", positive="yes")
-    for algorithm, limit in (
-        ({"name": "rankboost", "n_rounds": 2}, 10**9),
-        ({"name": "treerank_forest", "n_trees": 2}, 1000),
-        ({"name": "logitboost", "n_rounds": 2, "crosses": 2}, 1000),
-        ({"name": "logitboost", "n_rounds": 2, "target_encoding": 3}, 1000),
+    for algorithm, limit, reason in (
+        ({"name": "rankboost", "n_rounds": 2}, 10**9, ""),
+        ({"name": "treerank_forest", "n_trees": 2}, 1000, "it reads the rows"),
+        ({"name": "logitboost", "n_rounds": 2, "crosses": 2}, 1000, "crosses read the rows"),
+        ({"name": "logitboost", "n_rounds": 2, "target_encoding": 3}, 1000, "target_encoding"),
     ):
         bench.submit(dataset, algorithm=algorithm)
         done = run(bench, limit)
         assert "codes" not in done["folders"]
-        assert not any("column by column" in note for note in done["job"]["warnings"])
+        said = [
+            note for note in done["job"]["warnings"] if "the table was read into memory" in note
+        ]
+        assert len(said) == (limit == 1000)
+        assert not said or reason in said[0]
+
+
+def test_a_dataset_that_judges_counts_in_the_memory(bench: Workbench) -> None:
+    dataset = bench.ready(make_csv(), label="y", positive="yes")
+    cells, limit = 400 * 6, 400 * 6 * 20 + 400 * 90
+    for validation, is_read in (
+        ({"method": "holdout", "fraction": 0.2}, False),
+        ({"method": "dataset", "dataset_id": dataset.id}, True),
+    ):
+        algorithm = {"name": "rankboost", "n_rounds": 2}
+        bench.submit(dataset, algorithm=algorithm, validation=validation)
+        notes = run(bench, limit)["job"]["warnings"]
+        told = [note for note in notes if "column by column" in note]
+        assert len(told) == is_read
+        assert not told or f"{cells * (18 + 16) + 400 * 90:,} bytes" in told[0]
 
 
 def test_baselines_are_fitted_on_rows_that_fit(
@@ -130,18 +149,17 @@ def test_baselines_are_fitted_on_rows_that_fit(
     monkeypatch.setattr(FitContext, "_fit_baseline", count)
     # of 6 features an eighth holds 90 rows
     for memory_bytes, n_rows in ((90 * 6 * 8 * 8, range(80, 91)), (1000, range(1))):
-        for controls in (True, None):
-            n_fits.clear()
-            bench.submit(dataset, controls=controls)
-            done = run(bench, memory_bytes)
-            baselines = done["job"]["controls"]["controls"]
-            assert n_fits == ["logistic", "auc_svm"]
-            for baseline in baselines:
-                assert baseline["rows"] in n_rows
-                assert baseline["of_rows"] >= 300
-                failed = baseline["failed"]
-                assert (failed is None) == (memory_bytes > 1000)
-                assert failed is None or "room for 0 of" in failed
+        n_fits.clear()
+        bench.submit(dataset, controls=True)
+        done = run(bench, memory_bytes)
+        baselines = done["job"]["controls"]["controls"]
+        assert n_fits == ["logistic", "auc_svm"]
+        for baseline in baselines:
+            assert baseline["rows"] in n_rows
+            assert baseline["of_rows"] >= 300
+            failed = baseline["failed"]
+            assert (failed is None) == (memory_bytes > 1000)
+            assert failed is None or "room for 0 of" in failed
 
 
 def test_the_next_attempt_finds_the_codes(

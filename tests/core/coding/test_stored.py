@@ -3,6 +3,7 @@
 import resource
 import shutil
 import tempfile
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,7 @@ from core.base.table import Categories, CodedTable
 from core.coding import stored
 from core.errors import InvalidData
 from core.registry import ALGORITHMS
+from core.trees import coding as trees_coding
 
 RANKERS: list[Ranker] = [
     RankBoost(n_rounds=4),
@@ -311,6 +313,62 @@ def test_a_folder_that_another_process_removes_is_made_again(
     RankBoost(n_rounds=1).fit(ColumnTable(ArrayColumns(X, names, categories), tmp_path), y)
     assert len(made) == 2
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("what", ["lost", "whole"])
+def test_another_process_may_write_the_same_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    X, y, names, categories = make_rows(6)
+    expected = save(RankBoost(n_rounds=2).fit(CodedTable(X, names, categories), y))
+
+    def fit() -> bytes:
+        table = ColumnTable(ArrayColumns(X, names, categories, b"6"), tmp_path)
+        return save(RankBoost(n_rounds=2).fit(table, y))
+
+    write, rename = stored._write, Path.rename
+    inodes: list[int] = []
+
+    def be_slower(*given: Any) -> Any:
+        if not inodes:
+            inodes.append(0)
+            fit()
+            inodes.append(next(tmp_path.glob("codes-*[!t]")).stat().st_ino)
+        return write(*given)
+
+    def rename_and_lose(path: Path, target: Path) -> None:
+        rename(path, target)
+        shutil.rmtree(target)
+
+    if what == "lost":
+        monkeypatch.setattr(Path, "rename", rename_and_lose)
+    else:
+        monkeypatch.setattr(stored, "_write", be_slower)
+    assert fit() == expected
+    kept = [folder.stat().st_ino for folder in tmp_path.iterdir()]
+    assert kept == inodes[1:]
+
+
+def test_wide_tables_take_no_block_of_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "SHARD_ROWS", 3000)
+    monkeypatch.setattr(stored, "BLOCK_ROWS", 1 << 16)
+    monkeypatch.setattr(stored, "BLOCK_BYTES", 5 * 8 * 200)
+    rng = np.random.default_rng(0)
+    X = (rng.random((10_000, 200)) < 0.3) + 0.0
+    is_taken = rng.random(len(X)) < 0.7
+    table = ColumnTable(ArrayColumns(X), tmp_path).take(is_taken)
+    codes = stored.store_codes(table, np.ones(is_taken.sum()), 255, np.zeros(200, np.int64))
+    tracemalloc.start()
+    two = trees_coding._pack_stored(codes)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < X.size / 10
+    bits = np.unpackbits(two.bits.view(np.uint8), axis=1, bitorder="little")
+    assert (bits[:, : is_taken.sum()] == X[is_taken].T).all()
+    assert (two.n_above == X[is_taken].sum(axis=0)).all()
+    assert {len(block) for block in codes._blocks(None)} == {5}
 
 
 def test_bad_tables_are_refused_by_name(tmp_path: Path) -> None:
