@@ -167,6 +167,13 @@ def admit(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
     check(session, settings, owner, adds_bytes)
 
 
+def admit_bytes(session: Session, settings: Settings, owner: str, adds_bytes: int = 0) -> None:
+    """Check that the owner may store `adds_bytes` more, which no job reads yet; as `admit` does."""
+    repository.take_turn(session, owner)
+    resources.check(settings)
+    check_bytes(session, settings, owner, adds_bytes)
+
+
 def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0) -> None:
     """Make the same check without a lock. It may refuse an upload before it is sent, but must not be used to accept
     one.

@@ -22,6 +22,7 @@ router = APIRouter(prefix="/console/jobs", include_in_schema=False, route_class=
 KINDS: Mapping[str, str] = {
     "train": "training",
     "ingest": "reading a table",
+    "ingest_files": "reading a table of several files",
     "ingest_pairs": "reading pairs",
     "evaluate": "evaluation",
     "compare": "comparison",
@@ -147,7 +148,7 @@ def _made(job: Job) -> Iterator[tuple[str, str]]:
     ):
         if made is not None:
             yield f"/console/{where}/{made}", title
-    if job.kind in ("ingest", "ingest_pairs") and job.dataset_id:
+    if job.kind in ("ingest", "ingest_files", "ingest_pairs") and job.dataset_id:
         yield f"/console/datasets/{job.dataset_id}", "The dataset"
 
 
@@ -206,7 +207,7 @@ def _advice(job: Job) -> str | None:
         return "Free space on the worker's disk, then retry."
     if "memory" in str(code):
         return "Train on fewer rows or with fewer bins, or give a worker more memory; then retry."
-    if job.kind in ("ingest", "ingest_pairs"):
+    if job.kind in ("ingest", "ingest_files", "ingest_pairs"):
         return "Correct the file, or change how it is read, and upload it again. The same bytes would fail again."
     return "The same job on the same data would fail again. Change what the error names."
 

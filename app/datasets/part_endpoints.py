@@ -16,7 +16,7 @@ from app.datasets import parts
 from app.datasets import service as datasets
 from app.datasets.endpoints import FIELD_TEXTS, field_docs
 from app.datasets.schemas import Dataset, ServerPath, Upload, UploadClose, UploadPage, UploadPart
-from app.datasets.uploads import Received, body_docs, query_fields, receive, shown
+from app.datasets.uploads import Adds, Received, body_docs, query_fields, receive, shown
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import (
     Answer,
@@ -103,9 +103,12 @@ async def put_part(
     is a part of a closed upload (409 `upload_closed`).
     """
     owner = caller.owner
-    await run_in_threadpool(context.db.reading, parts.check_takes_part, owner, upload_id, number)
+    there = await run_in_threadpool(
+        context.db.reading, parts.check_takes_part, owner, upload_id, number
+    )
     with context.blobs.writer("uploads") as writer:
-        table = await receive(request, writer, _refuse_fields)
+        adds = Adds.NOTHING if there else Adds.BYTES
+        table = await receive(request, writer, _refuse_fields, adds=adds)
         status, body = await run_in_threadpool(_add, context, owner, upload_id, number, table)
     return JSONResponse(body, status)
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict, cast
 
-from app.datasets.tasks import DATASETS, Described, PartFile, describe_columns, files_of
+from app.datasets.files_tasks import PartFile, files_of
+from app.datasets.tasks import DATASETS, Described, describe_columns
 from app.jobs import child_jobs
 from app.jobs.kinds import Claim, JobKind
 from app.jobs.progress import Callback
@@ -77,7 +78,7 @@ def complete(session: Session, claim: Claim, result: PartResult, published: dict
 
 
 KIND = JobKind(
-    name="ingest_part",
+    name="ingest_files_part",
     prepare=prepare,
     run=run,
     publish=publish,

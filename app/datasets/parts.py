@@ -20,7 +20,7 @@ from app.access import service as access
 from app.datasets import repository
 from app.datasets import service as datasets
 from app.datasets.description import Description, Format, describe, find_dialect
-from app.datasets.tasks import hash_of
+from app.datasets.files_tasks import hash_of
 from app.ingest.formats import SUFFIXES, type_of_file
 from app.platform.blobs import BlobStore, stamp_of
 from app.platform.errors import Conflict, Invalid, NotFound, TooMany, shown
@@ -43,7 +43,7 @@ def open_upload(
 ) -> Upload:
     """Write an upload without parts; raises Invalid for what is said of the table, and TooMany."""
     describe(given)
-    access.admit(session, settings, owner)
+    access.admit_bytes(session, settings, owner)
     if (count := repository.count_open_uploads(session, owner)) >= MAX_OPEN_UPLOADS:
         raise TooMany(
             f"an owner may have at most {MAX_OPEN_UPLOADS} open uploads, this one has {count}: close or delete some",
@@ -82,15 +82,18 @@ def list_page(
 
 def delete(session: Session, owner: str, upload_id: str) -> None:
     """Forget an upload that is not closed. The bytes go when the dispatcher next sweeps what no row names."""
-    repository.delete_upload(session, owner, _find_open(session, owner, upload_id).id)
+    repository.delete_upload(session, owner, _find_open(session, owner, upload_id, lock=True).id)
 
 
-def check_takes_part(session: Session, owner: str, upload_id: str, number: int) -> None:
-    """Raise NotFound, Conflict or Invalid unless the upload would take this part: asked before it is sent."""
-    _find_open(session, owner, upload_id)
+def check_takes_part(session: Session, owner: str, upload_id: str, number: int) -> bool:
+    """Raise NotFound, Conflict or Invalid unless the upload would take this part: asked before it is sent. Return True
+    if there is one of this number.
+    """
+    upload = _find_open(session, owner, upload_id)
     if not 1 <= number <= MAX_PARTS:
         detail = f"the number of a part must be from 1 to {MAX_PARTS}, got {number}"
         raise Invalid(detail, errors=[{"parameter": "number", "detail": detail}])
+    return bool(repository.parts_of(session, upload.id, number))
 
 
 def add_part(
@@ -113,7 +116,7 @@ def add_part(
             code="part_exists",
         )
     check_format(session, upload, received.format, f"part {number}")
-    access.admit(session, settings, owner, received.size)
+    access.admit_bytes(session, settings, owner, received.size)
     format_ = received.format
     part = {
         "number": number,
@@ -236,7 +239,7 @@ def add_files(
                 code="parts_differ",
             )
         check_format(session, upload, file.format, shown(file.path))
-    access.admit(session, settings, owner, sum(file.bytes for file in files))
+    access.admit_bytes(session, settings, owner, sum(file.bytes for file in files))
     parts = [
         {
             "number": number,

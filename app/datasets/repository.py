@@ -298,8 +298,12 @@ def add_parts(
 
 
 def delete_upload(session: Session, owner: str, upload_id: str) -> None:
-    """Remove an upload and its parts."""
-    session.execute(delete(Upload).where(Upload.owner == owner, Upload.id == upload_id))
+    """Remove an upload that is not closed, and its parts."""
+    session.execute(
+        delete(Upload).where(
+            Upload.owner == owner, Upload.id == upload_id, Upload.dataset_id.is_(None)
+        )
+    )
 
 
 def set_dataset(session: Session, owner: str, upload_id: str, dataset_id: str) -> None:

@@ -209,7 +209,7 @@ def accept(
         session,
         settings,
         owner=owner,
-        kind=jobs.INGEST,
+        kind=jobs.INGEST if upload_id is None else jobs.INGEST_FILES,
         name=description.name,
         spec=spec,
         dataset_id=dataset_id,

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, TypeVar, cast
 
 import orjson
 
 from app.datasets import repository
-from app.jobs import child_jobs
 from app.jobs.execution import complete_output
-from app.jobs.kinds import Claim, FanOutResult, JobKind, Made, Output, Work
+from app.jobs.kinds import Claim, JobKind, Made, Output, Work
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
 from app.platform.documents import GradeCount, QueryCounts, TableFile
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Dataset, DatasetStatus, Job, UploadPart, UploadRow
+from app.platform.tables import Dataset, DatasetStatus, Job, UploadRow
 
 Row = TypeVar("Row", bound=UploadRow)
 
 TABLES = "tables"
-LAST_STAGE = 1
-"""The parts are read at most twice: to the types that the first rows show, and to those that all rows show."""
-_SHARE_OF_PARTS = 0.7  # of the work: measured on 100 files of a million rows
 
 
 class Limits(TypedDict):
@@ -79,25 +74,6 @@ class ParentTable(TypedDict):
     pairs: dict[str, list[str]]
 
 
-class PartFile(Bytes):
-    """One file of several that make a table. `stamp` is that of a file outside the store."""
-
-    number: int
-    name: str | None
-    sha256: str | None
-    stamp: Json | None
-
-
-class ReadPart(TypedDict):
-    """What the job of a part has made: files."""
-
-    number: int
-    rows: int
-    sha256: str
-    state: str
-    piece: str | None
-
-
 class Described(Work, Declared):
     """What a reader of tables is told of the columns, and the bounds."""
 
@@ -111,16 +87,6 @@ class IngestPayload(Described, Bytes):
     """What the reader of an upload is given."""
 
     parent: ParentTable | None
-
-
-class PartsPayload(Described):
-    """What is given to the job that plans the reading of several files, and puts together what was read."""
-
-    parts: list[PartFile]
-    read: list[ReadPart]
-    stage: int
-    guess: Json | None
-    last: bool
 
 
 class Found(TypedDict):
@@ -216,40 +182,16 @@ DATASETS = UploadOutput(Dataset, "ds", "dataset")
 
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> IngestPayload | PartsPayload:
+) -> IngestPayload:
     """Gather what the reader needs to know about the upload."""
     parent = _find_parent(session, blobs, claim)
     dataset = DATASETS.find_to_make(session, claim)
-    described = describe_columns(dataset, settings, workdir)
-    if (upload_id := claim.spec.get("upload_id")) is not None:
-        finished = child_jobs.finished(session, blobs, claim.job_id)
-        stage = max((each["stage"] for each in finished), default=-1)
-        latest = [each for each in finished if each["stage"] == stage]
-        return {
-            **described,
-            "parts": files_of(session, blobs, settings, upload_id),
-            "read": [_read_part(each) for each in latest],
-            "stage": stage,
-            "guess": latest[0]["spec"]["guess"] if latest else None,
-            "last": stage >= LAST_STAGE,
-        }
     return {
-        **described,
+        **describe_columns(dataset, settings, workdir),
         "path": str(blobs.path(dataset.upload_key)),
         "content_type": dataset.content_type,
         "content_encoding": dataset.content_encoding,
         "parent": parent,
-    }
-
-
-def _read_part(finished: Json) -> ReadPart:
-    result = finished["result"]
-    return {
-        "number": finished["spec"]["number"],
-        "rows": result["rows"],
-        "sha256": result["sha256"],
-        "state": result["files"]["state"],
-        "piece": result["files"].get("piece"),
     }
 
 
@@ -263,48 +205,6 @@ def describe_columns(dataset: Dataset, settings: Settings, workdir: Path) -> Des
         "dialect": dataset.dialect,
         "limits": limits(settings),
     }
-
-
-def files_of(
-    session: Session,
-    blobs: BlobStore,
-    settings: Settings,
-    upload_id: str,
-    number: int | None = None,
-) -> list[PartFile]:
-    """Return the files of an upload of parts, in their order; or the one with this number."""
-    return [
-        {
-            "number": part.number,
-            "name": part.path,
-            "path": str(_path_of(blobs, settings, part)),
-            "sha256": part.sha256,
-            "content_type": part.content_type,
-            "content_encoding": part.content_encoding,
-            "stamp": part.stamp,
-        }
-        for part in repository.parts_of(session, upload_id, number)
-    ]
-
-
-def _path_of(blobs: BlobStore, settings: Settings, part: UploadPart) -> Path:
-    """Return where the bytes of a part lie; raises Conflict for a file of a service that reads none any more."""
-    if part.upload_key is not None:
-        return blobs.path(part.upload_key)
-    if settings.files_dir is None or part.path is None:
-        raise Conflict(
-            f"part {part.number} is the file {part.path!r}, and RANKWRIGHT_FILES_DIR is not set any more",
-            code="unsupported",
-        )
-    return settings.files_dir.resolve() / part.path
-
-
-def hash_of(parts: Sequence[str | None]) -> str | None:
-    """Return the content hash of a table of parts, by their hashes: as if each had been appended to those before. None
-    while one is not known.
-    """
-    known = [sha256 for sha256 in parts if sha256 is not None]
-    return reduce(hash_appended, known) if len(known) == len(parts) else None
 
 
 def hash_appended(before: str, added: str) -> str:
@@ -362,40 +262,12 @@ def limits(settings: Settings) -> Limits:
     }
 
 
-def run(payload: IngestPayload | PartsPayload, callback: Callback) -> IngestResult | FanOutResult:
-    """Read the upload and write the typed table; or ask for a job for each of its parts."""
-    if "parts" in payload:
-        return _run_parts(cast(PartsPayload, payload), callback)
-    return read_file(payload, callback)
-
-
 def read_file(payload: IngestPayload, callback: Callback) -> IngestResult:
     """Read an upload of one file and write the typed table."""
     from app.ingest.build import append, ingest
 
     read = ingest if payload["parent"] is None else append
     return cast(IngestResult, read(payload, callback) | {"workdir": payload["workdir"]})
-
-
-def _run_parts(payload: PartsPayload, callback: Callback) -> IngestResult | FanOutResult:
-    """Have all parts read, to the types that the first rows show; put the table together, or have them read again if
-    the types were wrong.
-    """
-    from app.ingest.parts import assemble, plan
-
-    found = assemble(payload, callback) if payload["read"] else plan(payload, callback)
-    if "file" in found:
-        content = hash_of([each["sha256"] for each in payload["read"]])
-        made = {**found, "workdir": payload["workdir"], "content_sha256": content}
-        return cast(IngestResult, made)
-    numbers = [part["number"] for part in payload["parts"]]
-    return {
-        "fan_out": {
-            "stage": payload["stage"] + 1,
-            "parts": [{"number": number, "guess": found} for number in numbers],
-            "share": _SHARE_OF_PARTS,
-        }
-    }
 
 
 def publish(blobs: BlobStore, claim: Claim, result: IngestResult) -> Made:
@@ -471,7 +343,7 @@ def check_newest(session: Session, parent: Dataset) -> None:
     )
 
 
-def _lock_inputs(session: Session, old: Job) -> None:
+def lock_tables(session: Session, old: Job) -> None:
     """Lock the dataset; raises Conflict for rows of a version if a newer one has come."""
     _, *parents = lock_inputs(session, old, old.spec.get("append_to"), to_change=True)
     for parent in parents:
@@ -481,10 +353,10 @@ def _lock_inputs(session: Session, old: Job) -> None:
 KIND = JobKind(
     name="ingest",
     prepare=prepare,
-    run=run,
+    run=read_file,
     publish=publish,
     complete=complete_output,
     output=DATASETS,
-    before_retry=_lock_inputs,
+    before_retry=lock_tables,
     on_end=DATASETS.on_end,
 )

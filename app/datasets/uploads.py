@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, TypeVar
@@ -46,6 +47,14 @@ _WRITE_BYTES = 1 << 20
 _LOOK_BYTES = 1 << 24  # between two checks of free space and quota
 
 Described = TypeVar("Described")
+
+
+class Adds(Enum):
+    """What an upload counts for, where an owner has quotas."""
+
+    JOB = "a job, and its bytes"
+    BYTES = "its bytes"
+    NOTHING = "nothing: they are there"
 
 
 @dataclass(frozen=True)
@@ -93,6 +102,7 @@ async def receive(
     *,
     replays: tuple[str, str] | None = None,
     check_only: bool = False,
+    adds: Adds = Adds.JOB,
 ) -> Received[Described]:
     """Stream the body to disk; what is wrong with the address or the headers is said before the body is read.
 
@@ -100,7 +110,7 @@ async def receive(
 
     `describe` checks the fields of the address and the form. Where there is no room for an upload, or the owner has no
     quota left for it, that is said before the body is read, and while it comes. `replays` is the route and the
-    Idempotency-Key of a request that may be a replay, which takes nothing.
+    Idempotency-Key of a request that may be a replay, which takes nothing; `adds` is what any other counts for.
     """
     context, owner = context_of(request), request.scope["caller"].owner
     with context.uploads.hold(owner) as permit:
@@ -109,7 +119,7 @@ async def receive(
         # An upload that is too large for any owner is refused as too large while it is read.
         permit.size = known if known <= context.settings.max_upload_bytes else 0
         admission = _AdmissionCheck(context, owner, permit)
-        await run_in_threadpool(admission.admit, replays, check_only)
+        await run_in_threadpool(admission.admit, replays, check_only, adds)
         most = context.settings.max_body_bytes if check_only else None
         table = await _receive(request, _up_to(request.stream(), most), admission, writer, describe)
     await check_again(request)  # a body may take hours
@@ -127,14 +137,16 @@ class _AdmissionCheck:
         self._keeps = keeps  # whether the bytes will count: those of a check or a replay do not
         self._next_look = 0
 
-    def admit(self, replays: tuple[str, str] | None, check_only: bool) -> None:
+    def admit(self, replays: tuple[str, str] | None, check_only: bool, adds: Adds) -> None:
         """Look before the body comes; raises TooMany, Unavailable or OutOfSpace."""
         resources.check(self._settings, self._permit.size)
         with self._context.db.read() as session:
             replayed = replays is not None and idempotency.is_known(session, self._owner, *replays)
+            replayed |= adds is Adds.NOTHING
             if not replayed:
-                adds = self._context.uploads.size_of(self._owner)
-                access.check(session, self._settings, self._owner, adds)
+                check = access.check if adds is Adds.JOB else access.check_bytes
+                size = self._context.uploads.size_of(self._owner)
+                check(session, self._settings, self._owner, size)
         if check_only or replayed:
             self._keeps, self._permit.size = False, 0
 

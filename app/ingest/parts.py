@@ -159,7 +159,8 @@ class _Parts(Source):
                     self.decimal, typed = source.decimal, source.schema is not None
                 _check_names(self.names, source.names, payload["parts"][0]["number"])
                 if source.schema is not None:
-                    _check_types(types, dict(zip(source.names, source.schema.types, strict=True)))
+                    own = dict(zip(source.names, source.schema.types, strict=True))
+                    _check_types(types, own, _written_out(payload))
                 whole = None if self.rows is None else source.rows
                 self.rows = None if whole is None else (self.rows or 0) + whole
         if typed:
@@ -216,21 +217,38 @@ def _check_names(names: Sequence[str], own: Sequence[str], first: int) -> None:
     )
 
 
-def _check_types(types: dict[str, pa.DataType], own: Mapping[str, pa.DataType]) -> None:
-    """Add the types of a part to those before. Raises BadTable for a column of another kind than before; a column
-    without values has no kind yet.
+def _written_out(payload: Mapping[str, Any]) -> set[str]:
+    """Return the columns whose values are compared as text: two types may write one value in two ways."""
+    roles = (payload[role] for role in ("group", "query", "item"))
+    return {name for name in roles if name is not None} | set(payload["categorical"] or ())
+
+
+def _check_types(
+    types: dict[str, pa.DataType], own: Mapping[str, pa.DataType], written_out: Collection[str]
+) -> None:
+    """Add the types of a part to those before. Raises BadTable for a column of another kind than before, or of another
+    type where its values are written out as text; a column without values has no kind yet.
     """
     for name, type_ in own.items():
         before = types.setdefault(name, type_)
-        if _kind_of(before) == "null":
+        kind_of = _spelling_of if name in written_out else _kind_of
+        if kind_of(before) == "null":
             types[name] = type_
-        elif _kind_of(type_) not in ("null", _kind_of(before)):
+        elif kind_of(type_) not in ("null", kind_of(before)):
             raise BadTable(
                 f"a column must have the same type in all parts; {show(name)} is {brief(type_)} here, and "
                 f"{brief(before)} in a part before",
                 column=name,
                 code="parts_differ",
             )
+
+
+def _spelling_of(type_: pa.DataType) -> str:
+    """Return what decides how the values of a typed column are written as text."""
+    type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
+    if holds_text(type_):
+        return "text"
+    return "integers" if pa.types.is_integer(type_) else str(type_)
 
 
 def _kind_of(type_: pa.DataType) -> str:

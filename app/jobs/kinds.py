@@ -23,7 +23,8 @@ from app.platform.tables import FINAL_STATES, Job, JobOutputRow, JobState
 
 KINDS: Mapping[str, str] = {
     "ingest": "app.datasets.tasks",
-    "ingest_part": "app.datasets.part_tasks",
+    "ingest_files": "app.datasets.files_tasks",
+    "ingest_files_part": "app.datasets.part_tasks",
     "ingest_pairs": "app.datasets.pairs_tasks",
     "evaluate": "app.evaluation.evaluations",
     "compare": "app.evaluation.comparisons",
@@ -35,7 +36,7 @@ KINDS: Mapping[str, str] = {
 }
 """The module of each kind of job."""
 
-WITH_END_HOOK = frozenset({"ingest", "ingest_pairs"})
+WITH_END_HOOK = frozenset({"ingest", "ingest_files", "ingest_pairs"})
 """The kinds that declare `on_end`."""
 
 CHILD = "_part"

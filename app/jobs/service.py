@@ -20,6 +20,7 @@ from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState
 TRAIN = "train"
 IMPORTANCE = "importance"
 INGEST = "ingest"
+INGEST_FILES = "ingest_files"
 INGEST_PAIRS = "ingest_pairs"
 """The kinds of job that read an upload."""
 

@@ -126,10 +126,12 @@ def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
 
 def prune_uploads(session: Session, age_seconds: float, limit: int) -> int:
     """Delete up to `limit` uploads that were not closed, and that got no part for `age_seconds`; returns their
-    number.
+    number. One that somebody is just closing or adding to is left.
     """
     old = Upload.touched_at < db_now() - age_seconds
-    return delete_some(session, Upload, old, Upload.dataset_id.is_(None), limit=limit)
+    forgotten = select(Upload.id).where(old, Upload.dataset_id.is_(None)).limit(limit)
+    ids = list(session.scalars(forgotten.with_for_update(skip_locked=True)))
+    return delete_some(session, Upload, Upload.id.in_(ids), limit=limit)
 
 
 def prune_series(session: Session, limit: int) -> int:

@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import text
 
 from app.access.repository import stored_bytes
+from app.datasets import parts
 from app.operations.repository import prune_uploads
+from app.platform.errors import Conflict
 from tests.app.live_service import OWNER, STRANGER, Service, table
 from tests.app.refusals import CSV, refused
+from tests.servers import eventually
 
 PARQUET = {"Content-Type": "application/vnd.apache.parquet"}
 FIELDS = {"name": "people", "label": "left", "positive": "yes"}
@@ -83,6 +88,8 @@ def test_parts_become_the_dataset_that_one_file_would_be(service_on_both: Servic
     closed = close(client, upload_id, 4)
     assert closed.status_code == 202
     assert closed.headers["Location"] == f"/v1/datasets/{closed.json()['id']}"
+    job = client.get(f"/v1/jobs/{closed.json()['job_id']}").json()
+    assert job["kind"] == "ingest_files"  # a worker of an older version leaves it alone
     assert service.work() == 6  # a job for each part, and the job that plans and puts together
     found = client.get(closed.headers["Location"]).json()
     same = (
@@ -370,8 +377,9 @@ def test_quota_and_expiry(service: Service, client: httpx.Client) -> None:
     put(client, upload_id, 1, ROWS)
     put(client, upload_id, 2, ROWS)
     assert stored() == 2 * len(ROWS)
-    with service.setting(quota_bytes=2 * len(ROWS) + 10):
+    with service.setting(quota_bytes=2 * len(ROWS)):
         refused(put(client, upload_id, 3, ROWS), 429, "quota_exceeded")
+        assert put(client, upload_id, 2, ROWS).status_code == 200
     close(client, upload_id, 2)
     assert stored() == 2 * len(ROWS)
     service.work()
@@ -383,3 +391,50 @@ def test_quota_and_expiry(service: Service, client: httpx.Client) -> None:
         assert prune_uploads(session, -1.0, 10) == 1  # not the closed one
     refused(client.get(f"/v1/uploads/{other}"), 404, "not_found")
     assert client.get(f"/v1/uploads/{upload_id}").json()["status"] == "closed"
+
+
+@pytest.mark.parametrize("limit", ["quota_queued_jobs", "max_queued_jobs"])
+def test_limits_of_jobs_are_those_of_the_close(
+    service: Service, client: httpx.Client, limit: str
+) -> None:
+    sent(client, [ROWS])
+    with service.setting(**{limit: 1}):
+        upload_id = opened(client)
+        assert put(client, upload_id, 1, ROWS).status_code == 201
+        assert close(client, upload_id, 1).status_code in (429, 503)
+    assert close(client, upload_id, 1).status_code == 202
+    service.work()
+
+
+@pytest.mark.parametrize("service_on_both", ["postgres"], indirect=True)
+@pytest.mark.parametrize("how", ["deleted", "forgotten"])
+def test_an_upload_that_is_just_being_closed_stays(service_on_both: Service, how: str) -> None:
+    service = service_on_both
+    client, db = service.client(service.key()), service.context.db
+    upload_id = opened(client)
+    put(client, upload_id, 1, ROWS)
+
+    def waits() -> bool:
+        with db.read() as session:
+            blocked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            return bool(session.scalar(text(blocked)))
+
+    def take_away() -> object:
+        if how == "forgotten":
+            return db.writing(prune_uploads, -1.0, 10)
+        with pytest.raises(Conflict, match="is closed"):
+            db.writing(parts.delete, OWNER, upload_id)
+        return 0
+
+    with ThreadPoolExecutor() as pool:
+        with db.write() as session:
+            dataset, _ = parts.close(
+                session, service.settings, service.context.blobs, OWNER, upload_id, 1
+            )
+            dataset_id = dataset.id
+            taken = pool.submit(take_away)
+            eventually(lambda: taken.done() or waits())
+        assert taken.result() == 0
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (found["status"], found["rows"]) == ("ready", 2), found["errors"]

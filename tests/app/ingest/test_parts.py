@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,12 @@ def as_csv(head: str, rows: Sequence[str]) -> bytes:
     return "\n".join([head, *rows, ""]).encode()
 
 
+def as_parquet(rows: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(rows, sink)
+    return sink.getvalue()
+
+
 def people(n: int) -> list[str]:
     rng = np.random.default_rng(0)
     cities, sides = rng.choice(["Ulm", "Köln", "Bonn", "?"], n), rng.choice(["yes", "no"], n)
@@ -168,11 +175,6 @@ def test_many_values_and_rows(tmp_path: Path) -> None:
         }
     )
 
-    def as_parquet(rows: pa.Table) -> bytes:
-        sink = io.BytesIO()
-        pq.write_table(rows, sink)
-        return sink.getvalue()
-
     cuts = (0, 70_000, 70_001, n)
     bodies = [as_parquet(table.slice(a, b - a)) for a, b in pairwise(cuts)]
     one = whole(tmp_path / "one", as_parquet(table), PARQUET, label="left")
@@ -210,3 +212,31 @@ def test_other_kinds(
     assert ("item 'a' is in" if kind == "preferences" else "a grade must be") in error["detail"]
     with pytest.raises(BadTable, match="at most 3 rows"):
         in_parts(tmp_path / "many", bodies, **given, limits={"rows": 3})
+
+
+@pytest.mark.parametrize(
+    ("role", "values", "types"),
+    [
+        ("group", [datetime(2026, 1, 1)] * 4, (pa.timestamp("ms"), pa.timestamp("us"))),
+        ("query", [datetime(2026, 1, 1)] * 4, (pa.date32(), pa.timestamp("us"))),
+        ("group", [2**53, 2**53 + 2] * 2, (pa.int64(), pa.float64())),
+        ("categorical", [0.5, 1.5] * 2, (pa.float32(), pa.float64())),
+    ],
+)
+def test_what_is_compared_as_text_has_one_type(
+    tmp_path: Path, role: str, values: list[Any], types: tuple[pa.DataType, pa.DataType]
+) -> None:
+    """Two types may write one value in two ways: its rows would be two groups."""
+    left = ["yes", "no", "yes", "no"]
+    tables = [
+        pa.table({"g": pa.array(values).cast(t, safe=False), "x": range(4), "left": left})
+        for t in types
+    ]
+    bodies = [as_parquet(table) for table in tables]
+    given = {"label": "left", role: ["g"] if role == "categorical" else "g"}
+    with pytest.raises(BadTable, match=r"'g' is .* here, and .* in a part before"):
+        in_parts(tmp_path / "of two types", bodies, PARQUET, **given)
+    in_parts(tmp_path / "of one", [bodies[0], bodies[0]], PARQUET, **given)
+    short = pa.table({"g": pa.array([1, 2, 2, 1], pa.int16()), "x": range(4), "left": left})
+    long = short.set_column(0, "g", short.column(0).cast(pa.int64()))
+    in_parts(tmp_path / "integers", [as_parquet(t) for t in (short, long)], PARQUET, **given)

@@ -1,0 +1,172 @@
+"""The job that makes a dataset of the files of an upload: it plans their reading, and puts together what was read.
+
+Each file is read by a child job, see `part_tasks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TypedDict, cast
+
+from app.datasets import repository
+from app.datasets.tasks import (
+    DATASETS,
+    Bytes,
+    Described,
+    IngestResult,
+    describe_columns,
+    hash_appended,
+    lock_tables,
+    publish,
+)
+from app.jobs import child_jobs
+from app.jobs.execution import complete_output
+from app.jobs.kinds import Claim, FanOutResult, JobKind
+from app.jobs.progress import Callback
+from app.platform.blobs import BlobStore
+from app.platform.errors import Conflict
+from app.platform.settings import Settings
+from app.platform.sql import Json, Session
+from app.platform.tables import UploadPart
+
+LAST_STAGE = 1
+"""The parts are read at most twice: to the types that the first rows show, and to those that all rows show."""
+_SHARE_OF_PARTS = 0.7  # of the work: measured on 100 files of a million rows
+
+
+class PartFile(Bytes):
+    """One file of several that make a table. `stamp` is that of a file outside the store."""
+
+    number: int
+    name: str | None
+    sha256: str | None
+    stamp: Json | None
+
+
+class ReadPart(TypedDict):
+    """What the job of a part has made: files."""
+
+    number: int
+    rows: int
+    sha256: str
+    state: str
+    piece: str | None
+
+
+class PartsPayload(Described):
+    """What is given to the job that plans the reading of several files, and puts together what was read."""
+
+    parts: list[PartFile]
+    read: list[ReadPart]
+    stage: int
+    guess: Json | None
+    last: bool
+
+
+def prepare(
+    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
+) -> PartsPayload:
+    """Gather what is known of the parts, and what those that were read have shown."""
+    dataset = DATASETS.find_to_make(session, claim)
+    parts = files_of(session, blobs, settings, claim.spec["upload_id"])
+    if not parts:
+        raise DATASETS.deleted(dataset.id)
+    finished = child_jobs.finished(session, blobs, claim.job_id)
+    stage = max((each["stage"] for each in finished), default=-1)
+    latest = [each for each in finished if each["stage"] == stage]
+    return {
+        **describe_columns(dataset, settings, workdir),
+        "parts": parts,
+        "read": [_read_part(each) for each in latest],
+        "stage": stage,
+        "guess": latest[0]["spec"]["guess"] if latest else None,
+        "last": stage >= LAST_STAGE,
+    }
+
+
+def _read_part(finished: Json) -> ReadPart:
+    result = finished["result"]
+    return {
+        "number": finished["spec"]["number"],
+        "rows": result["rows"],
+        "sha256": result["sha256"],
+        "state": result["files"]["state"],
+        "piece": result["files"].get("piece"),
+    }
+
+
+def files_of(
+    session: Session,
+    blobs: BlobStore,
+    settings: Settings,
+    upload_id: str,
+    number: int | None = None,
+) -> list[PartFile]:
+    """Return the files of an upload of parts, in their order; or the one with this number."""
+    return [
+        {
+            "number": part.number,
+            "name": part.path,
+            "path": str(_path_of(blobs, settings, part)),
+            "sha256": part.sha256,
+            "content_type": part.content_type,
+            "content_encoding": part.content_encoding,
+            "stamp": part.stamp,
+        }
+        for part in repository.parts_of(session, upload_id, number)
+    ]
+
+
+def _path_of(blobs: BlobStore, settings: Settings, part: UploadPart) -> Path:
+    """Return where the bytes of a part lie; raises Conflict for a file of a service that reads none any more."""
+    if part.upload_key is not None:
+        return blobs.path(part.upload_key)
+    if settings.files_dir is None or part.path is None:
+        raise Conflict(
+            f"part {part.number} is the file {part.path!r}, and RANKWRIGHT_FILES_DIR is not set any more",
+            code="unsupported",
+        )
+    return settings.files_dir.resolve() / part.path
+
+
+def hash_of(parts: Sequence[str | None]) -> str | None:
+    """Return the content hash of a table of parts, by their hashes: as if each had been appended to those before. None
+    while one is not known.
+    """
+    known = [sha256 for sha256 in parts if sha256 is not None]
+    return reduce(hash_appended, known) if len(known) == len(parts) else None
+
+
+def run(payload: PartsPayload, callback: Callback) -> IngestResult | FanOutResult:
+    """Have all parts read, to the types that the first rows show; put the table together, or have them read again if
+    the types were wrong.
+    """
+    from app.ingest.parts import assemble, plan
+
+    found = assemble(payload, callback) if payload["read"] else plan(payload, callback)
+    if "file" in found:
+        content = hash_of([each["sha256"] for each in payload["read"]])
+        made = {**found, "workdir": payload["workdir"], "content_sha256": content}
+        return cast(IngestResult, made)
+    numbers = [part["number"] for part in payload["parts"]]
+    return {
+        "fan_out": {
+            "stage": payload["stage"] + 1,
+            "parts": [{"number": number, "guess": found} for number in numbers],
+            "share": _SHARE_OF_PARTS,
+        }
+    }
+
+
+KIND = JobKind(
+    name="ingest_files",
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete_output,
+    output=DATASETS,
+    before_retry=lock_tables,
+    on_end=DATASETS.on_end,
+)
