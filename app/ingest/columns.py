@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -216,6 +216,8 @@ class TextColumn:
     ) -> None:
         self.pooled = 0
         """Number of rows whose word is pooled."""
+        self.undercounted = False
+        """True if rows that were absorbed had more words than are counted, and earlier rows may know those words."""
         self._name = name
         self._limits = limits
         self._declared = declared
@@ -300,6 +302,8 @@ class TextColumn:
 
     def absorb(self, state: Mapping[str, Any]) -> None:
         """Add the words of further rows."""
+        # Of the first rows the words that are counted are the same, and later ones would not be counted either way.
+        self.undercounted |= state["beyond"] is not None and self._rows > 0
         self._rows += state["rows"]
         self._known += state["known"]
         self._unfit += state["unfit"]
@@ -310,6 +314,17 @@ class TextColumn:
                 self._beyond = DistinctCounter()
                 self._beyond.add(self._words)
             self._beyond.absorb(state["beyond"])
+
+    def recount(self, batches: Iterable[pa.DictionaryArray]) -> None:
+        """Count the words of all rows anew, and forget what was absorbed of them."""
+        self._waiting, self._n_waiting = [], 0
+        self._words, self._counts = pa.array([], pa.string()), np.empty(0, dtype=np.int64)
+        self._beyond, self.undercounted = None, False
+        for coded in batches:
+            codes = coded.indices.drop_null().to_numpy()
+            used, first, counts = np.unique(codes, return_index=True, return_counts=True)
+            order = np.argsort(first)  # words are counted in the order in which they come
+            self._count(coded.dictionary.take(pa.array(used[order])), counts[order])
 
     def _ordered(self) -> pa.Table:
         """Return the words that may be categories, the most frequent first."""

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from app.ingest.build import Build, describe_table, hash_file, system_memory
 from app.ingest.columns import Converter, holds_text
 from app.ingest.errors import BadTable, Errors, brief, show, too_many_rows
-from app.ingest.profile import Survey
+from app.ingest.profile import Survey, TableReader
 from app.ingest.readers import open_source
 from app.ingest.rows import Rows, Source
 from app.ingest.value_columns import MissingTokens, is_dated
@@ -364,11 +364,14 @@ class _Assembly(_Guessed):
             state = orjson.loads(Path(each["state"]).read_bytes())
             converter.absorb(state, each["number"])
             self.survey.absorb(state["survey"])
-        if converter.rows > self._payload["limits"]["rows"]:
+        if converter.rows + converter.unlabelled.total > self._payload["limits"]["rows"]:
             raise too_many_rows(self._payload["limits"]["rows"])
         if self._errors.total:
             self._check_value_errors(converter)
             raise self._refusal(converter)
+        for name, column in converter.text.items():
+            if column.undercounted and not column.is_identifier():
+                column.recount(_column_of([each["piece"] for each in read], name))
         if not self._payload["last"]:
             found = self._settle_types(converter, self._roles.features)
             if found != converter.types:
@@ -403,6 +406,13 @@ class _Assembly(_Guessed):
                 self.survey.sample(arrays, table.num_rows)
                 self.source.done += table.num_rows
                 self.report(self.source.done)
+
+
+def _column_of(pieces: Sequence[str], name: str) -> Iterator[pa.Array]:
+    """Yield one column of all pieces."""
+    for path in pieces:
+        with TableReader(Path(path)) as piece:
+            yield from piece.column(name)
 
 
 def _row_groups(path: str) -> Iterator[pa.Table]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.ingest import parts
+from app.ingest import columns, parts
 from app.ingest.build import ingest
 from app.ingest.errors import BadTable
 from tests.app.uploads import LIMITS
@@ -191,6 +191,24 @@ def test_many_values_and_rows(tmp_path: Path) -> None:
     assert words[0].equals(words[1])
 
 
+@pytest.mark.parametrize("categories", [4, 20])
+def test_more_words_than_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, categories: int
+) -> None:
+    """A part may have more words than are counted before one that earlier parts know comes again."""
+    monkeypatch.setattr(columns, "_MAX_WORDS", 12)
+    words = [f"{n}" for n in "abcdefg"] + ["top", "c", "d", "c"] * 8
+    words += [f"w{i}" for i in range(30)] + ["top"] * 60 + ["b", "w20"] * 20
+    rows = [f"{word},{i},{'ny'[i % 2]}" for i, word in enumerate(words)]
+    given: dict[str, Any] = {"label": "left", "limits": {"categories": categories}}
+    one = whole(tmp_path / "one", as_csv("word,x,left", rows), **given)
+    for name, cuts in {"two": (0, 20, len(rows)), "three": (0, 10, 70, len(rows))}.items():
+        bodies = [as_csv("word,x,left", rows[a:b]) for a, b in pairwise(cuts)]
+        several, _ = in_parts(tmp_path / name, bodies, **given)
+        assert several[0]["columns"] == one[0]["columns"]
+        assert several[1:] == one[1:]
+
+
 @pytest.mark.parametrize(
     ("kind", "head", "given", "rows"),
     [
@@ -233,7 +251,7 @@ def test_what_is_compared_as_text_has_one_type(
         for t in types
     ]
     bodies = [as_parquet(table) for table in tables]
-    given = {"label": "left", role: ["g"] if role == "categorical" else "g"}
+    given: dict[str, Any] = {"label": "left", role: ["g"] if role == "categorical" else "g"}
     with pytest.raises(BadTable, match=r"'g' is .* here, and .* in a part before"):
         in_parts(tmp_path / "of two types", bodies, PARQUET, **given)
     in_parts(tmp_path / "of one", [bodies[0], bodies[0]], PARQUET, **given)
