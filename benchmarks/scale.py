@@ -2,6 +2,7 @@
 
     python -m benchmarks.scale [--rows 1000000] [--features 30] [--rounds 20] [--folder DIR] [--only-stored]
         [--peers-python PYTHON]
+    python -m benchmarks.scale --workers 1 2 [--rows 4194304]
 
 The systems are RankBoost's stumps and trees, and LogitBoost. Their peers read from disk, too, grow trees of 31 leaves
 with 255 bins, and take the words as categories: XGBoost by ExtMemQuantileDMatrix, which reads the Parquet file a row
@@ -13,6 +14,11 @@ as many values as rows, the others 20 to 350), some missing, and words in one co
 of its own, on as many threads as numba is set to use. Memory is anonymous memory (Linux: RssAnon), looked up 100 times
 a second: pages of files, which the system takes back when it needs them, are apart. CPU seconds are split at the end
 of the first round: before it the table is read and coded. The last column compares the rankers, byte by byte.
+
+With `--workers` stumps are fitted on Dask clusters of that many workers on this machine, each a process with one thread
+that is bound to a core, as far as there are cores. A round takes the CPU seconds of the busiest worker and those of the
+driving process, which wait for each other: their sum is what a round takes on machines of their own, without the
+network. Bytes are those of all questions and answers as they are pickled.
 """
 
 from __future__ import annotations
@@ -21,6 +27,7 @@ import argparse
 import hashlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -270,6 +277,101 @@ def _fit_lightgbm(text: Path, n_rounds: int, folder: Path, clock: Callable[[], N
     lightgbm.train(parameters, data, n_rounds, callbacks=[lambda environment: clock()])
 
 
+def fit_on_workers(path: Path, n_workers: int, n_rounds: int, folder: Path) -> dict[str, Any]:
+    """Fit stumps on a cluster of workers of this machine, and return the figures of a round."""
+    from distributed import LocalCluster
+
+    from app.datasets.matrices import ParquetColumns
+    from app.platform.processes import child_environment
+    from app.training.cluster import DaskHosts
+    from core import RankBoost, save
+    from core.base.columns import ColumnTable
+
+    class Counted(DaskHosts):
+        """Counts what is asked and answered, and the CPU seconds of the workers."""
+
+        n_bytes = 0
+
+        def call(self, method: str, arguments: Any) -> list[Any]:
+            answers = super().call(method, arguments)
+            self.n_bytes += sum(len(pickle.dumps(each)) for each in (*arguments, *answers))
+            return answers
+
+        def seconds(self) -> list[float]:
+            return list(self._client.run(time.process_time).values())
+
+    names = [field for field in pq.read_schema(path).names if field != "label"]
+    y = pq.read_table(path, columns=["label"])[0].to_numpy()
+    cores = sorted(os.sched_getaffinity(0))
+    environment = child_environment() | {
+        "NUMBA_NUM_THREADS": "1",
+        "RANKWRIGHT_STATE_DIR": str(folder),
+    }
+    processes = []
+    figures: dict[str, Any] = {}
+    with LocalCluster(
+        n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as local:
+        for k in range(n_workers):
+            command = [sys.executable, "-m", "workers.join", local.scheduler_address]
+            process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+            os.sched_setaffinity(process.pid, {cores[k % len(cores)]})
+            processes.append(process)
+        while len(local.scheduler.workers) < n_workers:
+            time.sleep(0.1)
+        with Counted(local.scheduler_address, 60.0) as hosts:
+            begun: Any = None
+
+            def step(done: int, of: int, info: object) -> None:
+                nonlocal begun
+                if done not in (1, of):
+                    return
+                now = hosts.n_bytes, time.perf_counter(), time.process_time(), hosts.seconds()
+                if done == 1:
+                    begun = now
+                else:
+                    rounds = done - 1
+                    figures["bytes"] = (now[0] - begun[0]) / rounds
+                    figures["clock"] = (now[1] - begun[1]) / rounds
+                    figures["driver"] = (now[2] - begun[2]) / rounds
+                    spent = [b - a for a, b in zip(begun[3], now[3], strict=True)]
+                    figures["busiest"], figures["all"] = max(spent) / rounds, sum(spent) / rounds
+
+            identity = hashlib.sha256(str(path.stat()).encode()).digest()
+            source = ParquetColumns(path, names, identity)  # coded once for all fits
+            ranker = RankBoost(n_rounds=n_rounds)
+            ranker.fit(ColumnTable(source, folder, placement=hosts), y, callback=step)
+            figures["sha256"] = hashlib.sha256(save(ranker)).hexdigest()
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+    return figures
+
+
+def measure_workers(given: argparse.Namespace, folder: Path) -> None:
+    """Print the figures of fits on clusters."""
+    table = folder / "table.parquet"
+    write_table(table, given.rows, given.features)
+    print(f"{given.rows:,} rows, {given.features} columns, {given.rounds} rounds of stumps\n")
+    print(
+        "| workers | busiest worker, CPU ms a round | all workers | driving process | times as fast | KB a round "
+        "| clock, ms a round | the same bytes |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    first: dict[str, Any] = {}
+    for n_workers in given.workers:
+        now = fit_on_workers(table, n_workers, given.rounds, folder)
+        first = first or now
+        faster = (first["busiest"] + first["driver"]) / (now["busiest"] + now["driver"])
+        print(
+            f"| {n_workers} | {1e3 * now['busiest']:.1f} | {1e3 * now['all']:.1f} | {1e3 * now['driver']:.1f} "
+            f"| {faster:.2f} | {now['bytes'] / 1e3:,.0f} | {1e3 * now['clock']:.1f} "
+            f"| {'yes' if now['sha256'] == first['sha256'] else 'NO'} |",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Fit each system both ways, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -282,6 +384,7 @@ def main() -> None:
     parser.add_argument("--peers-python", default=sys.executable)
     parser.add_argument("--table", type=Path, help="one that was written before")
     parser.add_argument("--only-stored", action="store_true", help="the table fits no memory")
+    parser.add_argument("--workers", type=at_least_one, nargs="+", help="on clusters of so many")
     parser.add_argument("--one-process", action="store_true", help="for a look: memory is wrong")
     parser.add_argument("--fit", nargs=3, metavar=("TABLE", "SYSTEM", "MODE"))
     given = parser.parse_args()
@@ -293,7 +396,7 @@ def main() -> None:
             print(json.dumps(fit(Path(table), system, mode, given.rounds, given.folder)))
         return
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
-        measure(given, Path(name))
+        (measure_workers if given.workers else measure)(given, Path(name))
 
 
 def measure(given: argparse.Namespace, folder: Path) -> None:

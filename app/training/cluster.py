@@ -19,7 +19,7 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from app import __version__
 from core.base import checkpoint
@@ -100,7 +100,7 @@ class DaskHosts(Placement):
             self.close()
             raise
 
-    def __enter__(self) -> DaskHosts:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
