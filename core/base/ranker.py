@@ -442,7 +442,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         table = X if isinstance(X, ColumnTable) else None
         matrix: Any = self._matrix(X, reset=True) if table is None else self._take_columns(table)
         self.classes_, positive = self._check_target(y, matrix.shape[0])
-        weight: Floats = np.broadcast_to(1.0, len(matrix))  # takes no memory
+        weight: Floats = np.broadcast_to(1.0, matrix.shape[0])  # takes no memory
         if sample_weight is not None or table is None:
             weight = check_weights(sample_weight, positive, self.classes_)
         group = check_groups(groups, matrix.shape[0])
