@@ -258,7 +258,8 @@ def test_requests_made_from_the_description(client: Client, folder: Path) -> Non
     """The short form of `make fuzz`: schemathesis asks each operation once at least, with what exists or without."""
     key_id = next(client.keys.list()).id
     secret = (folder / "state" / "api-key").read_text().strip()
-    fuzzer = Fuzzer(client.url, secret, key_id, httpx.get(f"{client.url}/openapi.json").json())
+    document = httpx.get(f"{client.url}/openapi.json", timeout=60).json()  # the first takes longest
+    fuzzer = Fuzzer(client.url, secret, key_id, document)
     fuzzer.begin()
     fuzzer.ask(len(fuzzer.operations))
     assert not fuzzer.tally.faults
