@@ -395,6 +395,8 @@ def main() -> None:
         else:
             print(json.dumps(fit(Path(table), system, mode, given.rounds, given.folder)))
         return
+    if given.workers and given.rounds < 2:  # the first one is not counted
+        parser.error(f"--workers: --rounds must be at least 2, got {given.rounds}")
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         (measure_workers if given.workers else measure)(given, Path(name))
 

@@ -74,9 +74,15 @@ def test_scores_are_measured_against_an_endpoint_that_answers(
 @pytest.mark.skipif(
     not LONG_FORM, reason="each starts services or processes of its own: `make long`"
 )
-@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name not in WITHIN])
-def test_the_smallest_form_of_what_takes_processes(name: str) -> None:
-    done = run(name, *BENCHMARKS[name].smallest)
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        *((name, it.smallest) for name, it in BENCHMARKS.items() if not it.within),
+        ("scale", ["--workers", "1", "2", "--rows", "1500", "--features", "3", "--rounds", "3"]),
+    ],
+)
+def test_the_smallest_form_of_what_takes_processes(name: str, arguments: list[str]) -> None:
+    done = run(name, *arguments)
     assert done.returncode == 0, done.stderr
     assert re.search(r"\d", done.stdout)
     assert not re.search(r"\bnan\b", done.stdout)
@@ -89,6 +95,7 @@ def test_the_smallest_form_of_what_takes_processes(name: str) -> None:
         ("martirank", ["--repeats", "-1"], "--repeats: must be at least 1, got -1"),
         ("label_noise", ["--drawn"], "there is no table"),
         ("overhead", ["--repeats", "0", "--pairs", "0"], "nothing would be measured"),
+        ("scale", ["--workers", "1", "--rounds", "1"], "--rounds must be at least 2, got 1"),
         ("scaling", ["--most-rows", "10"], "--most-rows must be at least 10000, got 10"),
     ],
 )

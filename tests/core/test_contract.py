@@ -229,6 +229,7 @@ def test_callback_reports_each_round_and_may_stop(algorithm: type[Any]) -> None:
     X, y = make_table()
     seen = []
     ranker = make(algorithm, n_rounds=7).fit(X, y, callback=lambda *report: seen.append(report))
+    seen = [report for report in seen if len(report[2])]  # without figures it looks for a step
     steps = seen[0][1]
     if hasattr(ranker, "rounds_"):
         assert steps == ranker.n_rounds
