@@ -16,7 +16,7 @@ from app.datasets import parts
 from app.datasets import service as datasets
 from app.datasets.endpoints import FIELD_TEXTS, field_docs
 from app.datasets.schemas import Dataset, ServerPath, Upload, UploadClose, UploadPage, UploadPart
-from app.datasets.uploads import Adds, Received, body_docs, query_fields, receive, shown
+from app.datasets.uploads import Adds, Received, body_docs, query_fields, receive, shown, stated
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import (
     Answer,
@@ -99,12 +99,13 @@ async def put_part(
     """Send the bytes of one file, as to `POST /v1/datasets`. Parts are numbered from 1, and may come in any order and
     side by side. All must have the same format, and the same columns in the same order; with a header each.
 
-    The same bytes may be sent again. Other bytes under a number that is there are refused (409 `part_exists`), and so
-    is a part of a closed upload (409 `upload_closed`).
+    The same bytes may be sent again, in the same format. Others under a number that is there are refused (409
+    `part_exists`), and so is a part of a closed upload (409 `upload_closed`).
     """
     owner = caller.owner
+    format_, size = stated(request)
     there = await run_in_threadpool(
-        context.db.reading, parts.check_takes_part, owner, upload_id, number
+        context.db.reading, parts.check_takes_part, owner, upload_id, number, format_, size
     )
     with context.blobs.writer("uploads") as writer:
         adds = Adds.NOTHING if there else Adds.BYTES

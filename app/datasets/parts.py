@@ -85,15 +85,53 @@ def delete(session: Session, owner: str, upload_id: str) -> None:
     repository.delete_upload(session, owner, _find_open(session, owner, upload_id, lock=True).id)
 
 
-def check_takes_part(session: Session, owner: str, upload_id: str, number: int) -> bool:
-    """Raise NotFound, Conflict or Invalid unless the upload would take this part: asked before it is sent. Return True
-    if there is one of this number.
+def check_takes_part(
+    session: Session,
+    owner: str,
+    upload_id: str,
+    number: int,
+    format_: Format | None,
+    size: int | None,
+) -> bool:
+    """Raise NotFound, Conflict or Invalid unless the upload would take this part: asked before it is sent, as far as
+    its format and size are known. Return True if there is one of this number.
     """
     upload = _find_open(session, owner, upload_id)
     if not 1 <= number <= MAX_PARTS:
         detail = f"the number of a part must be from 1 to {MAX_PARTS}, got {number}"
         raise Invalid(detail, errors=[{"parameter": "number", "detail": detail}])
-    return bool(repository.parts_of(session, upload.id, number))
+    there = repository.parts_of(session, upload.id, number)
+    if format_ is not None:
+        if there:
+            _check_same(there[0], format_, size)
+        else:
+            check_format(session, upload, format_, f"part {number}")
+    return bool(there)
+
+
+def _check_same(
+    part: UploadPart, format_: Format, size: int | None, sha256: str | None = None
+) -> None:
+    """Raise Conflict if a part that is there is another one than that of which this is known."""
+    known = {
+        "content type": (part.content_type, format_.content_type),
+        "content encoding": (part.content_encoding or "none", format_.content_encoding or "none"),
+        "charset": (_charset_of(part), _charset_of(format_)),
+        "size in bytes": (part.bytes, part.bytes if size is None else size),
+        "SHA-256": (part.sha256, sha256 or part.sha256),
+    }
+    for what, (there, sent) in known.items():
+        if there != sent:
+            raise Conflict(
+                f"part {part.number} of {part.upload_id} is there, and is another one: its {what} is {there}, and that "
+                f"of what was sent {sent}",
+                code="part_exists",
+            )
+
+
+def _charset_of(part: UploadPart | Format) -> str:
+    """Return what the Content-Type says of a text; without a word, it is UTF-8 unless the bytes show UTF-16."""
+    return part.charset or "utf-8"
 
 
 def add_part(
@@ -108,13 +146,8 @@ def add_part(
     upload = _find_open(session, owner, upload_id, lock=True)
     there = repository.parts_of(session, upload.id, number)
     if there:
-        if there[0].sha256 == received.sha256:
-            return there[0], False
-        raise Conflict(
-            f"part {number} of {upload.id} is there with other bytes: it has the SHA-256 {there[0].sha256}, and what "
-            f"was sent has {received.sha256}",
-            code="part_exists",
-        )
+        _check_same(there[0], received.format, received.size, received.sha256)
+        return there[0], False
     check_format(session, upload, received.format, f"part {number}")
     access.admit_bytes(session, settings, owner, received.size)
     format_ = received.format
@@ -263,12 +296,14 @@ def check_format(session: Session, upload: Upload, format_: Format, what: str) -
     first = repository.first_part(session, upload.id)
     if first is None:
         return
-    for name in ("content_type", "charset"):
-        wanted, got = getattr(first, name), getattr(format_, name)
+    for name, wanted, got in (
+        ("content type", first.content_type, format_.content_type),
+        ("charset", _charset_of(first), _charset_of(format_)),
+    ):
         if wanted != got:
             raise Invalid(
-                f"all parts must have the same format; the {name.replace('_', ' ')} of {what} is "
-                f"{shown(got or 'none')}, and that of part {first.number} is {shown(wanted or 'none')}",
+                f"all parts must have the same format; the {name} of {what} is {shown(got)}, and that of part "
+                f"{first.number} is {shown(wanted)}",
                 code="parts_differ",
             )
 

@@ -217,14 +217,12 @@ async def _receive(
     describe: Callable[[Mapping[str, str]], Described],
 ) -> Received[Described]:
     given = query_fields(request)
-    content_type = request.headers.get("content-type", "")
-    if content_type.partition(";")[0].strip().lower() != FORM:
+    if not _is_form(request):
         description = describe(given)
-        encoding = request.headers.get("content-encoding")
-        table = Received(writer, description, check_format(content_type, encoding))
+        table = Received(writer, description, _stated_format(request))
         await _write(body, admission, writer)
         return table
-    reader = FormReader(content_type)
+    reader = FormReader(request.headers["content-type"])
     await _write(reader.file(body), admission, writer)
     twice = sorted(given.keys() & reader.form.fields.keys())
     if twice:
@@ -233,6 +231,27 @@ async def _receive(
         raise Invalid("validate must be in the query, because it is read before the form")
     description = describe(given | reader.form.fields)
     return Received(writer, description, check_format(*_file_format(reader.form)))
+
+
+def _is_form(request: Request) -> bool:
+    media_type = request.headers.get("content-type", "").partition(";")[0]
+    return media_type.strip().lower() == FORM
+
+
+def _stated_format(request: Request) -> Format:
+    headers = request.headers
+    return check_format(headers.get("content-type", ""), headers.get("content-encoding"))
+
+
+def stated(request: Request) -> tuple[Format | None, int | None]:
+    """Return the format and the size of a raw body, as far as the headers say; nothing is known of a form's file.
+
+    Raises UnsupportedMedia.
+    """
+    if _is_form(request):
+        return None, None
+    length = request.headers.get("content-length", "")
+    return _stated_format(request), int(length) if length.isascii() and length.isdigit() else None
 
 
 def query_fields(request: Request) -> dict[str, str]:

@@ -55,6 +55,20 @@ class ParquetTable(Source):
         """Return the rows read so far, and all of them."""
         return self._done, self.rows
 
+    def is_empty(self, name: str) -> bool:
+        """Return True if the file's statistics say that a column has no value."""
+        found = self._file.metadata
+        if found.num_columns != len(self.names):  # there are nested ones
+            return False
+        index = self.names.index(name)
+        chunks = (found.row_group(group).column(index) for group in range(found.num_row_groups))
+        return all(
+            (known := chunk.statistics) is not None
+            and known.has_null_count
+            and known.null_count == chunk.num_values
+            for chunk in chunks
+        )
+
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:

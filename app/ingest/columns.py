@@ -406,6 +406,8 @@ class ItemNames:
 
     def __init__(self) -> None:
         self.rows_before = 0
+        self.parts: list[tuple[int, int]] = []
+        """For each part of a table of several files its number and its first row."""
         self._texts: list[pa.Array] = []
         self._lines: list[npt.NDArray[np.int64]] = []
 
@@ -434,7 +436,10 @@ class ItemNames:
             number = row - self.rows_before
             if lines is None:
                 where = self._describe_row(row, lines)
-                described.append(RowError(f"{where}: {detail}", None, column, number + 1))
+                part = self._part_of(number)
+                described.append(
+                    RowError(f"{where}: {detail}", None, column, number + 1, part and part[0])
+                )
             else:
                 described.append(RowError(detail, int(lines[number]), column))
         errors.add_many(column, len(at), described)
@@ -443,7 +448,13 @@ class ItemNames:
         number = row - self.rows_before
         if number < 0:
             return "the version before"
+        if part := self._part_of(number):
+            return f"row {number - part[1] + 1} of part {part[0]}"
         return f"row {number + 1}" if lines is None else f"line {int(lines[number])}"
+
+    def _part_of(self, number: int) -> tuple[int, int] | None:
+        """Return number and first row of the part that has a row; None for a table of one file."""
+        return next((part for part in reversed(self.parts) if part[1] <= number), None)
 
     def summary(self) -> dict[str, object]:
         """Return the members of the column's profile; every name occurs once."""

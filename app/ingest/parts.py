@@ -150,8 +150,7 @@ class _Parts(Source):
         self._payload = payload
         self._missing = missing
         self.rows = 0
-        types: dict[str, pa.DataType] = {}
-        typed = False
+        types, typed = _Types(payload), False
         for part in payload["parts"]:
             with self._open(part) as source:
                 if part is payload["parts"][0]:
@@ -159,12 +158,11 @@ class _Parts(Source):
                     self.decimal, typed = source.decimal, source.schema is not None
                 _check_names(self.names, source.names, payload["parts"][0]["number"])
                 if source.schema is not None:
-                    own = dict(zip(source.names, source.schema.types, strict=True))
-                    _check_types(types, own, _written_out(payload))
+                    types.add(source)
                 whole = None if self.rows is None else source.rows
                 self.rows = None if whole is None else (self.rows or 0) + whole
         if typed:
-            self.schema = pa.schema([pa.field(name, types[name]) for name in self.names])
+            self.schema = types.schema()
 
     def progress(self) -> tuple[int, int]:
         """Return the progress of a reading that only looks."""
@@ -176,7 +174,7 @@ class _Parts(Source):
         """Yield the batches of all parts."""
         for part in self._payload["parts"]:
             with self._open(part) as source:
-                yield from source.batches(errors, columns, numeric)
+                yield from map(_untyped, source.batches(errors, columns, numeric))
 
     def _open(self, part: Mapping[str, Any]) -> Any:
         return _opened(self._payload, part, self._missing)
@@ -217,30 +215,53 @@ def _check_names(names: Sequence[str], own: Sequence[str], first: int) -> None:
     )
 
 
-def _written_out(payload: Mapping[str, Any]) -> set[str]:
-    """Return the columns whose values are compared as text: two types may write one value in two ways."""
-    roles = (payload[role] for role in ("group", "query", "item"))
-    return {name for name in roles if name is not None} | set(payload["categorical"] or ())
+class _Types:
+    """The types of the columns of typed parts, which must agree. A column without a value in a part is of any type."""
+
+    def __init__(self, payload: Mapping[str, Any]) -> None:
+        # Two types may write one value in two ways.
+        roles = {payload[role] for role in ("group", "query", "item")}
+        self._written_out = roles | set(payload["categorical"] or ())
+        self._dropped = set(payload["drop"] or ())
+        self._declared: dict[str, pa.DataType] = {}
+        self._found: dict[str, pa.DataType] = {}
+
+    def add(self, source: Source) -> None:
+        """Add the types of a part; raises BadTable for a column of another kind than before, or of another type where
+        its values are compared as text.
+        """
+        assert source.schema is not None
+        for name, type_ in zip(source.names, source.schema.types, strict=True):
+            if pa.types.is_null(self._declared.setdefault(name, type_)):
+                self._declared[name] = type_
+            before = self._found.get(name)
+            if before is None:
+                if not (pa.types.is_null(type_) or source.is_empty(name)):
+                    self._found[name] = type_
+                continue
+            kind_of = _spelling_of if name in self._written_out else _kind_of
+            if kind_of(type_) not in ("null", kind_of(before)) and not (
+                name in self._dropped or source.is_empty(name)
+            ):
+                raise BadTable(
+                    f"a column must have the same type in all parts; {show(name)} is {brief(type_)} here, and "
+                    f"{brief(before)} in a part before",
+                    column=name,
+                    code="parts_differ",
+                )
+
+    def schema(self) -> pa.Schema:
+        """Return the types of the table."""
+        return pa.schema(list((self._declared | self._found).items()))
 
 
-def _check_types(
-    types: dict[str, pa.DataType], own: Mapping[str, pa.DataType], written_out: Collection[str]
-) -> None:
-    """Add the types of a part to those before. Raises BadTable for a column of another kind than before, or of another
-    type where its values are written out as text; a column without values has no kind yet.
-    """
-    for name, type_ in own.items():
-        before = types.setdefault(name, type_)
-        kind_of = _spelling_of if name in written_out else _kind_of
-        if kind_of(before) == "null":
-            types[name] = type_
-        elif kind_of(type_) not in ("null", kind_of(before)):
-            raise BadTable(
-                f"a column must have the same type in all parts; {show(name)} is {brief(type_)} here, and "
-                f"{brief(before)} in a part before",
-                column=name,
-                code="parts_differ",
-            )
+def _untyped(rows: Rows) -> Rows:
+    """Return a batch in which a column without a value has no type: other parts may have values of another."""
+    batch = rows.batch
+    for at, column in enumerate(batch.columns):
+        if column.null_count == len(column) and not pa.types.is_null(column.type):
+            batch = batch.set_column(at, batch.schema.names[at], pa.nulls(len(column)))
+    return Rows(batch, rows.first, rows.count_lines, rows.chosen)
 
 
 def _spelling_of(type_: pa.DataType) -> str:
@@ -270,6 +291,8 @@ class _Plan(Build):
 
     def guess(self) -> Guess:
         """Return what the parts are to be read to; raises BadTable."""
+        if (self.source.rows or 0) > (most := self._payload["limits"]["rows"]):
+            raise too_many_rows(most)
         if self.source.schema is not None:
             self._check_types(self.source.schema)
         pairs, known = self._find_pairs(), self._known_types()
@@ -346,6 +369,9 @@ class _Piece(_Guessed):
             self.survey = self._make_survey(converter)
         return converter, self._errors.total > 0
 
+    def _batches(self, types: Mapping[str, str]) -> Iterator[Rows]:
+        return map(_untyped, super()._batches(types))
+
     def _is_void(self, *_: object) -> bool:
         return False  # other parts may say otherwise
 
@@ -362,6 +388,7 @@ class _Assembly(_Guessed):
         read = self._payload["read"]
         for each in read:
             state = orjson.loads(Path(each["state"]).read_bytes())
+            converter.items.parts.append((each["number"], converter.rows))
             converter.absorb(state, each["number"])
             self.survey.absorb(state["survey"])
         if converter.rows + converter.unlabelled.total > self._payload["limits"]["rows"]:

@@ -106,6 +106,10 @@ class Source(Protocol):
         """Return the progress of reading: done, and total."""
         ...
 
+    def is_empty(self, name: str) -> bool:
+        """Return True if the format states that a column has no value."""
+        return False
+
 
 class ColumnNames:
     """Check the names of columns as they come; `checked` has them without surrounding spaces."""

@@ -221,8 +221,16 @@ def end_locked(session: Session, job: Job, state: JobState, error: Json | None) 
     if job.parent_id is not None and job.cancel_requested_at is None:
         parent = queue_repository.lock_parent(session, job.parent_id)
         if parent.state == JobState.WAITING:
-            end_locked(session, parent, state, error)
+            end_locked(session, parent, state, _of_part(job, error))
     return state
+
+
+def _of_part(job: Job, error: Json | None) -> Json | None:
+    """Return the problem of a child job as its parent's; that of one file of several names the file's number."""
+    number = job.spec["part"].get("number")
+    if error is None or number is None or f"{error['detail']}".startswith(f"part {number}"):
+        return error
+    return {**error, "detail": f"part {number}: {error['detail']}"}
 
 
 def run_on_end(session: Session, job: Job, error: Json | None) -> None:

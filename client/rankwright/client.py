@@ -928,15 +928,27 @@ class _ClientOperations(ApiObject):
     def _find_interrupted(
         self, fields: Mapping[str, str], files: Sequence[Body]
     ) -> Steps[types.Upload | None]:
-        """Return an open upload with these fields of which each part is one of these files; None if there is none."""
-        page = yield from self._get("/v1/uploads", limit=PAGE)
-        for data in page["data"]:
-            if data["status"] != "open" or data["fields"] != fields:
-                continue
-            found = yield from self._record(types.Upload, f"/v1/uploads/{segment(data['id'])}")
-            if all(_is_file(part, files) for part in found.parts or ()):
-                return found
-        return None
+        """Return an upload with these fields of which each part is one of these files; None if there is none. One that
+        is closed has all of them, and its dataset is not invalid.
+        """
+        after = None
+        while True:
+            page = yield from self._get("/v1/uploads", limit=PAGE, after=after)
+            for data in page["data"]:
+                is_open = data["status"] == "open"
+                if data["fields"] != fields or not (is_open or data["n_parts"] == len(files)):
+                    continue
+                found = yield from self._record(types.Upload, f"/v1/uploads/{segment(data['id'])}")
+                if not all(_is_file(part, files) for part in found.parts or ()):
+                    continue
+                if is_open:
+                    return found
+                made = yield from self._get(f"/v1/datasets/{segment(found.dataset_id or '')}")
+                if made["status"] != "invalid":
+                    return found
+            if not page["has_more"]:
+                return None
+            after = page["next"]
 
     def _send_files(
         self, files: Sequence[Body], fields: Mapping[str, Any], progress: Progress | None

@@ -18,8 +18,10 @@ from sqlalchemy import text
 
 from app.access.repository import stored_bytes
 from app.datasets import parts
+from app.datasets.description import Format
+from app.ingest import parts as ingest_parts
 from app.operations.repository import prune_uploads
-from app.platform.errors import Conflict
+from app.platform.errors import Conflict, Invalid
 from tests.app.live_service import OWNER, STRANGER, Service, table
 from tests.app.refusals import CSV, refused
 from tests.servers import eventually
@@ -229,7 +231,11 @@ def test_what_is_refused(service: Service, client: httpx.Client) -> None:
     refused(put(client, upload_id, 3, as_parquet(a=[1]), PARQUET), 422, "parts_differ", "part 3")
     latin = {"Content-Type": "text/csv; charset=latin-1"}
     refused(put(client, upload_id, 3, ROWS, latin), 422, "parts_differ", "charset")
-    put(client, upload_id, 3, ROWS)
+    utf8 = {"Content-Type": "text/csv; charset=utf-8"}
+    assert put(client, upload_id, 1, ROWS, utf8).status_code == 200
+    for headers in (PARQUET, latin, CSV | {"Content-Encoding": "gzip"}):
+        refused(put(client, upload_id, 1, ROWS, headers), 409, "part_exists", "is another one")
+    put(client, upload_id, 3, ROWS, utf8)
     refused(close(client, upload_id, 4), 409, "parts_missing", "lacks 2: 2, 4")
     refused(close(client, upload_id, 1), 409, "parts_left_over", "has besides 1: 3")
     put(client, upload_id, 2, ROWS)
@@ -438,3 +444,40 @@ def test_an_upload_that_is_just_being_closed_stays(service_on_both: Service, how
     service.work()
     found = client.get(f"/v1/datasets/{dataset_id}").json()
     assert (found["status"], found["rows"]) == ("ready", 2), found["errors"]
+
+
+def test_a_part_that_cannot_be_taken_is_refused_before_it_is_sent(
+    service: Service, client: httpx.Client
+) -> None:
+    upload_id = opened(client)
+    put(client, upload_id, 1, ROWS)
+
+    def check(number: int, content_type: str, size: int | None) -> bool:
+        return service.context.db.reading(
+            parts.check_takes_part, OWNER, upload_id, number, Format(content_type, None), size
+        )
+
+    assert check(1, "text/csv", len(ROWS))
+    assert check(1, "text/csv", None)
+    assert not check(2, "text/csv", 10)
+    with pytest.raises(Conflict, match="its size in bytes is 24, and that of what was sent 25"):
+        check(1, "text/csv", len(ROWS) + 1)
+    with pytest.raises(Invalid, match="the content type of part 2 is"):
+        check(2, PARQUET["Content-Type"], None)
+
+
+def test_a_part_whose_job_ends_without_a_result_is_named(
+    service: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_part = ingest_parts.read_part
+
+    def read(payload: Any, callback: Any) -> Any:
+        if payload["part"]["number"] == 2:
+            raise Invalid("no memory")
+        return read_part(payload, callback)
+
+    monkeypatch.setattr(ingest_parts, "read_part", read)
+    dataset_id = sent(client, [ROWS, ROWS])
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (found["status"], found["errors"][0]["detail"]) == ("invalid", "part 2: no memory")

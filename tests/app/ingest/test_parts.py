@@ -191,6 +191,27 @@ def test_many_values_and_rows(tmp_path: Path) -> None:
     assert words[0].equals(words[1])
 
 
+@pytest.mark.parametrize("values", [["u", "v"], [1, 2], [0.5, 1.5], [True, False]])
+@pytest.mark.parametrize("type_", [pa.string(), pa.float64(), pa.date32(), pa.null()])
+def test_a_column_without_a_value_is_of_any_type(
+    tmp_path: Path, values: list[Any], type_: pa.DataType
+) -> None:
+    left = ["yes", "no"]
+    none = pa.array([None, None], type_)
+    bodies = [
+        as_parquet(pa.table({"a": a, "x": [1, 2], "gone": gone, "left": left}))
+        for a, gone in ((none, [1, 2]), (values, ["u", "v"]), (none, [True, False]))
+    ]
+    column = pa.array([None, None, *values, None, None])
+    one = as_parquet(pa.table({"a": column, "x": [1, 2] * 3, "gone": range(6), "left": left * 3}))
+    given: dict[str, Any] = {"label": "left", "drop": ["gone"]}
+    wanted = whole(tmp_path / "one", one, PARQUET, **given)
+    several, _ = in_parts(tmp_path / "several", bodies, PARQUET, **given)
+    assert several == wanted
+    with pytest.raises(BadTable, match=r"'gone' is string here"):
+        in_parts(tmp_path / "kept", bodies, PARQUET, label="left")
+
+
 @pytest.mark.parametrize("categories", [4, 20])
 def test_more_words_than_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, categories: int
@@ -227,7 +248,9 @@ def test_other_kinds(
     with pytest.raises(BadTable) as refusal:
         in_parts(tmp_path / "twice", [bodies[0], as_csv(head, [*rows[2:], "a,-1"])], **given)
     error = refusal.value.errors[0]
-    assert ("item 'a' is in" if kind == "preferences" else "a grade must be") in error["detail"]
+    said = "row 3 of part 2: item 'a' is in row 1 of part 1 already"
+    assert (said if kind == "preferences" else "a grade must be") in error["detail"]
+    assert error["part"] == 2
     with pytest.raises(BadTable, match="at most 3 rows"):
         in_parts(tmp_path / "many", bodies, **given, limits={"rows": 3})
 
