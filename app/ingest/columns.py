@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.ingest.errors import BadTable, Errors, RowError, brief, show
-from app.ingest.profile import MAX_DISTINCT, ColumnProfile, Floats, TextProfile
+from app.ingest.profile import MAX_DISTINCT, ColumnProfile, Floats, TextProfile, as_json, from_json
 from app.ingest.roles import Roles
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, mix
 from app.ingest.value_columns import (
@@ -187,12 +187,12 @@ class DistinctCounter:
 
     def state(self) -> dict[str, Any]:
         """Return all as JSON, for `absorb`."""
-        return {"level": self._level, "kept": self._kept.tolist()}
+        return {"level": self._level, "kept": as_json(self._kept)}
 
     def absorb(self, state: Mapping[str, Any]) -> None:
         """Add the texts that another counter has counted."""
         self._level = max(self._level, state["level"])
-        both = np.union1d(self._kept, np.array(state["kept"], np.uint64))
+        both = np.union1d(self._kept, from_json(state["kept"], np.uint64))
         self._kept = self._sample(both)
         while len(self._kept) > self._ROOM:
             self._level += 1
@@ -296,7 +296,7 @@ class TextColumn:
             "known": self._known,
             "unfit": self._unfit,
             "words": self._words.to_pylist(),
-            "counts": self._counts.tolist(),
+            "counts": as_json(self._counts),
             "beyond": None if self._beyond is None else self._beyond.state(),
         }
 
@@ -307,7 +307,7 @@ class TextColumn:
         self._rows += state["rows"]
         self._known += state["known"]
         self._unfit += state["unfit"]
-        self._count(pa.array(state["words"], pa.string()), np.array(state["counts"], np.int64))
+        self._count(pa.array(state["words"], pa.string()), from_json(state["counts"], np.int64))
         if state["beyond"] is not None:
             self._merge()
             if self._beyond is None:
