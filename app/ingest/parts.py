@@ -8,6 +8,7 @@ found. If a guess was wrong, the parts are read once more to the right types; el
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,6 +22,7 @@ import pyarrow.parquet as pq
 from app.ingest.build import Build, describe_table, hash_file, system_memory
 from app.ingest.columns import Converter, holds_text
 from app.ingest.errors import BadTable, Errors, brief, show, too_many_rows
+from app.ingest.formats import NDJSON
 from app.ingest.profile import Survey, TableReader
 from app.ingest.readers import open_source
 from app.ingest.rows import Rows, Source
@@ -42,13 +44,14 @@ class Guess(TypedDict):
 
     `types` has a letter for each feature: a capital one where the type is known, and depends on no value. `surveyed`
     has "1" for each feature that is no identifier, as far as the first rows show. `pairs` has the values of each label,
-    the negative one first. `typed` is True if the format has types.
+    the negative one first. `typed` is True if the format has types. `names` is a hash of the columns' names.
     """
 
     types: str
     surveyed: str
     pairs: dict[str, list[str]]
     typed: bool
+    names: str
 
 
 def plan(payload: Mapping[str, Any], callback: Callback) -> Guess:
@@ -69,15 +72,18 @@ def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
     """
     missing = MissingTokens(payload["missing"])
     folder = Path(payload["workdir"])
+    files, rows = {"state": folder / STATE_FILE}, 0
     with system_memory(), _opened(payload, payload["part"], missing) as source:
-        build = _Piece(source, missing, payload, callback)
-        converter, errors = build.read()
-    state = converter.state() | {
-        "head": {"names": source.names, "unnamed": sorted(source.unnamed)},
-        "survey": build.survey.state(),
-    }
+        state: Json = {"head": {"names": source.names, "unnamed": sorted(source.unnamed)}}
+        if (
+            _hash_names(source.names) == payload["guess"]["names"]
+        ):  # or `assemble` says what differs
+            build = _Piece(source, missing, payload, callback)
+            converter, errors = build.read()
+            state |= converter.state() | {"survey": build.survey.state()}
+            files |= {} if errors else {"piece": build.path}
+            rows = converter.rows
     (folder / STATE_FILE).write_bytes(orjson.dumps(state))
-    files = {"state": folder / STATE_FILE} | ({} if errors else {"piece": build.path})
     part = payload["part"]
     if part["stamp"] is not None:
         sha256 = hash_file(Path(part["path"]))
@@ -86,7 +92,7 @@ def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
     else:
         sha256 = part["sha256"]
     return {
-        "rows": converter.rows,
+        "rows": rows,
         "sha256": sha256,
         "files": {
             name: {"path": str(path), "sha256": hash_file(path)} for name, path in files.items()
@@ -152,6 +158,9 @@ class _Parts(Source):
         self.rows = 0
         types, typed = _Types(payload), False
         for part in payload["parts"]:
+            if part["content_type"] == NDJSON and part is not payload["parts"][0]:
+                self.rows = None  # its names are known when it is read
+                break
             with self._open(part) as source:
                 if part is payload["parts"][0]:
                     self.names, self.unnamed = source.names, source.unnamed
@@ -174,6 +183,7 @@ class _Parts(Source):
         """Yield the batches of all parts."""
         for part in self._payload["parts"]:
             with self._open(part) as source:
+                _check_names(self.names, source.names, self._payload["parts"][0]["number"])
                 yield from map(_untyped, source.batches(errors, columns, numeric))
 
     def _open(self, part: Mapping[str, Any]) -> Any:
@@ -193,6 +203,10 @@ class _Read(_Parts):
     def progress(self) -> tuple[int, int]:
         """Return the rows that were copied, and all of them."""
         return self.done, self.rows or 1
+
+
+def _hash_names(names: Sequence[str]) -> str:
+    return hashlib.sha256(orjson.dumps(names)).hexdigest()
 
 
 def _check_names(names: Sequence[str], own: Sequence[str], first: int) -> None:
@@ -316,6 +330,7 @@ class _Plan(Build):
             "surveyed": "".join("01"[name in surveyed] for name in self._roles.features),
             "pairs": {label: list(pair) for label, pair in pairs.items()},
             "typed": self.source.schema is not None,
+            "names": _hash_names(self.source.names),
         }
 
 
@@ -388,6 +403,8 @@ class _Assembly(_Guessed):
         read = self._payload["read"]
         for each in read:
             state = orjson.loads(Path(each["state"]).read_bytes())
+            with _errors_of(each):
+                _check_names(self.source.names, state["head"]["names"], read[0]["number"])
             converter.items.parts.append((each["number"], converter.rows))
             converter.absorb(state, each["number"])
             self.survey.absorb(state["survey"])

@@ -18,6 +18,7 @@ import pytest
 from app.ingest import columns, parts
 from app.ingest.build import ingest
 from app.ingest.errors import BadTable
+from app.ingest.readers import open_source
 from tests.app.uploads import LIMITS
 
 UNSAID = "label positive labels item weight group query categorical numeric drop missing dialect"
@@ -281,3 +282,35 @@ def test_what_is_compared_as_text_has_one_type(
     short = pa.table({"g": pa.array([1, 2, 2, 1], pa.int16()), "x": range(4), "left": left})
     long = short.set_column(0, "g", short.column(0).cast(pa.int64()))
     in_parts(tmp_path / "integers", [as_parquet(t) for t in (short, long)], PARQUET, **given)
+
+
+def test_parts_of_ndjson_are_not_read_by_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To find the keys of a part, all of it must be read: its own job does that."""
+    rows = [f'{{"x": {i}, "left": "{"ny"[i % 2]}"}}\n' for i in range(9)]
+    bodies = ["".join(rows[a:b]).encode() for a, b in ((0, 4), (4, 9))]
+    kind = "application/x-ndjson"
+    one = whole(tmp_path / "one", b"".join(bodies), kind, label="left")
+    several, _ = in_parts(tmp_path / "several", bodies, kind, label="left")
+    assert several == one
+    for name, other, said in (
+        ("less", b'{"x": 1}\n', "part 2: .*it lacks 'left'"),
+        ("more", b'{"x": 1, "left": "n", "z": 2}\n', "part 2: .*it has besides 'z'"),
+        ("turned", b'{"left": "n", "x": 1}\n', "part 2: .*its column 1 is 'left'"),
+    ):
+        with pytest.raises(BadTable, match=said):
+            in_parts(tmp_path / name, [bodies[0], other], kind, label="left")
+        with pytest.raises(BadTable, match=said):  # the first has one class
+            in_parts(tmp_path / f"{name} first", [rows[0].encode(), other], kind, label="left")
+    opened: list[str] = []
+
+    def note(asked: dict[str, Any], *rest: Any) -> Any:
+        opened.append(asked["path"])
+        return open_source(asked, *rest)
+
+    monkeypatch.setattr("app.ingest.parts.open_source", note)
+    asked = payload(tmp_path / "asked", {"label": "left"})
+    files = [file_of(tmp_path, number, body, kind) for number, body in enumerate(bodies, 1)]
+    parts.plan(asked | {"parts": files}, quiet)
+    assert set(opened) == {files[0]["path"]}
