@@ -938,13 +938,12 @@ class _ClientOperations(ApiObject):
                 is_open = data["status"] == "open"
                 if data["fields"] != fields or not (is_open or data["n_parts"] == len(files)):
                     continue
+                if not is_open:
+                    made = yield from self._get(f"/v1/datasets/{segment(data['dataset_id'])}")
+                    if made["status"] == "invalid":
+                        continue
                 found = yield from self._record(types.Upload, f"/v1/uploads/{segment(data['id'])}")
-                if not all(_is_file(part, files) for part in found.parts or ()):
-                    continue
-                if is_open:
-                    return found
-                made = yield from self._get(f"/v1/datasets/{segment(found.dataset_id or '')}")
-                if made["status"] != "invalid":
+                if all(_is_file(part, files) for part in found.parts or ()):
                     return found
             if not page["has_more"]:
                 return None
