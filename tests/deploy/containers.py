@@ -75,12 +75,12 @@ class Host:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
-        ports = {name: free_port() for name in ("5432", "6379", "8000")}
+        ports = {name: free_port() for name in ("5432", "6379", "8000", "8786")}
         object.__setattr__(self, "ports", ports)
 
     def here(self, text: str) -> str:
         """THE mapping: hosts, ports and paths of the containers, in any text of the files, to those of this machine."""
-        text = re.sub(r"(?<=[@/])(?:postgres|redis):", "127.0.0.1:", text)
+        text = re.sub(r"(?<=[@/'])(?:postgres|redis|dask)(?=[:'])", "127.0.0.1", text)
         text = text.replace("0.0.0.0", "127.0.0.1")
         text = re.sub(
             r"(?<![\w.])\d+(?!\w)", lambda found: str(self.ports.get(found[0], found[0])), text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -27,10 +27,16 @@ CONDITIONS = {
 
 
 @contextmanager
-def deploy(host: Host, document: Document, folder: Path) -> Iterator[Stack]:
-    """`docker compose up --wait`: on servers, ports and data of its own below `folder`."""
+def deploy(
+    host: Host, document: Document, folder: Path, names: Collection[str] = ()
+) -> Iterator[Stack]:
+    """`docker compose up --wait [NAME ...]`: on servers, ports and data of its own below `folder`.
+
+    Without names all services without a profile are started.
+    """
     host = dataclasses.replace(host, folder=folder)
-    services = {name: service(document, name) for name in document["services"]}
+    unprofiled = (name for name, given in document["services"].items() if "profiles" not in given)
+    services = {name: service(document, name) for name in names or unprofiled}
     running: Stack = {}
     with ExitStack() as processes:
         for name in TopologicalSorter({n: s.after for n, s in services.items()}).static_order():

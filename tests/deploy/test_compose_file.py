@@ -172,8 +172,9 @@ def test_what_must_last_lies_in_volumes(document: compose_file.Document) -> None
     }
     assert set(document["volumes"]) == {volume for one in mounts.values() for volume in one}
     state = dockerfile.read(ROOT / "Dockerfile").environment["RANKWRIGHT_STATE_DIR"]
-    assert all(mounts[name] == {"state": state} for name in (*OURS, "shards"))
+    assert all(mounts[name] == {"state": state} for name in OURS)
     assert mounts["dask"] == {}
+    assert mounts["shards"] == {"shards": state}
     assert mounts["postgres"] == {"postgres": "/var/lib/postgresql"}
     assert mounts["redis"] == {"redis": "/data"}
 
@@ -201,6 +202,14 @@ def test_a_job_gets_no_more_than_its_container_has(
     taken = memory_per_fit(Settings.model_validate({"job_memory_bytes": said}))
     assert taken == 3 << 30  # as docs/deploy.md says
     assert has - taken >= 512 * 1024**2
+
+
+def test_only_workers_reach_the_cluster(document: compose_file.Document) -> None:
+    """Whoever reaches a port of it may run code there."""
+    networks = {name: s.get("networks", ["default"]) for name, s in document["services"].items()}
+    assert {name for name, own in networks.items() if "cluster" in own} == {*CLUSTER, "worker"}
+    assert all(networks[name] == ["cluster"] for name in CLUSTER)
+    assert set(document["networks"]) == {"cluster"}
 
 
 def test_the_cluster_is_a_profile_whose_parts_find_each_other(

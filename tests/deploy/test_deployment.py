@@ -122,6 +122,14 @@ def test_a_table_becomes_scores_on_two_workers(
     assert cache_files(host) == warmed, "a container compiled kernels that the image should hold"
 
 
+def test_the_profile_cluster_is_a_cluster(host: Host, document: compose_file.Document) -> None:
+    names = ("dask", "shards")
+    with deploy(host, document, host.folder.parent / "cluster", names) as running:
+        told = "holds shards for the Dask cluster at"
+        for one in running["shards"]:
+            eventually(lambda log=one.log: told in log.read_text())
+
+
 def test_the_broker_is_as_the_file_says_and_its_messages_are_taken(stack: Stack) -> None:
     port = stack["redis"][0].host.ports["6379"]
     client = redis.Redis(
