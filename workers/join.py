@@ -36,11 +36,12 @@ def main(arguments: list[str]) -> int:
     folder = settings.state_dir.absolute() / "cluster"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _check_versions(asked.address)
-        return asyncio.run(_work(asked.address, asked.host, folder))
     except OSError as error:
         log.error("cannot write to %s: %s", folder, error)
         return 1
+    try:
+        _check_versions(asked.address)
+        return asyncio.run(_work(asked.address, asked.host, folder))
     except ShardsLost as error:
         log.error("%s", error)
         return 1
@@ -84,8 +85,14 @@ async def _work(address: str, host: str, folder: Path) -> int:
     )
     try:
         await worker
-    except (OSError, TimeoutError) as error:
-        raise ShardsLost(f"cannot join the Dask cluster at {address}: {error}") from error
+    except (
+        OSError,
+        RuntimeError,
+    ) as error:  # RuntimeError: Dask's "failed to start", whose cause says why
+        reason = error.__cause__ or error
+        raise ShardsLost(
+            f"cannot join the Dask cluster at {address}, listening at {host}: {reason}"
+        ) from error
     log.info("%s holds shards for the Dask cluster at %s", worker.name, address)
     ended = asyncio.create_task(worker.finished())
     stopped = asyncio.create_task(stop.wait())

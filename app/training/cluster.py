@@ -17,9 +17,10 @@ import hashlib
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from app import __version__
 from core.base import checkpoint
@@ -47,25 +48,38 @@ WORKER_NAME = "rankwright"
 """What the names of workers begin with that `rankwright worker --join` has started; then the version."""
 
 
-class Program(NamedTuple):
-    """What the bits of a fit depend on, beside code of libraries: of one process."""
+def describe_program() -> dict[str, str]:
+    """Return what the bits of a fit depend on, of this process: version, code, libraries and machine.
 
-    version: str
-    code: str
-    machine: str
+    A plain dictionary: one of another version must be readable, too.
+    """
+    return {
+        "version": __version__,
+        "code": hashlib.sha256(checkpoint._CODE).hexdigest()[:12],
+        "libraries": ", ".join(checkpoint.list_libraries()),
+        "machine": checkpoint.identify_machine().hex()[:12],
+    }
 
 
-def describe_program() -> Program:
-    """Return version, code and machine of this process."""
-    code, machine = hashlib.sha256(checkpoint._CODE).hexdigest(), checkpoint.identify_machine()
-    return Program(__version__, code[:12], machine.hex()[:12])
+class DaskHost(ShardHost):
+    """A host of shards whose errors travel as text: Dask loses one that cannot be pickled, or unpickled elsewhere."""
+
+    def answer(self, method: str, *arguments: Any) -> tuple[bool, Any]:
+        """Call a method; return True and its answer, or False and what its error says."""
+        try:
+            return True, getattr(self, method)(*arguments)
+        except ShardsLost as error:
+            return False, str(error)
+        except Exception as error:
+            log.exception("%s of shards failed", method)
+            return False, _said(error)
 
 
-def make_host() -> ShardHost:
+def make_host() -> DaskHost:
     """Return a host of shards whose files lie in the folder of the Dask worker that runs this."""
     from distributed import get_worker
 
-    return ShardHost(get_worker().local_directory)
+    return DaskHost(get_worker().local_directory)
 
 
 class DaskHosts(Placement):
@@ -92,7 +106,9 @@ class DaskHosts(Placement):
         self._client = connect(address)
         self._names: dict[str, str] = {}  # of the workers, by address
         self._heard: dict[str, tuple[float, float]] = {}
-        self._hosts: list[Any] = []
+        self._hosts: dict[
+            str, Any
+        ] = {}  # futures of the actors, by address: as long as they are held, actors live
         try:
             self._start()
             self._seconds = seconds
@@ -113,107 +129,149 @@ class DaskHosts(Placement):
 
     def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method of each host; see `Placement.call`."""
-        answers: list[Any] = []
         started = time.monotonic()
         self._heard = {address: (seen, started) for address, (seen, _) in self._heard.items()}
+        asked = {
+            address: self._begin(self._ask_host(address, method, own))
+            for address, own in zip(self._hosts, arguments, strict=True)
+            if own
+        }
         try:
-            asked = [
-                getattr(host, method)(*own) if own else None
-                for host, own in zip(self._hosts, arguments, strict=True)
-            ]
-        except RuntimeError as error:  # Dask's word for an actor whose worker was lost
-            self._probe()
-            raise ShardsLost(
-                f"a worker of the Dask cluster at {self._address} was lost: {error}"
-            ) from error
-        for address, answer in zip(self._names, asked, strict=True):
-            answers.append(None if answer is None else self._wait(answer, address))
-        return answers
+            answers = {address: self._wait(answer, address) for address, answer in asked.items()}
+        except BaseException:
+            for answer in asked.values():
+                answer.cancel()
+            raise
+        return [answers.get(address) for address in self._hosts]
 
     def close(self) -> None:
         """Free the workers."""
-        self._hosts = []
+        self._hosts = {}
         with suppress(Exception):  # what is lost cannot be told to let go
             self._client.close(timeout=CLOSE_SECONDS)
 
     def _start(self) -> None:
         """Look at the workers, and put a host on each."""
-        workers = self._ask_scheduler()["workers"]
+        workers = self._ask_scheduler()
         if not workers:
             raise ShardsLost(f"the Dask cluster at {self._address} has no worker")
         self._names = {address: str(worker["name"]) for address, worker in sorted(workers.items())}
         now = time.monotonic()
-        until = now + max(self._seconds, START_SECONDS)
+        until = now + self._seconds
         self._heard = {address: (worker["last_seen"], now) for address, worker in workers.items()}
         pinned: dict[str, Any] = {"pure": False, "allow_other_workers": False, "retries": 0}
-        programs = [
-            self._client.submit(describe_program, workers=[address], **pinned)
+        programs = {
+            address: self._client.submit(describe_program, workers=[address], **pinned)
             for address in self._names
-        ]
-        own, found = describe_program(), []
-        for address, future in zip(self._names, programs, strict=True):
-            found.append(theirs := Program(*self._wait(future, address, until)))
-            if theirs[:2] != own[:2]:
+        }
+        own = describe_program()
+        machines = {own.pop("machine")}
+        for address, future in programs.items():
+            told = self._wait(
+                self._begin(_result_of(future)), address, until, "cannot say what it runs"
+            )
+            theirs = dict(told) if isinstance(told, dict) else {}
+            machines.add(theirs.pop("machine", ""))
+            if theirs != own:
                 raise ShardsLost(
-                    f"all workers of the Dask cluster at {self._address} must run Rankwright {own.version} (code "
-                    f"{own.code}), as this one does; {self._named(address)} runs {theirs.version} (code {theirs.code})"
+                    f"all workers of the Dask cluster at {self._address} must run Rankwright {_listed(own)}, as this "
+                    f"one does; {self._named(address)} runs {_listed(theirs)}"
                 )
-        if len({program.machine for program in [own, *found]}) > 1:
+        if len(machines) > 1:
             self.notes.append(
                 "the machines of the cluster are of several kinds, which round sums otherwise: the same seed may give "
                 "another model elsewhere"
             )
-        hosts = [
-            self._client.submit(make_host, workers=[address], actor=True, **pinned)
+        hosts = {
+            address: self._client.submit(make_host, workers=[address], actor=True, **pinned)
             for address in self._names
-        ]
-        self._hosts = [
-            self._wait(host, address, until)
-            for address, host in zip(self._names, hosts, strict=True)
-        ]
+        }
+        for address, host in hosts.items():
+            self._wait(self._begin(_result_of(host)), address, until)
+        self._hosts = hosts
 
-    def _wait(self, answer: Any, address: str, until: float = math.inf) -> Any:
+    def _begin(self, asked: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """Ask in the thread of the connection; every error arrives, too."""
+        return asyncio.run_coroutine_threadsafe(asked, self._client.loop.asyncio_loop)
+
+    async def _ask_host(self, address: str, method: str, arguments: tuple[Any, ...]) -> Any:
+        """Call a method of a host. Dask's own proxy of an actor drops errors but OSError, and would never answer."""
+        from distributed.protocol import to_serialize
+
+        try:
+            told = await self._client.rpc(address).actor_execute(
+                actor=self._hosts[address].key,
+                function=DaskHost.answer.__name__,
+                args=[to_serialize(argument) for argument in (method, *arguments)],
+                kwargs={},
+            )
+        except OSError as error:  # of the connection: the host's own errors are text
+            raise ShardsLost(
+                f"{self._named(address)} is gone: its connection was closed"
+            ) from error
+        if told["status"] != "OK":
+            raise told["exception"]
+        is_done, answer = told["result"]
+        if not is_done:
+            raise ShardsLost(f"{self._named(address)}: {answer}")
+        return answer
+
+    def _wait(
+        self, answer: Future[Any], address: str, until: float = math.inf, failed: str = "failed"
+    ) -> Any:
         """Return an answer of a worker, or raise ShardsLost once it cannot come any more, or by the clock."""
-        while True:
-            try:
-                return answer.result(timeout=PROBE_SECONDS)
-            except ShardsLost:
-                raise
-            except Exception as error:
-                if isinstance(error, TimeoutError) and not answer.done():
-                    self._probe()
-                    if time.monotonic() < until:
-                        continue
-                if isinstance(error, OSError) and error.errno is None:  # Dask's: no connection
-                    raise ShardsLost(f"{self._named(address)} is gone") from error
-                self._probe()  # if the worker is gone, that is the reason
-                raise ShardsLost(f"{self._named(address)}: {_said(error)}") from error
+        while not wait([answer], PROBE_SECONDS).done:
+            self._probe()
+            if time.monotonic() > until and not answer.done():
+                answer.cancel()
+                raise ShardsLost(f"{self._named(address)} has not answered for {self._seconds:g} s")
+        try:
+            return answer.result()
+        except ShardsLost:
+            raise
+        except Exception as error:
+            self._probe()  # if the worker is gone, that is the reason
+            raise ShardsLost(f"{self._named(address)} {failed}: {_said(error)}") from error
 
     def _probe(self) -> None:
-        """Raise ShardsLost if the scheduler is silent, or does not hear a worker any more."""
-        workers = self._ask_scheduler()["workers"]
+        """Raise ShardsLost if the scheduler is silent, does not hear a worker any more, or has let a host go."""
+        workers = self._ask_scheduler()
         now = time.monotonic()
-        for address in self._names:
-            if address not in workers:
+        for address, name in self._names.items():
+            worker = workers.get(address)
+            if worker is None or str(worker["name"]) != name:  # another may listen there by now
                 raise ShardsLost(f"{self._named(address)} is gone")
             seen, since = self._heard.get(address, (0.0, now))
-            if workers[address]["last_seen"] != seen:
-                self._heard[address] = workers[address]["last_seen"], now
+            if worker["last_seen"] != seen:
+                self._heard[address] = worker["last_seen"], now
             elif now - since > self._seconds:
                 raise ShardsLost(
                     f"{self._named(address)} has not been heard for {self._seconds:g} s"
                 )
+        for address, host in self._hosts.items():
+            if host.status != "finished":
+                raise ShardsLost(
+                    f"{self._named(address)} holds no shards of this fit any more: {host.status}"
+                )
 
     def _ask_scheduler(self) -> dict[str, Any]:
-        try:
-            told: dict[str, Any] = self._client.sync(
-                self._client.scheduler.identity, callback_timeout=self._seconds
+        """Return what the scheduler knows of each worker, by address."""
+        asked = self._begin(self._identify())
+        if not wait([asked], self._seconds).done:
+            asked.cancel()
+            raise ShardsLost(
+                f"the Dask scheduler at {self._address} has not answered for {self._seconds:g} s"
             )
+        try:
+            workers: dict[str, Any] = asked.result()["workers"]
         except Exception as error:
             raise ShardsLost(
-                f"the Dask scheduler at {self._address} has not answered for {self._seconds:g} s: {_said(error)}"
+                f"the Dask scheduler at {self._address} is gone: {_said(error)}"
             ) from error
-        return told
+        return workers
+
+    async def _identify(self) -> Any:
+        return await self._client.scheduler.identity()
 
     def _named(self, address: str) -> str:
         return f"worker {self._names[address]} ({address}) of the Dask cluster"
@@ -258,3 +316,13 @@ def _said(error: Exception) -> str:
         return "its disk is full"
     text = str(error).strip().split("\n")[0][:300]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+async def _result_of(future: Any) -> Any:
+    return await future
+
+
+def _listed(program: dict[str, str]) -> str:
+    """Return a program in words."""
+    version, *rest = [program.get(name, "?") for name in ("version", "code", "libraries")]
+    return f"{version} (code {rest[0]}; {rest[1]})"

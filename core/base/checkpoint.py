@@ -300,14 +300,19 @@ def _holds_arrays(value: object) -> bool:
 
 
 def _with_code(fit: bytes) -> bytes:
+    digest = hashlib.sha256(fit + _CODE + identify_machine())
+    for library in list_libraries():
+        digest.update(f"{library}\n".encode())
+    return digest.digest()
+
+
+def list_libraries() -> list[str]:
+    """Return name and version of each library that the bits of a fit depend on."""
     import numba
     import scipy
     import sklearn
 
-    digest = hashlib.sha256(fit + _CODE + identify_machine())
-    for library in (np, scipy, numba, sklearn):
-        digest.update(f"{library.__name__} {library.__version__}\n".encode())
-    return digest.digest()
+    return [f"{library.__name__} {library.__version__}" for library in (np, scipy, numba, sklearn)]
 
 
 @cache

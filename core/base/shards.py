@@ -54,20 +54,18 @@ class CodeFile:
     n_rows: int
 
     def find(self) -> bytes | mmap.mmap | None:
-        """Return the file's bytes, mapped; None if it is not to be seen from here.
+        """Return the file's bytes, mapped; None if it is not to be seen from here, for whatever reason.
 
-        ShardsLost: it is another than was written.
+        What another machine has at this path may be closed to us, or another file: then its owner sends it.
         """
         if self.path is None:
             return None
         try:
             with Path(self.path).open("rb") as file:
                 data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except FileNotFoundError:
+            self.check(data)
+        except (OSError, ValueError, ShardsLost):  # ValueError: it is empty
             return None
-        except (OSError, ValueError) as error:  # ValueError: it is empty
-            raise ShardsLost(f"the shard {self.path} cannot be read: {error}") from error
-        self.check(data)
         return data
 
     def check(self, data: Any) -> None:
@@ -276,12 +274,11 @@ class Placement(ABC):
         ]
         lacking = self.call("begin", [(fit, n, own) for own in files])
         by_digest = {file.digest: file for own in files for file in own}
-        while any(lacking):  # a file at a time for each host, so that few are in memory
-            sent = [own.pop() if own else None for own in lacking]
-            self.call(
-                "receive",
-                [() if digest is None else (by_digest[digest], read(digest)) for digest in sent],
-            )
+        for host, own in enumerate(lacking):
+            for digest in own:  # one after the other: one file is in memory
+                sent: list[tuple[Any, ...]] = [()] * self.n_hosts
+                sent[host] = by_digest[digest], read(digest)
+                self.call("receive", sent)
         self.call("make", [(fit, make, share) for share in shares])
         return _Placed(self, fit, n)
 

@@ -34,7 +34,7 @@ import numpy.typing as npt
 from core.base.checkpoint import seal, unseal
 from core.base.columns import Bools, ColumnTable
 from core.base.shards import CodeFile, Piece
-from core.errors import ArtifactError, InvalidData
+from core.errors import ArtifactError, InvalidData, ShardsLost
 
 from .bins import (
     MAX_NARROW_BINS,
@@ -168,8 +168,17 @@ class StoredCodes:
         return [columns[file.digest] for file in piece.files]
 
     def read(self, digest: bytes) -> bytes:
-        """Return the bytes of a shard's file."""
+        """Return the bytes of a shard's file. ShardsLost: it was cut."""
         shard = next(shard for shard in self.shards if shard.file.digest == digest)
+        n_bytes = sum(codes.nbytes for codes in shard.codes)
+        with suppress(OSError):  # without a name it is mapped all the same
+            found = Path(shard.file.path or "").stat().st_size
+            if (
+                shard.file.path is not None and found != n_bytes
+            ):  # the map of a cut file ends the process
+                raise ShardsLost(
+                    f"the shard {shard.file.path} was changed: it must have {n_bytes} bytes, got {found}"
+                )
         return b"".join(codes.tobytes() for codes in shard.codes)
 
     def stand_ins(self, table: ColumnTable) -> StandIns:

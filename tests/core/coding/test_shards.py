@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,9 +156,38 @@ def flip_a_bit(path: Path) -> None:
 def test_a_shard_that_was_changed_is_refused_on_arrival(tmp_path: Path) -> None:
     with pytest.raises(ShardsLost, match=r"000002\.codes was changed"):
         fit_on(tmp_path, Changing(tmp_path, flip_a_bit))()
-    with pytest.raises(ShardsLost, match=r"000002\.codes cannot be read"):
+    with pytest.raises(
+        ShardsLost, match=r"000002\.codes was changed: it must have \d+ bytes, got 0"
+    ):
         fit_on(tmp_path, Changing(tmp_path, lambda path: path.write_bytes(b"")))()
     assert fit_on(tmp_path, Changing(tmp_path, Path.unlink))()  # one that is gone is sent
+
+
+class OtherFiles(LocalHosts):
+    """Hosts of a machine that has something else at the paths of the shards."""
+
+    def __init__(self, folder: Path, path: str) -> None:
+        super().__init__(2, folder)
+        self.path, self.sent = path, 0
+
+    def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        if method == "begin":
+            other = [[replace(file, path=self.path) for file in own[2]] for own in arguments]
+            arguments = [(*own[:2], files) for own, files in zip(arguments, other, strict=True)]
+        if method == "receive":
+            assert sum(map(bool, arguments)) == 1  # one file is in memory
+            self.sent += 1
+        return super().call(method, arguments)
+
+
+def test_a_shard_that_a_host_cannot_open_or_finds_to_be_another_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "other").write_bytes(b"other")
+    (tmp_path / "loop").symlink_to("loop")
+    whole = fit_on(tmp_path, LocalHosts(2, tmp_path))()
+    for name in ("other", "other/below", ".", "loop"):
+        hosts = OtherFiles(tmp_path, str(tmp_path / name))
+        assert fit_on(tmp_path, hosts)() == whole
+        assert hosts.sent > 2
 
 
 def test_bytes_that_were_changed_on_the_way_are_refused(tmp_path: Path) -> None:
