@@ -86,7 +86,7 @@ def describe_table(build: Build, found: dict[str, Any]) -> dict[str, Any]:
     features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
     table = build.path
     # Everything is read; only the survey is left.
-    progress = partial(build.report, found["rows"])
+    progress = partial(build.report, found["rows"], is_read=True)
     if build.query is not None:
         found["queries"] = count_queries(table, build.query, found["label"])
         progress()
@@ -155,9 +155,10 @@ class Build:
         """The column of the queries."""
         return self._roles.query
 
-    def report(self, rows: int) -> None:
-        """Report how far the source is read."""
-        self._callback(*self.source.progress(), {"rows": rows})
+    def report(self, rows: int, *, is_read: bool = False) -> None:
+        """Report how far the source is read; `is_read`: to its end."""
+        done, total = self.source.progress()
+        self._callback(total if is_read else done, total, {"rows": rows})
 
     def run(self) -> dict[str, Any]:
         """Build the table; raises BadTable."""

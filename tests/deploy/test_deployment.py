@@ -125,9 +125,8 @@ def test_a_table_becomes_scores_on_two_workers(
 def test_the_profile_cluster_is_a_cluster(host: Host, document: compose_file.Document) -> None:
     names = ("dask", "shards")
     with deploy(host, document, host.folder.parent / "cluster", names) as running:
-        told = "holds shards for the Dask cluster at"
-        for one in running["shards"]:
-            eventually(lambda log=one.log: told in log.read_text())
+        joined = "holds shards for the Dask cluster at"
+        eventually(lambda: all(joined in one.log.read_text() for one in running["shards"]))
 
 
 def test_the_broker_is_as_the_file_says_and_its_messages_are_taken(stack: Stack) -> None:

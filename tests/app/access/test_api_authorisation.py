@@ -47,6 +47,7 @@ IMPERSONAL = {
     ("GET", "/v1/algorithms/{name}"),
     ("GET", "/metrics"),
     ("POST", "/v1/datasets"),
+    ("POST", "/v1/uploads"),
     ("POST", "/v1/keys"),
 }
 ROW = {"age": 1.0, "income": 2.0, "score 1": 3.0}
@@ -73,6 +74,13 @@ def requests_of(
         ("GET", "/v1/models/{ref}/partial-dependence"): {"params": {"feature": "age"}},
         ("GET", "/v1/models/{ref}/variable-dependence"): {"params": {"feature": "age"}},
         ("POST", "/v1/datasets"): {"content": b"a,b\n1,0\n", "headers": CSV},
+        ("POST", "/v1/uploads"): {"json": {"label": "b"}},
+        ("PUT", "/v1/uploads/{upload_id}/parts/{number}"): {
+            "content": b"a,b\n1,0\n",
+            "headers": CSV,
+        },
+        ("POST", "/v1/uploads/{upload_id}/close"): {"json": {"parts": 1}},
+        ("POST", "/v1/uploads/{upload_id}/files"): {"json": {"path": "rows.csv"}},
         ("PUT", "/v1/datasets/{dataset_id}/pairs"): pairs,
         ("POST", "/v1/datasets/{dataset_id}/versions"): {"content": b"a,b\n1,0\n", "headers": CSV},
         ("POST", "/v1/jobs"): {"json": job},
@@ -135,6 +143,8 @@ class World:
             "evaluation_id": owner.post("/v1/evaluations", **evaluation).json()["id"],
             "comparison_id": owner.post("/v1/comparisons", **comparison).json()["id"],
         }
+        self.ids["upload_id"] = owner.post("/v1/uploads", json={"label": "b"}).json()["id"]
+        self.ids["number"] = "1"
         scored = owner.post("/v1/batch-scores", **evaluation).json()["id"]
         self.ids["batch_score_id"] = scored
         service.work()
@@ -178,8 +188,10 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(start: Callable[..., Service]) -> World:
-    return World(start())
+def world(start: Callable[..., Service], tmp_path_factory: pytest.TempPathFactory) -> World:
+    files = tmp_path_factory.mktemp("files")
+    (files / "rows.csv").write_bytes(b"a,b\n1,0\n")
+    return World(start(files_dir=files))
 
 
 def test_each_route_takes_the_scope_that_the_contract_says(world: World) -> None:

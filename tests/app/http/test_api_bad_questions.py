@@ -120,7 +120,8 @@ def test_parameters_that_a_route_does_not_know(
 ) -> None:
     """On every route: a parameter that is misspelt would count as absent."""
     uploads = {
-        f"post /v1/{of}" for of in ("datasets", "datasets/{dataset_id}/versions", "batch-scores")
+        f"post /v1/{of}"
+        for of in ("datasets", "datasets/{dataset_id}/versions", "uploads", "batch-scores")
     }
     paths = client.get("/openapi.json").json()["paths"]
     asked = 0
