@@ -27,6 +27,8 @@ from workers.fit_process import FitProcess, FitProcessDied, Message
 log = logging.getLogger(__name__)
 
 CHECKPOINTS = "checkpoints"  # their kind in the blob store
+CLUSTER_LOST = "cluster_lost"
+"""The code of an attempt's end; the file of this name among the kept codes tells the next attempt."""
 POLL_SECONDS = 0.1
 PROGRESS_SECONDS = 1.0
 RETRY_SECONDS = 1.0
@@ -71,6 +73,8 @@ class Attempt:
         self._checkpoint_key = claim.checkpoint_key
         self._codes = blobs.job_dir("codes", claim.job_id)
         self._keeps_codes = False
+        self._has_lost_cluster = False
+        self._is_last = 1 < claim.attempt == claim.max_attempts
 
     def run(self) -> str:
         """Run the attempt, and return the state in which it leaves the job.
@@ -86,6 +90,9 @@ class Attempt:
                 payload = self._db.reading(
                     execution.prepare, self._blobs, self._settings, self._claim, workdir
                 )
+                self._has_lost_cluster = self._ask_lost_cluster()
+                if payload.get("cluster") and self._has_lost_cluster and self._is_last:
+                    payload["cluster"] |= {"is_lost": True}
                 added = {
                     "checkpoint": self._checkpoint_options(),
                     "started": self._began,
@@ -162,7 +169,8 @@ class Attempt:
             case "error" if message["user_fault"]:
                 return partial(self._db.writing, queue.fail, self._claim, message["problem"])
             case "error":
-                self._keeps_codes = message["problem"]["code"] == "cluster_lost"
+                if message["problem"]["code"] == CLUSTER_LOST:
+                    self._keep_lost_cluster()
                 return self._retry_later(message["problem"]["detail"])
         raise RuntimeError(f"unknown message from the fit process: {message['type']!r}")
 
@@ -193,18 +201,38 @@ class Attempt:
             if message["type"] != "stopped" and (ending := self._handle(message)) is not None:
                 return ending
         self._keeps_codes = True
+        if self._has_lost_cluster:
+            self._keep_lost_cluster()  # this attempt does not count
         return partial(self._db.writing, queue.give_back, self._claim)
+
+    def _keep_lost_cluster(self) -> None:
+        """Keep the codes for the next attempt, and tell it that this one lost the cluster."""
+        self._keeps_codes = True
+        try:
+            self._codes.mkdir(parents=True, exist_ok=True)
+            (self._codes / CLUSTER_LOST).touch()
+        except OSError as error:
+            log.warning("%s: the next attempt will not know: %s", self._claim.job_id, error)
+
+    def _ask_lost_cluster(self) -> bool:
+        """Return True if the attempt before lost the Dask cluster. It is told once."""
+        try:
+            (self._codes / CLUSTER_LOST).unlink()
+        except OSError:
+            return False
+        return True
 
     def _checkpoint_options(self) -> dict[str, Any]:
         """Return the instructions on checkpoints: `resume` is a path or None, `every` is in seconds, 0 for never.
 
-        The last of several attempts starts anew, in case the checkpoint was the cause of the losses.
+        The last of several attempts starts anew, in case the checkpoint was the cause of the losses; not after the
+        loss of a cluster, which was the cause then.
         """
         claim, key = self._claim, self._checkpoint_key
-        is_last = 1 < claim.attempt == claim.max_attempts
+        starts_anew = self._is_last and not self._has_lost_cluster
         return {
             "job_id": claim.job_id,
-            "resume": None if key is None or is_last else str(self._blobs.path(key)),
+            "resume": None if key is None or starts_anew else str(self._blobs.path(key)),
             "every": self._settings.checkpoint_seconds,
         }
 

@@ -211,10 +211,15 @@ def worker(
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="The address at which a worker of a cluster listens.")
-    ] = "127.0.0.1",
+        str | None,
+        typer.Option(
+            help="The address at which a worker of a cluster listens. Default: 127.0.0.1."
+        ),
+    ] = None,
 ) -> None:
     """Run a worker. It takes jobs from the queue and runs each in its own process."""
+    if join is None and host is not None:
+        raise typer.BadParameter(f"--host {host} needs --join: other workers listen nowhere")
     settings_of()  # reports a wrong setting in a sentence
     command = python_command("workers")
     if join is not None:
@@ -224,7 +229,7 @@ def worker(
             address = checked_scheduler(join)
         except ValueError as error:
             raise typer.BadParameter(f"--join {error}") from error
-        command = python_command("workers.join", address, "--host", host)
+        command = python_command("workers.join", address, "--host", host or "127.0.0.1")
     os.execve(command[0], command, child_environment())  # noqa: S606 - our own command
 
 

@@ -47,13 +47,12 @@ def checked_build(given: str) -> str:
 
 def checked_scheduler(given: str) -> str:
     """Return the address of a Dask scheduler. Raises ValueError."""
-    parts = urlsplit(given)
     try:
-        is_whole = parts.port is not None and parts.port > 0  # a port beyond 65535 raises
+        is_whole = (urlsplit(given).port or 0) > 0  # a port beyond 65535 raises
     except ValueError:
         is_whole = False
-    rest = parts.path or parts.query or parts.fragment or parts.username or parts.password
-    if parts.scheme not in ("tcp", "tls") or not (is_whole and parts.hostname) or rest:
+    is_named = re.fullmatch(r"(tcp|tls)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]+", given)
+    if not (is_whole and is_named):
         raise ValueError(
             f"must be an address as tcp://host:8786 or tls://host:8786, got {given[:100]!r}"
         )
@@ -189,7 +188,7 @@ class Settings(BaseSettings):
         description="The Dask scheduler, as `tcp://host:8786` or `tls://host:8786`, on whose workers a table is fitted "
         "that would take more than a job's memory. Default: none.",
     )
-    dask_seconds: Seconds = Field(
+    dask_seconds: Annotated[float, Ge(5)] = Field(
         default=30.0,
         description="How long a worker of the Dask cluster, or its scheduler, may be silent before the attempt at the "
         "job ends, in seconds.",

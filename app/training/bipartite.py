@@ -244,12 +244,14 @@ class BipartiteSplitData(SplitData):
 
         y, weight, group = self.train.y, self.train.weight, self.train.group
         reason = ranker.reads_shards()
+        if cluster.get("is_lost"):
+            reason = "the attempt before lost it, and this was the last one"
         if reason is not None:
             message = f"the Dask cluster was not used for {type(ranker).__name__}: {reason}"
             warnings.warn(message, UserWarning, stacklevel=2)
             ranker.fit(coded, y, weight, groups=group, callback=callback)
             return
-        with DaskHosts(**cluster) as hosts:
+        with DaskHosts(cluster["address"], cluster["seconds"]) as hosts:
             for note in hosts.notes:
                 warnings.warn(note, UserWarning, stacklevel=2)
             table = replace(coded, placement=hosts)

@@ -383,6 +383,8 @@ class ClusterRecord(TypedDict):
 
     address: str
     seconds: float
+    is_lost: NotRequired[bool]
+    """The attempt before lost it, and this is the last one: it does without. The attempt's worker adds it."""
 
 
 class TrainPayload(TypedDict):

@@ -15,14 +15,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from distributed.diagnostics.plugin import SchedulerPlugin
-from sqlalchemy import update
+from sqlalchemy import select, update
 
+from app.cli import processes
 from app.jobs import child_jobs
 from app.jobs import service as jobs
 from app.platform.processes import child_environment
-from app.platform.settings import Settings
-from app.platform.tables import Job
+from app.platform.settings import Settings, checked_scheduler
+from app.platform.tables import Job, Model
 from app.training import cluster
 from app.training.cluster import DaskHosts
 from core import RankBoost, save
@@ -262,6 +264,29 @@ class OtherProgram:
         return getattr, (cluster, "describe_program")
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tcp://a b:8786",
+        "tcp://*:1",
+        "tcp://a:0",
+        "tcp://a:65536",
+        "tcp://[::1",
+        "http://a:1",
+        "tcp://a:1/",
+    ],
+)
+def test_what_is_no_address_of_a_scheduler_is_refused(address: str) -> None:
+    with pytest.raises(ValueError, match="must be an address as tcp"):
+        checked_scheduler(address)
+    assert checked_scheduler("tls://[::1]:8786") == "tls://[::1]:8786"
+
+
+def test_a_worker_that_joins_nothing_takes_no_address() -> None:
+    with pytest.raises(typer.BadParameter, match="--host ::1 needs --join"):
+        processes.worker(host="::1")
+
+
 def test_a_full_disk_of_a_worker_says_so() -> None:
     assert cluster._said(OSError(28, "No space left on device")) == "its disk is full"
 
@@ -294,7 +319,10 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
     make_slots: Callable[[Shop], Slots],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With the leases of production: the attempt ends by itself, and the job runs again without a lost lease."""
+    """With the leases of production: the attempt ends by itself, and the job runs again without a lost lease.
+
+    It is the job's last attempt: it goes on from the checkpoint, too, but without the cluster.
+    """
     start = FitProcess.start_job
 
     def start_small(process: FitProcess, payload: Mapping[str, Any], limit: int | None) -> None:
@@ -305,7 +333,9 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
         name: Settings.model_fields[name].default for name in ("heartbeat_seconds", "lease_seconds")
     }
     workers.grow(2)
-    shop = make_shop(dask_address=workers.address, dask_seconds=SECONDS, **production)
+    shop = make_shop(
+        dask_address=workers.address, dask_seconds=SECONDS, job_max_attempts=2, **production
+    )
     table = shop.read_here(csv_table(3000))
     job_id = shop.train(table, ENDLESS)
     make_slots(shop)
@@ -323,6 +353,9 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
     job = shop.reaches(job_id, "succeeded")
     assert job.attempt == 2
     assert shop.models_of(job_id) == 1
+    with shop.db.read() as session:
+        warnings = session.scalars(select(Model.warnings)).one()
+    assert "the Dask cluster was not used for RankBoost: the attempt before" in str(warnings)
     assert shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
     events = shop.db.reading(jobs.events, OWNER, job_id, after=0, limit=200)
     (reason,) = [told for event in events if (told := event.data.get("reason"))]
