@@ -378,7 +378,7 @@ def _read(
         per_cell += BYTES_PER_CELL_OF_FOLDS
     n_features = len(columns.features)
     needed = pq.read_metadata(path).num_rows * (n_features * per_cell + BYTES_PER_ROW)
-    if (judge := payload["validation_table"]) is not None:
+    if (judge := payload.get("validation_table")) is not None:
         needed += pq.read_metadata(judge["path"]).num_rows * n_features * BYTES_PER_JUDGE_CELL
     if limit is None or needed <= limit:
         return read_table(path, columns), []
