@@ -236,6 +236,7 @@ class _Types:
         # Two types may write one value in two ways.
         roles = {payload[role] for role in ("group", "query", "item")}
         self._written_out = roles | set(payload["categorical"] or ())
+        self._labels = {payload["label"], *(payload["labels"] or ())}
         self._dropped = set(payload["drop"] or ())
         self._declared: dict[str, pa.DataType] = {}
         self._found: dict[str, pa.DataType] = {}
@@ -253,7 +254,10 @@ class _Types:
                 if not (pa.types.is_null(type_) or source.is_empty(name)):
                     self._found[name] = type_
                 continue
-            kind_of = _spelling_of if name in self._written_out else _kind_of
+            is_written_out = name in self._written_out or (
+                name in self._labels and is_dated(type_)  # numbers are labels as numbers
+            )
+            kind_of = _spelling_of if is_written_out else _kind_of
             if kind_of(type_) not in ("null", kind_of(before)) and not (
                 name in self._dropped or source.is_empty(name)
             ):

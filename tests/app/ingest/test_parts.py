@@ -284,6 +284,17 @@ def test_what_is_compared_as_text_has_one_type(
     in_parts(tmp_path / "integers", [as_parquet(t) for t in (short, long)], PARQUET, **given)
 
 
+def test_a_label_of_dates_has_one_type(tmp_path: Path) -> None:
+    days = pa.array([datetime(2026, 1, day) for day in (1, 2, 1, 2)])
+    bodies = [
+        as_parquet(pa.table({"x": range(4), "day": days.cast(pa.timestamp(unit))}))
+        for unit in ("ms", "us")
+    ]
+    with pytest.raises(BadTable, match=r"'day' is timestamp\[us\] here, and timestamp\[ms\]"):
+        in_parts(tmp_path / "two", bodies, PARQUET, label="day")
+    in_parts(tmp_path / "one", [bodies[0], bodies[0]], PARQUET, label="day")
+
+
 def test_parts_of_ndjson_are_not_read_by_the_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
