@@ -175,7 +175,11 @@ def test_a_server_without_its_client_says_what_to_install(
     old = tmp_path / "rankwright-0.2.0.dist-info"
     old.mkdir()
     (old / "METADATA").write_text("Metadata-Version: 2.1\nName: rankwright\nVersion: 0.2.0\n")
-    (old / "RECORD").write_text("app/__init__.py,,\n")
+    (old / "RECORD").write_text("workers/old.py,,\n")
+    (tmp_path / "workers").mkdir()
+    (
+        tmp_path / "workers" / "old.py"
+    ).touch()  # with importlib_metadata, as of Dask, files must be there
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(installation.Incomplete, match="is an old server, not the client") as found:
         installation.check_client()
