@@ -224,5 +224,5 @@ async def close_upload(
 @router.delete("/{upload_id}", status_code=204, summary="Delete an open upload")
 @needs("train")
 def delete_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> None:
-    """Give up an upload, with its parts. 409 `upload_closed` once it is a dataset: delete that."""
+    """Delete an open upload, with its parts. 409 `upload_closed` once it is a dataset: delete that."""
     context.db.writing(parts.delete, caller.owner, upload_id)

@@ -277,7 +277,7 @@ class _UploadsOperations(_Collection):
 
     @operation
     def delete(self, upload_id: str) -> Steps[None]:
-        """Give up an upload that is not closed."""
+        """Delete an upload that is not closed."""
         yield from self._delete(f"/v1/uploads/{segment(upload_id)}")
 
 
