@@ -24,7 +24,7 @@ from starlette.responses import Response
 
 from app.console import charts
 from app.console.choices import offer_datasets
-from app.console.models import read_or_error, show_part
+from app.console.model_parts import read_or_error, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.roc_plot import Band, Line, RocPlot
 

@@ -1,0 +1,224 @@
+"""Parts of a model's page: importance, dependence, structure, baselines, leaderboard and bounds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
+from urllib.parse import quote
+
+from fastapi import APIRouter
+from markupsafe import Markup
+from rankwright.errors import ProblemError
+from rankwright.types import (
+    ControlFigure,
+    Controls,
+    ControlWindow,
+    Model,
+)
+from starlette.responses import Response
+
+from app.console import charts
+from app.console.rendering import date
+from app.console.session import ConsoleRoute, Page, PageDep
+
+router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
+
+Json = dict[str, Any]
+T = TypeVar("T")
+Limits = tuple[float, float, float]
+SHOWN_JSON = 20_000
+
+
+async def show_part(
+    page: Page, model: Model, name: str, status: int = 200, **values: Any
+) -> Response:
+    """Return a part of a model's page: as a fragment for the script, else as a page."""
+    template = f"model_{name}.html"
+    if "hx-request" in page.request.headers:
+        return page.show(template, status, model=model, alone=False, **values)
+    return page.show("model_part.html", status, model=model, part=template, alone=True, **values)
+
+
+async def read_or_error(asked: Awaitable[T]) -> tuple[T | None, str | None]:
+    """Return an answer; or the API's error text if the model has no such resource."""
+    try:
+        return await asked, None
+    except ProblemError as error:
+        if error.status not in (404, 409, 422, 429):
+            raise
+        return None, error.detail
+
+
+@router.get("/{ref}/importance")
+async def read_importance(page: PageDep, ref: str) -> Response:
+    """Show which features matter."""
+    model = await page.client.models[ref].read()
+    label = _label(page, model)
+    found, words = await read_or_error(page.client.models[model.id].importance(label=label))
+    chart = None
+    if found is not None:
+        values = [(each.name, each.importance) for each in found.features[:20]]
+        chart = charts.bars(values, "Importance of features")
+    return await show_part(
+        page,
+        model,
+        "importance",
+        found=found,
+        words=words,
+        chart=chart,
+        label=label,
+    )
+
+
+@router.get("/{ref}/dependence")
+async def read_dependence(page: PageDep, ref: str) -> Response:
+    """Show mean scores by the values of a feature."""
+    model = await page.client.models[ref].read()
+    label = _label(page, model)
+    feature = page.asked("feature")
+    of = page.client.models[model.id]
+    if feature is None:  # the most important feature first
+        ranked, _ = await read_or_error(of.importance(label=label))
+        best = None if ranked is None else next(iter(ranked.features), None)
+        feature = model.features[0].name if best is None else best.name
+    found, words = await read_or_error(of.partial_dependence(feature, label=label))
+    chart = None
+    if found is not None:
+        axis = found.features[0]
+        place = _PLACES.get(axis.type, _word)
+        places = [
+            (_word(value) if value is None else place(value), score)
+            for value, score in zip(axis.values, cast(list[float], found.scores), strict=True)
+        ]
+        spell = date if axis.type == "datetime" else None
+        chart = charts.dependence(places, f"Mean score by {feature}", feature, spell)
+    return await show_part(
+        page,
+        model,
+        "dependence",
+        found=found,
+        words=words,
+        chart=chart,
+        feature=feature,
+        label=label,
+    )
+
+
+def _seconds(written: str) -> float:
+    try:
+        return datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp()
+    except ValueError:  # a typed time beyond the calendar is written as a number
+        return float(written)
+
+
+_PLACES: Mapping[str, Callable[[Any], float]] = {"numeric": float, "datetime": _seconds}
+
+
+def _word(value: object) -> str:
+    if value is None:
+        return "missing"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _label(page: Page, model: Model) -> str | None:
+    """Return the requested label of a model with several, else the first one."""
+    if not model.labels:
+        return None
+    return page.asked("label") or model.labels[0].name
+
+
+@router.get("/{ref}/structure")
+async def read_structure(page: PageDep, ref: str) -> Response:
+    """Show the structure of a model: a tree as drawing and text, rules as a table, anything else as JSON."""
+    model = await page.client.models[ref].read()
+    of = page.client.models[model.id]
+    tree, found, shown = None, None, ""
+    try:
+        tree = (await of.download("structure", format="text")).decode()
+    except ProblemError as error:
+        if error.status != 422:
+            raise
+        found = await of.structure()
+        found.pop("model_id")
+        shown = json.dumps(found, indent=1, ensure_ascii=False)
+    return await show_part(
+        page,
+        model,
+        "structure",
+        tree=tree,
+        found=found,
+        rules=[] if found is None else _rules(found),
+        shown=shown[:SHOWN_JSON],
+        cut_short=len(shown) > SHOWN_JSON,
+    )
+
+
+def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
+    """Return the rules of boosted stumps, for each label if there are several."""
+    if found.get("rules"):
+        return [(None, found["rules"])]
+    labels = found.get("labels") or []
+    return [(each["label"], each["rules"]) for each in labels if each.get("rules")]
+
+
+@router.get("/{ref}/controls")
+async def read_controls(page: PageDep, ref: str) -> Response:
+    """Show the model beside baselines on the same splits of the data."""
+    model = await page.client.models[ref].read()
+    found, words = await read_or_error(page.client.models[model.id].controls())
+    drawn: list[tuple[ControlWindow | ControlFigure, Markup]] = []
+    better: list[str] = []
+    compared: list[ControlWindow | ControlFigure] = []
+    if found is not None:
+        compared += found.windows
+        compared += [found.figure] if found.figure is not None else []
+    for window in compared:
+        estimates = [
+            charts.Estimate(name, *cast(Limits, (area.value, area.low, area.high)))
+            for name, area in [
+                (str(model.algorithm["name"]), window.chosen),
+                *((each.algorithm, each.area) for each in window.controls),
+            ]
+        ]
+        drawn.append((window, charts.forest(estimates, "Values with their intervals")))
+        if found is not None and _decides(window, found):
+            better += [
+                each.algorithm
+                for each in window.controls
+                if cast(float, each.difference.value) < 0
+                and each.difference.adjusted_p_value <= 1 - found.level
+            ]
+    return await show_part(
+        page, model, "controls", found=found, words=words, windows=drawn, better=better
+    )
+
+
+def _decides(window: ControlWindow | ControlFigure, found: Controls) -> bool:
+    """Return True if the model is judged by this window, or this figure."""
+    if isinstance(window, ControlFigure) or found.figure is not None:
+        return isinstance(window, ControlFigure)
+    decided_on = found.decided_on
+    return (window.fpr_min, window.fpr_max) == (decided_on.fpr_min, decided_on.fpr_max)
+
+
+@router.get("/{ref}/leaderboard")
+async def read_leaderboard(page: PageDep, ref: str) -> Response:
+    """Show the leaderboard of `auto`."""
+    model = await page.client.models[ref].read()
+    found, words = await read_or_error(page.client.models[model.id].leaderboard())
+    return await show_part(page, model, "leaderboard", found=found, words=words)
+
+
+@router.get("/{ref}/bounds")
+async def read_bounds(page: PageDep, ref: str) -> Response:
+    """Show generalisation bounds."""
+    model = await page.client.models[ref].read()
+    found, words = await read_or_error(page.client.models[model.id].bounds())
+    return await show_part(page, model, "bounds", found=found, words=words)
+
+
+def model_page(ref: str) -> str:
+    """Return the address of a model's page."""
+    return f"/console/models/{quote(ref, safe='')}"
