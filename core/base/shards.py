@@ -11,13 +11,14 @@ numbers in the same order, wherever the shards are: the same bits on one, two or
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import mmap
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -119,6 +120,18 @@ class MakeShard(Protocol):
         """Return the shard; codes: of each file of the piece, column by column; folder: for files of its own."""
 
 
+class MakeJointShard(Protocol):
+    """Makes one shard of several consecutive pieces; can be pickled.
+
+    Where a number or an array is asked of each shard, it answers for all its pieces: by the number of each.
+    """
+
+    def __call__(
+        self, pieces: Sequence[Piece], codes: Sequence[Sequence[tuple[Array, ...]]], folder: Path
+    ) -> Any:
+        """Return the shard; codes: of each piece those of each of its files, column by column."""
+
+
 class ShardHost:
     """Holds some shards of a fit, in whatever process, and answers for them.
 
@@ -131,12 +144,13 @@ class ShardHost:
     def __init__(self, folder: str | None = None) -> None:
         self._folder = Path(folder or tempfile.gettempdir())
         self._fit, self._n_shards = -1, 0
+        self._is_joint = False
         self._files: dict[bytes, Any] = {}
         self._shards: dict[int, Any] = {}
 
     def begin(self, fit: int, n_shards: int, files: Sequence[CodeFile]) -> list[bytes]:
         """Forget the shards of earlier fits; return the digests of the files that are not to be seen from here."""
-        self._shards, self._fit, self._n_shards = {}, fit, n_shards
+        self._shards, self._fit, self._n_shards, self._is_joint = {}, fit, n_shards, False
         kept = {file.digest: self._files.get(file.digest) for file in files}
         for file in files:
             if kept[file.digest] is None:
@@ -160,21 +174,44 @@ class ShardHost:
             codes = [file.columns(self._files[file.digest]) for file in piece.files]
             self._shards[piece.number] = make(piece, codes, self._folder)
 
+    def make_joint(self, fit: int, make: MakeJointShard, pieces: Sequence[Piece]) -> None:
+        """Make one shard of all pieces, whose files are here."""
+        self._check(fit)
+        self._is_joint = True
+        codes = [
+            [file.columns(self._files[file.digest]) for file in piece.files] for piece in pieces
+        ]
+        if pieces:
+            self._shards[pieces[0].number] = make(pieces, codes, self._folder)
+
     def ask(self, fit: int, method: str, arguments: tuple[Any, ...]) -> dict[int, Any]:
         """Return the answer of every shard to a call of a method, by its number."""
         self._check(fit)
-        return {
-            number: getattr(shard, method)(*arguments) for number, shard in self._shards.items()
-        }
+        return dict(self._answers(method, arguments))
+
+    def total(self, fit: int, method: str, arguments: tuple[Any, ...]) -> Array | None:
+        """Return the sum of the answers, arrays of whole numbers; None without a shard."""
+        self._check(fit)
+        answers = [getattr(shard, method)(*arguments) for shard in self._shards.values()]
+        return functools.reduce(np.add, answers) if answers else None
 
     def add_up(self, fit: int, method: str, arguments: tuple[Any, ...]) -> dict[Node, Array]:
         """Return the sums of the answers, which are arrays, as far as this host has all shards of them."""
         self._check(fit)
         nodes: dict[Node, Array] = {}
-        for number in sorted(self._shards):  # a sum is made as soon as it can be: few are in memory
-            nodes[0, number] = getattr(self._shards[number], method)(*arguments)
+        for number, answer in self._answers(method, arguments):
+            nodes[0, number] = answer  # a sum is made as soon as it can be: few are in memory
             nodes = add_along_tree(nodes, self._n_shards)
         return nodes
+
+    def _answers(self, method: str, arguments: tuple[Any, ...]) -> Iterator[tuple[int, Any]]:
+        """Call a method of each shard; yield answers with the numbers of their pieces, ascending."""
+        for number in sorted(self._shards):
+            answer = getattr(self._shards[number], method)(*arguments)
+            if self._is_joint:
+                yield from enumerate(answer, start=number)
+            else:
+                yield number, answer
 
     def _check(self, fit: int) -> None:
         if fit != self._fit:
@@ -197,6 +234,12 @@ def add_along_tree(nodes: Mapping[Node, Array], n_shards: int) -> dict[Node, Arr
     return sums
 
 
+def add_in_order(sums: Sequence[Array]) -> Array:
+    """Return the sum of arrays, one of each shard from the first on, along the fixed tree."""
+    (total,) = add_along_tree({(0, k): own for k, own in enumerate(sums)}, len(sums)).values()
+    return total
+
+
 class Shards(ABC):
     """The shards of a fit, wherever they are."""
 
@@ -207,6 +250,10 @@ class Shards(ABC):
     @abstractmethod
     def add_up(self, method: str, *arguments: Any) -> Array:
         """Return the sum of the answers, which are arrays, along the fixed tree. It is not to be changed."""
+
+    @abstractmethod
+    def total(self, method: str, *arguments: Any) -> Array:
+        """Return the sum of the answers, arrays of whole numbers, which are added in any order."""
 
 
 class OwnShards(Shards):
@@ -233,6 +280,10 @@ class OwnShards(Shards):
         (total,) = nodes.values()
         return total
 
+    def total(self, method: str, *arguments: Any) -> Array:
+        """Add up the answers; see `Shards.total`."""
+        return functools.reduce(np.add, self.ask(method, *arguments))
+
 
 class Placement(ABC):
     """Hosts, one after the other in each of some processes, which hold the shards of one fit at a time."""
@@ -253,16 +304,23 @@ class Placement(ABC):
         """
 
     def place(
-        self, make: MakeShard, pieces: Sequence[Piece], read: Callable[[bytes], bytes]
+        self,
+        make: MakeShard | MakeJointShard,
+        pieces: Sequence[Piece],
+        read: Callable[[bytes], bytes],
+        *,
+        is_joint: bool = False,
     ) -> Shards:
         """Place the shards of a fit, which takes the place of the fit before.
 
         Parameters
         ----------
-        make : MakeShard
+        make : MakeShard or MakeJointShard
         pieces : sequence of Piece
         read : callable (digest) -> bytes
             Returns the bytes of a file that a host cannot see.
+        is_joint : bool
+            Whether each host makes one shard of all its pieces; the other methods of `Shards` are as without.
         """
         Placement._fit += 1
         fit, n = Placement._fit, len(pieces)
@@ -279,7 +337,7 @@ class Placement(ABC):
                 sent: list[tuple[Any, ...]] = [()] * self.n_hosts
                 sent[host] = by_digest[digest], read(digest)
                 self.call("receive", sent)
-        self.call("make", [(fit, make, share) for share in shares])
+        self.call("make_joint" if is_joint else "make", [(fit, make, share) for share in shares])
         return _Placed(self, fit, n)
 
 
@@ -303,6 +361,11 @@ class _Placed(Shards):
             nodes |= own
         (total,) = add_along_tree(nodes, self._n_shards).values()
         return total
+
+    def total(self, method: str, *arguments: Any) -> Array:
+        """Add up the sums of the hosts; see `Shards.total`."""
+        sums = [own for own in self._call("total", method, arguments) if own is not None]
+        return functools.reduce(np.add, sums)
 
     def _call(self, what: str, method: str, arguments: tuple[Any, ...]) -> list[Any]:
         return self._placement.call(

@@ -288,7 +288,7 @@ class LambdaLoss(TreeLoss):
     )
 
     def __init__(self, grower: TreeGrower, data: QueryRows, algorithm: LambdaAlgorithm) -> None:
-        super().__init__(grower, algorithm.smoothing)
+        super().__init__(grower, data.weight, algorithm.smoothing)
         own, _ = positives_first(data.positive)
         place = np.empty(len(own), dtype=np.int64)
         place[own] = np.arange(len(own))

@@ -306,7 +306,7 @@ class ListedPairLoss(PairLoss):
     A step is O(n_pairs). Memory: 16 bytes a pair, and as much again during a step.
     """
 
-    changing = (*PairLoss.changing, "_d")
+    changing = ("_weights", "_unit", "log_f_plus", "log_f_minus", "_d")
 
     def __init__(
         self,

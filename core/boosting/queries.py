@@ -454,7 +454,7 @@ class QueryLoss(PairLoss):
     algorithm : RankingTreeAlgorithm
     """
 
-    changing = (*PairLoss.changing, "_queries")
+    changing = ("_weights", "_unit", "log_f_plus", "log_f_minus", "_queries")
 
     def __init__(
         self,

@@ -21,12 +21,26 @@ from core.base.table import Categories
 from core.coding import Bins
 from core.coding.categories import Words
 from core.coding.crosses import COLUMNS, Crosses, find_crosses
-from core.coding.rows import positives_first, take_weights
+from core.coding.rows import Division, positives_first, take_weights
 from core.errors import ArtifactError
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, members_of
-from core.trees.coding import CATEGORY_ROWS, code_table, store_table
+from core.trees.coding import (
+    CATEGORY_ROWS,
+    Layout,
+    Table,
+    code_table,
+    lay_out_stored,
+    store_table,
+)
 from core.trees.description import describe_leaves
-from core.trees.grower import MAX_LEAVES, MIN_LEAVES, Splits, TreeGrower, count_leaves
+from core.trees.grower import (
+    MAX_LEAVES,
+    MIN_LEAVES,
+    Splits,
+    TreeGrower,
+    TreeSteps,
+    count_leaves,
+)
 from core.trees.options import LeafForm
 from core.trees.order import (
     Relation,
@@ -47,6 +61,7 @@ from core.trees.predictor import (
     cover_nodes,
     link,
 )
+from core.trees.shards import MakeTreeShards, ShardedGrower
 from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
 from core.trees.target_encoding import Encoded, encode
 
@@ -474,6 +489,8 @@ class TreeLoss(Resumable, ABC):
     Parameters
     ----------
     grower : TreeGrower
+    weight : ndarray of shape (n_rows,), float64
+        Sample weights, above 0, positives first.
     smoothing : float
         Rows of mean mass that are added to those of a leaf.
     small_leaf_smoothing : float or None
@@ -492,14 +509,19 @@ class TreeLoss(Resumable, ABC):
     log_f_minus: float
 
     def __init__(
-        self, grower: TreeGrower, smoothing: float, small_leaf_smoothing: float | None = None
+        self,
+        grower: TreeGrower,
+        weight: Floats,
+        smoothing: float,
+        small_leaf_smoothing: float | None = None,
     ) -> None:
         self._grower = grower
         self._smoothing, self._leaf_rows = smoothing, DEFAULT_LEAF_ROWS
-        if small_leaf_smoothing is not None and _count_rows(grower) >= MANY_ROWS:
+        if small_leaf_smoothing is not None and _count_rows(grower, weight) >= MANY_ROWS:
             self._smoothing, self._leaf_rows = small_leaf_smoothing, SMALL_LEAF_ROWS
         self._weights = grower.weights
         self._unit = 1.0  # mean mass of a row
+        self._steps = TreeSteps(grower)
         grower.leaves.fill(0)
 
     @abstractmethod
@@ -535,13 +557,10 @@ class TreeLoss(Resumable, ABC):
         )
 
 
-def _count_rows(grower: TreeGrower) -> float:
+def _count_rows(grower: TreeGrower, weight: Floats) -> float:
     """Return twice the harmonic mean of the classes' numbers of rows: all rows if the classes are equal."""
-    m, counts = grower.table.n_positives, grower.sample_weight
-    n = float(m), float(grower.table.n_rows - m)
-    if len(counts):
-        n = float(counts[:m].sum()), float(counts[m:].sum())
-    return 4.0 / (1.0 / n[0] + 1.0 / n[1])
+    n = grower.division.count_rows(weight).tolist()
+    return float(4.0 / (1.0 / n[0] + 1.0 / n[1]))
 
 
 class PairLoss(TreeLoss):
@@ -572,7 +591,7 @@ class PairLoss(TreeLoss):
     C. Rudin, "The P-Norm Push", JMLR 10, 2009.
     """
 
-    changing: ClassVar[tuple[str, ...]] = ("_weights", "_unit", "log_f_plus", "log_f_minus")
+    changing: ClassVar[tuple[str, ...]] = ("_steps", "_unit", "log_f_plus", "log_f_minus")
 
     def __init__(
         self,
@@ -584,13 +603,13 @@ class PairLoss(TreeLoss):
         push: float,
         sizes_leaves: bool = False,
     ) -> None:
-        super().__init__(grower, smoothing, SMALL_LEAF_SMOOTHING["pairs"] if sizes_leaves else None)
+        small = SMALL_LEAF_SMOOTHING["pairs"] if sizes_leaves else None
+        super().__init__(grower, weight, smoothing, small)
         self._leaf = leaf
         self._push = push
-        m = grower.table.n_positives
-        totals = np.array([weight[:m].sum(), weight[m:].sum()])
+        totals = grower.division.sum_classes(weight)
         self.log_f_plus, self.log_f_minus = np.log(totals).tolist()
-        self._weights[:, 0] = weight
+        grower.start_weights(weight)
         self._rescale(1.0 / totals[:, None])
 
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
@@ -628,7 +647,9 @@ class PairLoss(TreeLoss):
         grow_p, grow_q = np.log(shrink[:, 0]).tolist()
         self.log_f_plus += grow_p
         self.log_f_minus += grow_q
-        self._rescale(factors / (self._totals * shrink))
+        factors /= self._totals * shrink
+        self._steps.add(factors)
+        self._rescale(factors)
 
     def _rescale(self, factors: Floats) -> None:
         """Multiply the weights by factors[class, leaf]; then each class must sum to 1."""
@@ -653,19 +674,17 @@ class LogisticLoss(TreeLoss):
     boosting", Annals of Statistics 28(2), 2000: LogitBoost (Algorithm 3).
     """
 
-    changing = ("_weights", "_scores", "_curvature", "_unit", "log_f_plus", "log_f_minus")
+    changing = ("_steps", "_curvature", "_unit", "log_f_plus", "log_f_minus")
 
     def __init__(
         self, grower: TreeGrower, weight: Floats, *, smoothing: float, sizes_leaves: bool = False
     ) -> None:
-        super().__init__(
-            grower, smoothing, SMALL_LEAF_SMOOTHING["logistic"] if sizes_leaves else None
-        )
-        m = grower.table.n_positives
-        self.start = float(np.log(weight[:m].sum() / weight[m:].sum()))
-        self._scores = grower.scores
-        self._scores[:] = self.start
-        self.update(np.zeros(1))
+        small = SMALL_LEAF_SMOOTHING["logistic"] if sizes_leaves else None
+        super().__init__(grower, weight, smoothing, small)
+        positives, negatives = grower.division.sum_classes(weight)
+        self.start = float(np.log(positives / negatives))
+        grower.start_scores(self.start)
+        self._step(np.zeros(1))
 
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
         """Return the criterion of splits under the present weights."""
@@ -683,9 +702,13 @@ class LogisticLoss(TreeLoss):
 
     def update(self, values: Floats) -> None:
         """Let the scores grow by values[leaf], for the leaves of the last tree."""
-        loss, curvature, squares = self._grower.step(values)
+        self._steps.add(values[None])
+        self._step(values)
+
+    def _step(self, values: Floats) -> None:
+        loss, curvature, squares = self._grower.step(values).tolist()
         losses = np.maximum(loss, np.finfo(float).tiny)
-        log_losses = np.log(losses) + math.log(self._grower.row_weight)
+        log_losses = np.log(losses) + math.log(self._grower.division.row_weight)
         self.log_f_plus, self.log_f_minus = log_losses.tolist()
         self._curvature = sum(curvature)
         self._unit = sum(squares) / self._curvature if self._curvature > 0.0 else 0.0
@@ -772,6 +795,7 @@ class TreeLearner(WeakLearner):
 
     ensemble: type[Ensemble] = TreeSum
     reads_columns = True
+    reads_shards = True
     changing = ("_loss", "_round")
     encodes_targets: bool = True
     """Whether the parameter `target_encoding` is used."""
@@ -791,29 +815,41 @@ class TreeLearner(WeakLearner):
         self.ensemble = self.ensemble_of(given)
         if getattr(given, "crosses", 0):
             encoded = self._add_crosses(encoded, data, callback)
-        self._bins: Bins
         coding = weight, (given.max_bins, given.max_categories), encoded.n_categories
         if isinstance(X, ColumnTable):
             self._stored = store_table(X, *coding)
         read = encoded.X if self._stored is None else self._stored
-        self._bins, table = code_table(read, rows, n_positives, *coding)
+        placement = X.placement if isinstance(X, ColumnTable) else None
+        self._bins: Bins
+        layout: Layout
+        if placement is None:
+            self._bins, layout = code_table(read, rows, n_positives, *coding)
+        else:
+            assert self._stored is not None
+            self._bins, layout = self._stored.bins, lay_out_stored(self._stored, len(rows))
         self._encoded = encoded._replace(X=np.empty((0, 0)))
         if self._directions is not None:
-            table.constrain(self._directions[encoded.feature[: table.n_features]])
-        weight = take_weights(weight, rows)
+            layout.constrain(self._directions[encoded.feature[: layout.n_features]])
         max_leaves = given.max_leaves
         if given.bounds_leaves and max_leaves is not None:
-            max_leaves = min(max_leaves, max(count_leaves(table), MIN_LEAVES))
-        # The list of rows is not needed any more: the grower may use its memory.
-        self._grower = TreeGrower(
-            table,
-            weight,
-            algorithm.n_weights,
-            given.max_depth,
-            max_leaves,
-            rows,
-            folder=X.folder if isinstance(X, ColumnTable) else None,
-        )
+            max_leaves = min(max_leaves, max(count_leaves(layout), MIN_LEAVES))
+        by_row, weight = weight, take_weights(weight, rows)
+        division = Division.of(weight, n_positives, rows)
+        shape = algorithm.n_weights, given.max_depth, max_leaves
+        self._grower: TreeGrower
+        if isinstance(layout, Table):
+            folder = X.folder if isinstance(X, ColumnTable) else None
+            # The list of rows is not needed any more: the grower may use its memory.
+            self._grower = TreeGrower(
+                layout, weight, *shape, rows, division=division, folder=folder
+            )
+        else:
+            assert placement is not None
+            assert self._stored is not None
+            pieces = list(self._stored.pieces(positive, by_row))
+            make = MakeTreeShards(layout, division, *shape)
+            shards = placement.place(make, pieces, self._stored.read, is_joint=True)
+            self._grower = ShardedGrower(layout, division, *shape, shards)
         self._loss = self._make_loss(algorithm, weight)
         self._round = 0
 

@@ -1,9 +1,19 @@
-"""Lists of rows with the positives first, and their weights."""
+"""Lists of rows with the positives first, their weights, and their division into shards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from core.base.columns import ROWS_AT_ONCE
+from core.base.shards import add_in_order
+
+from . import stored
+
+Floats = npt.NDArray[np.float64]
 
 
 def positives_first(positive: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.uint32], int]:
@@ -19,10 +29,111 @@ def positives_first(positive: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.uin
     return rows, n_positives
 
 
-def take_weights(
-    weight: npt.NDArray[np.float64], rows: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.float64]:
+def take_weights(weight: Floats, rows: npt.NDArray[np.uint32]) -> Floats:
     """Return weight[rows]; if all weights are equal, a view of one number, which takes no memory."""
     if (weight != weight[0]).any():
         return np.asarray(weight[rows])
     return np.broadcast_to(weight[0], len(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """How the rows of a table, positives first, are divided into shards, and which shards are here.
+
+    Rows of a class are in the order of the table: a shard has a run of the positives, and one of the negatives. The
+    shards that are here are consecutive, so that all their positives are one run, and all their negatives another.
+
+    Attributes
+    ----------
+    starts : ndarray of shape (n_shards + 1, 2), int64
+        Positives and negatives of the table before each shard that is here, and at last behind all of these.
+    first : int
+        Number of the first shard.
+    n_rows, n_positives : int
+        Of the table.
+    scale : float or None
+        What sample weights are divided by to be numbers of rows (`effective_counts`); None if all of them are 1.
+    row_weight : float
+        The sample weight that counts as one row, at most 1.
+    """
+
+    starts: npt.NDArray[np.int64]
+    first: int
+    n_rows: int
+    n_positives: int
+    scale: float | None
+    row_weight: float
+
+    @classmethod
+    def of(
+        cls, weight: Floats, n_positives: int, rows: npt.NDArray[np.uint32] | None = None
+    ) -> Division:
+        """Return the division of a whole table.
+
+        Parameters
+        ----------
+        weight : ndarray of shape (n_rows,), float64
+            Sample weights, above 0, positives first.
+        n_positives : int
+        rows : ndarray of shape (n_rows,), uint32, optional
+            Their numbers in the table, ascending in each class: shards are runs of `SHARD_ROWS` of them. None: all rows
+            are in one shard.
+        """
+        n_rows = len(weight)
+        ends = np.array([[0, 0], [n_positives, n_rows - n_positives]])
+        if rows is not None:
+            edges = np.arange(-(-n_rows // stored.SHARD_ROWS) + 1) * stored.SHARD_ROWS
+            of_classes = rows[:n_positives], rows[n_positives:]
+            ends = np.stack([np.searchsorted(own, edges) for own in of_classes], axis=1)
+        division = cls(ends.astype(np.int64), 0, n_rows, n_positives, None, 1.0)
+        if not (weight != 1.0).any():
+            return division
+        totals = [
+            np.array([np.concatenate([weight[own] for own in runs]).sum()])
+            for runs in division.runs
+        ]
+        scale = min(float(add_in_order(totals)[0]) / n_rows, 1.0)
+        row_weight = float(weight[0] / (weight[0] / scale))
+        return replace(division, scale=scale, row_weight=row_weight)
+
+    def part(self, first: int, last: int) -> Division:
+        """Return the division with the shards from `first` to, without, `last` alone."""
+        return replace(self, starts=self.starts[first : last + 1], first=self.first + first)
+
+    @property
+    def n_shards(self) -> int:
+        """How many shards are here."""
+        return len(self.starts) - 1
+
+    @property
+    def n_own(self) -> int:
+        """How many rows are here."""
+        return int((self.starts[-1] - self.starts[0]).sum())
+
+    @property
+    def n_own_positives(self) -> int:
+        """How many positives are here."""
+        return int(self.starts[-1, 0] - self.starts[0, 0])
+
+    @property
+    def offsets(self) -> tuple[int, int]:
+        """What is added to the index of a positive here, and of a negative, for its index in the whole table."""
+        before = self.starts[0].tolist()
+        return before[0], self.n_positives + before[1] - self.n_own_positives
+
+    @property
+    def runs(self) -> list[tuple[slice, slice]]:
+        """The positives and the negatives of each shard, as indices of the rows that are here."""
+        own = self.starts - self.starts[0] + [0, self.n_own_positives]
+        return [(slice(a, c), slice(b, d)) for (a, b), (c, d) in pairwise(own.tolist())]
+
+    def sum_classes(self, values: Floats) -> Floats:
+        """Return the sums of values of positives and of negatives, (2,) float64; all shards must be here."""
+        sums = [np.array([values[own].sum() for own in runs]) for runs in self.runs]
+        return add_in_order(sums)
+
+    def count_rows(self, weight: Floats) -> Floats:
+        """Return effective numbers of positives and of negatives, (2,) float64; all shards must be here."""
+        if self.scale is None:
+            return np.array([self.n_positives, self.n_rows - self.n_positives], dtype=np.float64)
+        return self.sum_classes(weight / self.scale)

@@ -446,19 +446,29 @@ def lay_out_piece(
     """
     n_rows, n_features = len(piece.positive), len(codes[0])
     laid_out = mapped(folder, (n_features, n_rows), dtype)
-    next_place, done = [0, int(np.count_nonzero(piece.positive))], 0
+    next_place = [0, int(np.count_nonzero(piece.positive))]
+    for own, rows, k in runs_of(piece, codes):
+        place = slice(next_place[k], next_place[k] + len(rows))
+        for column, wanted in zip(own, laid_out, strict=True):
+            run = column[rows]
+            wanted[place] = run if run.dtype == dtype else widened(run, missing_code(dtype))
+        next_place[k] = place.stop
+    return laid_out
+
+
+def runs_of(
+    piece: Piece, codes: Sequence[tuple[Codes, ...]]
+) -> Iterator[tuple[tuple[Codes, ...], Integers, int]]:
+    """Yield (codes, rows, class) of each file of a piece: its columns, and rows of it that are of class 0, positives,
+    or 1.
+    """
+    done = 0
     for own, is_taken in zip(codes, piece.is_taken, strict=True):
         taken = np.flatnonzero(is_taken)
         of_file = piece.positive[done : done + len(taken)]
         done += len(taken)
-        for k, is_of_class in enumerate((of_file, ~of_file)):
-            rows = taken[is_of_class]
-            place = slice(next_place[k], next_place[k] + len(rows))
-            for column, wanted in zip(own, laid_out, strict=True):
-                run = column[rows]
-                wanted[place] = run if run.dtype == dtype else widened(run, missing_code(dtype))
-            next_place[k] = place.stop
-    return laid_out
+        yield own, taken[of_file], 0
+        yield own, taken[~of_file], 1
 
 
 def _path(folder: Path, s: int) -> Path:

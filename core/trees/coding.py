@@ -18,10 +18,11 @@ G. Ke, Q. Meng, T. Finley, T. Wang, W. Chen, W. Ma, Q. Ye and T.-Y. Liu, "LightG
 boosting decision tree", NIPS 2017.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -32,7 +33,14 @@ from core.base.columns import ColumnTable
 from core.base.monotone import Directions
 from core.base.ranker import Floats
 from core.coding import Bins, ThreadPool, effective_counts
-from core.coding.bins import MAX_NARROW_BINS, RUN_ROWS, learn_bins, missing_code, share_out
+from core.coding.bins import (
+    MAX_NARROW_BINS,
+    RUN_ROWS,
+    Codes,
+    learn_bins,
+    missing_code,
+    share_out,
+)
 from core.coding.stored import StoredCodes, mapped, store_codes
 from core.coding.threads import take
 from core.kernels import kernel
@@ -110,15 +118,13 @@ LOCATION = np.dtype(
 
 
 @dataclass(frozen=True)
-class Table:
-    """A coded table, its rows by class: positives first.
+class Layout:
+    """The columns of a coded table: all but the codes of its rows.
 
     Attributes
     ----------
-    words : ndarray of uint64
-        Codes, group by group, row by row: eight uint8 in one word, or eight uint16 in two.
-    n_rows, n_positives : int
     groups : ndarray of shape (n_groups,), `GROUP`
+        Without rows `first_word` means nothing.
     columns : ndarray of shape (n_groups, 8), `COLUMN`
     members : ndarray, `MEMBER`
         Of all bundles.
@@ -130,9 +136,6 @@ class Table:
         between the missing and all others.
     """
 
-    words: Words
-    n_rows: int
-    n_positives: int
     groups: npt.NDArray[np.void]
     columns: npt.NDArray[np.void]
     members: npt.NDArray[np.void]
@@ -144,6 +147,11 @@ class Table:
         """Number of features."""
         return len(self.locations)
 
+    @property
+    def n_cells(self) -> int:
+        """Cells of a histogram of all groups."""
+        return len(self.cell_feature)
+
     def constrain(self, directions: Directions) -> None:
         """Set the directions of monotone constraints, shape (n_features,), int8; see `core.base.monotone`."""
         ordered = self.columns["kind"] == Kind.ORDERED
@@ -154,10 +162,52 @@ class Table:
         for j in np.flatnonzero(directions).tolist():
             self.groups["is_constrained"][self.locations["group"][j]] = 1
 
-    @property
-    def n_cells(self) -> int:
-        """Cells of a histogram of all groups."""
-        return len(self.cell_feature)
+    def make_table(self, n_rows: int, n_positives: int, folder: Path | None = None) -> "Table":
+        """Return a table of these columns whose codes are all 0; its words in memory, or in a file in the folder."""
+        groups = self.groups.copy()
+        # an even number of words, so that no row of two lies across cache lines
+        n_words = groups["row_words"] * (n_rows + n_rows % 2)
+        groups["first_word"] = np.cumsum(n_words) - n_words
+        words = mapped(folder, (int(n_words.sum()),), np.uint64)
+        rest = self.columns, self.members, self.locations, self.cell_feature
+        return Table(groups, *rest, words, n_rows, n_positives)
+
+
+@dataclass(frozen=True)
+class Table(Layout):
+    """A coded table, its rows by class: positives first.
+
+    Attributes
+    ----------
+    words : ndarray of uint64
+        Codes, group by group, row by row: eight uint8 in one word, or eight uint16 in two.
+    n_rows, n_positives : int
+    """
+
+    words: Words
+    n_rows: int
+    n_positives: int
+
+    def write(self, codes: Sequence[Codes], taken: Integers, first: int) -> None:
+        """Write stored codes, column by column, of the rows `taken` as the rows from `first` on."""
+
+        def write_group(g: int) -> None:
+            group = self.groups[g]
+            n_words = int(group["row_words"])
+            block = np.zeros((len(taken), LANES), dtype=np.uint16 if n_words == 2 else np.uint8)
+            for j in np.flatnonzero(self.locations["group"] == g).tolist():
+                location, own = self.locations[j], codes[j][taken]
+                lane = block[:, location["lane"]]
+                if location["code"] > 0:  # the other members' rows stay as they are
+                    lane[own == location["on"]] = location["code"]
+                    continue
+                lane[:] = own
+                if self.columns["has_missing"][g, location["lane"]]:
+                    lane[own == missing_code(own.dtype)] = group["n_codes"] - 1
+            start = int(group["first_word"]) + n_words * first
+            self.words[start : start + n_words * len(taken)] = block.view(np.uint64).reshape(-1)
+
+        share_out(write_group, range(len(self.groups)), len(taken) * self.n_features)
 
 
 def code_table(
@@ -201,7 +251,7 @@ def code_table(
     least = _least_mass(weight)
     bins = learn_bins(X, np.sort(rows), weight, max_bins[0], n_categories, max_bins[1], least)
     bundles, on = _find_bundles(_pack_columns(X, bins), len(X))
-    table = _lay_out(bins, bundles, on, len(X), n_positives)
+    table = _lay_out(bins, bundles, on).make_table(len(X), n_positives)
     n_runs = -(-len(X) // RUN_ROWS)
     narrow, wide = table.words.view(np.uint8), table.words.view(np.uint16)
     coding = (*_tables(bins), table.locations, table.groups, narrow, wide)
@@ -221,37 +271,20 @@ def _least_mass(weight: Floats) -> float:
     return CATEGORY_ROWS * float(weight[0] / effective_counts(weight)[0])
 
 
+def lay_out_stored(stored: StoredCodes, n_rows: int) -> Layout:
+    """Return the columns of the table of stored codes; n_rows: of the table."""
+    return _lay_out(stored.bins, *_find_bundles(_pack_stored(stored), n_rows))
+
+
 def _code_stored(stored: StoredCodes, rows: npt.NDArray[np.uint32], n_positives: int) -> Table:
     """Return the table of stored codes, its words mapped to a file."""
-    folder, n_rows = stored.table.folder, len(rows)
+    n_rows = len(rows)
     positive = np.zeros(n_rows, dtype=np.bool_)
     positive[rows[:n_positives]] = True
-    bundles, on = _find_bundles(_pack_stored(stored), n_rows)
-    table = _lay_out(stored.bins, bundles, on, n_rows, n_positives, folder)
+    layout = lay_out_stored(stored, n_rows)
+    table = layout.make_table(n_rows, n_positives, stored.table.folder)
     for shard, taken, place in stored.lay_out(positive):
-
-        def encode_group(
-            g: int,
-            codes: tuple[npt.NDArray[Any], ...] = shard.codes,
-            taken: Integers = taken,
-            place: int = place,
-        ) -> None:
-            group = table.groups[g]
-            n_words = int(group["row_words"])
-            block = np.zeros((len(taken), LANES), dtype=np.uint16 if n_words == 2 else np.uint8)
-            for j in np.flatnonzero(table.locations["group"] == g).tolist():
-                location, own = table.locations[j], codes[j][taken]
-                lane = block[:, location["lane"]]
-                if location["code"] > 0:  # the other members' rows stay as they are
-                    lane[own == location["on"]] = location["code"]
-                    continue
-                lane[:] = own
-                if stored.bins.has_missing[j]:
-                    lane[own == missing_code(own.dtype)] = group["n_codes"] - 1
-            first = int(group["first_word"]) + n_words * place
-            table.words[first : first + n_words * len(taken)] = block.view(np.uint64).reshape(-1)
-
-        share_out(encode_group, range(len(table.groups)), len(taken) * table.n_features)
+        table.write(shard.codes, taken, place)
     return table
 
 
@@ -361,15 +394,8 @@ def _find_bundles(two: _TwoValued, n_rows: int) -> tuple[list[list[int]], Intege
     return [bundle for bundle in bundles if len(bundle) > 1], on
 
 
-def _lay_out(
-    bins: Bins,
-    bundles: list[list[int]],
-    on: Integers,
-    n_rows: int,
-    n_positives: int,
-    folder: Path | None = None,
-) -> Table:
-    """Return the empty table: columns in groups by their number of codes; its words in memory, or in a file."""
+def _lay_out(bins: Bins, bundles: list[list[int]], on: Integers) -> Layout:
+    """Return columns in groups by their number of codes."""
     n_bins, is_categorical = bins.n_bins, bins.is_categorical
     members = np.zeros(sum(map(len, bundles)), dtype=MEMBER)
     locations = np.zeros(len(n_bins), dtype=LOCATION)
@@ -401,9 +427,6 @@ def _lay_out(
     groups["has_cuts"] = is_cut.any(axis=1)
     n_cells = groups["n_codes"] * LANES
     groups["first_cell"] = np.cumsum(n_cells) - n_cells
-    # an even number of words, so that no row of two lies across cache lines
-    n_words = groups["row_words"] * (n_rows + n_rows % 2)
-    groups["first_word"] = np.cumsum(n_words) - n_words
     cell_feature = np.full(int(n_cells.sum()), -1, dtype=np.int32)
     for g, group in enumerate(groups):
         cells = cell_feature[group["first_cell"] :][: n_cells[g]].reshape(-1, LANES)
@@ -420,9 +443,7 @@ def _lay_out(
                     cells[: n - 1, lane] = column["feature"]
                     if column["has_missing"]:
                         cells[-1, lane] = column["feature"]
-    shape = (int(n_words.sum()),)
-    words = mapped(folder, shape, np.uint64)
-    return Table(words, n_rows, n_positives, groups, columns, members, locations, cell_feature)
+    return Layout(groups, columns, members, locations, cell_feature)
 
 
 class _Tables(NamedTuple):

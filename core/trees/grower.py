@@ -25,6 +25,7 @@ and threads call the tasks by their address: `run_worker` is compiled without th
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +38,9 @@ from numba.extending import intrinsic
 
 from core.base.checkpoint import Resumable
 from core.base.ranker import Floats
-from core.coding import effective_counts
+from core.base.shards import add_in_order
+from core.base.state import Arrays
+from core.coding.rows import Division
 from core.coding.stored import mapped
 from core.coding.threads import (
     REGION_TYPE,
@@ -57,13 +60,13 @@ from core.coding.threads import (
     wait_for_all,
     yield_core,
 )
-from core.errors import InvalidParameter
+from core.errors import ArtifactError, InvalidParameter
 from core.kernels import INNER, address_of_kernel, kernel
 
-from .coding import COLUMN, GROUP, LANES, MEMBER, Integers, Kind, Table
+from .coding import COLUMN, GROUP, LANES, MEMBER, Integers, Kind, Layout, Table
 from .logistic import ROWS_AT_ONCE, write_derivatives
 from .predictor import CODED_SPLIT, find_leaves
-from .sampling import close_up, find_threshold, uniform
+from .sampling import THRESHOLD_ROWS, close_up, find_threshold, uniform
 from .splitting import (
     BUNDLE,
     BY_SUBSET,
@@ -167,7 +170,15 @@ TREE_SPLIT = np.dtype(
     ],
     align=True,
 )
-PASS = np.dtype([("start", np.int64), ("stop", np.int64), ("negative", np.int64)], align=True)
+PASS = np.dtype(
+    [
+        ("start", np.int64),
+        ("stop", np.int64),
+        ("negative", np.int64),
+        ("shard", np.int64),  # of those that are here, from 0
+    ],
+    align=True,
+)
 SETTINGS = np.dtype(
     [
         ("n_rows", np.int64),
@@ -178,6 +189,9 @@ SETTINGS = np.dtype(
         ("best_first", np.int64),  # 0: level by level
         ("speculative_splits", np.int64),  # leaves that are split at the same time, best first
         ("rounds_to_nearest", np.int64),  # see `MAX_NEAREST_ROWS`
+        ("positives_offset", np.int64),  # see `core.coding.rows.Division.offsets`
+        ("negatives_offset", np.int64),
+        ("role", np.int64),
         ("run_task", np.int64),  # the address of `_run_task`
     ],
     align=True,
@@ -190,6 +204,8 @@ CRITERION = np.dtype(
 )
 """A `SplitCriterion` as a record."""
 
+N_SPLIT_FIELDS = len(CODED_SPLIT.names or ())
+
 PROGRESS = np.dtype(
     [
         ("phase", np.int64),
@@ -201,6 +217,8 @@ PROGRESS = np.dtype(
         ("n_histograms", np.int64),
         ("n_free", np.int64),  # of these histograms, that no node needs any more
         ("n_columns", np.int64),  # that the tree has split on
+        ("n_pairs", np.int64),  # pairs whose histograms are to be summed up
+        ("n_batch", np.int64),  # nodes that are split at present; 0: the tree is grown
     ],
     align=True,
 )
@@ -208,7 +226,10 @@ PROGRESS = np.dtype(
 
 # Phases, and other work that a thread can be called for.
 LIST, DRAW, ROUND, ADD, BUILD, MARK, PARTITION, GATHER, SUM, ROUTE, RESCALE, STEP = range(12)
-WORK, GROW = range(12, 14)
+WORK, GROW, PLANT, ADVANCE, LIST_ROWS, ADD_ROOT, DIVIDE, ADD_PAIRS = range(12, 20)
+
+# What a grower does: it has rows and finds splits; or another one, which has no rows, finds splits for those that have.
+WHOLE, LEADER, FOLLOWER = range(3)
 
 
 class CodeArrays(NamedTuple):
@@ -281,6 +302,8 @@ class SumArrays(NamedTuple):
         Positive and negative weight, or gradient and Hessian; then the sample weight.
     by_pass : ndarray of shape (n_passes, 3), float64
         What `LIST`, `DRAW`, `RESCALE` and `STEP` sum up.
+    by_shard : ndarray of shape (n_shards, 2), float64
+        Sums of the weights from which the units are chosen.
     factors : ndarray of shape (2, n_leaves), float64
         What `RESCALE` multiplies weights by, or `STEP` adds to scores.
     """
@@ -289,6 +312,7 @@ class SumArrays(NamedTuple):
     spare: Any
     by_leaf: Any
     by_pass: Any
+    by_shard: Any
     factors: Any
 
 
@@ -395,7 +419,7 @@ _ROWS_TYPE = numba.types.NamedTuple(
     RowArrays,
 )
 _I2 = numba.int64[:, ::1]
-_SUMS_TYPE = numba.types.NamedTuple((_I2, _I2, numba.float64[:, :, ::1], _F2, _F2), SumArrays)
+_SUMS_TYPE = numba.types.NamedTuple((_I2, _I2, numba.float64[:, :, ::1], _F2, _F2, _F2), SumArrays)
 _TREE_TYPE = numba.types.NamedTuple(
     (
         _records(NODE),
@@ -537,11 +561,12 @@ def _draw(place, t):  # type: ignore[no-untyped-def]
     fit = arrays_at(place)
     settings, progress = fit.settings[0], fit.progress[0]
     start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
+    offset = settings.negatives_offset if fit.rows.passes[t].negative else settings.positives_offset
     end = np.uint64(start)
     first_sum = second_sum = 0.0
     for i in range(start, stop):
         size = abs(fit.rows.weights[i * settings.n_weights])
-        kept = uniform(progress.key, np.uint64(i)) * progress.threshold < size
+        kept = uniform(progress.key, np.uint64(i + offset)) * progress.threshold < size
         fit.rows.listed[end] = i
         end += np.uint64(1) if kept else np.uint64(0)
         raised = max(size, progress.threshold)
@@ -599,13 +624,16 @@ def _round(place, t):  # type: ignore[no-untyped-def]
     scales = 1.0 / criterion.first_unit, 1.0 / criterion.second_unit
     rows, weights, units = fit.rows.listed, fit.rows.weights, fit.rows.units
     nearest, key = settings.rounds_to_nearest != 0, ~progress.key  # not that of the draw
-    given = progress.threshold, scales, nearest, key, 0, units
-    if settings.n_weights == 2:
-        round_weights(weights, 2, rows, start, stop, *given)
-        return
     middle = find_first(rows, start, stop, settings.n_positives)
+    after, after_negatives = settings.positives_offset, settings.negatives_offset
+    given = progress.threshold, scales, nearest, key, after, units
+    if settings.n_weights == 2:
+        round_weights(weights, 2, rows, start, middle, *given)
+        given = progress.threshold, scales, nearest, key, after_negatives, units
+        round_weights(weights, 2, rows, middle, stop, *given)
+        return
     round_weights(weights, 1, rows, start, middle, *given)
-    given = progress.threshold, (scales[1], scales[1]), nearest, key, 0, units
+    given = progress.threshold, (scales[1], scales[1]), nearest, key, after_negatives, units
     round_weights(weights, 1, rows, middle, stop, *given)
 
 
@@ -734,7 +762,9 @@ def _build(place, p, g, room):  # type: ignore[no-untyped-def]
     words = fit.codes.words[group.first_word :]
     coded = words, group.row_words, rows.listed, rows.units, settings.n_weights
     is_needed = pair.sibling < 0 or pair.n_runs > 1 or _may_be_split(place, pair.added)
-    if not is_needed:  # its rows are taken away from the histogram of its parent
+    if settings.role == LEADER:  # it was told the histogram
+        is_needed = True
+    elif not is_needed:  # its rows are taken away from the histogram of its parent
         other = fit.sums.histograms[fit.tree.nodes[pair.sibling].histogram, first:last]
         add_rows(*coded, -1, n_positives, node.start, node.stop, other)
     elif pair.n_runs == 1:
@@ -758,6 +788,8 @@ def _build(place, p, g, room):  # type: ignore[no-untyped-def]
                 for cell in range(len(own)):
                     other[cell] -= own[cell]
             own = other
+        if settings.role == FOLLOWER:
+            continue
         find_split(
             own,
             group,
@@ -1230,6 +1262,9 @@ def _divide_masses(place, b):  # type: ignore[no-untyped-def]
     group = fit.codes.groups[split.group]
     histogram, first = fit.sums.histograms[parent.histogram], group.first_cell + split.lane
     above, below = fit.tree.nodes[parent.above], fit.tree.nodes[parent.below]
+    if fit.settings[0].role == FOLLOWER:  # the masses of all rows are not known here
+        above.positive = above.negative = below.positive = below.negative = np.inf
+        return
     cells_above = cells_below = np.int64(0)
     for code in range(group.n_codes):
         cell = histogram[first + LANES * code]
@@ -1256,12 +1291,13 @@ def _split_batch(region, place, room, n_batch):  # type: ignore[no-untyped-def]
     A pair is left out if neither child may be split.
     """
     fit = arrays_at(place)
-    progress = fit.progress[0]
+    progress, role = fit.progress[0], fit.settings[0].role
     n = 0
     gathers = False
     for b in range(n_batch):
         node = fit.tree.nodes[fit.tree.batch[b]]
-        _do(place, room, MARK, b)
+        if role != FOLLOWER:
+            _do(place, room, MARK, b)
         size = node.stop - node.start
         parts = max((size + PARTITION_ROWS - 1) // PARTITION_ROWS, 1)
         gathers |= parts > 1
@@ -1271,8 +1307,10 @@ def _split_batch(region, place, room, n_batch):  # type: ignore[no-untyped-def]
             run.start = node.start + size * r // parts
             run.stop = node.start + size * (r + 1) // parts
             run.above = 0 if parts > 1 else -1
+            run.n_above = 0
         n += parts
-    _lead(region, place, room, PARTITION, n)
+    if role != LEADER:
+        _lead(region, place, room, PARTITION, n)
     r = 0
     for b in range(n_batch):
         parent = fit.tree.nodes[fit.tree.batch[b]]
@@ -1349,7 +1387,7 @@ def _build_pairs(region, place, room, n_pairs):  # type: ignore[no-untyped-def]
     if n > 0:
         _lead(region, place, room, ADD, n * n_groups)
     _lead(region, place, room, BUILD, n_pairs * n_groups)
-    for p in range(n_pairs):
+    for p in range(n_pairs if fit.settings[0].role != FOLLOWER else 0):
         for which in range(2):
             number = fit.tree.pairs[p].added if which == 0 else fit.tree.pairs[p].sibling
             if number < 0:
@@ -1413,48 +1451,96 @@ def _allow(place, tree):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
+def _list_rows(region, place, room):  # type: ignore[no-untyped-def]
+    """List the rows that a tree is grown on as those of the root, and sum up their weights, shard by shard."""
+    fit = arrays_at(place)
+    settings, progress, passes = fit.settings[0], fit.progress[0], fit.rows.passes
+    n_rows = settings.n_rows
+    if progress.threshold > 0.0:
+        _lead(region, place, room, DRAW, len(passes))
+        n_rows = close_up(fit.rows.listed, passes, fit.rows.n_drawn)
+    else:
+        _lead(region, place, room, LIST, len(passes))
+    fit.tree.nodes[0].start, fit.tree.nodes[0].stop = 0, n_rows
+    by_shard, of_both = fit.sums.by_shard, settings.n_weights == 2
+    by_shard[:] = 0.0
+    for t in range(len(passes)):
+        of_shard, negative = by_shard[passes[t].shard], passes[t].negative
+        of_shard[0] += fit.sums.by_pass[t, 0] if of_both or not negative else 0.0
+        of_shard[1] += fit.sums.by_pass[t, 1] if of_both or negative else 0.0
+
+
+@numba.njit(**INNER)
+def _choose_units(place):  # type: ignore[no-untyped-def]
+    """Choose the units of weights by their sums, which are added along the tree of `core.base.shards`."""
+    fit = arrays_at(place)
+    sums = fit.sums.by_shard
+    width = len(sums)
+    while width > 1:
+        for k in range(width // 2):
+            sums[k, 0] = sums[2 * k, 0] + sums[2 * k + 1, 0]
+            sums[k, 1] = sums[2 * k, 1] + sums[2 * k + 1, 1]
+        if width % 2 == 1:
+            sums[width // 2, 0], sums[width // 2, 1] = sums[width - 1, 0], sums[width - 1, 1]
+        width = (width + 1) // 2
+    criterion = fit.criterion[0]
+    criterion.first_unit, criterion.second_unit = unit_of(sums[0, 0]), unit_of(sums[0, 1])
+
+
+@numba.njit(**INNER)
+def _plant(place, number):  # type: ignore[no-untyped-def]
+    """Begin a tree, whose root is the node of this number."""
+    fit = arrays_at(place)
+    progress, root = fit.progress[0], fit.tree.nodes[number]
+    _allow(place, number)
+    root.histogram = root.depth = root.leaf = root.is_split = 0
+    progress.n_leaves = progress.n_histograms = 1
+    progress.n_columns = progress.n_free = 0
+    fit.tree.open_leaves[0] = number
+    if progress.n_cells > 0:
+        criterion = fit.criterion[0]
+        criterion.first_unit = unit_of(root.positive)
+        criterion.second_unit = unit_of(root.negative)
+    else:
+        progress.n_nodes = 1
+        root.positive = root.negative = np.inf  # unknown
+    fit.tree.pairs[0].added, fit.tree.pairs[0].sibling = number, -1
+    progress.n_pairs = progress.n_batch = 1
+
+
+@numba.njit(**INNER)
+def _round_root(region, place, room):  # type: ignore[no-untyped-def]
+    """Round the weights of the rows of the root that was planted last."""
+    root = arrays_at(place).tree.nodes[arrays_at(place).tree.pairs[0].added]
+    _lead(region, place, room, ROUND, (root.stop - root.start + PASS_ROWS - 1) // PASS_ROWS)
+
+
+@numba.njit(**INNER)
+def _advance(region, place, room):  # type: ignore[no-untyped-def]
+    """Find the splits of the present pairs, add splits to the tree, and split the next nodes."""
+    progress = arrays_at(place).progress[0]
+    if progress.n_pairs > 0:
+        _build_pairs(region, place, room, progress.n_pairs)
+    progress.n_batch = _choose(place, room)
+    if progress.n_batch > 0:
+        progress.n_pairs = _split_batch(region, place, room, progress.n_batch)
+
+
+@numba.njit(**INNER)
 def _grow_trees(region, place, room):  # type: ignore[no-untyped-def]
     """Grow a tree from the rows drawn, then send all rows to their leaves and sum up; or grow a tree in each cell."""
     fit = arrays_at(place)
-    settings, progress = fit.settings[0], fit.progress[0]
+    progress = fit.progress[0]
     if progress.n_cells == 0:
-        n_rows = settings.n_rows
-        if progress.threshold > 0.0:
-            _lead(region, place, room, DRAW, len(fit.rows.passes))
-            n_rows = close_up(fit.rows.listed, fit.rows.passes, fit.rows.n_drawn)
-        else:
-            _lead(region, place, room, LIST, len(fit.rows.passes))
-        first_sum = second_sum = 0.0
-        for t in range(len(fit.rows.passes)):
-            of_both = settings.n_weights == 2
-            negative = fit.rows.passes[t].negative
-            first_sum += fit.sums.by_pass[t, 0] if of_both or not negative else 0.0
-            second_sum += fit.sums.by_pass[t, 1] if of_both or negative else 0.0
-        criterion = fit.criterion[0]
-        criterion.first_unit, criterion.second_unit = unit_of(first_sum), unit_of(second_sum)
-        fit.tree.nodes[0].start, fit.tree.nodes[0].stop = 0, n_rows
-        fit.tree.nodes[0].positive = fit.tree.nodes[0].negative = np.inf  # unknown
-    progress.n_nodes = max(progress.n_cells, 1)
-    for number in range(progress.n_nodes):
-        _allow(place, number)
-        root = fit.tree.nodes[number]
-        root.histogram = root.depth = root.leaf = root.is_split = 0
-        progress.n_leaves = progress.n_histograms = 1
-        progress.n_columns = progress.n_free = 0
-        fit.tree.open_leaves[0] = number
-        if progress.n_cells > 0:
-            criterion = fit.criterion[0]
-            criterion.first_unit = unit_of(root.positive)
-            criterion.second_unit = unit_of(root.negative)
-        fit.tree.pairs[0].added, fit.tree.pairs[0].sibling = number, -1
-        _lead(region, place, room, ROUND, (root.stop - root.start + PASS_ROWS - 1) // PASS_ROWS)
-        n_pairs, n_batch = 1, 1
-        while n_batch > 0:
-            if n_pairs > 0:
-                _build_pairs(region, place, room, n_pairs)
-            n_batch = _choose(place, room)
-            if n_batch > 0:
-                n_pairs = _split_batch(region, place, room, n_batch)
+        _list_rows(region, place, room)
+        _choose_units(place)
+    else:
+        progress.n_nodes = progress.n_cells
+    for number in range(max(progress.n_cells, 1)):
+        _plant(place, number)
+        _round_root(region, place, room)
+        while progress.n_batch > 0:
+            _advance(region, place, room)
         if progress.n_cells > 0:
             _split_leaves(region, place, room)
     if progress.n_cells == 0 and progress.n_leaves > 1:
@@ -1463,16 +1549,35 @@ def _grow_trees(region, place, room):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(REGION_TYPE, numba.int64, numba.int64))
 def run_worker(region, place, part):  # type: ignore[no-untyped-def]
-    """Work in a region (WORK), or lead it: grow trees (GROW), or pass over all rows (RESCALE or STEP).
+    """Work in a region (WORK), or lead it: through a tree (GROW), a part of it, or a pass over all rows.
 
-    place: the address of a laid out `FitArrays`.
+    place: the address of a laid out `FitArrays`. Parts of a tree are, for the `LEADER`, PLANT and ADVANCE: the first
+    nodes, and the next ones, once histograms are there; for a `FOLLOWER` LIST_ROWS, ADD_ROOT (the root's histogram),
+    DIVIDE (the rows of the nodes of the batch) and ADD_PAIRS (the histograms of pairs). A pass is ROUTE, RESCALE or
+    STEP.
     """
     scratch = _scratch_of(place)
     room = address_of(scratch)
+    progress = arrays_at(place).progress[0]
     if part == WORK:
         _work(region, place, room)
     elif part == GROW:
         _grow_trees(region, place, room)
+    elif part == LIST_ROWS:
+        _list_rows(region, place, room)
+    elif part == PLANT:
+        _choose_units(place)
+        _plant(place, 0)
+    elif part == ADVANCE:
+        _advance(region, place, room)
+    elif part == ADD_ROOT:
+        _plant(place, 0)
+        _round_root(region, place, room)
+        _build_pairs(region, place, room, 1)
+    elif part == DIVIDE:
+        progress.n_pairs = _split_batch(region, place, room, progress.n_batch)
+    elif part == ADD_PAIRS:
+        _build_pairs(region, place, room, progress.n_pairs)
     else:
         _lead(region, place, room, part, len(arrays_at(place).rows.passes))
     keep_alive(scratch)
@@ -1506,6 +1611,38 @@ class Splits(NamedTuple):
     sums: Floats
 
 
+class CodedSplits(NamedTuple):
+    """The splits of a tree, as they compare codes.
+
+    Attributes
+    ----------
+    splits : ndarray of shape (n_splits,), `CODED_SPLIT`
+        Their subsets begin at multiples of n_codes.
+    columns : ndarray of shape (n_columns,), int64
+        See `TreeArrays.split_columns`.
+    subsets : ndarray of shape (n_subsets, n_codes), uint8
+        1 for the codes above.
+    """
+
+    splits: npt.NDArray[np.void]
+    columns: Integers
+    subsets: npt.NDArray[np.uint8]
+
+
+class TreeStep(NamedTuple):
+    """A tree, and what its leaves do to the rows.
+
+    Attributes
+    ----------
+    splits : CodedSplits
+    factors : ndarray of shape (2, n_leaves) or (1, n_leaves), float64
+        For `TreeGrower.rescale`, or `step`.
+    """
+
+    splits: CodedSplits
+    factors: Floats
+
+
 class CellTrees(NamedTuple):
     """Trees grown in cells, and their rows.
 
@@ -1527,12 +1664,12 @@ class CellTrees(NamedTuple):
     rows: npt.NDArray[np.uint32]
 
 
-def count_leaves(table: Table) -> int:
+def count_leaves(table: Layout) -> int:
     """Return the greatest number of leaves, best first, whose histograms fit `MAX_BYTES`."""
     return MAX_BYTES // (8 * table.n_cells)
 
 
-class TreeGrower(Resumable):
+class TreeGrower:
     """Grows trees on one table, and holds the weights of its rows.
 
     Parameters
@@ -1549,6 +1686,8 @@ class TreeGrower(Resumable):
         Memory for the list of rows, or the rows of cells; None: new memory.
     n_cells : int
         Greatest number of cells of a call.
+    division : Division, optional
+        How the rows are divided into shards, whose sums are added up; None: all are in one.
     folder : pathlib.Path, optional
         For files of the scores, which a round reads and writes once, in their order, and of the units and leaves, which
         are read as the table is; None: they are in memory.
@@ -1562,10 +1701,7 @@ class TreeGrower(Resumable):
         Written by the loss, if there are two weights.
     leaves : ndarray of shape (n_rows,), uint16
         Leaf of each row in the last tree.
-    sample_weight : ndarray of shape (n_rows,) or (0,), float64
-        The number of rows that each row stands for, see `core.coding.effective_counts`; empty if all weights are 1.
-    row_weight : float
-        The sample weight that counts as one row, at most 1.
+    division : Division
 
     Raises
     ------
@@ -1578,6 +1714,8 @@ class TreeGrower(Resumable):
     and 64 bytes per leaf, code and group of eight columns, of which a tree touches only the part that it uses.
     """
 
+    _role = WHOLE
+
     def __init__(
         self,
         table: Table,
@@ -1587,38 +1725,46 @@ class TreeGrower(Resumable):
         max_leaves: int | None,
         rows: npt.NDArray[np.uint32] | None = None,
         n_cells: int = 1,
+        division: Division | None = None,
         folder: Path | None = None,
     ) -> None:
         n_rows, m = table.n_rows, table.n_positives
+        self.division = division = division or Division.of(weight, m)
         n_leaves = max_leaves or 2**max_depth
         n_numbers = table.n_cells
         # level by level the last splits' children need no histograms
         n_held = n_leaves if max_leaves is not None else max(n_leaves // 2, 1)
-        n_bytes = min(n_held, n_rows) * n_numbers * 8
+        n_bytes = min(n_held, division.n_rows) * n_numbers * 8
         if n_bytes > MAX_BYTES:
             raise InvalidParameter(
                 f"max_bins or the trees' size must be less: histograms of {n_leaves} leaves and "
                 f"{n_numbers:,} numbers take {n_bytes / 1e9:.1f} GB, at most {MAX_BYTES / 1e9:.1f}"
             )
-        is_weighted = bool((weight != 1.0).any())
         self.table = table
-        self.sample_weight = effective_counts(weight) if is_weighted else np.empty(0)
-        self.row_weight = float(weight[0] / self.sample_weight[0]) if is_weighted else 1.0
+        sample_weight = np.empty(0)
+        if division.scale is not None and n_rows > 0:
+            sample_weight = np.asarray(weight / division.scale)
         # Of a tree, units are needed first, and leaves at its end: both use the same memory.
         units = mapped(folder, (n_rows * n_weights,), np.uint32)
         self.leaves = units.view(np.uint16)[:n_rows]
         self.weights = np.zeros((n_rows, n_weights))
         self.scores: Floats = mapped(folder, (n_rows if n_weights == 2 else 0,), np.float64)
-        bounds = [(start, min(start + PASS_ROWS, m), 0) for start in range(0, m, PASS_ROWS)]
-        bounds += [
-            (start, min(start + PASS_ROWS, n_rows), 1) for start in range(m, n_rows, PASS_ROWS)
-        ]
-        self._passes = np.array(bounds, dtype=PASS)
+        bounds: list[tuple[int, int, int, int]] = []
+        # Of each class the passes of each shard.
+        self._passes_of: tuple[list[slice], list[slice]] = [], []
+        for k, of_class in enumerate(self._passes_of):
+            for shard, runs in enumerate(division.runs if n_rows > 0 else []):
+                own, before = runs[k], len(bounds)
+                for start in range(own.start, own.stop, PASS_ROWS):
+                    bounds.append((start, min(start + PASS_ROWS, own.stop), k, shard))
+                of_class.append(slice(before, len(bounds)))
         settings = np.zeros(1, dtype=SETTINGS)
         settings["n_rows"], settings["n_positives"], settings["n_weights"] = n_rows, m, n_weights
         settings["max_depth"], settings["max_leaves"] = max_depth, n_leaves
         settings["best_first"] = max_leaves is not None
-        settings["rounds_to_nearest"] = n_rows <= MAX_NEAREST_ROWS
+        settings["rounds_to_nearest"] = division.n_rows <= MAX_NEAREST_ROWS
+        settings["positives_offset"], settings["negatives_offset"] = division.offsets
+        settings["role"] = self._role
         settings["run_task"] = address_of_kernel(_run_task)
         n_groups = len(table.groups)
         n_speculative = max(
@@ -1647,12 +1793,12 @@ class TreeGrower(Resumable):
         row_arrays = RowArrays(
             weights=self.weights.reshape(-1),
             units=units,
-            sample_weight=self.sample_weight,
+            sample_weight=sample_weight,
             scores=self.scores,
             leaves=self.leaves,
             listed=np.empty(n_rows, dtype=np.uint32) if rows is None else rows,
             partitioned=room.view(np.uint32)[:n_rows],
-            passes=self._passes,
+            passes=np.array(bounds, dtype=PASS),
             n_drawn=np.zeros(len(bounds), dtype=np.int64),
         )
         sums = SumArrays(
@@ -1660,6 +1806,7 @@ class TreeGrower(Resumable):
             spare=room[: n_spare * n_numbers].reshape(n_spare, n_numbers),
             by_leaf=np.zeros((len(bounds), 3, n_leaves)),
             by_pass=np.zeros((len(bounds), 3)),
+            by_shard=np.zeros((division.n_shards if n_rows > 0 else 1, 2)),
             factors=np.empty((2, n_leaves)),
         )
         tree = TreeArrays(
@@ -1686,6 +1833,8 @@ class TreeGrower(Resumable):
         settings["speculative_splits"] = (
             min(SPLITS_PER_THREAD * n_threads, n_speculative) if n_threads > 1 else 1
         )
+        if self._role == LEADER:  # each question takes time
+            settings["speculative_splits"] = n_speculative
 
     def grow(
         self, criterion: SplitCriterion, features: npt.NDArray[np.bool_], fraction: float, key: int
@@ -1714,24 +1863,56 @@ class TreeGrower(Resumable):
         fit, progress = self._arrays, self._arrays.progress[0]
         fit.codes.features[:] = features
         progress["n_cells"] = 0
-        progress["threshold"] = (
-            find_threshold(self.weights[:, 0], fraction) if fraction < 1.0 else 0.0
-        )
+        progress["threshold"] = 0.0
+        if fraction < 1.0:
+            step = max(self.division.n_rows // THRESHOLD_ROWS, 1)
+            progress["threshold"] = find_threshold(self._sample_weights(step), fraction)
         progress["key"] = key
-        self._start(criterion)
+        self._set(criterion)
+        self._grow()
         n_leaves = int(progress["n_leaves"])
-        if n_leaves == 1:
-            self.leaves.fill(0)
         splits = fit.tree.splits[: n_leaves - 1]
-        sums = fit.sums.by_leaf[:, :, :n_leaves].sum(axis=0) if n_leaves > 1 else np.empty((3, 1))
         return Splits(
             splits["leaf"].copy(),
             splits["feature"].copy(),
             splits["cut"].copy(),
             splits["missing_above"].copy(),
             fit.tree.subsets[splits["node"]],
-            sums,
+            self._sum_leaves(n_leaves) if n_leaves > 1 else np.empty((3, 1)),
         )
+
+    def _grow(self) -> None:
+        """Grow a tree, and send all rows to its leaves."""
+        self._lead(GROW)
+        if self._arrays.progress[0]["n_leaves"] == 1:
+            self.leaves.fill(0)
+
+    def _sample_weights(self, step: int) -> Floats:
+        """Return the weights, or gradients, of every step-th row of the table, in any order."""
+        return np.concatenate(self.sample_weights(step))
+
+    def sample_weights(self, step: int) -> list[Floats]:
+        """Return for each shard the weights, or gradients, of its rows whose index in the whole table is k · step."""
+        samples = []
+        for runs in self.division.runs:
+            both = [
+                self.weights[own.start + -(own.start + offset) % step : own.stop : step, 0]
+                for own, offset in zip(runs, self.division.offsets, strict=True)
+            ]
+            samples.append(np.concatenate(both))
+        return samples
+
+    def _sum_leaves(self, n_leaves: int) -> Floats:
+        """Return the sums of the weights of each leaf, see `Splits.sums`."""
+        return add_in_order(self.leaf_sums(n_leaves))
+
+    def leaf_sums(self, n_leaves: int) -> list[Floats]:
+        """Return for each shard what `Splits.sums` is of all, of the rows as they were last sent to leaves."""
+        by_leaf = self._arrays.sums.by_leaf[:, :, :n_leaves]
+        if self.division.n_shards == 1:
+            return [by_leaf.sum(axis=0)]
+        runs = zip(*self._passes_of, strict=True)
+        return [np.concatenate([by_leaf[own] for own in both]).sum(axis=0) for both in runs]
 
     def grow_cells(
         self,
@@ -1760,7 +1941,8 @@ class TreeGrower(Resumable):
         for name in ("start", "stop", "positive", "negative"):
             fit.tree.nodes[name][:n] = cells[name]
         progress["n_cells"] = n
-        self._start(criterion)
+        self._set(criterion)
+        self._lead(GROW)
         n_nodes = int(progress["n_nodes"])
         return CellTrees(
             fit.tree.nodes[:n_nodes],
@@ -1769,36 +1951,135 @@ class TreeGrower(Resumable):
             fit.rows.listed,
         )
 
-    def _start(self, criterion: SplitCriterion) -> None:
-        least = 1.0 - min(self.table.n_rows * 2.0**-UNIT_BITS, MAX_ROUNDING)
+    def start_weights(self, weight: Floats) -> None:
+        """Let these be the weights, (n_rows,) float64; all rows are in leaf 0."""
+        self.leaves.fill(0)
+        self.weights[:, 0] = weight
+
+    def start_scores(self, score: float) -> None:
+        """Let all rows have this score; all are in leaf 0."""
+        self.leaves.fill(0)
+        self.scores.fill(score)
+
+    def rescale(self, factors: Floats) -> float:
+        """Multiply weights by factors[class, leaf]; return Σ weight² / sample weight."""
+        return float(self._pass_over(RESCALE, factors)[0].sum())
+
+    def step(self, values: Floats) -> Floats:
+        """Add values[leaf] to the scores, and write gradients and Hessians of the logistic loss.
+
+        Returns
+        -------
+        ndarray of shape (3, 2), float64
+            Σ loss, Σ Hessian, and Σ Hessian² / sample weight, each of positives and of negatives.
+        """
+        return self._pass_over(STEP, values[None])
+
+    def _pass_over(self, phase: int, factors: Floats) -> Floats:
+        """Pass over all rows, and return what is summed up of positives and of negatives, (3, 2) float64."""
+        return add_in_order(self.pass_sums(phase, factors))
+
+    def pass_sums(self, phase: int, factors: Floats) -> list[Floats]:
+        """Pass over all rows; return for each shard what is summed up of positives and of negatives, (3, 2) float64."""
+        self._arrays.sums.factors[: len(factors), : factors.shape[1]] = factors
+        self._lead(phase)
+        by_pass = np.ascontiguousarray(self._arrays.sums.by_pass.T)
+        runs = zip(*self._passes_of, strict=True)
+        return [np.array([[each[own].sum() for own in both] for each in by_pass]) for both in runs]
+
+    def take_again(self, steps: Sequence[TreeStep]) -> None:
+        """Take steps of another run from the start on."""
+        self._arrays.progress[0]["threshold"] = 1.0  # rows are sent to leaves by their codes
+        for step in steps:
+            self.set_splits(step.splits)
+            self._lead(ROUTE)
+            self.pass_sums(RESCALE if len(step.factors) == 2 else STEP, step.factors)
+
+    def coded_splits(self) -> CodedSplits:
+        """Return the splits of the last tree."""
+        tree, progress = self._arrays.tree, self._arrays.progress[0]
+        n_splits, n_codes = int(progress["n_leaves"]) - 1, tree.subsets.shape[1]
+        splits, columns = tree.coded_splits[:n_splits].copy(), tree.split_columns
+        by_subset = splits["subset"] >= 0
+        subsets = tree.subsets[splits["subset"][by_subset] // max(n_codes, 1)]
+        splits["subset"][by_subset] = n_codes * np.arange(len(subsets))
+        return CodedSplits(splits, columns[: progress["n_columns"]].copy(), subsets)
+
+    def set_splits(self, given: CodedSplits) -> None:
+        """Let the last tree have these splits, of columns as they are here: rows can then be sent to its leaves."""
+        tree, progress = self._arrays.tree, self._arrays.progress[0]
+        splits, columns, subsets = given
+        tree.coded_splits[: len(splits)] = splits
+        tree.split_columns[: len(columns)] = columns
+        tree.subsets[: len(subsets)] = subsets
+        progress["n_leaves"], progress["n_columns"] = len(splits) + 1, len(columns)
+
+    def _set(self, criterion: SplitCriterion) -> None:
+        """Set the criterion; what rounding may take of the least masses is given."""
+        least = 1.0 - min(self.division.n_rows * 2.0**-UNIT_BITS, MAX_ROUNDING)
         criterion = criterion._replace(
             least_mass=criterion.least_mass * least, category_mass=criterion.category_mass * least
         )
         for name, value in criterion._asdict().items():
             self._arrays.criterion[0][name] = value
+
+    def _lead(self, part: int) -> None:
+        """Lead the threads through a part of the work; see `run_worker`."""
         with self._workers as region:
-            _work_in(region, *self._shared, GROW)
+            _work_in(region, *self._shared, part)
 
-    def rescale(self, factors: Floats) -> float:
-        """Multiply weights by factors[class, leaf]; return Σ weight² / sample weight."""
-        return sum(self._pass_over(RESCALE, factors)[0])
 
-    def step(self, values: Floats) -> list[tuple[float, float]]:
-        """Add values[leaf] to the scores, and write gradients and Hessians of the logistic loss.
+class TreeSteps(Resumable):
+    """The steps of a run: a checkpoint of it has these, and nothing of the rows, which take them again.
 
-        Returns
-        -------
-        list of (float, float)
-            Σ loss, Σ Hessian, and Σ Hessian² / sample weight, each of positives and of negatives.
-        """
-        return self._pass_over(STEP, values[None])
+    Parameters
+    ----------
+    grower : TreeGrower
+        At its start when a state is set.
+    """
 
-    def _pass_over(self, phase: int, factors: Floats) -> list[tuple[float, float]]:
-        self._arrays.sums.factors[: len(factors), : factors.shape[1]] = factors
-        with self._workers as region:
-            _work_in(region, *self._shared, phase)
-        negative = self._passes["negative"] == 1
-        return [
-            (float(sums[~negative].sum()), float(sums[negative].sum()))
-            for sums in self._arrays.sums.by_pass.T
-        ]
+    def __init__(self, grower: TreeGrower) -> None:
+        self._grower = grower
+        self._steps: list[TreeStep] = []
+
+    def add(self, factors: Floats) -> None:
+        """Note the last tree with what `rescale`, (2, n_leaves), or `step`, (1, n_leaves), is about to take."""
+        self._steps.append(TreeStep(self._grower.coded_splits(), factors))
+
+    def get_state(self) -> Arrays:
+        """Return all steps as one array of numbers."""
+        numbers = [np.empty(0)]
+        for (splits, columns, subsets), factors in self._steps:
+            marks = np.flatnonzero(subsets)
+            sizes = len(splits), len(columns), subsets.shape[1], len(marks), len(factors)
+            numbers += [np.array(sizes), splits.view(np.int64), columns, marks, factors.ravel()]
+        return {"numbers": np.concatenate(numbers).astype(np.float64)}
+
+    def check_state(self, state: Mapping[str, Any]) -> None:
+        """Raise ArtifactError if these are no steps."""
+        _read_steps(state)
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Let the rows take the steps of another run."""
+        self._steps = _read_steps(state)
+        self._grower.take_again(self._steps)
+
+
+def _read_steps(state: Mapping[str, Any]) -> list[TreeStep]:
+    steps: list[TreeStep] = []
+    try:
+        (rest,) = state.values()
+        while len(rest):
+            n_splits, n_columns, n_codes, n_marks, n_factors = map(int, rest[:5])
+            sizes = N_SPLIT_FIELDS * n_splits, n_columns, n_marks, n_factors * (n_splits + 1)
+            if min(sizes) < 0:
+                raise ValueError(f"a number of numbers must be at least 0, got {min(sizes)}")
+            *parts, rest = np.split(rest[5:], np.cumsum(sizes))
+            splits = parts[0].astype(np.int64).view(CODED_SPLIT)
+            subsets = np.zeros((int((splits["subset"] >= 0).sum()), n_codes), dtype=np.uint8)
+            subsets.reshape(-1)[parts[2].astype(np.int64)] = 1
+            coded = CodedSplits(splits, parts[1].astype(np.int64), subsets)
+            steps.append(TreeStep(coded, parts[3].reshape(n_factors, n_splits + 1)))
+    except (ValueError, IndexError, OverflowError) as error:
+        raise ArtifactError(f"a checkpoint must hold the steps of trees: {error}") from error
+    return steps

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core import AdaBoost, AUCBoost, CoordinateRankBoost, LogitBoost, RankBoost, save
+from core import (
+    AdaBoost,
+    AUCBoost,
+    CoordinateRankBoost,
+    LogitBoost,
+    MartiRank,
+    RankBoost,
+    save,
+)
 from core.base.checkpoint import Checkpoints
 from core.base.columns import ArrayColumns, ColumnTable
 from core.base.ranker import Ranker
@@ -28,6 +36,10 @@ RANKERS: list[Ranker] = [
     AdaBoost(n_rounds=8),
     AUCBoost(n_rounds=5),
     RankBoost(n_rounds=9, early_stopping_rounds=2, max_bins=5),
+    RankBoost(weak_ranker="tree", n_rounds=4, min_samples_leaf=2),
+    RankBoost(weak_ranker="tree", n_rounds=4, max_leaves=None, max_depth=3, leaf="newton", push=2),
+    LogitBoost(n_rounds=4, min_samples_leaf=1, max_bins=1000, max_leaves=5),
+    LogitBoost(n_rounds=5, subsample=0.6, max_features=0.5, early_stopping_rounds=2),
 ]
 
 
@@ -87,6 +99,40 @@ def test_the_bits_do_not_depend_on_the_hosts(
             assert save(copy_of(ranker).fit(table, y, weights)) == in_memory
 
 
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        RankBoost(weak_ranker="tree", n_rounds=4, max_leaves=255, min_samples_leaf=3),
+        RankBoost(weak_ranker="tree", n_rounds=6, early_stopping_rounds=3, max_leaves=300),
+        LogitBoost(n_rounds=6, subsample=0.3, max_leaves=12, max_categories=300),
+        LogitBoost(n_rounds=4, max_leaves=None, max_depth=6, max_bins=700),
+        LogitBoost(early_stopping_rounds=2),  # it chooses the number of rounds
+    ],
+)
+@pytest.mark.parametrize("is_drawn", [False, True])
+def test_large_trees_do_not_depend_on_the_hosts(
+    tmp_path: Path, ranker: Ranker, is_drawn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of rows in several passes and shards; weights are rounded to the nearest unit, or at random."""
+    monkeypatch.setattr(stored, "SHARD_ROWS", 9000)
+    if is_drawn:
+        monkeypatch.setattr("core.trees.grower.MAX_NEAREST_ROWS", 0)
+    X, y, names, categories = make_rows(0, 30_000, n_words=280 if is_drawn else 20)
+    rng = np.random.default_rng(0)
+    y[:2000] = False  # a pass of a shard has one class only
+    ranker = copy_of(ranker).set_params(target_encoding=None)
+    if is_drawn:
+        ranker.set_params(monotone={"f0": "increasing", "f3": "decreasing"})
+    weight = rng.random(len(y)) if is_drawn else None
+    given = y, weight
+    groups = {"groups": rng.integers(0, 500, len(y))}
+    in_memory = save(ranker.fit(CodedTable(X, names, categories), *given, **groups))
+    for n_hosts in (1, 2, 8):
+        hosts = LocalHosts(n_hosts, tmp_path)
+        table = ColumnTable(ArrayColumns(X, names, categories, b"rows"), tmp_path, placement=hosts)
+        assert save(copy_of(ranker).fit(table, *given, **groups)) == in_memory
+
+
 def test_sums_are_added_along_one_tree_whoever_adds_them() -> None:
     rng = np.random.default_rng(0)
     for n in (1, 2, 3, 7, 12, 33):
@@ -101,16 +147,27 @@ def test_sums_are_added_along_one_tree_whoever_adds_them() -> None:
             assert total.tobytes() == whole.tobytes()
 
 
-def fit_on(folder: Path, hosts: LocalHosts, **parameters: Any) -> Callable[..., bytes]:
+BOOSTED = [
+    RankBoost(n_rounds=30),
+    RankBoost(weak_ranker="tree", n_rounds=30, max_leaves=5, min_samples_leaf=2),
+    LogitBoost(n_rounds=30, max_leaves=5, min_samples_leaf=1, subsample=0.7),
+]
+
+
+def fit_on(
+    folder: Path, hosts: LocalHosts | None, ranker: Ranker = BOOSTED[0]
+) -> Callable[..., bytes]:
     X, y, names, categories = make_rows(1)
     table = ColumnTable(ArrayColumns(X, names, categories, b"rows"), folder, placement=hosts)
-    ranker = RankBoost(n_rounds=30, **parameters)
-    return lambda callback=None: save(ranker.fit(table, y, callback=callback))
+    return lambda callback=None: save(copy_of(ranker).fit(table, y, callback=callback))
 
 
-def test_a_checkpoint_of_steps_goes_on_to_the_same_bits_on_other_hosts(tmp_path: Path) -> None:
-    """It has nothing of the rows: some hundred bytes a round."""
-    whole = fit_on(tmp_path, LocalHosts(3, tmp_path))()
+@pytest.mark.parametrize("ranker", BOOSTED)
+def test_a_checkpoint_of_steps_goes_on_to_the_same_bits_on_other_hosts(
+    tmp_path: Path, ranker: Ranker
+) -> None:
+    """It has nothing of the rows: some hundred bytes a round, and some forty for each split of a tree."""
+    whole = fit_on(tmp_path, LocalHosts(3, tmp_path), ranker)()
     for at in (1, 9, 25):
         checkpoints = Checkpoints()
         taken: list[bytes | None] = []
@@ -128,10 +185,11 @@ def test_a_checkpoint_of_steps_goes_on_to_the_same_bits_on_other_hosts(tmp_path:
                 raise ShardsLost("a worker is lost")
 
         with checkpoints, pytest.raises(ShardsLost):
-            fit_on(tmp_path, LocalHosts(2, tmp_path))(lose)
-        with Checkpoints(taken[0]) as resumed:
-            assert fit_on(tmp_path, Elsewhere(5, tmp_path))() == whole
-        assert resumed.resumed
+            fit_on(tmp_path, LocalHosts(2, tmp_path), ranker)(lose)
+        for hosts in (Elsewhere(5, tmp_path), None):  # None: without a cluster
+            with Checkpoints(taken[0]) as resumed:
+                assert fit_on(tmp_path, hosts, ranker)() == whole
+            assert resumed.resumed
 
 
 class Changing(LocalHosts):
@@ -203,8 +261,20 @@ def test_a_host_answers_for_its_present_fit_alone(tmp_path: Path) -> None:
         host.add_up(6, "totals", ())
 
 
-def test_a_fit_that_needs_more_than_sums_is_refused_by_name(tmp_path: Path) -> None:
-    X, y, *_ = make_rows(0)
-    table = ColumnTable(ArrayColumns(X), tmp_path, placement=LocalHosts(2, tmp_path))
-    with pytest.raises(InvalidData, match="LogitBoost: weak_ranker 'tree' is found in one"):
-        LogitBoost(n_rounds=2).fit(table, y)
+@pytest.mark.parametrize(
+    ("ranker", "reason"),
+    [
+        (MartiRank(n_rounds=2), "MartiRank: it is fitted in one process"),
+        (LogitBoost(crosses=2), "LogitBoost: crosses read the rows"),
+        (RankBoost(weak_ranker="column"), "RankBoost: weak_ranker 'column' is found in one"),
+        (LogitBoost(target_encoding=3), "LogitBoost: target_encoding of more than 3 categories"),
+    ],
+)
+def test_a_fit_that_needs_more_than_sums_is_refused_by_name(
+    tmp_path: Path, ranker: Ranker, reason: str
+) -> None:
+    X, y, names, categories = make_rows(0)
+    source = ArrayColumns(X, names, categories)
+    table = ColumnTable(source, tmp_path, placement=LocalHosts(2, tmp_path))
+    with pytest.raises(InvalidData, match=reason):
+        ranker.fit(table, y)

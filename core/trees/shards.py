@@ -1,0 +1,297 @@
+"""Trees of rows that are in shards, in other processes: one grower leads, and finds the splits; others have the rows.
+
+The leader (`ShardedGrower`) has the columns without any codes, the histograms of the nodes and the tree. The shards of
+a host are one follower (`TreeShards`): codes, weights, and lists of the rows of each node, under the same numbers of
+nodes. The leader asks: sum up the histogram of the root; divide these nodes, and sum up the histograms of these
+children; send the rows to the leaves of this tree; change the weights. Both run the kernels of `core.trees.grower`.
+
+Histograms are whole numbers, exact in whatever order they are added: each host sends one sum. A follower sums up the
+child that has fewer rows here, and subtracts. Sums of the weights as they are go along the fixed tree of
+`core.base.shards`. So a tree is that of the same rows in one process, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from core.base.ranker import Floats
+from core.base.shards import Piece, Shards
+from core.coding.bins import Codes
+from core.coding.rows import Division
+from core.coding.stored import runs_of
+
+from .coding import Integers, Layout, Table
+from .grower import (
+    ADD_PAIRS,
+    ADD_ROOT,
+    ADVANCE,
+    DIVIDE,
+    FOLLOWER,
+    LEADER,
+    LIST_ROWS,
+    PLANT,
+    ROUTE,
+    CodedSplits,
+    TreeGrower,
+    TreeStep,
+)
+
+Histograms = npt.NDArray[np.int64]
+
+
+class NodeSplits(NamedTuple):
+    """Nodes that are split at the same time, and the children whose histograms the leader needs.
+
+    Attributes
+    ----------
+    nodes, group, lane : ndarray of shape (n_nodes,), int64
+        Each node, and the column that it is split by.
+    above : ndarray of shape (n_nodes, n_codes), uint8
+        1 for the codes above.
+    wanted : ndarray of shape (n_wanted,), int64
+        The children below of some of these nodes, in the same order.
+    """
+
+    nodes: Integers
+    group: Integers
+    lane: Integers
+    above: npt.NDArray[np.uint8]
+    wanted: Integers
+
+
+Lists = tuple[Integers, Integers, Integers]
+"""Leaf and node of each split of a tree, and the node of each leaf (`TreeArrays.open_leaves`)."""
+
+
+class TreeShards(TreeGrower):
+    """The rows of some shards, which follow a `ShardedGrower`; for the parameters see `TreeGrower`.
+
+    What is summed up of weights is returned for each shard; histograms are of all together.
+    """
+
+    _role = FOLLOWER
+
+    def __init__(
+        self,
+        table: Table,
+        weight: Floats,
+        n_weights: int,
+        max_depth: int,
+        max_leaves: int | None,
+        division: Division,
+        folder: Path,
+    ) -> None:
+        super().__init__(
+            table, weight, n_weights, max_depth, max_leaves, division=division, folder=folder
+        )
+        self._weight = weight
+
+    def begin(self, score: float | None) -> list[None]:
+        """Let the weights be the sample weights; or all rows have this score."""
+        if score is None:
+            self.start_weights(self._weight)
+        else:
+            self.start_scores(score)
+        return [None] * self.division.n_shards
+
+    def list_rows(self, threshold: float, key: int) -> list[Floats]:
+        """Draw the rows of a tree; return sums of their weights, see `SumArrays.by_shard`."""
+        progress = self._arrays.progress[0]
+        progress["threshold"], progress["key"] = threshold, key
+        self._lead(LIST_ROWS)
+        return list(self._arrays.sums.by_shard.copy())
+
+    def add_root(self, threshold: float, key: int, units: tuple[float, float]) -> Histograms:
+        """Return the histogram of the rows that were listed last, (n_cells,), in these units."""
+        progress, criterion = self._arrays.progress[0], self._arrays.criterion[0]
+        progress["threshold"], progress["key"] = threshold, key
+        criterion["first_unit"], criterion["second_unit"] = units
+        self._lead(ADD_ROOT)
+        histogram: Histograms = self._arrays.sums.histograms[0].copy()
+        return histogram
+
+    def divide(self, given: NodeSplits) -> Histograms:
+        """Divide the rows of nodes; return the histograms of the children that are wanted, (n_wanted, n_cells)."""
+        tree, progress, n = self._arrays.tree, self._arrays.progress[0], len(given.nodes)
+        tree.batch[:n] = given.nodes
+        tree.nodes["is_split"][given.nodes] = 1
+        tree.node_splits["group"][given.nodes] = given.group
+        tree.node_splits["lane"][given.nodes] = given.lane
+        tree.above[:n, : given.above.shape[1]] = given.above
+        progress["n_batch"] = n
+        self._lead(DIVIDE)
+        is_wanted = np.isin(tree.nodes["below"][given.nodes], given.wanted)
+        progress["n_pairs"] = n_pairs = np.count_nonzero(is_wanted)
+        tree.pairs[:n_pairs] = tree.pairs[:n][is_wanted]
+        if n_pairs:
+            self._lead(ADD_PAIRS)
+        numbers = tree.nodes["histogram"][given.wanted]
+        histograms: Histograms = self._arrays.sums.histograms[numbers]
+        return histograms
+
+    def send(self, splits: CodedSplits, lists: Lists | None) -> list[Floats]:
+        """Send all rows to the leaves of a tree; return the sums of each leaf, see `Splits.sums`.
+
+        lists: of the tree that was grown last, whose nodes list all rows; None: rows are found by their codes.
+        """
+        tree, n_leaves = self._arrays.tree, len(splits.splits) + 1
+        self.set_splits(splits)
+        self._arrays.progress[0]["threshold"] = 1.0 if lists is None else 0.0
+        if lists is not None:
+            leaf, node, tree.open_leaves[:n_leaves] = lists
+            tree.splits["leaf"][: len(leaf)], tree.splits["node"][: len(node)] = leaf, node
+        self._lead(ROUTE)
+        return self.leaf_sums(n_leaves)
+
+    def change(self, phase: int, factors: Floats, lists: bool) -> list[Floats]:
+        """Change the weights; return the six sums of `pass_sums`, and with `lists` those of `list_rows` of all rows."""
+        sums = [own.ravel() for own in self.pass_sums(phase, factors)]
+        if not lists:
+            return sums
+        listed = self.list_rows(0.0, 0)
+        return [np.append(*both) for both in zip(sums, listed, strict=True)]
+
+    def repeat(self, steps: Sequence[TreeStep]) -> list[None]:
+        """Take steps from the start on; see `TreeGrower.take_again`."""
+        self.take_again(steps)
+        return [None] * self.division.n_shards
+
+
+@dataclass(frozen=True)
+class MakeTreeShards:
+    """Makes the shards of a host; see `core.base.shards.MakeJointShard`.
+
+    Attributes
+    ----------
+    layout : Layout
+    division : Division
+        Of the whole table.
+    n_weights, max_depth, max_leaves
+        See `TreeGrower`.
+    """
+
+    layout: Layout
+    division: Division
+    n_weights: int
+    max_depth: int
+    max_leaves: int | None
+
+    def __call__(
+        self, pieces: Sequence[Piece], codes: Sequence[Sequence[tuple[Codes, ...]]], folder: Path
+    ) -> TreeShards:
+        """Return the shards of consecutive pieces."""
+        division = self.division.part(pieces[0].number, pieces[-1].number + 1)
+        table = self.layout.make_table(division.n_own, division.n_own_positives, folder)
+        places = [0, division.n_own_positives]
+        for piece, of_files in zip(pieces, codes, strict=True):
+            for columns, rows, k in runs_of(piece, of_files):
+                table.write(columns, rows, places[k])
+                places[k] += len(rows)
+        shape = self.n_weights, self.max_depth, self.max_leaves
+        return TreeShards(table, _weights_of(pieces, division.n_own), *shape, division, folder)
+
+
+def _weights_of(pieces: Sequence[Piece], n_rows: int) -> Floats:
+    """Return the weights of the rows of pieces, positives first; if all are equal, a view of one number."""
+    if all(len(piece.weight) == 1 for piece in pieces):
+        first = pieces[0].weight[0]
+        if all(piece.weight[0] == first for piece in pieces):
+            return np.broadcast_to(first, n_rows)
+    weights = [np.broadcast_to(piece.weight, len(piece.positive)) for piece in pieces]
+    positive = [own[piece.positive] for own, piece in zip(weights, pieces, strict=True)]
+    negative = [own[~piece.positive] for own, piece in zip(weights, pieces, strict=True)]
+    return np.concatenate([*positive, *negative])
+
+
+class ShardedGrower(TreeGrower):
+    """Grows trees on rows that are in shards, as `TreeGrower` does on those of one process.
+
+    Parameters
+    ----------
+    layout : Layout
+    division : Division
+    n_weights, max_depth, max_leaves
+        See `TreeGrower`.
+    shards : Shards
+        Of `TreeShards`.
+    """
+
+    _role = LEADER
+
+    def __init__(
+        self,
+        layout: Layout,
+        division: Division,
+        n_weights: int,
+        max_depth: int,
+        max_leaves: int | None,
+        shards: Shards,
+    ) -> None:
+        no_rows = layout.make_table(0, 0), np.empty(0)
+        super().__init__(*no_rows, n_weights, max_depth, max_leaves, division=division)
+        self._shards = shards
+        self._listed: Floats | None = None  # sums of all rows' weights, once they are known
+        self._draws = False
+
+    def start_weights(self, weight: Floats) -> None:
+        """Let the weights be the sample weights, which the shards have."""
+        self._shards.ask("begin", None)
+
+    def start_scores(self, score: float) -> None:
+        """Let all rows have this score; see `TreeGrower`."""
+        self._shards.ask("begin", score)
+
+    def take_again(self, steps: Sequence[TreeStep]) -> None:
+        """Let the shards take steps; see `TreeGrower`."""
+        self._shards.ask("repeat", steps)
+        self._listed = None
+
+    def _grow(self) -> None:
+        fit, progress = self._arrays, self._arrays.progress[0]
+        threshold, key = float(progress["threshold"]), int(progress["key"])
+        self._draws = threshold > 0.0
+        if self._draws or self._listed is None:
+            fit.sums.by_shard[0] = self._shards.add_up("list_rows", threshold, key)
+        else:
+            fit.sums.by_shard[0] = self._listed
+        self._lead(PLANT)
+        units = tuple(float(fit.criterion[0][name]) for name in ("first_unit", "second_unit"))
+        fit.sums.histograms[0] = self._shards.total("add_root", threshold, key, units)
+        self._lead(ADVANCE)
+        while progress["n_batch"] > 0:
+            given = self._describe_batch()
+            numbers = fit.tree.nodes["histogram"][given.wanted]
+            fit.sums.histograms[numbers] = self._shards.total("divide", given)
+            self._lead(ADVANCE)
+
+    def _describe_batch(self) -> NodeSplits:
+        """Return the nodes that are split at present."""
+        tree, progress = self._arrays.tree, self._arrays.progress[0]
+        n, n_pairs = int(progress["n_batch"]), int(progress["n_pairs"])
+        nodes = tree.batch[:n].copy()
+        group, lane = (tree.node_splits[name][nodes] for name in ("group", "lane"))
+        n_codes = int(self.table.groups["n_codes"][group].max())
+        wanted = tree.pairs["added"][:n_pairs].copy()
+        return NodeSplits(nodes, group, lane, tree.above[:n, :n_codes].copy(), wanted)
+
+    def _sample_weights(self, step: int) -> Floats:
+        return np.concatenate(self._shards.ask("sample_weights", step))
+
+    def _sum_leaves(self, n_leaves: int) -> Floats:
+        tree, lists = self._arrays.tree, None
+        if not self._draws:
+            splits = tree.splits[: n_leaves - 1]
+            lists = splits["leaf"].copy(), splits["node"].copy(), tree.open_leaves[:n_leaves].copy()
+        return self._shards.add_up("send", self.coded_splits(), lists)
+
+    def _pass_over(self, phase: int, factors: Floats) -> Floats:
+        lists = not self._draws
+        sums = self._shards.add_up("change", phase, factors, lists)
+        self._listed = sums[6:] if lists else None
+        return sums[:6].reshape(3, 2)
