@@ -2,7 +2,7 @@
 
     python -m benchmarks.scale [--rows 1000000] [--features 30] [--rounds 20] [--folder DIR] [--only-stored]
         [--peers-python PYTHON]
-    python -m benchmarks.scale --workers 1 2 [--rows 4194304]
+    python -m benchmarks.scale --workers 1 2 [--rows 4194304] [--systems trees]
 
 The systems are RankBoost's stumps and trees, and LogitBoost. Their peers read from disk, too, grow trees of 31 leaves
 with 255 bins, and take the words as categories: XGBoost by ExtMemQuantileDMatrix, which reads the Parquet file a row
@@ -15,7 +15,7 @@ of its own, on as many threads as numba is set to use. Memory is anonymous memor
 a second: pages of files, which the system takes back when it needs them, are apart. CPU seconds are split at the end
 of the first round: before it the table is read and coded. The last column compares the rankers, byte by byte.
 
-With `--workers` stumps are fitted on Dask clusters of that many workers on this machine, each a process with one thread
+With `--workers` they are fitted on Dask clusters of that many workers on this machine, each a process with one thread
 that is bound to a core, as far as there are cores. A round takes the CPU seconds of the busiest worker and those of the
 driving process, which wait for each other: their sum is what a round takes on machines of their own, without the
 network. Bytes are those of all questions and answers as they are pickled.
@@ -277,24 +277,28 @@ def _fit_lightgbm(text: Path, n_rounds: int, folder: Path, clock: Callable[[], N
     lightgbm.train(parameters, data, n_rounds, callbacks=[lambda environment: clock()])
 
 
-def fit_on_workers(path: Path, n_workers: int, n_rounds: int, folder: Path) -> dict[str, Any]:
-    """Fit stumps on a cluster of workers of this machine, and return the figures of a round."""
+def fit_on_workers(
+    path: Path, system: str, n_workers: int, n_rounds: int, folder: Path
+) -> dict[str, Any]:
+    """Fit once on a cluster of workers of this machine, and return the figures of a round."""
     from distributed import LocalCluster
 
     from app.datasets.matrices import ParquetColumns
     from app.platform.processes import child_environment
     from app.training.cluster import DaskHosts
-    from core import RankBoost, save
+    from core.artifact import save
     from core.base.columns import ColumnTable
+    from core.registry import ALGORITHMS
 
     class Counted(DaskHosts):
         """Counts what is asked and answered, and the CPU seconds of the workers."""
 
-        n_bytes = 0
+        n_bytes = n_calls = 0
 
         def call(self, method: str, arguments: Any) -> list[Any]:
             answers = super().call(method, arguments)
             self.n_bytes += sum(len(pickle.dumps(each)) for each in (*arguments, *answers))
+            self.n_calls += 1
             return answers
 
         def seconds(self) -> list[float]:
@@ -326,12 +330,14 @@ def fit_on_workers(path: Path, n_workers: int, n_rounds: int, folder: Path) -> d
                 nonlocal begun
                 if done not in (1, of):
                     return
-                now = hosts.n_bytes, time.perf_counter(), time.process_time(), hosts.seconds()
+                clocks = time.perf_counter(), time.process_time(), hosts.seconds()
+                now = hosts.n_bytes, *clocks, hosts.n_calls
                 if done == 1:
                     begun = now
                 else:
                     rounds = done - 1
                     figures["bytes"] = (now[0] - begun[0]) / rounds
+                    figures["questions"] = (now[4] - begun[4]) / rounds
                     figures["clock"] = (now[1] - begun[1]) / rounds
                     figures["driver"] = (now[2] - begun[2]) / rounds
                     spent = [b - a for a, b in zip(begun[3], now[3], strict=True)]
@@ -339,7 +345,8 @@ def fit_on_workers(path: Path, n_workers: int, n_rounds: int, folder: Path) -> d
 
             identity = hashlib.sha256(str(path.stat()).encode()).digest()
             source = ParquetColumns(path, names, identity)  # coded once for all fits
-            ranker = RankBoost(n_rounds=n_rounds)
+            name, parameters = SYSTEMS[system]
+            ranker = ALGORITHMS[name](n_rounds=n_rounds, **parameters)
             ranker.fit(ColumnTable(source, folder, placement=hosts), y, callback=step)
             figures["sha256"] = hashlib.sha256(save(ranker)).hexdigest()
         for process in processes:
@@ -353,23 +360,25 @@ def measure_workers(given: argparse.Namespace, folder: Path) -> None:
     """Print the figures of fits on clusters."""
     table = folder / "table.parquet"
     write_table(table, given.rows, given.features)
-    print(f"{given.rows:,} rows, {given.features} columns, {given.rounds} rounds of stumps\n")
+    print(f"{given.rows:,} rows, {given.features} columns, {given.rounds} rounds\n")
     print(
-        "| workers | busiest worker, CPU ms a round | all workers | driving process | times as fast | KB a round "
-        "| clock, ms a round | the same bytes |"
+        "| system | workers | busiest worker, CPU ms a round | all workers | driving process | times as fast "
+        "| questions a round | KB a round | clock, ms a round | the same bytes |"
     )
-    print("|---|---|---|---|---|---|---|---|")
-    first: dict[str, Any] = {}
-    for n_workers in given.workers:
-        now = fit_on_workers(table, n_workers, given.rounds, folder)
-        first = first or now
-        faster = (first["busiest"] + first["driver"]) / (now["busiest"] + now["driver"])
-        print(
-            f"| {n_workers} | {1e3 * now['busiest']:.1f} | {1e3 * now['all']:.1f} | {1e3 * now['driver']:.1f} "
-            f"| {faster:.2f} | {now['bytes'] / 1e3:,.0f} | {1e3 * now['clock']:.1f} "
-            f"| {'yes' if now['sha256'] == first['sha256'] else 'NO'} |",
-            flush=True,
-        )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for system in given.systems:
+        first: dict[str, Any] = {}
+        for n_workers in given.workers:
+            now = fit_on_workers(table, system, n_workers, given.rounds, folder)
+            first = first or now
+            faster = (first["busiest"] + first["driver"]) / (now["busiest"] + now["driver"])
+            print(
+                f"| {system} | {n_workers} | {1e3 * now['busiest']:.1f} | {1e3 * now['all']:.1f} "
+                f"| {1e3 * now['driver']:.1f} | {faster:.2f} | {now['questions']:.1f} "
+                f"| {now['bytes'] / 1e3:,.0f} | {1e3 * now['clock']:.1f} "
+                f"| {'yes' if now['sha256'] == first['sha256'] else 'NO'} |",
+                flush=True,
+            )
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -90,9 +91,10 @@ class Shop:
         *,
         folds: int | None = None,
         timeout_seconds: float | None = None,
+        weak_ranker: Literal["stump", "tree"] = "stump",
     ) -> str:
         """Submit a training job of so many rounds, cross-validated where it has folds; returns its id."""
-        parameters = RankBoost(n_rounds=rounds).get_params()
+        parameters = RankBoost(n_rounds=rounds, weak_ranker=weak_ranker).get_params()
         spec = {
             "algorithm": {"name": "rankboost", "parameters": parameters},
             "objective": {"metric": "auc"},

@@ -90,6 +90,8 @@ MAX_BYTES = 4 << 30
 # end is wasted, so that a single thread splits one leaf at a time.
 SPLITS_PER_THREAD = 2
 MAX_SPECULATIVE_SPLITS = 16
+# Of a leader: a question to its followers takes milliseconds.
+LED_SPLITS = 8
 
 # Rows that one task partitions.
 PARTITION_ROWS = 1 << 14
@@ -762,7 +764,7 @@ def _build(place, p, g, room):  # type: ignore[no-untyped-def]
     words = fit.codes.words[group.first_word :]
     coded = words, group.row_words, rows.listed, rows.units, settings.n_weights
     is_needed = pair.sibling < 0 or pair.n_runs > 1 or _may_be_split(place, pair.added)
-    if settings.role == LEADER:  # it was told the histogram
+    if settings.role == LEADER:  # its followers have added the rows up
         is_needed = True
     elif not is_needed:  # its rows are taken away from the histogram of its parent
         other = fit.sums.histograms[fit.tree.nodes[pair.sibling].histogram, first:last]
@@ -1833,8 +1835,8 @@ class TreeGrower:
         settings["speculative_splits"] = (
             min(SPLITS_PER_THREAD * n_threads, n_speculative) if n_threads > 1 else 1
         )
-        if self._role == LEADER:  # each question takes time
-            settings["speculative_splits"] = n_speculative
+        if self._role == LEADER:
+            settings["speculative_splits"] = min(LED_SPLITS, n_speculative)
 
     def grow(
         self, criterion: SplitCriterion, features: npt.NDArray[np.bool_], fraction: float, key: int
@@ -2048,7 +2050,7 @@ class TreeSteps(Resumable):
 
     def get_state(self) -> Arrays:
         """Return all steps as one array of numbers."""
-        numbers = [np.empty(0)]
+        numbers: list[npt.NDArray[Any]] = [np.empty(0)]
         for (splits, columns, subsets), factors in self._steps:
             marks = np.flatnonzero(subsets)
             sizes = len(splits), len(columns), subsets.shape[1], len(marks), len(factors)

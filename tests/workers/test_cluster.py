@@ -27,9 +27,10 @@ from app.platform.settings import Settings, checked_scheduler
 from app.platform.tables import Job, Model
 from app.training import cluster
 from app.training.cluster import DaskHosts
-from core import RankBoost, save
+from core import LogitBoost, RankBoost, save
 from core.base.checkpoint import Checkpoints
 from core.base.columns import ArrayColumns, ColumnTable
+from core.base.ranker import Ranker
 from core.base.shards import Piece
 from core.base.table import CodedTable
 from core.coding import stored
@@ -120,24 +121,40 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.boosting.stumps.MIN_LISTED_CELLS", 0)
 
 
+def make_stumps(n_rounds: int = 12) -> Ranker:
+    return RankBoost(n_rounds=n_rounds)
+
+
+def make_trees() -> Ranker:
+    return RankBoost(n_rounds=12, weak_ranker="tree", min_samples_leaf=2)
+
+
+def make_drawn_trees() -> Ranker:
+    return LogitBoost(n_rounds=12, min_samples_leaf=2, subsample=0.7, early_stopping_rounds=5)
+
+
 def fit_on(
-    address: str, folder: Path, callback: Callable[..., None] | None = None, n_rounds: int = 12
+    address: str,
+    folder: Path,
+    callback: Callable[..., None] | None = None,
+    ranker: Ranker | None = None,
 ) -> bytes:
     X, y, names, categories = make_rows(1)
     with DaskHosts(address, SECONDS) as hosts:
         table = ColumnTable(ArrayColumns(X, names, categories, b"rows"), folder, placement=hosts)
-        return save(RankBoost(n_rounds=n_rounds).fit(table, y, callback=callback))
+        return save((ranker or make_stumps()).fit(table, y, callback=callback))
 
 
-def in_memory(n_rounds: int = 12) -> bytes:
+def in_memory(ranker: Ranker | None = None) -> bytes:
     X, y, names, categories = make_rows(1)
-    return save(RankBoost(n_rounds=n_rounds).fit(CodedTable(X, names, categories), y))
+    return save((ranker or make_stumps()).fit(CodedTable(X, names, categories), y))
 
 
 def test_the_bits_are_those_of_one_process(workers: Cluster, tmp_path: Path) -> None:
     for n_workers in (1, 2):
         workers.grow(n_workers)
-        assert fit_on(workers.address, tmp_path) == in_memory()
+        for make in (make_stumps, make_trees, make_drawn_trees):
+            assert fit_on(workers.address, tmp_path, None, make()) == in_memory(make())
 
 
 def test_an_answer_may_come_at_a_tick(
@@ -145,7 +162,7 @@ def test_an_answer_may_come_at_a_tick(
 ) -> None:
     workers.grow(1)
     monkeypatch.setattr(cluster, "PROBE_SECONDS", 0.002)
-    assert fit_on(workers.address, tmp_path, n_rounds=60) == in_memory(60)
+    assert fit_on(workers.address, tmp_path, None, make_stumps(60)) == in_memory(make_stumps(60))
 
 
 def test_every_error_of_a_worker_arrives(workers: Cluster) -> None:
@@ -337,7 +354,7 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
         dask_address=workers.address, dask_seconds=SECONDS, job_max_attempts=2, **production
     )
     table = shop.read_here(csv_table(3000))
-    job_id = shop.train(table, ENDLESS)
+    job_id = shop.train(table, ENDLESS, weak_ranker="tree")
     make_slots(shop)
     # Its first step is told seldomer than a checkpoint is made.
     eventually(lambda: shop.first_steps_of(job_id) and shop.job(job_id).checkpoint_key, seconds=60)
