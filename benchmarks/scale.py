@@ -3,6 +3,7 @@
     python -m benchmarks.scale [--rows 1000000] [--features 30] [--rounds 20] [--folder DIR] [--only-stored]
         [--peers-python PYTHON]
     python -m benchmarks.scale --workers 1 2 [--rows 4194304] [--systems trees]
+    python -m benchmarks.scale --job stumps [--rows 10000000] [--memory-bytes 4000000000] [--table FILE]
 
 The systems are RankBoost's stumps and trees, and LogitBoost. Their peers read from disk, too, grow trees of 31 leaves
 with 255 bins, and take the words as categories: XGBoost by ExtMemQuantileDMatrix, which reads the Parquet file a row
@@ -19,6 +20,9 @@ With `--workers` they are fitted on Dask clusters of that many workers on this m
 that is bound to a core, as far as there are cores. A round takes the CPU seconds of the busiest worker and those of the
 driving process, which wait for each other: their sum is what a round takes on machines of their own, without the
 network. Bytes are those of all questions and answers as they are pickled.
+
+With `--job` the worker's code runs a whole job, with a holdout of a quarter and baselines, in this process: it reads,
+splits, fits and measures. Memory is all of the process, by phase.
 """
 
 from __future__ import annotations
@@ -95,16 +99,19 @@ def write_table(path: Path, n_rows: int, n_features: int) -> None:
 
 
 class Watched:
-    """The most anonymous memory of this process, above what it had at first, in bytes."""
+    """The most anonymous memory of this process, above what it had at first, in bytes; and in all, phase by phase."""
 
     def __init__(self) -> None:
         self._first = self.most = self._now()
+        self.phase, self.by_phase = "", dict[str, int]()
         self._done = threading.Event()
         threading.Thread(target=self._look, daemon=True).start()
 
     def _look(self) -> None:
         while not self._done.wait(0.01):
-            self.most = max(self.most, self._now())
+            now = self._now()
+            self.most = max(self.most, now)
+            self.by_phase[self.phase] = max(self.by_phase.get(self.phase, 0), now)
 
     @staticmethod
     def _now() -> int:
@@ -356,6 +363,63 @@ def fit_on_workers(
     return figures
 
 
+def run_job(path: Path, system: str, n_rounds: int, memory_bytes: int, folder: Path) -> None:
+    """Run a whole training job in this process, and print its figures."""
+    from app.jobs.progress import Report
+    from app.training import baselines, tasks
+    from core.base.parameters import list_parameters
+    from core.registry import ALGORITHMS
+
+    name, parameters = SYSTEMS[system]
+    defaults = {each.name: each.default for each in list_parameters(ALGORITHMS[name])}
+    validation: Any = {"method": "holdout", "fraction": 0.25}
+    schema = pq.read_schema(path)
+    features = [
+        {"name": field.name, "type": "categorical" if j in _words(path) else "numeric"}
+        for j, field in enumerate(schema)
+        if field.name != "label"
+    ]
+    spec = {
+        "algorithm": {"name": name, "parameters": defaults | parameters | {"n_rounds": n_rounds}},
+        "objective": {"metric": "auc"},
+        "validation": validation,
+        "controls": baselines.resolve(None, kind="bipartite", validation=validation),
+        "seed": 0,
+        "model_name": "scale",
+    }
+    table = {"path": str(path), "label": "label", "weight": None, "group": None, "query": None}
+    payload: Any = {
+        "workdir": str(folder),
+        "spec": spec,
+        "table": {**table, "features": features},
+        "validation_table": None,
+        "dataset_kind": "bipartite",
+        "pair": ["0", "1"],
+        "labels": None,
+        "memory_bytes": memory_bytes,
+    }
+    watched, started = Watched(), time.process_time()
+    times: dict[str, float] = {}
+
+    def listen(step: int, of: int, info: Any) -> None:
+        phase = str(info.job.get("phase", "")) if isinstance(info, Report) else watched.phase
+        if phase != watched.phase:
+            times[phase] = time.process_time() - started
+            print(f"{times[phase]:8.1f} s: {phase}", flush=True)
+        watched.phase = phase
+
+    result: Any = tasks.run(payload, listen)
+    print(
+        f"{time.process_time() - started:.1f} CPU s, {watched.end() / 1e6:,.0f} MB more than at first"
+    )
+    for phase, most in watched.by_phase.items():
+        print(f"{most / 1e6:8,.0f} MB: {phase}")
+    for part, found in result["parts"].items():
+        print(part, found["auc"], found["positives"], found["negatives"])
+    print("artifact", result["artifact"]["sha256"], result["warnings"])
+    print("controls", json.dumps(result["controls"])[:2000])
+
+
 def measure_workers(given: argparse.Namespace, folder: Path) -> None:
     """Print the figures of fits on clusters."""
     table = folder / "table.parquet"
@@ -395,6 +459,8 @@ def main() -> None:
     parser.add_argument("--only-stored", action="store_true", help="the table fits no memory")
     parser.add_argument("--workers", type=at_least_one, nargs="+", help="on clusters of so many")
     parser.add_argument("--one-process", action="store_true", help="for a look: memory is wrong")
+    parser.add_argument("--job", choices=list(SYSTEMS), help="run a whole job")
+    parser.add_argument("--memory-bytes", type=at_least_one, default=4_000_000_000)
     parser.add_argument("--fit", nargs=3, metavar=("TABLE", "SYSTEM", "MODE"))
     given = parser.parse_args()
     if given.fit is not None:
@@ -407,6 +473,12 @@ def main() -> None:
     if given.workers and given.rounds < 2:  # the first one is not counted
         parser.error(f"--workers: --rounds must be at least 2, got {given.rounds}")
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        if given.job is not None:
+            table = given.table or Path(name) / "table.parquet"
+            if given.table is None:
+                write_table(table, given.rows, given.features)
+            run_job(table, given.job, given.rounds, given.memory_bytes, Path(name))
+            return
         (measure_workers if given.workers else measure)(given, Path(name))
 
 

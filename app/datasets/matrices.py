@@ -76,20 +76,20 @@ class Table:
     def blocks(self, rows: int) -> Iterator[Table]:
         """Yield the rows in their order, about so many at once."""
         for start in range(0, len(self.X), rows):
-            yield self._with(self.X[start : start + rows], slice(start, start + rows))
+            yield self.with_features(self.X[start : start + rows], slice(start, start + rows))
 
     def take(self, rows: Rows) -> Table:
         """Return a copy of some rows, in their order."""
         X = np.empty((len(rows), self.X.shape[1]), order="F")
         for feature in range(X.shape[1]):
             np.take(self.X[:, feature], rows, out=X[:, feature])
-        return self._with(X, rows)
+        return self.with_features(X, rows)
 
     def part(self, rows: Rows) -> Table:
         """Return some rows, ascending and each once, as a table of its own to learn from or to judge by."""
         return self.take(rows)
 
-    def _with(self, X: Any, rows: Rows | slice) -> Table:
+    def with_features(self, X: Any, rows: Rows | slice) -> Table:
         """Return rows whose features are X."""
         return Table(
             X,
@@ -158,14 +158,8 @@ class StoredTable(Table):
 
     def blocks(self, rows: int) -> Iterator[Table]:
         """Yield the rows in their order, a row group at once."""
-        done = 0
-        for start, X in self._source.read_groups():
-            own: slice | Rows = slice(None)
-            if self.coded.is_taken is not None:
-                own = np.flatnonzero(self.coded.is_taken[start : start + len(X)])
-            taken = self._recoded(X[own])
-            yield self._with(taken, slice(done, done + len(taken)))
-            done += len(taken)
+        for (block,) in blocks_of([self]):
+            yield block
 
     def take(self, rows: Rows) -> Table:
         """Return a copy of some rows in memory, in their order."""
@@ -175,10 +169,10 @@ class StoredTable(Table):
             distinct, place = np.unique(wanted, return_inverse=True)
             wanted = find_nth(self.coded.is_taken, distinct)[place]
         X = np.empty((len(rows), len(self.names)), order="F")
-        for start, group in self._source.read_groups(wanted):
+        for start, group in self.source.read_groups(wanted):
             first, last = np.searchsorted(wanted, (start, start + len(group)))
-            X[order[first:last]] = self._recoded(group[wanted[first:last] - start])
-        return self._with(X, rows)
+            X[order[first:last]] = self.recoded(group[wanted[first:last] - start])
+        return self.with_features(X, rows)
 
     def part(self, rows: Rows) -> Table:
         """Return some rows, ascending and each once: in memory if they are few, else they stay in the file."""
@@ -188,7 +182,7 @@ class StoredTable(Table):
             raise ValueError("rows of a part must be in ascending order, each once")
         mask = np.zeros(len(self.X), dtype=np.bool_)
         mask[rows] = True
-        values = vars(self._with(self.coded.take(mask), rows))
+        values = vars(self.with_features(self.coded.take(mask), rows))
         return StoredTable(**values, max_bytes=self.max_bytes)
 
     @property
@@ -210,17 +204,34 @@ class StoredTable(Table):
     def _coded_by(self, categories: Categories) -> StoredTable:
         return replace(self, X=self.coded.with_categories(categories), categories=categories)
 
-    def _recoded(self, X: Floats) -> Floats:
+    def recoded(self, X: Floats) -> Floats:
+        """Return a copy of rows of the file, with the indices of this table's categories."""
         X = X.copy(order="F")
         for feature in range(X.shape[1]):
             self.coded.recode(feature, X[:, feature])
         return X
 
     @property
-    def _source(self) -> ParquetColumns:
+    def source(self) -> ParquetColumns:
+        """The columns of the file."""
         source = self.coded.source
         assert isinstance(source, ParquetColumns)
         return source
+
+
+def blocks_of(tables: Sequence[StoredTable]) -> Iterator[list[Table]]:
+    """Yield the rows of tables that are in one file, read once: of each row group those of each table."""
+    done = [0] * len(tables)
+    for start, X in tables[0].source.read_groups():
+        blocks = []
+        for k, table in enumerate(tables):
+            own: slice | Rows = slice(None)
+            if table.coded.is_taken is not None:
+                own = np.flatnonzero(table.coded.is_taken[start : start + len(X)])
+            taken = table.recoded(X[own])
+            blocks.append(table.with_features(taken, slice(done[k], done[k] + len(taken))))
+            done[k] += len(taken)
+        yield blocks
 
 
 def store_table(

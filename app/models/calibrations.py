@@ -26,11 +26,15 @@ from app.platform.tables import DatasetKind, Model, ModelCalibration
 if TYPE_CHECKING:
     from core import probability
     from core.metrics import Interval
+    from core.metrics.groups import ScoreGroups
 
 Floats = npt.NDArray[np.float64]
 
 CALIBRATION_FILE = "calibration.npz"
 RELIABILITY_FILE = "reliability.json"
+MAX_CELLS = 1 << 20
+"""Scores that a calibration of rows in files is learnt from."""
+
 LEARNT_ON_VALIDATION, LEARNT_OUT_OF_FOLD, LEARNT_ON_DATASET = "validation", "out_of_fold", "dataset"
 LEARNT_ON = (LEARNT_ON_VALIDATION, LEARNT_OUT_OF_FOLD, LEARNT_ON_DATASET)
 
@@ -57,6 +61,7 @@ def learn(
     group: npt.NDArray[np.generic] | None,
     seed: int,
     n_rows: int | None = None,
+    groups: ScoreGroups | None = None,
 ) -> CalibrationRecord:
     """Learn a calibration, judge it on held-out folds, and write its arrays; O(n log n).
 
@@ -69,12 +74,18 @@ def learn(
         Rows with equal values count as one.
     n_rows : int, optional
         The number of rows, where one was scored several times.
+    groups : ScoreGroups, optional
+        The rows by score, where they are in files: then neighbours of about equal mass together are one score, of more
+        than `MAX_CELLS`.
     """
     from core.probability import choose_calibration, reliability
-    from core.probability.isotonic import venn_abers_of
+    from core.probability.isotonic import cells_of, venn_abers_of
 
     seed = seed % 2**32
-    chosen = choose_calibration(y, scores, sample_weight=weight, group=group, random_state=seed)
+    masses = None if groups is None else cells_of(groups, MAX_CELLS)
+    chosen = choose_calibration(
+        y, scores, sample_weight=weight, group=group, random_state=seed, masses=masses
+    )
     file = None
     if (held_out := chosen.held_out) is not None:
         file = RELIABILITY_FILE

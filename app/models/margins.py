@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from core.base.ranker import Combination, Ranker
     from core.boosting.booster import Booster
     from core.bounds import Bound, Sample, WeakRankers
-    from core.metrics import RocCurve
+    from core.metrics.groups import ScoreGroups
     from core.metrics.margins import MarginDistribution
 
 MIN_NORM = 1e-9
@@ -46,22 +46,23 @@ def measure(
     ranker: Ranker,
     features: Sequence[Feature],
     train: Table,
-    scores: Floats,
-    curve: RocCurve,
+    groups: ScoreGroups,
     workdir: Path,
 ) -> MarginsRecord | None:
     """Return the margins of all training pairs of two classes; None where the algorithm's theory has none.
 
+    `groups` are the training rows by score.
+
     Runs in the fit process. What is long is written into files of the work folder.
     """
-    from core.metrics.margins import log_pair_loss, margin_distribution
+    from core.metrics.margins import log_pair_loss_of, margin_distribution_of
 
     combination = _combination(ranker)
     if combination is None:
         return None
     l1_norm = float(combination.weights.sum())
-    spread = margin_distribution(curve, l1_norm)
-    log_loss = log_pair_loss(train.y, scores, train.weight)
+    spread = margin_distribution_of(groups, l1_norm)
+    log_loss = log_pair_loss_of(groups)
     best = _best(ranker.get_params(deep=False), train)
     return _record(ranker, features, combination, spread, log_loss, best, workdir)
 

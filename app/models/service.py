@@ -314,8 +314,19 @@ def curve_of(row: ModelCurve | EvaluationCurve) -> core_metrics.RocCurve:
     return core_metrics.RocCurve(fpr, tpr, thresholds)
 
 
+MAX_CURVE_POINTS = 1_000_000
+"""Points of a stored curve: 24 bytes each, in one row of the database."""
+
+FIRST_CURVE_POINTS = 100_000
+"""Points from the top of the list that a stored curve always has: what is read off there is exact."""
+
+
 def write_curve(path: Path, curve: core_metrics.RocCurve) -> None:
-    """Write fpr, tpr and thresholds one after the other, float64 little-endian, as SQL stores them."""
+    """Write fpr, tpr and thresholds one after the other, float64 little-endian, as SQL stores them.
+
+    Of more than `MAX_CURVE_POINTS` points only so many, by `RocCurve.thin`.
+    """
+    curve = curve.thin(MAX_CURVE_POINTS, n_first=FIRST_CURVE_POINTS)
     np.stack((curve.fpr, curve.tpr, curve.thresholds)).astype("<f8").tofile(path)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -150,8 +151,11 @@ def compare_with(
     held_out: HeldOutRows | None,
     chosen: Floats,
     scores: dict[str, Floats],
+    folder: Path | None = None,
 ) -> BaselineComparison:
     """Compare the chosen ranker with each baseline, on the held-out rows: areas and paired differences by window.
+
+    A folder is for rows of one split whose scores are mapped to files: areas are compared in files there.
 
     The size of a list in the objective is a share. p-values are adjusted by Holm over all baselines and windows, and
     the figure of the objective. The ranker beats a baseline if its area in the
@@ -171,7 +175,7 @@ def compare_with(
     if held_out is None:
         return comparison
     names, columns = [CHOSEN, *scores], [chosen, *scores.values()]
-    compared = _compare(held_out, columns, windows, names)
+    compared = _compare(held_out, columns, windows, names, folder)
     figures = _compare_figures(held_out, columns, figure_of(objective), names)
     differences = [each.differences for each in compared.windows]
     differences += [each.differences for each in figures]
@@ -229,10 +233,24 @@ def _compare(
     scores: Sequence[Floats],
     windows: list[tuple[float, float]],
     names: list[str],
+    folder: Path | None,
 ) -> Comparison:
     from core.metrics import compare, cross_validated_compare
 
     y, weight, group, folds = held_out.y, held_out.weight, held_out.group, held_out.folds
+    if folder is not None:
+        from core.metrics.runs import compare_stored
+
+        return compare_stored(
+            y == 1,
+            scores,
+            windows,
+            folder=folder,
+            level=LEVEL,
+            sample_weight=weight,
+            names=names,
+            adjust="none",
+        )
     if folds is None:
         return compare(
             y,

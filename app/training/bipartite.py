@@ -22,7 +22,7 @@ from app.datasets.matrices import (
 )
 from app.models import margins
 from app.models.objectives import value_of, window_of
-from app.models.service import write_curve
+from app.models.service import FIRST_CURVE_POINTS, MAX_CURVE_POINTS, write_curve
 from app.platform import documents
 from app.platform.documents import (
     Feature,
@@ -34,7 +34,7 @@ from app.platform.documents import (
 )
 from app.platform.errors import Invalid
 from app.training import lists, search
-from app.training.interpretation import draw_classes, score
+from app.training.interpretation import draw_classes, score, write_scores
 from app.training.records import ClusterRecord, RocMetrics, TrainPayload
 from app.training.splits import (
     BYTES_PER_CELL,
@@ -56,9 +56,10 @@ from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from core.base.checkpoint import SharedRanker
-    from core.base.columns import ColumnTable
+    from core.base.columns import ColumnSource, ColumnTable
     from core.base.ranker import Callback, Floats, Ranker
     from core.metrics import Interval, Summary
+    from core.metrics.runs import StoredGroups
     from core.selection import HeldOut
 
 CODES_FOLDER = "codes"
@@ -68,6 +69,9 @@ LEVEL = 0.95
 """Confidence level of intervals and tests."""
 
 Ints = npt.NDArray[np.int64]
+Missing = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+"""Of each feature: whether any value of the training rows is missing, and whether all are."""
+
 DEFAULT_WINDOW = (0.0, 0.05)
 """Window of false positive rates whose partial AUC every model reports."""
 
@@ -221,6 +225,7 @@ class BipartiteSplitData(SplitData):
         self.has_curve = validation is not None
         self._features = features
         self._divided = divided
+        self._missing: Missing | None = None
         lists.check_queries(train, "the training part", 1)
         if validation is not None:
             lists.check_queries(validation, "the validation part", lists.MIN_QUERIES)
@@ -272,6 +277,7 @@ class BipartiteSplitData(SplitData):
         from core.selection import draw_rows
 
         thin, query = copy(self), self.train.query
+        thin._missing = None
         if query is not None:
             rows = lists.draw_queries(query, fraction, seed)
         else:
@@ -322,22 +328,14 @@ class BipartiteSplitData(SplitData):
     def evaluate(
         self, ranker: Ranker, objective: Objective, workdir: Path
     ) -> dict[str, RocMetrics]:
-        from core.metrics import summarise
-
         parts: dict[str, RocMetrics] = {}
-        for part, table in (("train", self.train), ("validation", self.validation)):
-            if table is None:
-                continue
-            scores = self.scores_of(ranker, part)
-            np.save(workdir / scores_file(part), scores)
-            windows = windows_of(objective)
-            summary = summarise(table.y, scores, table.weight, windows, group=table.group)
+        for part, scores in self._score_parts(ranker, workdir).items():
+            table = self._known(part)
+            summary = _summarise(table, scores, windows_of(objective))
             measured = None
             # Pairs of rows of different queries were not learnt from.
             if part == "train" and table.query is None:
-                measured = margins.measure(
-                    ranker, self._features, table, scores, summary.curve, workdir
-                )
+                measured = margins.measure(ranker, self._features, table, summary.groups, workdir)
             curve = None
             if self.has_curve:
                 curve = f"{part}.curve"
@@ -348,14 +346,92 @@ class BipartiteSplitData(SplitData):
             )
         return parts
 
+    def _score_parts(self, ranker: Ranker, workdir: Path) -> dict[str, Floats]:
+        """Write the scores of each part into a file, and return them; parts in one file are read once."""
+        tables = {"train": self.train}
+        if self.validation is not None:
+            tables["validation"] = self.validation
+        by_source: dict[ColumnSource, dict[Path, StoredTable]] = {}
+        scores: dict[Path, Floats] = {}
+        for part, table in tables.items():
+            path = workdir / scores_file(part)
+            if isinstance(table, StoredTable):
+                by_source.setdefault(table.source, {})[path] = table
+            else:
+                scores[path] = score(ranker, table)
+                np.save(path, scores[path])
+
+        def look(path: Path, block: Table) -> None:
+            if path == workdir / scores_file("train"):
+                self._missing = _add_missing(self._missing, block)
+
+        self._missing = None
+        for stored in by_source.values():
+            scores |= write_scores(ranker, stored, look)
+        return {part: scores[workdir / scores_file(part)] for part in tables}
+
+    def missing(self) -> list[tuple[bool, bool]]:
+        if self._missing is None:  # the scores of all rows tell it at once
+            return super().missing()
+        any_missing, all_missing = self._missing
+        return list(zip(any_missing.tolist(), all_missing.tolist(), strict=True))
+
     def scores_of(self, ranker: Ranker, part: str) -> Floats:
         """Return the scores of a part's rows."""
         return score(ranker, self._known(part))
+
+    def write_scores(self, ranker: Ranker, part: str, path: Path) -> None:
+        """Write the scores of a part's rows into a .npy file."""
+        table = self._known(part)
+        if isinstance(table, StoredTable):
+            write_scores(ranker, {path: table})
+        else:
+            np.save(path, score(ranker, table))
 
     def evaluation_rows(self, seed: int) -> tuple[str, Table]:
         if self.validation is None:
             return "train", draw_classes(self.train, seed)
         return "validation", draw_classes(self.validation, seed)
+
+
+def _add_missing(known: Missing | None, block: Table) -> Missing:
+    missing = np.isnan(block.X)
+    own: Missing = (np.asarray(missing.any(axis=0)), np.asarray(missing.all(axis=0)))
+    return own if known is None else (known[0] | own[0], known[1] & own[1])
+
+
+def in_files(table: Table | None) -> StoredTable | None:
+    """Return the table if its figures are computed in files; None if they are in memory.
+
+    Rows of groups are counted together, which needs all of them at once.
+    """
+    return table if isinstance(table, StoredTable) and table.group is None else None
+
+
+def groups_of(table: StoredTable, scores: Floats) -> StoredGroups:
+    """Return the rows of a table by score, in files."""
+    from core.metrics.runs import ScoreRuns
+
+    folder = table.coded.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = ScoreRuns(folder)
+    runs.add(table.y, scores, table.weight)
+    return runs.merge()
+
+
+def _summarise(table: Table, scores: Floats, windows: Sequence[tuple[float, float]]) -> Summary:
+    """Return curve, areas and counts of a part: the figures of all its rows, and the curve as it is stored."""
+    from core.metrics import summarise
+    from core.metrics.intervals import summarise_groups
+
+    if (stored := in_files(table)) is None:
+        return summarise(table.y, scores, table.weight, windows, group=table.group)
+    return summarise_groups(
+        groups_of(stored, scores),
+        windows,
+        max_points=MAX_CURVE_POINTS,
+        n_first=FIRST_CURVE_POINTS,
+    )
 
 
 def scores_file(part: str) -> str:

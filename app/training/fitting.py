@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from app.datasets.matrices import StoredTable, Table
 from app.jobs.progress import Callback
@@ -27,7 +26,7 @@ from app.platform.documents import MemberRecord, MonotoneRecord
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation, search
-from app.training.bipartite import BipartiteSplitData, BipartiteTable
+from app.training.bipartite import BipartiteSplitData, BipartiteTable, in_files
 from app.training.lists import GradedSplitData
 from app.training.multilabel import MultilabelSplitData
 from app.training.plan import (
@@ -96,7 +95,7 @@ MIN_MEASURED_ROWS = 10_000
 """Training rows that a model's figures are of, at least, however little time is left of a budget."""
 
 BYTES_PER_MEASURED_ROW = 300
-"""Of a part in a file whose figures are computed: twice what a row takes whose score no other row has."""
+"""Of a part whose rows are in a file, and counted by groups: twice what the figures of a row take."""
 
 MAX_BASELINE_ROWS = 57_344
 """Rows of a table in a file that baselines learn from, in memory, at most."""
@@ -381,7 +380,7 @@ class FitContext:
         except CoreError as error:
             outcome["failed"] = str(error)
             return outcome
-        np.save(folder / SCORES_FILE, split_data.scores_of(ranker, "validation"))
+        split_data.write_scores(ranker, "validation", folder / SCORES_FILE)
         return outcome
 
     def _max_baseline_rows(self, split_data: BipartiteSplitData) -> int:
@@ -443,7 +442,7 @@ class FitContext:
         data = artifact.save(ranker)
         (folder / ARTIFACT_FILE).write_bytes(data)
         names = self.names
-        missing = [_missing_among(split_data.training_values(i)) for i in range(len(names))]
+        missing = split_data.missing()
         empty = [name for name, (_, is_empty) in zip(names, missing, strict=True) if is_empty]
         return {
             **outcome,
@@ -475,10 +474,10 @@ class FitContext:
     ) -> SplitData:
         """Return the rows that are measured: all, or fewer training rows.
 
-        That is where a budget has no time to score them, or the job's memory no room for the scores.
+        That is where a budget has no time to score them, or the job's memory no room for the figures of groups.
         """
-        most, limit = math.inf, self._payload.get("memory_bytes")
-        if limit is not None and isinstance(split_data.table("train"), StoredTable):
+        most, limit, train = math.inf, self._payload.get("memory_bytes"), split_data.table("train")
+        if limit is not None and isinstance(train, StoredTable) and in_files(train) is None:
             most = max(limit // BYTES_PER_MEASURED_ROW, MIN_MEASURED_ROWS)
         if math.isinf(self._ends):
             return _thin(split_data, most, self.spec["seed"], outcome, "memory had no room for all")
@@ -610,12 +609,6 @@ def _member_of(member: MemberRecord) -> Member:
             code="unknown_algorithm",
         )
     return Member(member["algorithm"], member["parameters"], member.get("weight", 1.0))
-
-
-def _missing_among(values: npt.NDArray[np.float64]) -> tuple[bool, bool]:
-    """Return whether any value is missing, and whether all are."""
-    missing = np.isnan(values)
-    return bool(missing.any()), bool(missing.all())
 
 
 class _Importance(TypedDict):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from app.datasets.matrices import Floats, Rows, Table
+from app.datasets.matrices import Floats, Rows, StoredTable, Table, blocks_of
 from app.jobs import repository as job_repository
 from app.jobs.kinds import shown_state
 from app.models import repository
@@ -143,10 +144,34 @@ def score(ranker: Ranker, table: Table, n_labels: int | None = None) -> Floats:
     scores = np.empty(len(table.X) if n_labels is None else (len(table.X), n_labels))
     start = 0
     for block in table.blocks(_ROWS_AT_ONCE):
-        X = as_scored(block, ranker).X
-        scores[start : start + len(X)] = ranker.score_rows(np.ascontiguousarray(X))
-        start += len(X)
+        scores[start : start + len(block.X)] = _score_block(ranker, block)
+        start += len(block.X)
     return scores
+
+
+def _score_block(ranker: Ranker, block: Table) -> Floats:
+    return ranker.score_rows(np.ascontiguousarray(as_scored(block, ranker).X))
+
+
+def write_scores(
+    ranker: Ranker,
+    tables: Mapping[Path, StoredTable],
+    look: Callable[[Path, Table], None] = lambda path, block: None,
+) -> dict[Path, Floats]:
+    """Write the scores of tables that are in one file, read once, each table's into a .npy file.
+
+    Returns them, mapped to their files. `look` sees each block of rows.
+    """
+    with ExitStack() as opened:
+        files = {path: opened.enter_context(path.open("wb")) for path in tables}
+        for path, file in files.items():
+            header = {"descr": "<f8", "fortran_order": False, "shape": (len(tables[path].X),)}
+            np.lib.format.write_array_header_1_0(file, header)
+        for blocks in blocks_of(list(tables.values())):
+            for (path, file), block in zip(files.items(), blocks, strict=True):
+                look(path, block)
+                _score_block(ranker, block).astype("<f8", copy=False).tofile(file)
+    return {path: np.load(path, mmap_mode="r") for path in tables}
 
 
 SQUARED_GAIN = "squared_auc_gain"

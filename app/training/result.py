@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from app.datasets.matrices import StoredTable
 from app.ingest.rows import mix
 from app.models import calibrations
 from app.models.calibrations import CalibrationRecord
@@ -55,6 +56,8 @@ from app.training.bipartite import (
     Folds,
     HeldOutRows,
     as_record,
+    groups_of,
+    in_files,
     metrics_of,
     scores_file,
     windows_of,
@@ -126,12 +129,18 @@ def put_together(
         with suppress(*_NO_CALIBRATION):
             calibration = _calibrate_out_of_fold(gathered, spec["seed"], workdir)
     elif (file := served["files"].get(scores_file(VALIDATION))) is not None:
-        scores = np.load(file)
-        rows = _bipartite(data).held_out_rows(())
-        learnt_on = calibrations.LEARNT_ON_VALIDATION
+        rows, stored = _bipartite(data).held_out_rows(()), _in_files(data)
+        scores = np.load(file, mmap_mode=None if stored is None else "r")
         with suppress(*_NO_CALIBRATION):
             calibration = calibrations.learn(
-                workdir, learnt_on, rows.y, scores, rows.weight, rows.group, spec["seed"]
+                workdir,
+                calibrations.LEARNT_ON_VALIDATION,
+                rows.y,
+                scores,
+                rows.weight,
+                rows.group,
+                spec["seed"],
+                groups=None if stored is None else groups_of(stored, scores),
             )
     compared = None if scores is None else _compare(spec, plan, data, finished, scores)
     chosen = plan.chosen(SERVED, finished)
@@ -200,6 +209,11 @@ def _bipartite(data: BipartiteTable | SplitData) -> BipartiteTable:
     return data
 
 
+def _in_files(data: BipartiteTable | SplitData) -> StoredTable | None:
+    """Return the validation rows if figures of theirs are computed in files."""
+    return in_files(data.served.validation) if isinstance(data, BipartiteTable) else None
+
+
 def _compare(
     spec: TrainSpec,
     plan: Plan,
@@ -215,6 +229,7 @@ def _compare(
     described: list[Control] = []
     scores: dict[str, Floats] = {}
     tried = [each for each in finished if is_baseline(each)]
+    stored = _in_files(data)
     for name in asked["algorithms"] if tried else ():
         parts = [each for each in tried if each["spec"]["algorithm"] == name]
         fitted = baselines.find_compared(parts, len(scopes))
@@ -237,14 +252,19 @@ def _compare(
         )
         if fitted:
             files = {scope_of(each["spec"]): each["result"]["files"] for each in fitted}
-            scores[name] = np.concatenate([np.load(files[it][SCORES_FILE]) for it in scopes])
+            scores[name] = (
+                np.concatenate([np.load(files[it][SCORES_FILE]) for it in scopes])
+                if stored is None
+                else np.load(files[SERVED][SCORES_FILE], mmap_mode="r")
+            )
     skipped = asked["skipped"]
     if asked["algorithms"] and not described:
         budget = spec["algorithm"]["parameters"]["budget_seconds"]
         skipped = f"the search and the final fit used the whole budget of {budget:g} s"
     held_out = _bipartite(data).held_out_rows(plan.folds) if scores else None
     objective = without_count(spec["objective"], spec.get("judged_rows"))
-    comparison = baselines.compare_with(objective, held_out, chosen, scores)
+    folder = None if stored is None else stored.coded.folder
+    comparison = baselines.compare_with(objective, held_out, chosen, scores, folder)
     return {**comparison, "controls": described, "skipped": skipped}
 
 

@@ -367,6 +367,13 @@ class SplitData(ABC):
         """
         return None
 
+    def missing(self) -> list[tuple[bool, bool]]:
+        """Return of each feature whether any value of the training part is missing, and whether all are."""
+        return [
+            _missing_among(self.training_values(feature))
+            for feature in range(len(self._known("train").names))
+        ]
+
     def training_values(self, feature: int) -> Floats:
         """Return the values of a feature in the training part, float64 of shape (rows,)."""
         return self._known("train").column(feature)
@@ -375,3 +382,8 @@ class SplitData(ABC):
         table = self.table(part)
         assert table is not None
         return table
+
+
+def _missing_among(values: npt.NDArray[np.float64]) -> tuple[bool, bool]:
+    missing = np.isnan(values)
+    return bool(missing.any()), bool(missing.all())

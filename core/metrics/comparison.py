@@ -100,6 +100,7 @@ from core.metrics.groups import (
     check_rows,
     effective_units,
     inner,
+    spans,
 )
 from core.metrics.intervals import (
     EPSILON,
@@ -478,8 +479,11 @@ def compare_areas(
 
 def difference_error(first: FloatArray, second: FloatArray) -> float:
     """Return the standard error of the difference of two areas, given the influences of the units on each."""
-    parts = first - second
-    return math.sqrt(inner(parts, parts))
+    total = 0.0
+    for start, stop in spans(0, first.size):
+        parts = first[start:stop] - second[start:stop]
+        total += inner(parts, parts)
+    return math.sqrt(total)
 
 
 def holm(p_values: FloatArray) -> FloatArray:
@@ -544,9 +548,11 @@ def joint_p_value(areas: Areas, windows: list[int], p_values: FloatArray) -> flo
     if areas.influence is None:
         return least
     values = (areas.values[1:, windows] - areas.values[0, windows]).ravel()
-    parts = areas.influence[1:, windows] - areas.influence[0, windows]
-    parts = parts.reshape(values.size, -1)
-    covariance = np.einsum("ig,jg->ij", parts, parts)
+    covariance = np.zeros((values.size, values.size))
+    for start, stop in spans(0, areas.influence.shape[-1]):
+        parts = areas.influence[1:, windows, start:stop] - areas.influence[0, windows, start:stop]
+        parts = parts.reshape(values.size, -1)
+        covariance += np.einsum("ig,jg->ij", parts, parts)
     errors = np.sqrt(np.diag(covariance))
     shown = errors > EPSILON
     if np.any(np.abs(values[~shown]) > EPSILON):

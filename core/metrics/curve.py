@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,11 +21,13 @@ from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.groups import (
     FloatArray,
+    RowGroups,
     Rows,
     ScoreGroups,
     effective_units,
     group_by_score,
     inner,
+    spans,
 )
 from core.metrics.window import MAX_WHOLE, check_rate, check_window, window_weights
 
@@ -109,14 +111,7 @@ class RocCurve:
         McClish, "Analyzing a portion of the ROC curve", Medical Decision Making 9 (1989).
         """
         low, high = check_window(fpr_min, fpr_max)
-        first = int(np.searchsorted(self.fpr, low, side="right"))
-        last = int(np.searchsorted(self.fpr, high, side="left"))
-        knots = np.concatenate(([low], self.fpr[first:last], [high]))
-        start, end = top_at(self.fpr, self.tpr, low), foot_at(self.fpr, self.tpr, high)
-        heights = np.concatenate(([start], self.tpr[first:last], [end]))
-        widths = np.diff(knots) / (high - low)
-        # Rounding must not lift a perfect curve above 1.
-        value = min(1.0, inner(widths, heights[1:] + heights[:-1]) / 2.0)
+        value = _Line(self.fpr, self.tpr).mean_height(low, high)
         return mcclish(value, low, high) if standardize else value
 
     def tpr_at(self, fpr: ArrayLike) -> FloatArray:
@@ -186,39 +181,32 @@ class RocCurve:
         """
         return self._subset(upper_hull(self.fpr, self.tpr))
 
-    def thin(self, max_points: int) -> RocCurve:
+    def thin(self, max_points: int, *, n_first: int = 0) -> RocCurve:
         """Return the curve through at most `max_points` of its points: the hull first, then evenly along the curve.
 
         The end points are always kept. If all vertices of the upper hull fit, all are kept; otherwise half of
         the points are hull vertices, spread evenly along the curve. The K others are spread evenly too.
 
-        InvalidParameter: `max_points` is less than 2.
+        InvalidParameter: `max_points` is less than 2, or `n_first` leaves fewer than 2 of them.
 
         Parameters
         ----------
         max_points : int
             At least 2.
+        n_first : int
+            So many points from the start are kept as well: the top of the list stays as it is.
 
         Notes
         -----
         The length along the curve is FPR + TPR, 2 in all. With K = `max_points` minus the hull vertices kept, every
         point of the full curve has a kept point before it within h = 2 / (K + 1). So FPR + TPR of `locate` on the
         thinned curve is too low by less than h, and no point of either curve is further than h from the other curve.
-        O(n_points).
+        `max_points` is without the first points here. O(n_points).
         """
-        if isinstance(max_points, bool) or not isinstance(max_points, int | np.integer):
-            raise InvalidParameter(f"max_points must be an integer, got {max_points!r}")
-        if max_points < 2:
-            raise InvalidParameter(f"max_points must be at least 2, got {max_points}")
+        _check_size(max_points, n_first)
         if len(self) <= max_points:
             return self
-        length = self.fpr + self.tpr
-        kept = upper_hull(self.fpr, self.tpr)
-        if kept.size > max_points:
-            n_inner = max(0, max_points // 2 - 2)
-            inner = kept[_evenly_spaced(length[kept], n_inner)]
-            kept = np.union1d(inner, [0, len(self) - 1])
-        return self._subset(np.union1d(kept, _evenly_spaced(length, max_points - kept.size)))
+        return self._subset(_Line(self.fpr, self.tpr).thinned(max_points, n_first))
 
     def _subset(self, points: NDArray[np.intp]) -> RocCurve:
         return RocCurve(self.fpr[points], self.tpr[points], self.thresholds[points])
@@ -265,7 +253,7 @@ def roc_hull(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = 
     return roc_curve(y, scores, sample_weight).hull()
 
 
-def curve_of(groups: ScoreGroups, *, drop_collinear: bool = False) -> RocCurve:
+def curve_of(groups: RowGroups, *, drop_collinear: bool = False) -> RocCurve:
     """Return the ROC curve of tie groups, one point per distinct score after (0, 0)."""
     tp, fp = groups.flagged_positive, groups.flagged_negative
     fpr, tpr = fp / fp[-1], tp / tp[-1]
@@ -277,6 +265,113 @@ def curve_of(groups: ScoreGroups, *, drop_collinear: bool = False) -> RocCurve:
         moved[:-1] &= is_corner | ~moved[1:]  # a point that also stands for the next one must stay
     kept = np.concatenate(([True], moved))
     return RocCurve(fpr[kept], tpr[kept], np.concatenate(([np.inf], groups.scores))[kept])
+
+
+def thin_curve_of(groups: ScoreGroups, max_points: int, *, n_first: int = 0) -> RocCurve:
+    """Return the ROC curve of tie groups, thinned by `RocCurve.thin`; of groups in files only its points are in memory.
+
+    A point where the sums of weights do not grow, for rounding, is left out, as in `curve_of`.
+    """
+    _check_size(max_points, n_first)
+    line = _line_of(groups)
+    is_long = len(line) > max_points
+    points = line.thinned(max_points, n_first) if is_long else np.arange(len(line))
+    fpr, tpr = line.at(points)
+    moved = np.concatenate(([True], (fpr[1:] > fpr[:-1]) | (tpr[1:] > tpr[:-1])))
+    scores = np.concatenate(([np.inf], groups.scores_at(points[1:] - 1)))
+    return RocCurve(fpr[moved], tpr[moved], scores[moved])
+
+
+def _check_size(max_points: int, n_first: int) -> None:
+    for name, value in (("max_points", max_points), ("n_first", n_first)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise InvalidParameter(f"{name} must be an integer, got {value!r}")
+    if max_points < 2:
+        raise InvalidParameter(f"max_points must be at least 2, got {max_points}")
+    if not 0 <= n_first <= max_points - 2:
+        raise InvalidParameter(
+            f"n_first must lie in [0, {max_points - 2}], two points below max_points, got {n_first}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """The line through points that rise from (0, 0): those of a curve, or masses that are divided by their totals.
+
+    What is computed takes memory for `AT_ONCE` points at once, and for those that it returns.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    """Non-decreasing. Shape (n_points,), float64."""
+    x_total: float = 1.0
+    y_total: float = 1.0
+
+    def __len__(self) -> int:
+        return int(self.x.size)
+
+    def at(self, points: slice | NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+        """Return the rates of some points."""
+        if self.x_total == self.y_total == 1.0:
+            return self.x[points], self.y[points]
+        return self.x[points] / self.x_total, self.y[points] / self.y_total
+
+    def mean_height(self, low: float, high: float) -> float:
+        """Return the mean height between two x, in [0, 1]; see `RocCurve.partial_area`."""
+        first = bisect_right(self.x, low, key=self._rate)
+        last = bisect_left(self.x, high, key=self._rate)
+        knot, height = low, float(top_at(*self.at(slice(first - 1, first + 1)), low))
+        end = float(foot_at(*self.at(slice(last - 1, last + 1)), high))
+        doubled = 0.0
+        for start, stop in spans(first, last):
+            x, y = self.at(slice(start, stop))
+            is_last = stop == last
+            knots = np.concatenate(([knot], x, [high] if is_last else []))
+            heights = np.concatenate(([height], y, [end] if is_last else []))
+            doubled += inner(np.diff(knots) / (high - low), heights[1:] + heights[:-1])
+            knot, height = float(knots[-1]), float(heights[-1])
+        # Rounding must not lift a perfect curve above 1.
+        return min(1.0, doubled / 2.0)
+
+    def _rate(self, x: float) -> float:
+        return float(x) / self.x_total
+
+    def hull(self) -> NDArray[np.intp]:
+        """Return the indices of the vertices of the upper hull; see `upper_hull`."""
+        stretches = [
+            start + _hull_of(*self.at(slice(start, stop + 1)))
+            for start, stop in spans(0, len(self))
+        ]
+        if len(stretches) == 1:
+            return stretches[0]
+        points = np.unique(np.concatenate(stretches))
+        return points[_hull_of(*self.at(points))]
+
+    def thinned(self, max_points: int, n_first: int) -> NDArray[np.intp]:
+        """Return the indices of at most `max_points` points; see `RocCurve.thin`."""
+        max_points -= n_first
+        kept = self.hull()
+        if kept.size > max_points:
+            n_inner = max(0, max_points // 2 - 2)
+            x, y = self.at(kept)
+            inner_points = kept[_evenly_spaced(x + y, n_inner)]
+            kept = np.union1d(inner_points, [0, len(self) - 1])
+        marks = _marks(max_points - kept.size)
+        even = np.full(marks.size, len(self) - 1)
+        n_found = 0
+        for start, stop in spans(0, len(self)):
+            x, y = self.at(slice(start, stop))
+            length = x + y
+            found = slice(n_found, int(np.searchsorted(marks, length[-1], side="right")))
+            even[found] = start + np.searchsorted(length, marks[found], side="left")
+            n_found = max(n_found, found.stop)
+        every = np.concatenate([np.arange(n_first), kept, even])
+        return np.unique(every)
+
+
+def _line_of(groups: ScoreGroups) -> _Line:
+    negative, positive = groups.flagged_negative, groups.flagged_positive
+    return _Line(negative, positive, float(negative[-1]), float(positive[-1]))
 
 
 @dataclass(frozen=True)
@@ -359,8 +454,10 @@ def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None)
 
 def auc_of(groups: ScoreGroups) -> float:
     """Return the `auc` of tie groups."""
-    above, negative = groups.flagged_positive, groups.negative
-    doubled = inner(negative, above[:-1] + above[1:])
+    doubled = sum(
+        inner(block.negative, block.flagged_positive[:-1] + block.flagged_positive[1:])
+        for block in groups.blocks()
+    )
     return min(1.0, doubled / (2.0 * _pair_mass(groups)))
 
 
@@ -391,14 +488,17 @@ def misrank_fraction(
 
 def misrank_fraction_of(groups: ScoreGroups) -> float:
     """Return the `misrank_fraction` of tie groups."""
-    flagged = groups.flagged_positive
-    at_or_below = flagged[-1] - flagged[:-1]
-    return min(1.0, inner(groups.negative, at_or_below) / _pair_mass(groups))
+    total = groups.flagged_positive[-1]
+    discordant = sum(
+        inner(block.negative, total - block.flagged_positive[:-1]) for block in groups.blocks()
+    )
+    return min(1.0, discordant / _pair_mass(groups))
 
 
 def tied_fraction_of(groups: ScoreGroups) -> float:
     """Return the fraction of positive–negative pairs with equal scores, in [0, 1]."""
-    return min(1.0, inner(groups.positive, groups.negative) / _pair_mass(groups))
+    tied = sum(inner(block.positive, block.negative) for block in groups.blocks())
+    return min(1.0, tied / _pair_mass(groups))
 
 
 def partial_auc(
@@ -465,13 +565,11 @@ def partial_auc(
     return mcclish(value, first / total, last / total) if standardize else value
 
 
-def area_of(
-    groups: ScoreGroups, fpr_min: float, fpr_max: float, curve: RocCurve | None = None
-) -> float:
-    """Return the area of tie groups over a window; over [0, 1] it is exactly `auc`. `curve` saves computing it."""
+def area_of(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float:
+    """Return the area of tie groups over a window; over [0, 1] it is exactly `auc`."""
     if (fpr_min, fpr_max) == (0.0, 1.0):
         return auc_of(groups)
-    return (curve_of(groups) if curve is None else curve).partial_area(fpr_min, fpr_max)
+    return _line_of(groups).mean_height(fpr_min, fpr_max)
 
 
 def empirical_area_of(curve: RocCurve, negative: float, fpr_min: float, fpr_max: float) -> float:
@@ -589,8 +687,12 @@ def mcclish(value: float, fpr_min: float, fpr_max: float) -> float:
 
 def _evenly_spaced(length: FloatArray, n_points: int) -> NDArray[np.intp]:
     """Return the indices of the first points at or past `n_points` evenly spaced marks inside (0, 2)."""
-    marks = np.linspace(0.0, 2.0, n_points + 2)[1:-1]
+    marks = _marks(n_points)
     return np.minimum(np.searchsorted(length, marks, side="left"), length.size - 1)
+
+
+def _marks(n_points: int) -> FloatArray:
+    return np.linspace(0.0, 2.0, n_points + 2)[1:-1]
 
 
 def upper_hull(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
@@ -599,12 +701,16 @@ def upper_hull(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
     The first and the last point are vertices; points inside a straight stretch are not. A point on or under the line
     between its neighbours is no vertex: passes over the whole array drop such points while that is quick, and one walk
     with a stack drops the others. Only the walk allows for rounding: two neighbours that are both almost straight may
-    be a corner together. O(n_points).
+    be a corner together. Of a long curve that is done stretch by stretch, then for the vertices of all. O(n_points).
 
     References
     ----------
     Andrew, "Another efficient algorithm for convex hulls in two dimensions", Information Processing Letters 9 (1979).
     """
+    return _Line(x, y).hull()
+
+
+def _hull_of(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
     points = np.arange(x.size)
     while points.size > 2:
         px, py = x[points], y[points]

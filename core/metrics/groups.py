@@ -6,7 +6,8 @@ each of them. The prefix sums of the two are the ROC curve.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -20,6 +21,9 @@ from core.errors import InvalidData
 from core.kernels import kernel
 
 FloatArray = NDArray[np.float64]
+
+AT_ONCE = 1 << 18
+"""Tie groups, or rows, of which a figure takes a sum at once: two megabytes a column."""
 
 MIN_CLASS_ROWS = 10
 """Effective rows of a class, for a group's figures and tests against chance: variances of fewer say next to nothing."""
@@ -70,9 +74,70 @@ class ClassRows:
         return self.weight is None or bool(np.all(self.weight == np.floor(self.weight)))
 
 
+class GroupBlock(NamedTuple):
+    """Consecutive tie groups, n of them: few enough that arrays of their size do not count."""
+
+    scores: FloatArray
+    positive: FloatArray
+    negative: FloatArray
+    """Weight of each class at each score. Shape (n,), float64, as all but the last two."""
+    positive_squares: FloatArray
+    negative_squares: FloatArray
+    """Sums of the squared weights."""
+    flagged_positive: FloatArray
+    flagged_negative: FloatArray
+    """Weight of each class above the first of these scores, then at or above each. Shape (n + 1,), float64."""
+
+
+class ScoreGroups(ABC):
+    """The distinct scores, highest first, and the weight of each class at each of them.
+
+    Figures are sums over `blocks`, in their order: the same bits whether the groups are in memory or in files.
+    """
+
+    flagged_positive: FloatArray
+    flagged_negative: FloatArray
+    """Weight of each class at or above each score, after a leading 0. Shape (n_groups + 1,), float64."""
+
+    def __len__(self) -> int:
+        return self.flagged_positive.size - 1
+
+    @property
+    @abstractmethod
+    def counts(self) -> tuple[int, int]:
+        """Numbers of positive and of negative rows of weight above 0."""
+
+    @property
+    @abstractmethod
+    def min_weights(self) -> tuple[float, float]:
+        """Least weight of a positive row and of a negative one; 1 when every row counts once."""
+
+    @abstractmethod
+    def scores_at(self, groups: slice | NDArray[np.intp]) -> FloatArray:
+        """Return the scores of some groups, float64."""
+
+    @abstractmethod
+    def block(self, groups: slice) -> GroupBlock:
+        """Return some consecutive groups."""
+
+    @abstractmethod
+    def empty(self) -> FloatArray:
+        """Return an array for a value of each group, shape (n_groups,), float64; where the groups are."""
+
+    @property
+    def is_one_block(self) -> bool:
+        """True if `blocks` yields all groups at once."""
+        return len(self) <= AT_ONCE
+
+    def blocks(self) -> Iterator[GroupBlock]:
+        """Yield all groups, highest scores first, at most `AT_ONCE` of them at once."""
+        for start, stop in spans(0, len(self)):
+            yield self.block(slice(start, stop))
+
+
 @dataclass(frozen=True, eq=False)
-class ScoreGroups:
-    """The distinct scores, highest first, and the rows of each class at each of them."""
+class RowGroups(ScoreGroups):
+    """Tie groups in memory, and the rows of each class at each of them."""
 
     scores: FloatArray
     """Strictly decreasing. Shape (n_groups,)."""
@@ -80,7 +145,34 @@ class ScoreGroups:
     negatives: ClassRows
     flagged_positive: FloatArray
     flagged_negative: FloatArray
-    """Weight of each class at or above each score, after a leading 0. Shape (n_groups + 1,), float64."""
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return len(self.positives), len(self.negatives)
+
+    @property
+    def min_weights(self) -> tuple[float, float]:
+        weights = (each.weight for each in (self.positives, self.negatives))
+        positive, negative = (1.0 if each is None else float(each.min()) for each in weights)
+        return positive, negative
+
+    def scores_at(self, groups: slice | NDArray[np.intp]) -> FloatArray:
+        return self.scores[groups]
+
+    def block(self, groups: slice) -> GroupBlock:
+        flagged = slice(groups.start, groups.stop + 1)
+        return GroupBlock(
+            self.scores[groups],
+            self.positive[groups],
+            self.negative[groups],
+            self.positive_squares[groups],
+            self.negative_squares[groups],
+            self.flagged_positive[flagged],
+            self.flagged_negative[flagged],
+        )
+
+    def empty(self) -> FloatArray:
+        return np.empty(len(self))
 
     @cached_property
     def positive(self) -> FloatArray:
@@ -110,6 +202,17 @@ class ScoreGroups:
         return mass if rows.weight is None else rows.mass_by_group(self.scores.size, squared=True)
 
 
+def spans(first: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Yield the ends of ranges that cover first ≤ i < stop, cut at multiples of `AT_ONCE`; an empty one for none."""
+    start = first
+    while True:
+        end = min((start // AT_ONCE + 1) * AT_ONCE, stop)
+        yield start, end
+        if end >= stop:
+            return
+        start = end
+
+
 def prefix_sums(mass: FloatArray) -> FloatArray:
     """Return the running totals of `mass` after a leading 0, shape (len(mass) + 1,)."""
     totals = np.empty(mass.size + 1)
@@ -125,7 +228,7 @@ def inner(left: FloatArray, right: FloatArray) -> float:
 
 def group_by_score(
     y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
-) -> ScoreGroups:
+) -> RowGroups:
     """Return the tie groups of rows, which are checked first. O(n log n) time, O(n) memory.
 
     Scores are compared as float64. Infinite scores are refused: the first threshold of a curve, +inf, flags no row. A
@@ -170,7 +273,7 @@ def check_rows(
     return Rows(positive, tuple(values), weight, unit)
 
 
-def tie_groups(rows: Rows) -> ScoreGroups:
+def tie_groups(rows: Rows) -> RowGroups:
     """Return the tie groups of rows that have one scorer."""
     if rows.weight is not None:
         return group_rows(rows, 0)[0]
@@ -182,7 +285,7 @@ def tie_groups(rows: Rows) -> ScoreGroups:
     distinct = np.empty(values.size)
     flagged = np.zeros((2, values.size + 1))
     n_groups = _merge(positives, negatives, of_positives, of_negatives, distinct, *flagged)
-    return ScoreGroups(
+    return RowGroups(
         distinct[:n_groups],
         ClassRows(of_positives, None),
         ClassRows(of_negatives, None),
@@ -191,7 +294,7 @@ def tie_groups(rows: Rows) -> ScoreGroups:
     )
 
 
-def group_rows(rows: Rows, scorer: int) -> tuple[ScoreGroups, NDArray[np.intp]]:
+def group_rows(rows: Rows, scorer: int) -> tuple[RowGroups, NDArray[np.intp]]:
     """Return the tie groups of one scorer, and the indices of the rows from the highest score down."""
     values, positive, weight = rows.scores[scorer], rows.positive, rows.weight
     order = np.argsort(values)[::-1]
@@ -211,7 +314,7 @@ def group_rows(rows: Rows, scorer: int) -> tuple[ScoreGroups, NDArray[np.intp]]:
         )
     n_groups = int(group[-1]) + 1
     flagged = (prefix_sums(each.mass_by_group(n_groups)) for each in classes)
-    return ScoreGroups(values[first_of_group], *classes, *flagged), order
+    return RowGroups(values[first_of_group], *classes, *flagged), order
 
 
 def effective_units(rows: Rows) -> tuple[float, float]:

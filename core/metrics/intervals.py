@@ -58,7 +58,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -78,18 +78,21 @@ from core.metrics.curve import (
     area_of,
     curve_of,
     misrank_fraction_of,
+    thin_curve_of,
     tied_fraction_of,
     totals_of,
 )
 from core.metrics.groups import (
     FloatArray,
+    GroupBlock,
+    RowGroups,
     Rows,
     ScoreGroups,
     check_rows,
-    effective_rows,
     effective_units,
     group_rows,
     inner,
+    spans,
     tie_groups,
 )
 from core.metrics.window import Window, check_level, check_window
@@ -103,6 +106,8 @@ EPSILON = 1e-12
 # Degrees of freedom of Student's t. Below, SciPy's quantile overflows; here it exceeds 1e128, and the interval is
 # everything that is possible.
 MIN_DEGREES = 0.01
+
+WHOLE: Window = (0.0, 1.0)
 
 
 class Interval(NamedTuple):
@@ -171,6 +176,8 @@ class Summary:
     """Total weight and effective number of rows of each class; an operating point needs these and the curve."""
     level: float
     """Level of the intervals. In (0, 1)."""
+    groups: ScoreGroups
+    """The rows by score: what other figures of the same ranking are computed from."""
 
 
 def summarise(
@@ -206,36 +213,70 @@ def summarise(
     checked = [check_window(*window) for window in windows]
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
     groups = tie_groups(rows)
-    curve = curve_of(groups)
-    auc, *partial = _areas(rows, groups, curve, [(0.0, 1.0), *checked], level)
+    every, areas = [WHOLE, *checked], None
+    if rows.unit is not None:
+        estimated = estimate_areas(rows, every)
+        areas = [area_interval(estimated, 0, j, window, level) for j, window in enumerate(every)]
+    return _summary(groups, curve_of(groups), totals_of(rows, groups), checked, level, areas)
+
+
+def summarise_groups(
+    groups: ScoreGroups,
+    windows: Sequence[tuple[float, float]] = ((0.0, 0.05),),
+    level: float = 0.95,
+    *,
+    max_points: int,
+    n_first: int = 0,
+) -> Summary:
+    """Return the same as `summarise` of tie groups, which may be in files; the curve is thinned by `RocCurve.thin`.
+
+    InvalidParameter: as `summarise` and `RocCurve.thin`. Memory: that of the curve. The figures are those of
+    `summarise` bit for bit where rows have no weights; with weights, sums are taken in another order.
+
+    Parameters
+    ----------
+    groups : ScoreGroups
+        Such as `core.metrics.runs.ScoreRuns.merge` returns.
+    windows, level
+        As `summarise`.
+    max_points, n_first
+        As `RocCurve.thin`.
+    """
+    level = check_level(level)
+    checked = [check_window(*window) for window in windows]
+    curve = thin_curve_of(groups, max_points, n_first=n_first)
+    masses = float(groups.flagged_positive[-1]), float(groups.flagged_negative[-1])
+    totals = ClassTotals(*masses, *effective_of(groups))
+    return _summary(groups, curve, totals, checked, level)
+
+
+def _summary(
+    groups: ScoreGroups,
+    curve: RocCurve,
+    totals: ClassTotals,
+    windows: Sequence[Window],
+    level: float,
+    areas: Sequence[Interval] | None = None,
+) -> Summary:
+    """Return the summary; `areas` are those of the whole curve and of the windows, if rows are not drawn alone."""
+    if areas is None:
+        areas = [partial_auc_interval_of(groups, *each, level) for each in (WHOLE, *windows)]
+    auc, *partial = areas
+    positives, negatives = groups.counts
     return Summary(
         curve=curve,
         auc=auc,
         partial_aucs=tuple(
-            PartialArea(*window, area) for window, area in zip(checked, partial, strict=True)
+            PartialArea(*window, area) for window, area in zip(windows, partial, strict=True)
         ),
         misrank_fraction=misrank_fraction_of(groups),
         ties=tied_fraction_of(groups),
-        positives=len(groups.positives),
-        negatives=len(groups.negatives),
-        totals=totals_of(rows, groups),
+        positives=positives,
+        negatives=negatives,
+        totals=totals,
         level=level,
+        groups=groups,
     )
-
-
-def _areas(
-    rows: Rows,
-    groups: ScoreGroups,
-    curve: RocCurve,
-    windows: Sequence[tuple[float, float]],
-    level: float,
-) -> list[Interval]:
-    if rows.unit is None:
-        whole, *parts = windows
-        auc = partial_auc_interval_of(groups, *whole, level)
-        return [auc, *(partial_auc_interval_of(groups, *part, level, curve) for part in parts)]
-    areas = estimate_areas(rows, windows)
-    return [area_interval(areas, 0, j, window, level) for j, window in enumerate(windows)]
 
 
 def auc_interval(
@@ -452,7 +493,23 @@ def influences(
     They are not divided by the window's width. Over [0, 1] they are the structural components of DeLong et al. 1988,
     over windows those of He & Escobar 2008.
     """
-    return influences_of_masses(groups.flagged_negative, groups.flagged_positive, fpr_min, fpr_max)
+    placement, height = groups.empty(), groups.empty()
+    for (start, stop), (_, *values) in zip(
+        spans(0, len(groups)), _influence_blocks(groups, fpr_min, fpr_max), strict=True
+    ):
+        placement[start:stop], height[start:stop] = values
+    return placement, height
+
+
+def _influence_blocks(
+    groups: ScoreGroups, fpr_min: float, fpr_max: float
+) -> Iterator[tuple[GroupBlock, FloatArray, FloatArray]]:
+    """Yield the blocks of the groups, each with its `influences`."""
+    ends = _ends(groups.flagged_negative, groups.flagged_positive, fpr_min, fpr_max)
+    for block in groups.blocks():
+        placement, height = np.empty((2, block.scores.size))
+        _influences(block.flagged_negative, block.flagged_positive, ends, placement, height)
+        yield block, placement, height
 
 
 def influences_of_masses(
@@ -460,9 +517,15 @@ def influences_of_masses(
 ) -> tuple[FloatArray, FloatArray]:
     """Return `influences` from the weight of each class at or above each score, after a leading 0."""
     placement, height = np.empty((2, negative.size - 1))
-    ends = [_middle_height(negative, positive, fpr) for fpr in (fpr_min, fpr_max)]
-    _influences(negative, positive, fpr_min, fpr_max, *ends, placement, height)
+    ends = _ends(negative, positive, fpr_min, fpr_max)
+    _influences(negative, positive, ends, placement, height)
     return placement, height
+
+
+def _ends(negative: FloatArray, positive: FloatArray, fpr_min: float, fpr_max: float) -> FloatArray:
+    """Return what `_influences` knows of the whole curve: both totals, the window, and the heights at its ends."""
+    heights = [_middle_height(negative, positive, fpr) for fpr in (fpr_min, fpr_max)]
+    return np.array([negative[-1], positive[-1], fpr_min, fpr_max, *heights])
 
 
 def _middle_height(negative: FloatArray, positive: FloatArray, fpr: float) -> float:
@@ -480,24 +543,33 @@ def _middle_height(negative: FloatArray, positive: FloatArray, fpr: float) -> fl
 
 
 def _of_rows(
-    groups: ScoreGroups,
+    groups: RowGroups,
     window: Window,
     rows: Rows,
     order: NDArray[np.intp],
 ) -> FloatArray:
     """Return φ of each row for the area divided by the window's width, in the given order of rows."""
-    placement, height = influences(groups, *window)
     positive = rows.positive[order]
     phi = np.empty(order.size)
-    classes = (
-        (positive, groups.positives.group, placement, groups.positive),
-        (~positive, groups.negatives.group, height, groups.negative),
-    )
-    for of_class, group, values, mass in classes:
-        total = mass.sum()
-        centred = (values - (mass * values).sum() / total) / (total * (window[1] - window[0]))
-        phi[of_class] = centred[group]
+    centred = centred_influences(groups, window)
+    phi[positive] = centred[0][groups.positives.group]
+    phi[~positive] = centred[1][groups.negatives.group]
     return phi if rows.weight is None else phi * rows.weight[order]
+
+
+def centred_influences(groups: ScoreGroups, window: Window) -> tuple[FloatArray, FloatArray]:
+    """Return φ of a positive and of a negative of weight 1 in each tie group, shape (n_groups,) each."""
+    values = influences(groups, *window)
+    sums = np.zeros((2, 2))
+    for (start, stop), block in zip(spans(0, len(groups)), groups.blocks(), strict=True):
+        for k, mass in enumerate((block.positive, block.negative)):
+            sums[k] += mass.sum(), (mass * values[k][start:stop]).sum()
+    for of_class, (total, product) in zip(values, sums, strict=True):
+        for start, stop in spans(0, len(groups)):
+            some = of_class[start:stop]
+            some -= product / total
+            some /= total * (window[1] - window[0])
+    return values
 
 
 def partial_auc_interval_of(
@@ -505,11 +577,10 @@ def partial_auc_interval_of(
     fpr_min: float,
     fpr_max: float,
     level: float,
-    curve: RocCurve | None = None,
 ) -> Interval:
-    """Return the analytic `partial_auc_interval` of tie groups; `curve` saves computing it."""
+    """Return the analytic `partial_auc_interval` of tie groups."""
     window = fpr_min, fpr_max
-    value, variance = area_of(groups, *window, curve), area_variance(groups, *window)
+    value, variance = area_of(groups, *window), area_variance(groups, *window)
     return proportion_interval(
         value, variance, worst_case_trials(effective_of(groups), window), level
     )
@@ -529,10 +600,12 @@ def worst_case_trials(effective: tuple[float, float], window: Window) -> float:
 
 def effective_of(groups: ScoreGroups) -> tuple[float, float]:
     """Return the effective numbers of rows of the positives and of the negatives."""
-    return (
-        effective_rows(groups.positive, groups.positive_squares),
-        effective_rows(groups.negative, groups.negative_squares),
-    )
+    sums = np.zeros((2, 2))
+    for block in groups.blocks():
+        sums[0] += block.positive.sum(), block.positive_squares.sum()
+        sums[1] += block.negative.sum(), block.negative_squares.sum()
+    positive, negative = (float(mass) ** 2 / float(squares) for mass, squares in sums)
+    return positive, negative
 
 
 def proportion_interval(
@@ -556,23 +629,60 @@ def area_variance(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float 
 
     Over [0, 1] and without weights it is that of DeLong et al. 1988, eqs. 3 to 6.
     """
-    placement, height = influences(groups, fpr_min, fpr_max)
-    positive = mean_variance(placement, groups.positive, groups.positive_squares)
-    negative = mean_variance(height, groups.negative, groups.negative_squares)
+
+    def of_classes() -> Iterator[_Values]:
+        for block, placement, height in blocks():
+            yield (
+                (placement, block.positive, block.positive_squares),
+                (height, block.negative, block.negative_squares),
+            )
+
+    def blocks() -> Iterable[tuple[GroupBlock, FloatArray, FloatArray]]:
+        return [only] if only else _influence_blocks(groups, fpr_min, fpr_max)
+
+    only = None
+    if groups.is_one_block:  # computed once
+        (only,) = _influence_blocks(groups, fpr_min, fpr_max)
+    positive, negative = _mean_variances(of_classes)
     if positive is None or negative is None:
         return None
     return (positive + negative) / (fpr_max - fpr_min) ** 2
 
 
+_Values = tuple[tuple[FloatArray, FloatArray, FloatArray], ...]
+"""Of each mean: values, sums of weights, and sums of squared weights."""
+
+
 def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> float | None:
     """Return the variance of a weighted mean of independent values, given sums of weights and of squared weights."""
-    total = float(mass.sum())
-    effective = total**2 / float(squares.sum())
-    if effective <= 1.0 + EPSILON:
-        return None
-    mean = inner(mass, values) / total
-    spread = inner(squares, (values - mean) ** 2) / total**2
-    return spread * effective / (effective - 1.0)
+    (variance,) = _mean_variances(lambda: [((values, mass, squares),)])
+    return variance
+
+
+def _mean_variances(blocks: Callable[[], Iterable[_Values]]) -> list[float | None]:
+    """Return the `mean_variance` of each mean, its values block by block; `blocks` is called twice."""
+    sums = sum(
+        np.array(
+            [(mass.sum(), squares.sum(), inner(mass, values)) for values, mass, squares in block]
+        )
+        for block in blocks()
+    )
+    totals, squares_of_weights, products = np.asarray(sums).T
+    means = products / totals
+    spreads = sum(
+        np.array(
+            [
+                inner(squares, (values - mean) ** 2)
+                for (values, _, squares), mean in zip(block, means, strict=True)
+            ]
+        )
+        for block in blocks()
+    )
+    effective = totals**2 / squares_of_weights
+    return [
+        None if e <= 1.0 + EPSILON else float(spread / total**2 * e / (e - 1.0))
+        for spread, total, e in zip(np.asarray(spreads), totals, effective, strict=True)
+    ]
 
 
 def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
@@ -647,32 +757,28 @@ _PREFIX_SUMS = numba.types.Array(numba.float64, 1, "C", readonly=True)
     numba.void(
         _PREFIX_SUMS,
         _PREFIX_SUMS,
-        numba.float64,
-        numba.float64,
-        numba.float64,
-        numba.float64,
+        numba.float64[::1],
         numba.float64[::1],
         numba.float64[::1],
     )
 )
-def _influences(  # type: ignore[no-untyped-def]
-    negative, positive, fpr_min, fpr_max, of_start, of_end, placement, height
-):
-    """Write the `influences` of each tie group.
+def _influences(negative, positive, ends, placement, height):  # type: ignore[no-untyped-def]
+    """Write the `influences` of some consecutive tie groups.
 
     Parameters
     ----------
     negative, positive : ndarray of shape (n_groups + 1,), float64
         Prefix sums of each class's weight.
-    fpr_min, fpr_max : float
-    of_start, of_end : float
-        Heights of the curve at the ends of the window.
+    ends : ndarray of shape (6,), float64
+        Total weight of the negatives and of the positives, the window, and the heights of the curve at its ends.
     placement, height : ndarray of shape (n_groups,), float64
         Written.
     """
-    start, scale = 0.0, 0.5 / positive[-1]
+    all_negative, all_positive = ends[0], ends[1]
+    fpr_min, fpr_max, of_start, of_end = ends[2], ends[3], ends[4], ends[5]
+    start, scale = negative[0] / all_negative, 0.5 / all_positive
     for i in range(len(placement)):
-        end = negative[i + 1] / negative[-1]
+        end = negative[i + 1] / all_negative
         width = end - start
         if start >= fpr_min and end <= fpr_max:
             placement[i] = fpr_max - (start + end) / 2.0
@@ -687,7 +793,7 @@ def _influences(  # type: ignore[no-untyped-def]
             placement[i] = width * inside * middle + max(fpr_max - max(end, fpr_min), 0.0)
             rise = middle * (positive[i + 1] - positive[i])
             height[i] = enters * of_start + (1.0 - leaves) * of_end
-            height[i] += inside * (positive[i] + rise) / positive[-1]
+            height[i] += inside * (positive[i] + rise) / all_positive
         start = end
 
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.curve import RocCurve
-from core.metrics.groups import FloatArray, group_by_score
+from core.metrics.groups import FloatArray, ScoreGroups, group_by_score, inner, spans
 
 DEFAULT_THETAS = 65
 
@@ -85,18 +85,54 @@ def margin_distribution(
     >>> margins.thetas.round(2), margins.fractions
     (array([0.1 , 0.45, 0.8 ]), array([0.25, 0.5 , 1.  ]))
     """
+    return _margin_distribution(
+        curve.thresholds[1:].copy(), curve.tpr, curve.fpr, l1_norm, n_thetas
+    )
+
+
+def margin_distribution_of(
+    groups: ScoreGroups, l1_norm: float, n_thetas: int = DEFAULT_THETAS
+) -> MarginDistribution:
+    """Return the `margin_distribution` of tie groups, which may be in files."""
+    scores = groups.empty()
+    for start, stop in spans(0, len(groups)):
+        scores[start:stop] = groups.scores_at(slice(start, stop))
+    return _margin_distribution(
+        scores, groups.flagged_positive, groups.flagged_negative, l1_norm, n_thetas
+    )
+
+
+def _margin_distribution(
+    scores: FloatArray,
+    positive: FloatArray,
+    negative: FloatArray,
+    l1_norm: float,
+    n_thetas: int,
+) -> MarginDistribution:
+    """Return the distribution, from falling scores and the mass of each class above them, after a leading 0.
+
+    `scores` are changed.
+    """
     _check_norm(l1_norm)
     # Measured from the lowest score, so that an intercept far from 0 cannot overflow.
-    scores = (curve.thresholds[1:] - curve.thresholds[-1]) / l1_norm
-    rises, steps = np.diff(curve.tpr), np.diff(curve.fpr) > 0
-    positive, negative = scores[rises > 0], scores[steps]
-    thetas = _spaced(positive[-1] - negative[0], positive[0] - negative[-1], n_thetas)
+    lowest = float(scores[-1])
+    for start, stop in spans(0, scores.size):
+        some = scores[start:stop]
+        some -= lowest
+        some /= l1_norm
+    (first_p, last_p), (first_n, last_n) = _ends_of(positive), _ends_of(negative)
+    thetas = _spaced(scores[last_p] - scores[first_n], scores[first_p] - scores[last_n], n_thetas)
     fractions = np.empty(thetas.size)
-    fpr = np.append(0.0, curve.fpr[1:][steps])
-    _count_within(positive, rises[rises > 0], negative, fpr, thetas, fractions)
+    _count_within(scores, positive, negative, thetas, fractions)
     np.minimum(fractions, 1.0, out=fractions)
     fractions[-1] = 1.0  # the sum may be rounded below 1
     return MarginDistribution(thetas, fractions)
+
+
+def _ends_of(above: FloatArray) -> tuple[int, int]:
+    """Return the index of the highest and of the lowest score that a class has."""
+    first = int(np.searchsorted(above, above[0], side="right")) - 1
+    return first, int(np.searchsorted(above, above[-1], side="left")) - 1
 
 
 def listed_margin_distribution(
@@ -151,14 +187,28 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
     y, scores, sample_weight
         As `auc`; scores are not divided by ‖λ‖₁.
     """
-    groups = group_by_score(y, scores, sample_weight)
-    log_f = 0.0
-    for rows, direction in ((groups.positives, -1.0), (groups.negatives, 1.0)):
-        exponents = direction * groups.scores[rows.group]
-        if rows.weight is not None:
-            exponents += np.log(rows.weight / rows.weight.min())
-        log_f += _log_sum(exponents)
-    return log_f
+    return log_pair_loss_of(group_by_score(y, scores, sample_weight))
+
+
+def log_pair_loss_of(groups: ScoreGroups) -> float:
+    """Return the `log_pair_loss` of tie groups, which may be in files."""
+    greatest = [
+        direction * float(groups.scores_at(np.array([ends[k]]))[0])
+        for direction, ends, k in (
+            (-1.0, _ends_of(groups.flagged_positive), 1),
+            (1.0, _ends_of(groups.flagged_negative), 0),
+        )
+    ]
+    sums = [0.0, 0.0]
+    for block in groups.blocks():
+        for k, (direction, mass) in enumerate(((-1.0, block.positive), (1.0, block.negative))):
+            with np.errstate(over="ignore"):  # to 0, of scores that are far apart
+                exponents = np.where(mass > 0.0, direction * block.scores - greatest[k], 0.0)
+            sums[k] += inner(mass, np.exp(exponents))
+    return sum(
+        most + math.log(total) - math.log(least)
+        for most, total, least in zip(greatest, sums, groups.min_weights, strict=True)
+    )
 
 
 def smooth_margin(log_loss: float, l1_norm: float) -> float:
@@ -206,29 +256,34 @@ def _check_norm(l1_norm: float) -> None:
         raise InvalidParameter(f"l1_norm must be finite and above 0, got {l1_norm}")
 
 
-@kernel(numba.void(*[numba.float64[::1]] * 6))
-def _count_within(positive, rises, negative, fpr, thetas, fractions):  # type: ignore[no-untyped-def]
+_READ = numba.types.Array(numba.float64, 1, "C", readonly=True)
+
+
+@kernel(numba.void(_READ, _READ, _READ, _READ, numba.float64[::1]))
+def _count_within(scores, positive, negative, thetas, fractions):  # type: ignore[no-untyped-def]
     """Write the fraction of pairs with a margin of at most each theta.
 
     Parameters
     ----------
-    positive, rises : ndarray of shape (m,), float64
-        Distinct scores of positives, falling, and the fraction of the positives at each.
-    negative : ndarray of shape (n,), float64
-        Distinct scores of negatives, falling.
-    fpr : ndarray of shape (n + 1,), float64
-        fpr[k] is the fraction of the negatives at the k highest of these scores.
+    scores : ndarray of shape (n,), float64
+        Distinct scores, falling.
+    positive, negative : ndarray of shape (n + 1,), float64
+        Mass of each class at the k highest of these scores.
     thetas, fractions : ndarray of shape (n_thetas,), float64
         `fractions` is written.
     """
-    n = np.uint64(len(negative))
+    n = np.uint64(len(scores))
+    all_positive, all_negative = positive[-1], negative[-1]
     for t in range(len(thetas)):
         theta = thetas[t]
         total = 0.0
-        within = np.uint64(0)  # number of negative scores within theta of the positive's
-        for i in range(len(positive)):
-            score = positive[i]
-            while within < n and score - negative[within] <= theta:
+        within = np.uint64(0)  # number of scores within theta of the positive's
+        for i in range(len(scores)):
+            if positive[i + 1] == positive[i]:
+                continue
+            score = scores[i]
+            while within < n and score - scores[within] <= theta:
                 within += np.uint64(1)
-            total += rises[i] * fpr[within]
+            rise = positive[i + 1] / all_positive - positive[i] / all_positive
+            total += rise * (negative[within] / all_negative)
         fractions[t] = total

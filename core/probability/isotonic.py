@@ -34,7 +34,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData
 from core.kernels import kernel
-from core.metrics.groups import FloatArray, Rows, check_rows, effective_units, tie_groups
+from core.metrics.groups import (
+    FloatArray,
+    Rows,
+    ScoreGroups,
+    check_rows,
+    effective_units,
+    tie_groups,
+)
+from core.metrics.intervals import effective_of
 
 # Steps of p0 and of p1 that are stored. Neighbouring steps beyond it are merged to the outer of their values.
 MAX_STEPS = 20_000
@@ -72,6 +80,25 @@ def masses_of(rows: Rows) -> Masses:
         scale = sum(effective_units(rows)) / mass.sum()
         positive, mass = positive * scale, mass * scale
     return Masses(np.ascontiguousarray(groups.scores[::-1]), mass, positive)
+
+
+def cells_of(groups: ScoreGroups, max_cells: int) -> Masses:
+    """Return the `masses_of` rows without units from their tie groups, which may be in files.
+
+    Of more than about `max_cells` scores they are those of cells of neighbours, see `Masses.in_cells`.
+    """
+    total = float(groups.flagged_positive[-1]) + float(groups.flagged_negative[-1])
+    parts = []
+    for block in groups.blocks():
+        positive = np.ascontiguousarray(block.positive[::-1])
+        mass = positive + block.negative[::-1]
+        part = Masses(np.ascontiguousarray(block.scores[::-1]), mass, positive)
+        if len(groups) > max_cells:
+            part = part.in_cells(max(1, round(max_cells * float(mass.sum()) / total)))
+        parts.append(part)
+    scores, mass, positive = (np.concatenate(each) for each in zip(*parts[::-1], strict=True))
+    scale = sum(effective_of(groups)) / mass.sum()
+    return Masses(scores, mass * scale, positive * scale)
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,6 +67,7 @@ def run(bench: Workbench, memory_bytes: int | None) -> dict[str, Any]:
     return told
 
 
+HALF = {"method": "holdout", "fraction": 0.5}
 ROLES: list[dict[str, str]] = [{}, {"group": "g"}, {"weight": "w"}]
 JOBS: list[dict[str, Any]] = [
     {"algorithm": {"name": "rankboost", "n_rounds": 5}},
@@ -182,13 +183,13 @@ def test_the_next_attempt_finds_the_codes(
         shutil.rmtree(folder)
 
 
-def test_the_figures_of_the_training_part_are_of_rows_whose_scores_fit(
+def test_figures_of_groups_are_of_training_rows_whose_figures_fit(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.training.fitting.MIN_MEASURED_ROWS", 10)
     monkeypatch.setattr("app.training.interpretation.MAX_ROWS", 80)
     monkeypatch.setattr("app.training.interpretation.MAX_REFERENCE_ROWS", 40)
-    dataset = bench.ready(make_csv(), label="y", positive="yes")
+    dataset = bench.ready(make_csv(), label="y", positive="yes", group="g")
     bench.submit(dataset, algorithm={"name": "rankboost", "n_rounds": 2})
     whole = run(bench, None)["job"]
     bench.submit(dataset, algorithm={"name": "rankboost", "n_rounds": 2})
@@ -202,6 +203,41 @@ def test_the_figures_of_the_training_part_are_of_rows_whose_scores_fit(
     said = [note for note in done["warnings"] if "memory had no room for all" in note]
     assert len(said) == 1
     assert f"are of {counted} of its " in said[0]
+
+
+def test_figures_and_baselines_of_rows_in_a_file_are_those_of_memory(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Summed up and merged a few rows at once, and with a curve of more points than are stored."""
+    monkeypatch.setattr("app.training.interpretation.MAX_ROWS", 80)
+    monkeypatch.setattr("app.training.interpretation.MAX_REFERENCE_ROWS", 40)
+    monkeypatch.setattr("core.metrics.groups.AT_ONCE", 16)
+    small = {"rows_at_once": 50, "merged_at_once": 20}
+    monkeypatch.setattr("core.metrics.runs.ScoreRuns.__init__.__kwdefaults__", small)
+    monkeypatch.setattr("app.models.service.MAX_CURVE_POINTS", 40)
+    monkeypatch.setattr("app.models.service.FIRST_CURVE_POINTS", 10)
+    monkeypatch.setattr("app.training.bipartite.MAX_CURVE_POINTS", 40)
+    monkeypatch.setattr("app.training.bipartite.FIRST_CURVE_POINTS", 10)
+    dataset = bench.ready(make_csv(), label="y", positive="yes")
+    done = {}
+    for memory_bytes in (None, 100 * 6 * 8 * 8):
+        bench.submit(
+            dataset, algorithm={"name": "rankboost", "n_rounds": 30}, validation=HALF, controls=True
+        )
+        done[memory_bytes] = run(bench, memory_bytes)
+    in_memory, read = done.values()
+    assert "codes" in read["folders"]
+    assert read["files"] == in_memory["files"]
+    assert 20 < len(read["files"]["train.curve"]) // 24 <= 40
+    assert read["job"]["parts"] == in_memory["job"]["parts"]
+    judged = [each["job"]["controls"]["windows"] for each in (in_memory, read)]
+    for window, expected in zip(*judged, strict=True):
+        assert window["chosen"] == expected["chosen"]
+        # the baselines themselves have learnt from fewer rows
+        assert [each["algorithm"] for each in window["controls"]] == ["logistic", "auc_svm"]
+        for baseline in window["controls"]:
+            area, difference = baseline["area"]["value"], baseline["difference"]["value"]
+            assert difference == pytest.approx(window["chosen"]["value"] - area, abs=1e-12)
 
 
 @pytest.fixture

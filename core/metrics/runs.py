@@ -1,0 +1,339 @@
+"""Exact figures of more rows than memory holds: sorted runs of scores, merged in a stream.
+
+A **run** is a chunk of rows by score: its distinct scores from the highest down, and the weight of each class at each
+of them. Runs are made chunk by chunk, here or in other processes (`sorted_run`), and put into files without names.
+`ScoreRuns.merge` merges them into tie groups in files. Curve, areas, intervals and margins are computed from these
+block by block (`summarise_groups`, `margins.margin_distribution_of`, `compare_stored`), so memory does not grow with
+the rows: what is large is in pages of files, which the system takes back when it needs them.
+
+Without weights the figures are those of `summarise` and `compare`, bit for bit, whatever the chunks: counts are exact
+in any order, and both take their sums over the same blocks. Weights of equal scores are added up chunk by chunk, so of
+weighted figures the last bits may differ.
+
+Disk: 24 bytes for each distinct score of each chunk until they are merged, then 24 for each distinct score; 40 and 56
+with weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.base.columns import ROWS_AT_ONCE
+from core.coding.stored import mapped
+from core.errors import InvalidData
+from core.metrics.comparison import (
+    Adjustment,
+    Comparison,
+    check_scorers,
+    check_windows,
+    compare_areas,
+)
+from core.metrics.curve import area_of
+from core.metrics.groups import (
+    AT_ONCE,
+    FloatArray,
+    GroupBlock,
+    Rows,
+    ScoreGroups,
+    check_weights,
+    finite_vector,
+    spans,
+    tie_groups,
+)
+from core.metrics.intervals import EPSILON, Areas, centred_influences, effective_of
+from core.metrics.window import Window, check_level
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The rows of a chunk by score. It can be pickled.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (3, n_scores) or, with weights, (5, n_scores), float64
+        Distinct scores times -1, ascending; weight of the positives and of the negatives at each; and with weights the
+        sums of their squares.
+    counts : (int, int)
+        Positive and negative rows of weight above 0.
+    min_weights : (float, float)
+        Least weight of a positive row and of a negative one; infinity without any.
+    """
+
+    columns: FloatArray
+    counts: tuple[int, int]
+    min_weights: tuple[float, float]
+
+
+def sorted_run(
+    positive: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
+) -> Run:
+    """Return the run of some rows, which may be of one class. O(n log n).
+
+    InvalidData: lengths differ, a score is not finite, or a weight is neither 0 nor between 1e-100 and 1e100.
+
+    Parameters
+    ----------
+    positive : array_like of bool, shape (n,)
+    scores : array_like of float, shape (n,)
+    sample_weight : array_like of float, shape (n,), optional
+        Rows of weight 0 are left out.
+
+    Examples
+    --------
+    >>> sorted_run([True, False, False], [0.5, 0.1, 0.5]).columns.tolist()
+    [[-0.5, -0.1], [1.0, 0.0], [1.0, 1.0]]
+    """
+    is_positive = np.asarray(positive, dtype=np.bool_)
+    values, weight = finite_vector("scores", scores, is_positive.size), None
+    if sample_weight is not None:
+        weight = check_weights(sample_weight, is_positive.size)
+        kept = weight > 0.0
+        is_positive, values, weight = is_positive[kept], values[kept], weight[kept]
+    if not values.size:
+        return Run(np.empty((3 if weight is None else 5, 0)), (0, 0), (np.inf, np.inf))
+    groups = tie_groups(Rows(is_positive, (values,), weight, None))
+    columns = [-groups.scores, groups.positive, groups.negative]
+    least = [1.0, 1.0]
+    if weight is not None:
+        columns += [groups.positive_squares, groups.negative_squares]
+        least = [
+            float(each.weight.min(initial=np.inf))
+            for each in (groups.positives, groups.negatives)
+            if each.weight is not None
+        ]
+    return Run(np.stack(columns), groups.counts, (least[0], least[1]))
+
+
+class ScoreRuns:
+    """Collects sorted runs of the rows of one ranking, and merges them.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        For files without names; not on a file system that is memory.
+    rows_at_once : int
+        Rows of a chunk of `add`.
+    merged_at_once : int
+        Distinct scores that are in memory at once while runs are merged; at least one of each run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from core.metrics.intervals import summarise_groups
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     runs = ScoreRuns(Path(folder))
+    ...     runs.add([1, 0], [0.9, 0.4])
+    ...     runs.add([1, 0], [0.4, 0.1])
+    ...     summarise_groups(runs.merge(), max_points=100).auc.value
+    0.875
+    """
+
+    def __init__(
+        self, folder: Path, *, rows_at_once: int = ROWS_AT_ONCE, merged_at_once: int = AT_ONCE
+    ) -> None:
+        self._folder = folder
+        self._rows_at_once, self._merged_at_once = rows_at_once, merged_at_once
+        self._runs: list[Run] = []
+
+    def add(
+        self, positive: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> None:
+        """Add rows, as `sorted_run` takes them, chunk by chunk."""
+        is_positive, values = np.asarray(positive), np.asarray(scores)
+        weight = None if sample_weight is None else np.asarray(sample_weight)
+        for start in range(0, len(is_positive), self._rows_at_once):
+            rows = slice(start, start + self._rows_at_once)
+            own = None if weight is None else weight[rows]
+            self.take(sorted_run(is_positive[rows], values[rows], own))
+
+    def take(self, run: Run) -> None:
+        """Add a run, such as one that another process has made.
+
+        InvalidData: it has weights and others have none, or the other way round.
+        """
+        n_columns = len(run.columns)
+        if self._runs and n_columns != len(self._runs[0].columns):
+            raise InvalidData(
+                f"runs must all have weights or none: a run must have {len(self._runs[0].columns)} columns, "
+                f"got {n_columns}"
+            )
+        columns = mapped(self._folder, run.columns.shape, np.float64)
+        columns[:] = run.columns
+        self._runs.append(Run(columns, run.counts, run.min_weights))
+
+    def merge(self) -> StoredGroups:
+        """Return the tie groups of all rows; no run is left. O(n log n).
+
+        InvalidData: a class has no row of weight above 0.
+        """
+        runs, self._runs = self._runs, []
+        counts = tuple(sum(run.counts[k] for run in runs) for k in range(2))
+        if not all(counts):
+            raise InvalidData(
+                "there must be rows of both classes with a weight above 0, "
+                f"got {counts[0]} positive and {counts[1]} negative"
+            )
+        columns = [run.columns for run in runs]
+        most, n_columns = sum(each.shape[1] for each in columns), len(columns[0])
+        keys, n = mapped(self._folder, (most,), np.float64), 0
+        flagged = mapped(self._folder, (2, most + 1), np.float64)
+        masses = None if n_columns == 3 else mapped(self._folder, (n_columns - 1, most), np.float64)
+        for part in _merge(columns, self._merged_at_once):
+            stop = n + part.shape[1]
+            keys[n:stop] = part[0]
+            for k in range(2):
+                # one running sum, whatever the parts
+                np.cumsum(np.append(flagged[k, n], part[1 + k]), out=flagged[k, n : stop + 1])
+            if masses is not None:
+                masses[:, n:stop] = part[1:]
+            n = stop
+        return StoredGroups(
+            self._folder,
+            keys[:n],
+            flagged[0, : n + 1],
+            flagged[1, : n + 1],
+            None if masses is None else masses[:, :n],
+            (counts[0], counts[1]),
+            (min(run.min_weights[0] for run in runs), min(run.min_weights[1] for run in runs)),
+        )
+
+
+def _merge(runs: list[FloatArray], at_once: int) -> Iterator[FloatArray]:
+    """Yield the merged columns of ascending runs, part by part, sums taken where keys are equal; empties `runs`.
+
+    Of each run a window is looked at. What is at most the last key of every window that does not end its run is
+    complete: no run has such a key behind its window.
+    """
+    while runs := [run for run in runs if run.shape[1]]:
+        size = max(at_once // len(runs), 1)
+        limit = min((run[0, size - 1] for run in runs if run.shape[1] > size), default=np.inf)
+        ends = [int(np.searchsorted(run[0, :size], limit, side="right")) for run in runs]
+        part = np.concatenate([run[:, :end] for run, end in zip(runs, ends, strict=True)], axis=1)
+        runs = [run[:, end:] for run, end in zip(runs, ends, strict=True)]
+        part = part[:, np.argsort(part[0], kind="stable")]
+        first = np.concatenate(([True], part[0, 1:] != part[0, :-1]))
+        starts = np.flatnonzero(first)
+        merged = np.add.reduceat(part, starts, axis=1)
+        merged[0] = part[0, starts]
+        yield merged
+
+
+class StoredGroups(ScoreGroups):
+    """Tie groups in files without names, which are gone with them."""
+
+    def __init__(
+        self,
+        folder: Path,
+        keys: FloatArray,
+        flagged_positive: FloatArray,
+        flagged_negative: FloatArray,
+        masses: FloatArray | None,
+        counts: tuple[int, int],
+        min_weights: tuple[float, float],
+    ) -> None:
+        self._folder, self._keys, self._masses = folder, keys, masses
+        self.flagged_positive, self.flagged_negative = flagged_positive, flagged_negative
+        self._counts, self._min_weights = counts, min_weights
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return self._counts
+
+    @property
+    def min_weights(self) -> tuple[float, float]:
+        return self._min_weights
+
+    def scores_at(self, groups: slice | NDArray[np.intp]) -> FloatArray:
+        return -self._keys[groups]
+
+    def block(self, groups: slice) -> GroupBlock:
+        above = slice(groups.start, groups.stop + 1)
+        positive, negative = self.flagged_positive[above], self.flagged_negative[above]
+        if self._masses is None:
+            counted = [np.diff(positive), np.diff(negative)]
+            masses = counted + counted
+        else:
+            masses = list(self._masses[:, groups])
+        return GroupBlock(
+            self.scores_at(groups), masses[0], masses[1], masses[2], masses[3], positive, negative
+        )
+
+    def empty(self) -> FloatArray:
+        return np.asarray(mapped(self._folder, (len(self),), np.float64))
+
+    def find(self, scores: FloatArray) -> NDArray[np.intp]:
+        """Return the tie group of each score; of a score that is in none, any group."""
+        order = np.argsort(-scores)  # so that the groups are read in their order
+        found = np.empty(scores.size, dtype=np.intp)
+        found[order] = np.searchsorted(self._keys, -scores[order])
+        return np.minimum(found, len(self) - 1)
+
+
+def compare_stored(
+    positive: NDArray[np.bool_],
+    scores: Sequence[FloatArray],
+    windows: Sequence[Window] = ((0.0, 1.0),),
+    *,
+    folder: Path,
+    level: float = 0.95,
+    sample_weight: FloatArray | None = None,
+    names: Sequence[str] | None = None,
+    adjust: Adjustment = "holm",
+) -> Comparison:
+    """Return what `compare` returns, of scores that are mapped to files; memory does not grow with the rows.
+
+    InvalidData, InvalidParameter: as `compare`. Disk: 8 bytes a row for each scorer and window, and what its runs take.
+
+    Parameters
+    ----------
+    positive : ndarray of shape (n,), bool
+    scores : sequence of ndarray of shape (n,), float64
+    sample_weight : ndarray of shape (n,), float64, optional
+    folder : pathlib.Path
+        As `ScoreRuns` takes it.
+    windows, level, names, adjust
+        As `compare`.
+    """
+    checked, level = check_windows(windows), check_level(level)
+    columns, named = check_scorers(scores, names, adjust)
+    every = []
+    for own in columns.values():
+        runs = ScoreRuns(folder)
+        runs.add(positive, own, sample_weight)
+        every.append(runs.merge())
+    areas = _estimate_areas(every, positive, scores, sample_weight, checked, folder)
+    return compare_areas(areas, named, checked, level, adjust)
+
+
+def _estimate_areas(
+    groups: Sequence[StoredGroups],
+    positive: NDArray[np.bool_],
+    scores: Sequence[FloatArray],
+    weight: FloatArray | None,
+    windows: Sequence[Window],
+    folder: Path,
+) -> Areas:
+    """Return what `estimate_areas` returns, u of the rows in a file."""
+    values = np.array([[area_of(own, *window) for window in windows] for own in groups])
+    effective = effective_of(groups[0])
+    if min(effective) <= 1.0 + EPSILON:
+        return Areas(values, None, effective)
+    factors = [np.sqrt(e / (e - 1.0)) for e in effective]
+    influence = mapped(folder, (*values.shape, positive.size), np.float64)
+    for scorer, own in enumerate(groups):
+        centred = [centred_influences(own, window) for window in windows]
+        for start, stop in spans(0, positive.size):
+            rows = slice(start, stop)
+            of_class, group = positive[rows], own.find(scores[scorer][rows])
+            for j, (placement, height) in enumerate(centred):
+                phi = np.where(of_class, placement[group], height[group])
+                if weight is not None:
+                    phi *= weight[rows]
+                phi *= np.where(of_class, *factors)
+                influence[scorer, j, rows] = phi
+    return Areas(values, influence, effective)
