@@ -420,7 +420,9 @@ def read_roc(
     on: CurvePart = "validation",
 ) -> Response:
     """Points of the curve from (0, 0) to (1, 1). If the curve has more than `max_points`, the answer has those on the
-    upper hull, and others evenly spaced along the curve.
+    upper hull, and others evenly spaced along the curve. Of more than 1,000,000 distinct scores so many points are
+    stored: the first 100,000, the upper hull, and others evenly spaced. What is read off between them is too low by
+    less than 0.00001 in FPR + TPR; areas and their intervals are of all rows.
     """
     measured = context.db.reading(models.roc, caller.owner, ref, on)
     return answer_curve(_of(measured), measured.curve, measured.totals, measured.level, form)

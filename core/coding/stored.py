@@ -188,16 +188,13 @@ class StoredCodes:
         return StandIns(self, table.is_taken)
 
     def _blocks(self, mask: Bools | None) -> Iterator[Floats]:
-        tables = [self._stand_in(j) for j in range(len(self.bins.edges))]
-        n_rows = max(min(BLOCK_ROWS, BLOCK_BYTES // (8 * len(tables))), 1)
+        tables = self.stand_in_tables()
         for shard in self.shards:
-            taken = self.rows_of(shard, mask)
-            for start in range(0, len(taken), n_rows):
-                rows = taken[start : start + n_rows]
-                block = np.empty((len(rows), len(tables)))
-                for j, own in enumerate(shard.codes):
-                    block[:, j] = tables[j][np.minimum(own[rows], len(tables[j]) - 1)]
-                yield block
+            yield from stand_in_blocks(tables, shard.codes, self.rows_of(shard, mask))
+
+    def stand_in_tables(self) -> list[Floats]:
+        """Return the stand-ins of each column, see `StandIns`: one for each code, then that of the missing."""
+        return [self._stand_in(j) for j in range(len(self.bins.edges))]
 
     def _stand_in(self, column: int) -> Floats:
         """Return the stand-in for each code of a column, and at the end that of the missing, whose code is greater."""
@@ -210,6 +207,19 @@ class StoredCodes:
             known = np.flatnonzero(of_category >= 0)
             values[of_category[known][::-1]] = known[::-1]  # of a bin's categories the first
         return values
+
+
+def stand_in_blocks(
+    tables: Sequence[Floats], codes: Sequence[Codes], rows: npt.NDArray[np.intp]
+) -> Iterator[Floats]:
+    """Yield stand-ins of some rows of a shard's codes, (n_rows, n_columns) float64, C-contiguous; see `StandIns`."""
+    n_rows = max(min(BLOCK_ROWS, BLOCK_BYTES // (8 * len(tables))), 1)
+    for start in range(0, len(rows), n_rows):
+        some = rows[start : start + n_rows]
+        block = np.empty((len(some), len(tables)))
+        for j, own in enumerate(codes):
+            block[:, j] = tables[j][np.minimum(own[some], len(tables[j]) - 1)]
+        yield block
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,15 +16,17 @@ with weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.base.columns import ROWS_AT_ONCE
-from core.coding.stored import mapped
+from core.base.shards import Piece, Placement
+from core.coding.stored import StoredCodes, mapped, stand_in_blocks
 from core.errors import InvalidData
 from core.metrics.comparison import (
     Adjustment,
@@ -162,9 +164,7 @@ class ScoreRuns:
                 f"runs must all have weights or none: a run must have {len(self._runs[0].columns)} columns, "
                 f"got {n_columns}"
             )
-        columns = mapped(self._folder, run.columns.shape, np.float64)
-        columns[:] = run.columns
-        self._runs.append(Run(columns, run.counts, run.min_weights))
+        self._runs.append(replace(run, columns=_in_file(run.columns, self._folder)))
 
     def merge(self) -> StoredGroups:
         """Return the tie groups of all rows; no run is left. O(n log n).
@@ -201,6 +201,12 @@ class ScoreRuns:
             (counts[0], counts[1]),
             (min(run.min_weights[0] for run in runs), min(run.min_weights[1] for run in runs)),
         )
+
+
+def _in_file(columns: FloatArray, folder: Path) -> FloatArray:
+    copy = mapped(folder, columns.shape, np.float64)
+    copy[:] = columns
+    return copy
 
 
 def _merge(runs: list[FloatArray], at_once: int) -> Iterator[FloatArray]:
@@ -272,6 +278,92 @@ class StoredGroups(ScoreGroups):
         found = np.empty(scores.size, dtype=np.intp)
         found[order] = np.searchsorted(self._keys, -scores[order])
         return np.minimum(found, len(self) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class MakeRunShard:
+    """Makes shards that score their rows; see `core.base.shards.MakeShard`. It can be pickled if `score` can.
+
+    Attributes
+    ----------
+    score : callable (rows) -> scores
+        Such as `Ranker.score_rows`; rows are C-contiguous, (n_rows, n_columns) float64.
+    stand_ins : sequence of ndarray
+        `StoredCodes.stand_in_tables`.
+    is_weighted : bool
+        Whether a row of the table has another weight than 1.
+    """
+
+    score: Callable[[FloatArray], FloatArray]
+    stand_ins: Sequence[FloatArray]
+    is_weighted: bool
+
+    def __call__(
+        self, piece: Piece, codes: Sequence[tuple[NDArray[Any], ...]], folder: Path
+    ) -> RunShard:
+        """Return the shard of a piece: its run, in a file without a name."""
+        scores = [
+            self.score(block)
+            for columns, is_taken in zip(codes, piece.is_taken, strict=True)
+            for block in stand_in_blocks(self.stand_ins, columns, np.flatnonzero(is_taken))
+        ]
+        weight = np.broadcast_to(piece.weight, len(piece.positive)) if self.is_weighted else None
+        run = sorted_run(piece.positive, np.concatenate(scores), weight)
+        return RunShard(replace(run, columns=_in_file(run.columns, folder)))
+
+
+class RunShard:
+    """The run of a shard's rows, which it hands out piece by piece."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def size(self) -> int:
+        """Return the number of distinct scores."""
+        return int(self._run.columns.shape[1])
+
+    def part(self, start: int, stop: int) -> Run:
+        """Return some of the distinct scores; the first part has the counts."""
+        columns = np.ascontiguousarray(self._run.columns[:, start:stop])
+        return replace(
+            self._run, columns=columns, counts=self._run.counts if start == 0 else (0, 0)
+        )
+
+
+def runs_of_shards(
+    score: Callable[[FloatArray], FloatArray],
+    codes: StoredCodes,
+    positive: NDArray[np.bool_],
+    weight: FloatArray,
+    placement: Placement,
+    *,
+    sent_at_once: int = AT_ONCE,
+) -> ScoreRuns:
+    """Return the runs of coded rows that the hosts of a placement have scored and sorted.
+
+    ShardsLost: a host is lost. The figures do not depend on the hosts: `ScoreRuns.merge` makes the tie groups of all
+    rows. They take the place of the shards of a fit before; hosts keep the files of codes.
+
+    Parameters
+    ----------
+    score : callable (rows) -> scores
+        Of a ranker whose thresholds are edges of these codes' bins, such as one that was fitted on them.
+    codes : StoredCodes
+    positive : ndarray of shape (n,), bool
+    weight : ndarray of shape (n,), float64
+    placement : Placement
+    sent_at_once : int
+        Distinct scores that all hosts send at once, at most; at least one of each shard.
+    """
+    make = MakeRunShard(score, codes.stand_in_tables(), bool((weight != 1.0).any()))
+    shards = placement.place(make, list(codes.pieces(positive, weight)), codes.read)
+    sizes = shards.ask("size")
+    runs, n = ScoreRuns(codes.table.folder), max(sent_at_once // len(sizes), 1)
+    for start in range(0, max(sizes), n):
+        for part in shards.ask("part", start, start + n):
+            if part.columns.size:
+                runs.take(part)
+    return runs
 
 
 def compare_stored(
