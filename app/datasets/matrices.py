@@ -17,7 +17,7 @@ import numpy.typing as npt
 from app.ingest import rows as row_hashes
 from app.ingest.rows import Hashes
 from app.platform.errors import Invalid, shown
-from core.base.columns import ColumnSource, ColumnTable, find_nth
+from core.base.columns import ROWS_AT_ONCE, ColumnSource, ColumnTable, find_nth
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,7 +178,7 @@ class StoredTable(Table):
         """Return some rows, ascending and each once: in memory if they are few, else they stay in the file."""
         if len(rows) <= self.max_rows:
             return self.take(rows)
-        if (np.diff(rows) <= 0).any():
+        if not are_ascending(rows):
             raise ValueError("rows of a part must be in ascending order, each once")
         mask = np.zeros(len(self.X), dtype=np.bool_)
         mask[rows] = True
@@ -217,6 +217,14 @@ class StoredTable(Table):
         source = self.coded.source
         assert isinstance(source, ParquetColumns)
         return source
+
+
+def are_ascending(rows: Rows) -> bool:
+    """Return True if each row is greater than the one before."""
+    return all(
+        bool((np.diff(rows[max(start - 1, 0) : start + ROWS_AT_ONCE]) > 0).all())
+        for start in range(0, len(rows), ROWS_AT_ONCE)
+    )
 
 
 def blocks_of(tables: Sequence[StoredTable]) -> Iterator[list[Table]]:

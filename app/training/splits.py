@@ -127,8 +127,12 @@ class Units:
 
     def to_rows(self, of_units: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return, row by row, the value of the row's unit."""
-        of_rows = np.empty(len(self.order), dtype=of_units.dtype)
-        of_rows[self.order] = np.repeat(of_units, self.sizes)
+        of_rows, done = np.empty(len(self.order), dtype=of_units.dtype), 0
+        for start in range(0, len(self.sizes), ROWS_AT_ONCE):
+            run = slice(start, start + ROWS_AT_ONCE)
+            values = np.repeat(of_units[run], self.sizes[run])
+            of_rows[self.order[done : done + len(values)]] = values
+            done += len(values)
         return of_rows
 
 
@@ -166,6 +170,7 @@ def split(table: Table, fraction: float, seed: int) -> RowSplit:
     for members, mass in units.strata():
         chosen[members] = np.arange(len(mass), dtype=np.uint32) < cut(mass, fraction)
     validation = units.to_rows(chosen)
+    del units, chosen  # 13 bytes a row
     return _checked(table, RowSplit(np.flatnonzero(~validation), np.flatnonzero(validation)), None)
 
 
@@ -262,11 +267,23 @@ def cut(mass: npt.NDArray[Any], fraction: float) -> int:
     """
     if len(mass) < 2:
         return 0
-    sums = np.cumsum(mass, dtype=np.int64)
-    wanted = fraction * sums[-1]
-    above = min(int(np.searchsorted(sums[:-1], wanted)), len(sums) - 2)
+    total = int(mass.sum(dtype=np.int64))
+    wanted = fraction * total
+    first, before = 0, 0  # of the run of units in which the wanted mass is reached
+    while first + ROWS_AT_ONCE < len(mass):
+        of_run = int(mass[first : first + ROWS_AT_ONCE].sum(dtype=np.int64))
+        if before + of_run >= wanted:
+            break
+        first, before = first + ROWS_AT_ONCE, before + of_run
+    sums = before + np.cumsum(mass[first : first + ROWS_AT_ONCE], dtype=np.int64)
+    above = first + int(np.searchsorted(sums, wanted))
+    if above >= len(mass) - 1:
+        above, up_to = len(mass) - 2, total - int(mass[-1])
+    else:
+        up_to = int(sums[above - first])
     below = max(above - 1, 0)
-    return 1 + (below if abs(sums[below] - wanted) <= abs(sums[above] - wanted) else above)
+    up_to_below = up_to - int(mass[above]) if above else up_to
+    return 1 + (below if abs(up_to_below - wanted) <= abs(up_to - wanted) else above)
 
 
 def are_alike(table: Table) -> bool:

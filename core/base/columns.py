@@ -200,7 +200,7 @@ class ColumnTable:
         for column in range(len(self.names)):
             self.read(column, values)
             if self.is_taken is not None:
-                np.compress(self.is_taken, values, out=taken)
+                compress(self.is_taken, values, taken)
             yield taken
 
     def keep_present(self) -> ColumnTable:
@@ -235,6 +235,15 @@ class ColumnTable:
             position = {name: float(k) for k, name in enumerate(names)}
             new_index[column] = np.array([position.get(name, np.nan) for name in own])
         return replace(self, _categories=categories, _new_index=new_index)
+
+
+def compress(mask: Bools, values: Floats, taken: Floats) -> None:
+    """Write the values where the mask is True; `np.compress` would take 16 bytes a value more."""
+    done = 0
+    for start in range(0, len(mask), ROWS_AT_ONCE):
+        some = values[start : start + ROWS_AT_ONCE][mask[start : start + ROWS_AT_ONCE]]
+        taken[done : done + len(some)] = some
+        done += len(some)
 
 
 def find_nth(mask: Bools, places: Integers) -> Integers:

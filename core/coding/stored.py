@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.base.checkpoint import seal, unseal
-from core.base.columns import Bools, ColumnTable
+from core.base.columns import Bools, ColumnTable, compress
 from core.base.shards import CodeFile, Piece
 from core.errors import ArtifactError, InvalidData, ShardsLost
 
@@ -412,7 +412,7 @@ def _write(
         if table.is_taken is None:
             room[:] = values
         else:
-            np.compress(table.is_taken, values, out=room)
+            compress(table.is_taken, values, room)
         has_missing[j] = bool(np.isnan(room.max()))
         own, of_category = learn_column(
             room,

@@ -16,7 +16,7 @@ from app.datasets.matrices import Table, read_times
 from app.platform.documents import Validation
 from app.platform.errors import Invalid
 from app.training.bipartite import BipartiteSplitData
-from app.training.splits import InnerSplits, split, split_rows
+from app.training.splits import InnerSplits, cut, split, split_rows
 
 FOLDS: Validation = {"method": "cross_validation", "folds": 4, "repeats": 2}
 LATEST: Validation = {"method": "holdout", "fraction": 0.25}
@@ -40,6 +40,34 @@ def test_a_holdout_is_the_split_that_it_was() -> None:
     table = make(400, 1)
     (row_split,) = split_rows(table, LATEST, 9)
     for rows, expected in zip(row_split, split(table, 0.25, 9), strict=True):
+        assert np.array_equal(rows, expected)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=2, max_size=40),
+    st.sampled_from([0.01, 0.25, 0.5, 0.75, 0.99]),
+    st.integers(1, 50),
+)
+def test_units_are_cut_where_the_fraction_comes_nearest(
+    mass: list[int], fraction: float, at_once: int
+) -> None:
+    """Of two cuts that are as near the one with fewer units is taken, however many units are looked at together."""
+    sums = np.cumsum(mass)[:-1]
+    expected = 1 + int(np.argmin(np.abs(sums - fraction * sum(mass))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.training.splits.ROWS_AT_ONCE", at_once)
+        assert cut(np.array(mass, dtype=np.uint32), fraction) == expected
+
+
+@pytest.mark.parametrize("groups", [None, 60])
+def test_a_split_does_not_depend_on_the_rows_looked_at_together(
+    monkeypatch: pytest.MonkeyPatch, groups: int | None
+) -> None:
+    table = make(400, 3, groups)
+    whole = split(table, 0.3, 1)
+    monkeypatch.setattr("app.training.splits.ROWS_AT_ONCE", 37)
+    for rows, expected in zip(split(table, 0.3, 1), whole, strict=True):
         assert np.array_equal(rows, expected)
 
 

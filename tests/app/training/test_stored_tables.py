@@ -31,6 +31,8 @@ from tests.app.workbench import Workbench, quiet
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "SHARD_ROWS", 150)
     monkeypatch.setattr("app.ingest.writer.ROW_GROUP", 70)
+    for module in ("core.base.columns", "app.datasets.matrices", "app.training.splits"):
+        monkeypatch.setattr(f"{module}.ROWS_AT_ONCE", 30)
 
 
 def make_csv(n: int = 400) -> str:
