@@ -173,6 +173,7 @@ class FitContext:
         self._budget = math.inf if budget is None else budget
         self._ends = math.inf if folds_of(self.spec["validation"]) else started + self._budget
         self._data: BipartiteTable | SplitData | None = None
+        self._of_baselines: tuple[Scope, BipartiteSplitData] | None = None
         self._inner: dict[tuple[Scope, InnerSplits, int], SplitData] = {}
         self._lock = threading.RLock()
 
@@ -330,12 +331,13 @@ class FitContext:
         """Fit a plain algorithm for comparison; `failed` says that it refused the rows, or took too long."""
         split_data = _bipartite(self.split_data(scope_of(part)))
         of, seed = len(split_data.train.y), self.spec["seed"]
-        learning, rows = split_data, part.get("rows")
-        max_rows = self._max_baseline_rows(split_data)
-        if max_rows < of:
-            rows = min(rows or of, max_rows)
-        if rows is not None and max_rows >= MIN_BASELINE_ROWS:
-            learning = split_data.thinned(min(rows / of, 1.0), seed)
+        max_rows, rows = self._max_baseline_rows(split_data), part.get("rows")
+        if MIN_BASELINE_ROWS <= max_rows < of:
+            split_data = self._rows_of_baselines(scope_of(part), split_data, max_rows / of)
+        learning, n_known = split_data, len(split_data.train.y)
+        has_room = max_rows >= min(of, MIN_BASELINE_ROWS)
+        if rows is not None and rows < n_known and has_room:
+            learning = split_data.thinned(rows / n_known, seed)
         n_rows = len(learning.train.y)
         progress.enter(COMPARING, rows=n_rows)
         seconds = part.get("seconds")
@@ -353,7 +355,7 @@ class FitContext:
             "files": {},
         }
 
-        if max_rows < min(of, MIN_BASELINE_ROWS):
+        if not has_room:
             outcome["rows"], outcome["failed"] = (
                 0,
                 (
@@ -370,8 +372,8 @@ class FitContext:
 
         try:
             if rows is not None:  # loading kernels must not count
-                warm_up_rows = min(WARM_UP_ROWS, max_rows)
-                _fit(members, split_data.thinned(min(1.0, warm_up_rows / of), seed), step)
+                few = split_data.thinned(min(1.0, WARM_UP_ROWS / n_known), seed)
+                _fit(members, few, step)
             ranker, outcome["seconds"], _ = _fit(members, learning, step)
         except _TooSlow:
             outcome["late"], outcome["seconds"] = True, seconds or 0.0
@@ -382,6 +384,14 @@ class FitContext:
             return outcome
         split_data.write_scores(ranker, "validation", folder / SCORES_FILE)
         return outcome
+
+    def _rows_of_baselines(
+        self, scope: Scope, split_data: BipartiteSplitData, fraction: float
+    ) -> BipartiteSplitData:
+        """Return the same with the training rows that baselines may learn from, which are read once for all of them."""
+        if self._of_baselines is None or self._of_baselines[0] != scope:
+            self._of_baselines = scope, split_data.thinned(fraction, self.spec["seed"])
+        return self._of_baselines[1]
 
     def _max_baseline_rows(self, split_data: BipartiteSplitData) -> int:
         """Return the training rows that a baseline may learn from: most read rows, in memory."""

@@ -150,9 +150,19 @@ def test_baselines_are_fitted_on_rows_that_fit(
         return fit_baseline(context, part, *rest)
 
     monkeypatch.setattr(FitContext, "_fit_baseline", count)
+    takes: list[int] = []
+    take = StoredTable.take
+
+    def count_takes(table: StoredTable, rows: Any) -> Table:
+        if n_fits:
+            takes.append(len(rows))
+        return take(table, rows)
+
+    monkeypatch.setattr(StoredTable, "take", count_takes)
     # of 6 features an eighth holds 90 rows
     for memory_bytes, n_rows in ((90 * 6 * 8 * 8, range(80, 91)), (1000, range(1))):
         n_fits.clear()
+        takes.clear()
         bench.submit(dataset, controls=True)
         done = run(bench, memory_bytes)
         baselines = done["job"]["controls"]["controls"]
@@ -163,6 +173,7 @@ def test_baselines_are_fitted_on_rows_that_fit(
             failed = baseline["failed"]
             assert (failed is None) == (memory_bytes > 1000)
             assert failed is None or "room for 0 of" in failed
+        assert len(takes) == (memory_bytes > 1000)  # the rows are read once for both
 
 
 def test_the_next_attempt_finds_the_codes(
