@@ -3,9 +3,12 @@
 A row is in several nodes of a layer, with a probability in each. Its *masses* are those probabilities times its weight.
 They lie in blocks of four neighbouring positions, as (n_blocks, n_rows, 4): one addition of four numbers serves four
 nodes.
+
+Rows may be in shards (`core.base.shards`): each has the codes and masses of its rows, moves them, and sums them up.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +19,7 @@ import numpy.typing as npt
 from numba.extending import intrinsic
 
 from core.base.ranker import Floats
+from core.base.shards import OwnShards, Piece, Shards
 from core.base.splits import scramble_keys
 from core.coding import (
     MISSING,
@@ -28,16 +32,16 @@ from core.coding import (
     ThreadPool,
     effective_counts,
     find_best_split,
+    stored,
 )
 from core.coding.best_split import MIN_EDGE, categories_above
 from core.coding.bins import code_columns, learn_bins
 from core.coding.categories import pack
-from core.coding.rows import positives_first
-from core.coding.stored import StandIns, mapped
+from core.coding.rows import Division, positives_first, take_weights
+from core.coding.stored import StoredCodes, lay_out_piece, mapped
 from core.kernels import kernel
 
 from .program import (
-    NO_MASS,
     NO_NOISE,
     NODE,
     Integers,
@@ -188,22 +192,172 @@ class CodedRows(NamedTuple):
 
 
 def code_rows(
-    X: Floats | StandIns,
+    X: Floats,
     positive: npt.NDArray[np.bool_],
     weight: Floats,
     max_bins: int,
     n_categories: Integers,
 ) -> CodedRows:
-    """Learn the bins of every column, and return the rows coded with them; or return those of stored codes."""
+    """Learn the bins of every column, and return the rows coded with them."""
     rows, n_positives = positives_first(positive)
-    own, folder = weight[rows], None
-    if isinstance(X, StandIns):
-        bins, codes = X.stored.bins, X.stored.code_columns(positive)
-        folder = X.stored.table.folder
-    else:
-        bins = learn_bins(X, np.sort(rows), weight, max_bins, n_categories)
-        codes = code_columns(X, rows, bins)
-    return CodedRows(bins, codes, own / weight.sum(), n_positives, effective_counts(own), folder)
+    own = weight[rows]
+    bins = learn_bins(X, np.sort(rows), weight, max_bins, n_categories)
+    codes = code_columns(X, rows, bins)
+    return CodedRows(bins, codes, own / weight.sum(), n_positives, effective_counts(own))
+
+
+def divide_rows(
+    X: Floats | StoredCodes,
+    positive: npt.NDArray[np.bool_],
+    weight: Floats,
+    max_bins: int,
+    n_categories: Integers,
+    n_layers: int,
+) -> tuple[Bins, Shards]:
+    """Return the bins of every column, and shards of the rows for a program of so many layers."""
+    rows, n_positives = positives_first(positive)
+    scale = Division.of(take_weights(weight, rows), n_positives, rows).scale or 1.0
+    total = float(weight.sum())
+    if isinstance(X, StoredCodes):
+        make = MakeLayerShard(X.bins, n_layers, total, scale)
+        pieces, placement, folder = X.pieces(positive, weight), X.table.placement, X.table.folder
+        if placement is not None:
+            return X.bins, placement.place(make, list(pieces), X.read)
+        return X.bins, OwnShards([make(piece, X.columns_of(piece), folder) for piece in pieces])
+    bins = learn_bins(X, np.sort(rows), weight, max_bins, n_categories)
+    make, shards = MakeLayerShard(bins, n_layers, total, scale), []
+    for start in range(0, len(rows), stored.SHARD_ROWS):
+        run = slice(start, start + stored.SHARD_ROWS)
+        own, n_own = positives_first(positive[run])
+        codes = code_columns(X, own + np.uint32(start), bins)
+        shards.append(make.shard(codes, weight[run][own], n_own))
+    return bins, OwnShards(shards)
+
+
+class Step(NamedTuple):
+    """How rows move from a layer to the next: its nodes, and the fraction that goes up, (n_nodes, n_codes), by code."""
+
+    nodes: npt.NDArray[np.void]
+    rises: Floats
+
+    def move(self, codes: Codes, masses: Floats) -> None:
+        """Move the masses of rows."""
+        nodes, rises = self
+        for position in np.flatnonzero(nodes["frozen"]):  # rows of a frozen node stay there
+            masses[position // POSITIONS, position % POSITIONS :: POSITIONS] = 0.0
+        features = np.maximum(nodes["feature"], 0)
+        n_tasks = -(-codes.shape[1] // ROWS)
+        ThreadPool(codes.shape[1] * len(nodes)).run(
+            take_step, n_tasks, codes, features, rises, masses
+        )
+
+
+class LayerSums(NamedTuple):
+    """Sums over the rows that a layer was shown.
+
+    Attributes
+    ----------
+    numbers : ndarray of float64
+        All of them, of which the other arrays are views.
+    histograms : ndarray of shape (n_blocks, n_features, 2, n_codes * 4), float64
+        Mass of each class per node and code.
+    squares : ndarray of shape (n_positions, 2), float64
+        Of the masses of each class in each node, per row; of categories alone.
+    shown : ndarray of shape (2,), float64
+        Mass of each class, also of rows that froze in an earlier layer.
+    """
+
+    numbers: Floats
+    histograms: Floats
+    squares: Floats
+    shown: Floats
+
+    @classmethod
+    def of(cls, n_positions: int, n_features: int, numbers: Floats | None = None) -> "LayerSums":
+        """Return the sums of a layer that are 0, or have these numbers (`numbers`)."""
+        shape = n_blocks(n_positions), n_features, 2, N_CODES * POSITIONS
+        bounds = np.cumsum([np.prod(shape), 2 * n_positions])
+        given = np.zeros(bounds[-1] + 2) if numbers is None else numbers
+        histograms, squares, shown = np.split(given, bounds)
+        return cls(given, histograms.reshape(shape), squares.reshape(n_positions, 2), shown)
+
+    def add(self, rows: CodedRows, masses: Floats) -> None:
+        """Add rows; `masses` are those in the layer."""
+        codes, m = rows.codes, rows.n_positives
+        used = masses[: len(self.histograms)]
+        pool = ThreadPool(codes.size * len(used))
+        pool.run(add_layer, len(codes), codes, used, m, self.histograms)
+        if rows.bins.is_categorical.any():
+            # The fewer rows, the more the shares of categories are shrunk.
+            for position in range(len(self.squares)):
+                mass = used[position // POSITIONS, position % POSITIONS :: POSITIONS]
+                per_row = mass * mass / rows.counts
+                self.squares[position] += per_row[:m].sum(), per_row[m:].sum()
+        self.shown[:] += rows.mass
+
+
+class LayerShard:
+    """Rows of a shard and their masses, which go from layer to layer."""
+
+    def __init__(self, rows: CodedRows, n_layers: int) -> None:
+        self._rows, self._masses = rows, start_masses(rows.weight, n_layers, rows.folder)
+
+    def add(self, step: Step | None, n_positions: int) -> Floats:
+        """Move to the next layer, of so many positions, unless the step is None; return the numbers of `LayerSums`."""
+        if step is not None:
+            step.move(self._rows.codes, self._masses)
+        sums = LayerSums.of(n_positions, len(self._rows.codes))
+        sums.add(self._rows, self._masses)
+        return sums.numbers
+
+
+@dataclass(frozen=True)
+class MakeLayerShard:
+    """Makes shards of pieces; see `core.base.shards.MakeShard`.
+
+    Attributes
+    ----------
+    bins : Bins
+    n_layers : int
+    total : float
+        Weight of all rows.
+    scale : float
+        What weights are divided by to be numbers of rows.
+    """
+
+    bins: Bins
+    n_layers: int
+    total: float
+    scale: float
+
+    def __call__(
+        self, piece: Piece, codes: Sequence[tuple[Codes, ...]], folder: Path
+    ) -> LayerShard:
+        """Return the shard of a piece."""
+        rows, m = positives_first(piece.positive)
+        laid_out = lay_out_piece(piece, codes, self.bins.dtype, folder)
+        weight = np.broadcast_to(piece.weight, len(rows))[rows]
+        return self.shard(laid_out, weight, m, folder)
+
+    def shard(
+        self, codes: Codes, weight: Floats, n_positives: int, folder: Path | None = None
+    ) -> LayerShard:
+        """Return the shard of coded rows, positives first."""
+        own, counts = weight / self.total, weight / self.scale
+        return LayerShard(
+            CodedRows(self.bins, codes, own, n_positives, counts, folder), self.n_layers
+        )
+
+
+def start_masses(weight: Floats, n_layers: int, folder: Path | None = None) -> Floats:
+    """Return the masses of rows at the root, (n_blocks, 4 * n_rows); `weight` is (n_rows,).
+
+    folder: where they are in a file, which is mapped.
+    """
+    shape = (n_blocks(n_layers + 1), POSITIONS * len(weight))
+    masses: Floats = mapped(folder, shape, np.float64)
+    masses[0, ::POSITIONS] = weight
+    return masses
 
 
 Draw = Callable[[int], tuple[Integers, int]]
@@ -228,21 +382,26 @@ def draw_rows(
     return np.concatenate(rows), len(rows[0])
 
 
-def grow(
-    table: CodedRows, n_layers: int, noise: Noise, draw: Draw | None, report: Report
-) -> Program:
-    """Return a program of stumps; each layer is grown on the rows drawn for it, or on all."""
+def grow(table: CodedRows, n_layers: int, noise: Noise, draw: Draw, report: Report) -> Program:
+    """Return a program of stumps; each layer is grown on the rows drawn for it."""
     growth = Growth(table.bins, n_layers, noise)
-    masses = growth.start(table.weight, table.folder)
-    shown, here = table, masses
+    masses = start_masses(table.weight, n_layers)
     for t in range(n_layers):
         if t > 0:
-            growth.step(t - 1, table.codes, masses)
-        if draw is not None:
-            rows, n_positives = draw(t)
-            shown = table.take(rows, n_positives)
-            here = masses.reshape(len(masses), -1, POSITIONS)[:, rows].reshape(len(masses), -1)
-        growth.add(shown, here)
+            growth.step(t - 1).move(table.codes, masses)
+        rows, n_positives = draw(t)
+        here = masses.reshape(len(masses), -1, POSITIONS)[:, rows].reshape(len(masses), -1)
+        growth.sums.add(table.take(rows, n_positives), here)
+        report(t + 1, growth.close_layer())
+    return growth.program()
+
+
+def grow_over(shards: Shards, bins: Bins, n_layers: int, report: Report) -> Program:
+    """Return a program of stumps, each layer grown on all rows; shards: of `LayerShard`."""
+    growth = Growth(bins, n_layers)
+    for t in range(n_layers):
+        numbers = shards.add_up("add", growth.step(t - 1) if t > 0 else None, t + 1)
+        growth.sums = LayerSums.of(t + 1, len(bins.n_bins), numbers)
         report(t + 1, growth.close_layer())
     return growth.program()
 
@@ -260,10 +419,14 @@ class Growth:
     n_layers : int
         T.
     noise : Noise
+
+    Attributes
+    ----------
+    sums : LayerSums
+        Of the open layer.
     """
 
-    _shown: Mass
-    _histograms: Floats
+    sums: LayerSums
 
     def __init__(self, bins: Bins, n_layers: int, noise: Noise = NO_NOISE) -> None:
         self.nodes = np.zeros(n_nodes(n_layers), dtype=NODE)
@@ -275,45 +438,14 @@ class Growth:
         self._words = np.empty(0, dtype=np.uint64)
         self._start_layer()
 
-    def start(self, weight: Floats, folder: Path | None = None) -> Floats:
-        """Return the masses of rows at the root, (n_blocks, 4 * n_rows); `weight` is (n_rows,).
-
-        folder: where they are in a file, which is mapped.
-        """
-        shape = (n_blocks(self._n_layers + 1), POSITIONS * len(weight))
-        masses: Floats = mapped(folder, shape, np.float64)
-        masses[0, ::POSITIONS] = weight
-        return masses
-
     def descend(self, codes: Codes, masses: Floats) -> None:
         """Move the masses of rows from the root to the open layer."""
         for t in range(self.n_closed):
-            self.step(t, codes, masses)
+            self.step(t).move(codes, masses)
 
-    def step(self, t: int, codes: Codes, masses: Floats) -> None:
-        """Move the masses of rows from layer t, counted from 0, to the next."""
-        nodes, rises = self.nodes[layer(t)], self._rises[layer(t)]
-        for position in np.flatnonzero(nodes["frozen"]):  # rows of a frozen node stay there
-            masses[position // POSITIONS, position % POSITIONS :: POSITIONS] = 0.0
-        features = np.maximum(nodes["feature"], 0)
-        n_tasks = -(-codes.shape[1] // ROWS)
-        ThreadPool(codes.shape[1] * (t + 1)).run(take_step, n_tasks, codes, features, rises, masses)
-
-    def add(self, rows: CodedRows, masses: Floats) -> None:
-        """Add rows to the histograms of the open layer; `masses` are those in that layer."""
-        codes, n_positives = rows.codes, rows.n_positives
-        used = masses[: n_blocks(self.n_closed + 1)]
-        ThreadPool(codes.size * len(used)).run(
-            add_layer, len(codes), codes, used, n_positives, self._histograms
-        )
-        if self._bins.is_categorical.any():
-            # The fewer rows, the more the shares of categories are shrunk.
-            for position in range(self.n_closed + 1):
-                mass = used[position // POSITIONS, position % POSITIONS :: POSITIONS]
-                squares = mass * mass / rows.counts
-                self._squares[position, 0] += squares[:n_positives].sum()
-                self._squares[position, 1] += squares[n_positives:].sum()
-        self._shown = self._shown.plus(rows.mass)  # including rows that froze in an earlier layer
+    def step(self, t: int) -> Step:
+        """Return how rows move from layer t, counted from 0, to the next."""
+        return Step(self.nodes[layer(t)], self._rises[layer(t)])
 
     def is_satisfied(self, min_mass: float, max_shown: float) -> bool:
         """Return whether the open layer has seen enough rows.
@@ -344,7 +476,7 @@ class Growth:
         total = self._noise.total(self._shown)
         for position in range(t + 1):
             self.nodes[first + position], self._rises[first + position] = self._grow(
-                self._histogram(position), total, self._squares[position]
+                self._histogram(position), total, self.sums.squares[position]
             )
         self.n_closed += 1
         self._start_layer()
@@ -355,15 +487,16 @@ class Growth:
         return Program(self.n_closed, self.nodes[: n_nodes(self.n_closed)], self._words)
 
     def _start_layer(self) -> None:
-        n_features = len(self._bins.n_bins)
-        blocks = n_blocks(min(self.n_closed + 1, self._n_layers))
-        self._histograms = np.zeros((blocks, n_features, 2, N_CODES * POSITIONS))
-        self._squares = np.zeros((self.n_closed + 1, 2))
-        self._shown = NO_MASS
+        self.sums = LayerSums.of(min(self.n_closed + 1, self._n_layers), len(self._bins.n_bins))
+
+    @property
+    def _shown(self) -> Mass:
+        """The mass of the rows that the open layer was shown."""
+        return Mass(*self.sums.shown.tolist())
 
     def _histogram(self, position: int) -> Floats:
         """Return the mass of a node per feature, class and code, (n_features, 2, 256)."""
-        block = self._histograms[position // POSITIONS]
+        block = self.sums.histograms[position // POSITIONS]
         return np.ascontiguousarray(block[..., position % POSITIONS :: POSITIONS])
 
     def _grow(

@@ -20,13 +20,13 @@ from core.base.state import Array, Nested, Value
 from core.classifiers import STACKS, ClassifierName
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
-from core.coding.stored import StandIns, store_codes
+from core.coding.stored import StandIns, StoredCodes, store_codes
 from core.errors import InvalidParameter
 from core.explain import svg
 
 from .any_ranker import AnyPrograms, EstimatorRankers, NamedRankers, WeakRankers
 from .any_ranker import grow as grow_any
-from .growth import Draw, Report, code_rows, grow
+from .growth import Draw, Report, code_rows, divide_rows, grow, grow_over
 from .program import NO_NOISE, Noise, Output, Programs, mean_error, n_nodes
 
 # Training rows that are scored together: only so many are copied at a time.
@@ -161,15 +161,12 @@ class ProgramRanker(ProgramParameters, Ranker):
             return NamedRankers(name, self._n_categories(), self.random_state)
         return EstimatorRankers(self.weak_ranker)
 
-    def _grower(
-        self, X: Floats | StandIns, positive: npt.NDArray[np.bool_], weight: Floats
-    ) -> ProgramGrower:
+    def _grower(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> ProgramGrower:
         """Return a function that grows programs on rows."""
         if self.weak_ranker == "stump":
             table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
             return partial(grow, table, self.n_rounds)
         rankers = self._weak_rankers()
-        assert not isinstance(X, StandIns)  # see `reads_columns`
         return partial(grow_any, rankers, X, positive, weight, self.n_rounds, self.balance_classes)
 
     def _mean_output(self, X: Floats) -> Floats:
@@ -285,6 +282,10 @@ class MartiRank(ProgramRanker):
             return None
         return f"weak_ranker {self.weak_ranker!r} reads the rows"
 
+    def reads_shards(self) -> str | None:
+        """Return None if its nodes are stumps, which need sums over shards alone; else why not. See `Ranker`."""
+        return self.reads_columns()
+
     def _fit(
         self,
         X: Floats,
@@ -300,10 +301,17 @@ class MartiRank(ProgramRanker):
             callback(t, self.n_rounds, {"loss": losses[-1]})
 
         rows: Floats | StandIns = X
-        if isinstance(X, ColumnTable):
-            stored = store_codes(X, weight, self.max_bins, self._n_categories())
-            rows = stored.stand_ins(X)
-        program = self._grower(rows, positive, weight)(NO_NOISE, None, report)
+        program: Any
+        if self.weak_ranker == "stump":
+            coding = self.max_bins, self._n_categories()
+            read: Floats | StoredCodes = X
+            if isinstance(X, ColumnTable):
+                read = store_codes(X, weight, *coding)
+                rows = read.stand_ins(X)
+            bins, shards = divide_rows(read, positive, weight, *coding, self.n_rounds)
+            program = grow_over(shards, bins, self.n_rounds, report)
+        else:
+            program = self._grower(X, positive, weight)(NO_NOISE, None, report)
         self._take([program], 0.0, np.array(losses))
         self.intercept_ = -self._find_cut(rows, positive, weight)
 

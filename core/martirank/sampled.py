@@ -23,7 +23,7 @@ from core.coding.rows import positives_first
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, wilson_interval
 
-from .growth import CodedRows, Growth, draw_rows
+from .growth import CodedRows, Growth, draw_rows, start_masses
 from .martirank import ProgramParameters, ProgramRanker
 from .program import NO_MASS, Mass, Noise, Program, mean_error
 
@@ -144,9 +144,9 @@ class Stream:
             self._show(growth, CodedRows(self.bins, codes, own, n_positives, effective_counts(own)))
 
     def _show(self, growth: Growth, rows: CodedRows) -> None:
-        masses = growth.start(rows.weight)
+        masses = start_masses(rows.weight, self.n_layers)
         growth.descend(rows.codes, masses)
-        growth.add(rows, masses)
+        growth.sums.add(rows, masses)
         self.seen = self.seen.plus(rows.mass)
         true = self.seen.without_noise(self.noise_rate)
         if min(true) <= 0.0:

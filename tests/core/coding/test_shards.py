@@ -18,6 +18,7 @@ from core import (
     LogitBoost,
     MartiRank,
     RankBoost,
+    TreeRank,
     save,
 )
 from core.base.checkpoint import Checkpoints
@@ -40,6 +41,7 @@ RANKERS: list[Ranker] = [
     RankBoost(weak_ranker="tree", n_rounds=4, max_leaves=None, max_depth=3, leaf="newton", push=2),
     LogitBoost(n_rounds=4, min_samples_leaf=1, max_bins=1000, max_leaves=5),
     LogitBoost(n_rounds=5, subsample=0.6, max_features=0.5, early_stopping_rounds=2),
+    MartiRank(n_rounds=6),
 ]
 
 
@@ -264,7 +266,8 @@ def test_a_host_answers_for_its_present_fit_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ranker", "reason"),
     [
-        (MartiRank(n_rounds=2), "MartiRank: it is fitted in one process"),
+        (TreeRank(), "TreeRank: it is fitted in one process"),
+        (MartiRank(weak_ranker="logistic"), "MartiRank: weak_ranker 'logistic' reads the rows"),
         (LogitBoost(crosses=2), "LogitBoost: crosses read the rows"),
         (RankBoost(weak_ranker="column"), "RankBoost: weak_ranker 'column' is found in one"),
         (LogitBoost(target_encoding=3), "LogitBoost: target_encoding of more than 3 categories"),
