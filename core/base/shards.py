@@ -1,8 +1,8 @@
 """Rows of a fit in shards, in one process or in several: every shard is asked the same, and answers are added up.
 
-A shard is an object with methods, made from a piece of the table. `ShardHost` holds shards in whatever process;
-`Placement` says where hosts are, and is all that a transport has to know: how a method of every host is called.
-`LocalHosts` has them in this process.
+A shard is an object with methods, made from a piece of the table, or from all pieces of a host. `ShardHost` holds
+shards in whatever process; `Placement` says where hosts are, and is all that a transport has to know: how a method of
+every host is called. `LocalHosts` has them in this process.
 
 Answers are added up along a fixed tree over the numbers of the shards: first 0 and 1, 2 and 3, and so on, then the sums
 of two, of four. A host adds what it can without the others, and only these sums travel. So every sum is of the same

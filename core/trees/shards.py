@@ -94,8 +94,9 @@ class TreeShards(TreeGrower):
 
     def begin(self, score: float | None) -> list[None]:
         """Let the weights be the sample weights; or all rows have this score."""
+        weight, self._weight = self._weight, np.empty(0)  # it is not needed again
         if score is None:
-            self.start_weights(self._weight)
+            self.start_weights(weight)
         else:
             self.start_scores(score)
         return [None] * self.division.n_shards
