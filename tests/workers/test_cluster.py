@@ -27,7 +27,7 @@ from app.platform.settings import Settings, checked_scheduler
 from app.platform.tables import Job, Model
 from app.training import cluster
 from app.training.cluster import DaskHosts
-from core import LogitBoost, RankBoost, save
+from core import LogitBoost, MartiRank, RankBoost, save
 from core.base.checkpoint import Checkpoints
 from core.base.columns import ArrayColumns, ColumnTable
 from core.base.ranker import Ranker
@@ -133,6 +133,10 @@ def make_drawn_trees() -> Ranker:
     return LogitBoost(n_rounds=12, min_samples_leaf=2, subsample=0.7, early_stopping_rounds=5)
 
 
+def make_layers() -> Ranker:
+    return MartiRank(n_rounds=4)
+
+
 def fit_on(
     address: str,
     folder: Path,
@@ -153,7 +157,7 @@ def in_memory(ranker: Ranker | None = None) -> bytes:
 def test_the_bits_are_those_of_one_process(workers: Cluster, tmp_path: Path) -> None:
     for n_workers in (1, 2):
         workers.grow(n_workers)
-        for make in (make_stumps, make_trees, make_drawn_trees):
+        for make in (make_stumps, make_trees, make_drawn_trees, make_layers):
             assert fit_on(workers.address, tmp_path, None, make()) == in_memory(make())
 
 
