@@ -846,10 +846,10 @@ class TreeLearner(WeakLearner):
         else:
             assert placement is not None
             assert self._stored is not None
-            pieces = list(self._stored.pieces(positive, by_row))
             make = MakeTreeShards(layout, division, *shape)
+            pieces = list(self._stored.pieces(positive, by_row))
             shards = placement.place(make, pieces, self._stored.read, is_joint=True)
-            self._grower = ShardedGrower(layout, division, *shape, shards)
+            self._grower = ShardedGrower(make, shards)
         self._loss = self._make_loss(algorithm, weight)
         self._round = 0
 

@@ -215,27 +215,22 @@ class ShardedGrower(TreeGrower):
 
     Parameters
     ----------
-    layout : Layout
-    division : Division
-    n_weights, max_depth, max_leaves
-        See `TreeGrower`.
+    make : MakeTreeShards
     shards : Shards
-        Of `TreeShards`.
+        What it has made, wherever they are.
     """
 
     _role = LEADER
 
-    def __init__(
-        self,
-        layout: Layout,
-        division: Division,
-        n_weights: int,
-        max_depth: int,
-        max_leaves: int | None,
-        shards: Shards,
-    ) -> None:
-        no_rows = layout.make_table(0, 0), np.empty(0)
-        super().__init__(*no_rows, n_weights, max_depth, max_leaves, division=division)
+    def __init__(self, make: MakeTreeShards, shards: Shards) -> None:
+        super().__init__(
+            make.layout.make_table(0, 0),
+            np.empty(0),
+            make.n_weights,
+            make.max_depth,
+            make.max_leaves,
+            division=make.division,
+        )
         self._shards = shards
         self._listed: Floats | None = None  # sums of all rows' weights, once they are known
         self._draws = False
