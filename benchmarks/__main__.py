@@ -72,7 +72,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "scale": _of("--rows 1500 --features 11 --rounds 2 --one-process", in_bench=False, within=True),
     "paper3": _of("breast_cancer --repeats 1", in_bench=False),
     "soak": _of("--minutes .05 --clients 1", in_bench=False),
-    "upload": _of("--megabytes 2 --repeats 1", in_bench=False),
+    "upload": _of("--megabytes 2 --repeats 1 --files 2 --rows 300", in_bench=False),
     "very_top": _of("--drawn-rows 400 --repeats 1 --rounds 5", in_bench=False, within=True),
     "words": _of(
         "--rows 300 --logistic-rows 200 --algorithms rankboost", in_bench=False, within=True

@@ -169,4 +169,5 @@ KIND = JobKind(
     output=DATASETS,
     before_retry=lock_tables,
     on_end=DATASETS.on_end,
+    owns_parts=True,
 )

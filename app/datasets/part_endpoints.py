@@ -105,7 +105,14 @@ async def put_part(
     owner = caller.owner
     format_, size = stated(request)
     there = await run_in_threadpool(
-        context.db.reading, parts.check_takes_part, owner, upload_id, number, format_, size
+        context.db.reading,
+        parts.check_takes_part,
+        context.settings,
+        owner,
+        upload_id,
+        number,
+        format_,
+        size,
     )
     with context.blobs.writer("uploads") as writer:
         adds = Adds.NOTHING if there else Adds.BYTES

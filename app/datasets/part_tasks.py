@@ -12,7 +12,7 @@ from app.jobs import child_jobs
 from app.jobs.kinds import Claim, JobKind
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
-from app.platform.errors import Conflict
+from app.platform.errors import Conflict, Invalid
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 
@@ -25,6 +25,7 @@ class PartPayload(Described):
 
     part: PartFile
     guess: Json
+    parent_id: str
 
 
 class PieceFile(TypedDict):
@@ -49,11 +50,22 @@ def prepare(
     assert claim.parent_id is not None
     spec, part = claim.spec["parent"], claim.spec["part"]
     dataset = DATASETS.find_to_make(session, replace(claim, spec=spec, job_id=claim.parent_id))
+    rows = child_jobs.sum_of_results(session, claim.parent_id, "rows")
+    if rows > settings.max_rows:
+        raise Invalid(
+            f"a table must have at most {settings.max_rows} rows; the parts that were read have {rows}",
+            code="too_many_rows",
+        )
     files = files_of(session, blobs, settings, spec["upload_id"], part["number"])
     if not files:
         raise Conflict(f"part {part['number']} of {dataset.id} was deleted", code="dataset_deleted")
     described = describe_columns(dataset, settings, workdir)
-    return {**described, "part": files[0], "guess": part["guess"]}
+    return {
+        **described,
+        "part": files[0],
+        "guess": part["guess"],
+        "parent_id": claim.parent_id,
+    }
 
 
 def run(payload: PartPayload, callback: Callback) -> PartResult:

@@ -23,7 +23,7 @@ from app.datasets.description import Description, Format, describe, find_dialect
 from app.datasets.files_tasks import hash_of
 from app.ingest.formats import SUFFIXES, type_of_file
 from app.platform.blobs import BlobStore, stamp_of
-from app.platform.errors import Conflict, Invalid, NotFound, TooMany, shown
+from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, TooMany, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
 from app.platform.sql import Page, Session
@@ -87,14 +87,15 @@ def delete(session: Session, owner: str, upload_id: str) -> None:
 
 def check_takes_part(
     session: Session,
+    settings: Settings,
     owner: str,
     upload_id: str,
     number: int,
     format_: Format | None,
     size: int | None,
 ) -> bool:
-    """Raise NotFound, Conflict or Invalid unless the upload would take this part: asked before it is sent, as far as
-    its format and size are known. Return True if there is one of this number.
+    """Raise NotFound, Conflict, Invalid or TooLarge unless the upload would take this part: asked before it is sent, as
+    far as its format and size are known. Return True if there is one of this number.
     """
     upload = _find_open(session, owner, upload_id)
     if not 1 <= number <= MAX_PARTS:
@@ -106,7 +107,21 @@ def check_takes_part(
             _check_same(there[0], format_, size)
         else:
             check_format(session, upload, format_, f"part {number}")
+            _check_bytes(session, settings, upload, size or 0, f"part {number}")
     return bool(there)
+
+
+def _check_bytes(
+    session: Session, settings: Settings, upload: Upload, size: int, what: str
+) -> None:
+    """Raise TooLarge if the upload cannot take so many bytes more."""
+    most = settings.max_dataset_bytes
+    _, there = repository.sizes_of(session, [upload.id]).get(upload.id, (0, 0))
+    if there + size > most:
+        raise TooLarge(
+            f"the parts of an upload may have at most {most} bytes together; those of {upload.id} have {there}, and "
+            f"{what} has {size} more"
+        )
 
 
 def _check_same(
@@ -149,6 +164,7 @@ def add_part(
         _check_same(there[0], received.format, received.size, received.sha256)
         return there[0], False
     check_format(session, upload, received.format, f"part {number}")
+    _check_bytes(session, settings, upload, received.size, f"part {number}")
     access.admit_bytes(session, settings, owner, received.size)
     format_ = received.format
     part = {
@@ -272,7 +288,9 @@ def add_files(
                 code="parts_differ",
             )
         check_format(session, upload, file.format, shown(file.path))
-    access.admit_bytes(session, settings, owner, sum(file.bytes for file in files))
+    size = sum(file.bytes for file in files)
+    _check_bytes(session, settings, upload, size, f"a list of {len(files)} files")
+    access.admit_bytes(session, settings, owner, size)
     parts = [
         {
             "number": number,

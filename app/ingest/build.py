@@ -113,6 +113,8 @@ class Build:
     converter = Converter
     rows_before = 0
     """Rows of the parent table, which come before those of the upload."""
+    metadata: Mapping[str, str] | None = None
+    """What the file says beside its columns."""
 
     def __init__(
         self,
@@ -259,7 +261,7 @@ class Build:
                 if converter is None:
                     converter = self._make_converter(pairs, self._first_types(rows, types), kept)
                     fields = self._fields(converter)
-                    writer = stack.enter_context(TableWriter(self.path, fields))
+                    writer = stack.enter_context(TableWriter(self.path, fields, self.metadata))
                 arrays = converter.convert(rows)
                 count += rows.batch.num_rows
                 if count > self._payload["limits"]["rows"]:

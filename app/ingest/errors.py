@@ -164,6 +164,7 @@ def show(value: str) -> str:
     return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
 
 
-def too_many_rows(most: int) -> BadTable:
-    """Return the error for a table with too many rows."""
-    return BadTable(f"a table must have at most {most} rows; it has more", code="too_many_rows")
+def too_many_rows(most: int, count: int | None = None) -> BadTable:
+    """Return the error for a table with too many rows; `count` is how many, where that is known."""
+    found = "more" if count is None else count
+    return BadTable(f"a table must have at most {most} rows; it has {found}", code="too_many_rows")

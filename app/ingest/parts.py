@@ -35,6 +35,7 @@ Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
 
 STATE_FILE = "found.json"
+"""Two lines: the head of the file, and what its rows have shown."""
 _LETTERS = {NUMERIC: "n", BOOLEAN: "b", DATETIME: "d", CATEGORICAL: "c"}
 _TYPES = {letter: kind for kind, letter in _LETTERS.items()}
 
@@ -68,13 +69,19 @@ def plan(payload: Mapping[str, Any], callback: Callback) -> Guess:
 def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Read one part to the `guess`, and return the number of its rows and its files, each with path and hash.
 
-    The payload is that of `ingest`, with `part` and `guess`.
+    The payload is that of `ingest`, with `part`, `guess` and `parent_id`, the job that puts the parts together. Both
+    files name it: so no other job's files have the same bytes, and they may be deleted once that job has ended.
     """
     missing = MissingTokens(payload["missing"])
     folder = Path(payload["workdir"])
     files, rows = {"state": folder / STATE_FILE}, 0
     with system_memory(), _opened(payload, payload["part"], missing) as source:
-        state: Json = {"head": {"names": source.names, "unnamed": sorted(source.unnamed)}}
+        state: Json = {}
+        head = {
+            "job": payload["parent_id"],
+            "names": source.names,
+            "unnamed": sorted(source.unnamed),
+        }
         if (
             _hash_names(source.names) == payload["guess"]["names"]
         ):  # or `assemble` says what differs
@@ -83,7 +90,7 @@ def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
             state |= converter.state() | {"survey": build.survey.state()}
             files |= {} if errors else {"piece": build.path}
             rows = converter.rows
-    (folder / STATE_FILE).write_bytes(orjson.dumps(state))
+    (folder / STATE_FILE).write_bytes(orjson.dumps(head) + b"\n" + orjson.dumps(state))
     part = payload["part"]
     if part["stamp"] is not None:
         sha256 = hash_file(Path(part["path"]))
@@ -196,7 +203,8 @@ class _Read(_Parts):
     def __init__(self, payload: Mapping[str, Any], missing: MissingTokens) -> None:
         self._payload = payload
         self._missing = missing
-        head = orjson.loads(Path(payload["read"][0]["state"]).read_bytes())["head"]
+        with Path(payload["read"][0]["state"]).open("rb") as file:
+            head = orjson.loads(file.readline())  # the rest may be as large as the part
         self.names, self.unnamed, self.decimal = head["names"], head["unnamed"], "."
         self.done, self.rows = 0, sum(each["rows"] for each in payload["read"])
 
@@ -309,8 +317,8 @@ class _Plan(Build):
 
     def guess(self) -> Guess:
         """Return what the parts are to be read to; raises BadTable."""
-        if (self.source.rows or 0) > (most := self._payload["limits"]["rows"]):
-            raise too_many_rows(most)
+        if (count := self.source.rows or 0) > (most := self._payload["limits"]["rows"]):
+            raise too_many_rows(most, count)
         if self.source.schema is not None:
             self._check_types(self.source.schema)
         pairs, known = self._find_pairs(), self._known_types()
@@ -381,6 +389,11 @@ class _Guessed(Build):
 class _Piece(_Guessed):
     """The rows of one part."""
 
+    @property
+    def metadata(self) -> Mapping[str, str]:  # type: ignore[override]
+        """Which job puts the parts together."""
+        return {"job": self._payload["parent_id"]}
+
     def read(self) -> tuple[Converter, bool]:
         """Read the part; returns its converter, and True if it has errors."""
         converter = self._read(self._find_pairs(), self._types, {})
@@ -406,14 +419,15 @@ class _Assembly(_Guessed):
         self.survey = self._make_survey(converter)
         read = self._payload["read"]
         for each in read:
-            state = orjson.loads(Path(each["state"]).read_bytes())
+            head, state = map(orjson.loads, Path(each["state"]).read_bytes().split(b"\n"))
             with _errors_of(each):
-                _check_names(self.source.names, state["head"]["names"], read[0]["number"])
+                _check_names(self.source.names, head["names"], read[0]["number"])
             converter.items.parts.append((each["number"], converter.rows))
             converter.absorb(state, each["number"])
             self.survey.absorb(state["survey"])
-        if converter.rows + converter.unlabelled.total > self._payload["limits"]["rows"]:
-            raise too_many_rows(self._payload["limits"]["rows"])
+        rows, most = converter.rows + converter.unlabelled.total, self._payload["limits"]["rows"]
+        if rows > most:
+            raise too_many_rows(most, rows)
         if self._errors.total:
             self._check_value_errors(converter)
             raise self._refusal(converter)

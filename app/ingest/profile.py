@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -399,7 +400,10 @@ class Survey:
         self._drawn = _draw(MAX_SAMPLED_ROWS if rows is None else rows)
         self._most_rows = MAX_SAMPLED_ROWS if rows is None else rows
         self._n_held = 0
-        self._held: dict[str, list[Floats]] | None = defaultdict(list)
+        n_expected = (
+            0 if rows is None else min(len(self._drawn), MAX_KEPT_CELLS // max(1, len(features)))
+        )
+        self._held: dict[str, _Growing] | None = defaultdict(partial(_Growing, n_expected))
         self._counted = True
 
     def add(self, columns: Mapping[str, pa.Array], n_rows: int) -> None:
@@ -410,11 +414,11 @@ class Survey:
             values = self._numbers(name, columns[name])
             add_column(hashes, name, values, self._hashes_of(name))
             if self._held is not None:
-                self._held[name].append(values if len(held) == n_rows else values[held])
+                self._held[name].add(values[held])
         label = None if self._label is None else columns[self._label].to_numpy()
         self._duplicates.add(hashes, label)
         if label is not None and self._held is not None:
-            self._held[str(self._label)].append(label[held])
+            self._held[str(self._label)].add(label[held])
 
     def sample(self, columns: Mapping[str, pa.Array], n_rows: int) -> None:
         """Add the next rows but for their duplicates, which `absorb` adds."""
@@ -423,9 +427,9 @@ class Survey:
             return
         of_rows = pa.array(held)
         for name in self._features:
-            self._held[name].append(self._numbers(name, columns[name].take(of_rows)))
+            self._held[name].add(self._numbers(name, columns[name].take(of_rows)))
         if self._label is not None:
-            self._held[self._label].append(columns[self._label].take(of_rows).to_numpy())
+            self._held[self._label].add(columns[self._label].take(of_rows).to_numpy())
 
     def forget_duplicates(self) -> None:
         """Have the duplicates counted from the table, which has not what was added."""
@@ -464,14 +468,14 @@ class Survey:
 
         def read(name: str) -> Floats:
             if self._held is not None and name in self._held:
-                return np.concatenate(self._held.pop(name))
+                return self._held.pop(name).values
             if not hasattr(own, "table"):
                 own.table = TableReader(path)
-            parts, first = [], 0
+            values, first = _Growing(len(chosen)), 0
             for part in own.table.column(name):
-                parts.append(self._numbers(name, part)[_within(chosen, first, len(part))])
+                values.add(self._numbers(name, part)[_within(chosen, first, len(part))])
                 first += len(part)
-            return np.concatenate(parts)
+            return values.values
 
         def describe_one(name: str) -> Json:
             if not hasattr(own, "scratch"):
@@ -514,6 +518,33 @@ class Survey:
                 duplicates.add(_hash_group(table, group, features), label)
                 callback()
         return duplicates.count(with_classes=self._label is not None)
+
+
+class _Growing:
+    """Values of a column that come in pieces.
+
+    They are copied into one array: pieces that stayed where they were would lie between the buffers of the batches that
+    they come from, and the memory of these could not be used again.
+    """
+
+    def __init__(self, n_expected: int) -> None:
+        self._room = np.empty(n_expected)
+        self._count = 0
+
+    def add(self, values: npt.NDArray[Any]) -> None:
+        """Append values."""
+        end = self._count + len(values)
+        if end > len(self._room):
+            room = np.empty(max(end, 2 * len(self._room)))
+            room[: self._count] = self.values
+            self._room = room
+        self._room[self._count : end] = values
+        self._count = end
+
+    @property
+    def values(self) -> Floats:
+        """All values."""
+        return self._room[: self._count]
 
 
 def count_queries(path: Path, query: str, label: str | None) -> Json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,8 +22,10 @@ _GROUP_BYTES = 1 << 24
 class TableWriter:
     """Write the typed table: features as float64 with NaN for missing, or as categories; then the other columns."""
 
-    def __init__(self, path: Path, fields: list[pa.Field]) -> None:
-        self._schema = pa.schema(fields)
+    def __init__(
+        self, path: Path, fields: list[pa.Field], metadata: Mapping[str, str] | None = None
+    ) -> None:
+        self._schema = pa.schema(fields, metadata)
         width = 8 * len(fields)
         self._size = max(1, min(ROW_GROUP, _GROUP_BYTES // width))
         self._waiting: deque[pa.RecordBatch] = deque()

@@ -172,6 +172,17 @@ def finished(session: Session, blobs: BlobStore, job_id: str) -> list[Json]:
     ]
 
 
+def sum_of_results(session: Session, job_id: str, member: str) -> int:
+    """Return the sum of a member of the results of a job's latest stage so far."""
+    return queue_repository.sum_of_results(session, job_id, member)
+
+
+def files_of(session: Session, job_id: str) -> list[str]:
+    """Return the keys of the files that the child jobs of a job have made."""
+    children = queue_repository.of_parent(session, job_id)
+    return [key for child in children if child.result for key in child.result["files"].values()]
+
+
 def report_progress(session: Session, parent_id: str, progress: Json | None = None) -> None:
     """Write the progress of a job that waits for its child jobs, and what one of them does; at most once a second."""
     parent = queue_repository.lock_waiting(session, parent_id)

@@ -227,6 +227,15 @@ def of_parent(session: Session, parent_id: str) -> Sequence[Job]:
     return session.scalars(statement).all()
 
 
+def sum_of_results(session: Session, parent_id: str, member: str) -> int:
+    """Return the sum of a member of the results of the latest stage, over the child jobs that are done."""
+    stage = select(func.max(Job.stage)).where(Job.parent_id == parent_id).scalar_subquery()
+    statement = select(func.coalesce(func.sum(Job.result[member].as_integer()), 0)).where(
+        Job.parent_id == parent_id, Job.stage == stage, Job.result.is_not(None)
+    )
+    return int(session.execute(statement).scalar_one())
+
+
 def any_open(session: Session, parent_id: str) -> bool:
     """Return True if the job waits for a child job. For one that was asked to stop it does not wait."""
     waited_for = (Job.state.in_(_OPEN), Job.cancel_requested_at.is_(None))

@@ -308,6 +308,10 @@ class Settings(BaseSettings):
     max_upload_bytes: Bytes = Field(
         default=4096 * MIB, description="Largest table that may be uploaded, in bytes."
     )
+    max_dataset_bytes: Bytes = Field(
+        default=1024 * 1024 * MIB,
+        description="Most bytes that the files of one dataset may have together, if it comes in several.",
+    )
     max_body_bytes: Bytes = Field(
         default=8 * MIB, description="Largest body of any other request, in bytes."
     )

@@ -53,6 +53,7 @@ from rankwright.tables import Body, Progress, Table, body_of, folder_bodies
 from rankwright.transport import (
     AsyncHttpTransport,
     AsyncTransport,
+    Compute,
     HttpTransport,
     Items,
     Request,
@@ -184,48 +185,10 @@ def _table_query(options: Mapping[str, Any]) -> dict[str, Any]:
 
 class _UploadsOperations(_Collection):
     @operation
-    def open(
-        self,
-        *,
-        name: str | None = None,
-        label: str | None = None,
-        positive: str | None = None,
-        weight: str | None = None,
-        group: str | None = None,
-        query: str | None = None,
-        item: str | None = None,
-        labels: Names = None,
-        categorical: Names = None,
-        numeric: Names = None,
-        drop: Names = None,
-        missing: Names = None,
-        strict: bool | str | None = None,
-        encoding: str | None = None,
-        delimiter: str | None = None,
-        decimal: str | None = None,
-        kind: str | None = None,
-    ) -> Steps[types.Upload]:
+    def open(self, /, *, label: str | None = None, **options: Any) -> Steps[types.Upload]:
         """Open an upload of several files; return it. Options as of `upload`."""
-        query_ = {
-            "name": name,
-            "label": label,
-            "positive": positive,
-            "weight": weight,
-            "group": group,
-            "query": query,
-            "item": item,
-            "labels": _joined(labels),
-            "categorical": _joined(categorical),
-            "numeric": _joined(numeric),
-            "drop": _joined(drop),
-            "missing": _joined(missing),
-            "strict": strict,
-            "encoding": encoding,
-            "delimiter": delimiter,
-            "decimal": decimal,
-            "kind": kind,
-        }
-        return types.Upload.from_json((yield from self._post("/v1/uploads", query=query_)))
+        query = {**_table_query(options), "label": label}
+        return types.Upload.from_json((yield from self._post("/v1/uploads", query=query)))
 
     @operation
     def get(self, upload_id: str) -> Steps[types.Upload]:
@@ -248,10 +211,7 @@ class _UploadsOperations(_Collection):
         progress: Progress | None = None,
     ) -> Steps[types.UploadPart]:
         """Send a part. Parts are numbered from 1, and come in any order; the same bytes may be sent again."""
-        path, body = f"/v1/uploads/{segment(upload_id)}", body_of(table, media_type)
-        request = table_request("PUT", f"{path}/parts/{number}", body, progress, {})
-        response = yield from send(request)
-        return types.UploadPart.from_json(response.json())
+        return (yield from _put_part(upload_id, number, body_of(table, media_type), progress))
 
     @operation
     def add_files(self, upload_id: str, path: str) -> Steps[types.Upload]:
@@ -281,12 +241,22 @@ class _UploadsOperations(_Collection):
         yield from self._delete(f"/v1/uploads/{segment(upload_id)}")
 
 
-def _is_file(part: types.UploadPart, files: Sequence[Body]) -> bool:
-    """Return True if a part that was sent has the bytes of the file with its number."""
-    if part.number > len(files):
+def _put_part(
+    upload_id: str, number: int, body: Body, progress: Progress | None
+) -> Steps[types.UploadPart]:
+    path = f"/v1/uploads/{segment(upload_id)}/parts/{number}"
+    response = yield from send(table_request("PUT", path, body, progress, {}))
+    return types.UploadPart.from_json(response.json())
+
+
+def _are_files(parts: Sequence[types.UploadPart], files: Sequence[Body]) -> Steps[bool]:
+    """Return True if each part that was sent has the bytes of the file with its number. Hashes are computed last."""
+    if any(part.number > len(files) or part.bytes != files[part.number - 1].size for part in parts):
         return False
-    file = files[part.number - 1]
-    return part.bytes == file.size and part.sha256 == file.sha256()
+    for part in parts:
+        if part.sha256 != (yield Compute(files[part.number - 1].sha256)):
+            return False
+    return True
 
 
 class Uploads(_UploadsOperations, Blocking):
@@ -894,25 +864,27 @@ class _ClientOperations(ApiObject):
         """
         if name is None and isinstance(table, (str, os.PathLike)):
             name = Path(table).resolve().name.partition(".")[0] or None
-        fields = {
-            "name": name,
-            "label": label,
-            "positive": positive,
-            "weight": weight,
-            "group": group,
-            "query": query,
-            "item": item,
-            "labels": _joined(labels),
-            "categorical": _joined(categorical),
-            "numeric": _joined(numeric),
-            "drop": _joined(drop),
-            "missing": _joined(missing),
-            "strict": strict,
-            "encoding": encoding,
-            "delimiter": delimiter,
-            "decimal": decimal,
-            "kind": kind,
-        }
+        fields = _table_query(
+            {
+                "name": name,
+                "label": label,
+                "positive": positive,
+                "weight": weight,
+                "group": group,
+                "query": query,
+                "item": item,
+                "labels": labels,
+                "categorical": categorical,
+                "numeric": numeric,
+                "drop": drop,
+                "missing": missing,
+                "strict": strict,
+                "encoding": encoding,
+                "delimiter": delimiter,
+                "decimal": decimal,
+                "kind": kind,
+            }
+        )
         if isinstance(table, (str, os.PathLike)) and Path(table).is_dir():
             files = folder_bodies(Path(table), media_type)
             data = yield from self._send_files(files, fields, _progress(progress, True))
@@ -943,7 +915,7 @@ class _ClientOperations(ApiObject):
                     if made["status"] == "invalid":
                         continue
                 found = yield from self._record(types.Upload, f"/v1/uploads/{segment(data['id'])}")
-                if all(_is_file(part, files) for part in found.parts or ()):
+                if (yield from _are_files(found.parts or (), files)):
                     return found
             if not page["has_more"]:
                 return None
@@ -962,8 +934,7 @@ class _ClientOperations(ApiObject):
         for number, file in enumerate(files, start=1):
             if number not in there:
                 show = None if progress is None else partial(_add_to, progress, done, total)
-                path = f"/v1/uploads/{segment(upload.id)}/parts/{number}"
-                yield from send(table_request("PUT", path, file, show, {}))
+                yield from _put_part(upload.id, number, file, show)
             done += file.size or 0
         return (
             yield from self._post(f"/v1/uploads/{segment(upload.id)}/close", {"parts": len(files)})

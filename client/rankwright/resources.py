@@ -53,6 +53,7 @@ from rankwright.transport import (
     MAX_ATTEMPTS,
     BrokenConnection,
     Close,
+    Compute,
     Item,
     Items,
     Pause,
@@ -532,7 +533,7 @@ class _DatasetOperations(ApiObject):
                 raise
             # The job that reads these very pairs would refuse them, too.
             found = yield from self._record(types.Dataset, path)
-            if found.pairs is None or found.pairs.sha256 != body.sha256():
+            if found.pairs is None or found.pairs.sha256 != (yield Compute(body.sha256)):
                 raise
             self.data = found
         if wait:

@@ -152,13 +152,20 @@ class Close:
 
 
 @dataclass
+class Compute:
+    """Step: call a function that takes long, such as hashing a file; an event loop goes on meanwhile."""
+
+    function: Callable[[], Any]
+
+
+@dataclass
 class Item(Generic[T]):
     """Step of an iteration: hand this to the caller."""
 
     value: T
 
 
-Step = Request | Pause | ReadChunk | Close
+Step = Request | Pause | ReadChunk | Close | Compute
 Steps = Generator[Step, Any, T]
 Items = Generator[Step | Item[T], Any, None]
 
@@ -433,6 +440,8 @@ class HttpTransport:
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None
+        if isinstance(step, Compute):
+            return step.function()
         with _broken(self.url):
             if isinstance(step, Request):
                 body = step.body() if callable(step.body) else step.body
@@ -470,6 +479,8 @@ class AsyncHttpTransport:
         if isinstance(step, Pause):
             await asyncio.sleep(step.seconds)
             return None
+        if isinstance(step, Compute):
+            return await asyncio.to_thread(step.function)
         with _broken(self.url):
             if isinstance(step, Request):
                 body: Any = step.body

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from rankwright.tables import body_of, frame_of
 from rankwright.transport import (
     BrokenConnection,
     Close,
+    Compute,
     Pause,
     ReadChunk,
     Request,
@@ -55,11 +57,15 @@ class Scripted:
         self.pauses: list[float] = []
         self.reasons: list[str] = []
         self.closed = 0
+        self.computed = 0
 
     def do(self, step: Any) -> Any:
         if isinstance(step, Pause):
             self.pauses.append(step.seconds)
             self.reasons.append(step.reason)
+        elif isinstance(step, Compute):
+            self.computed += 1
+            return step.function()
         elif isinstance(step, Close):
             self.closed += 1
         elif isinstance(step, ReadChunk):
@@ -553,3 +559,44 @@ def test_a_problem_may_be_anybody_s(errors: Any) -> None:
     found = problem_error(502, {"errors": errors}, None)
     assert found.status == 502
     assert all(isinstance(each, dict) for each in found.errors)
+
+
+def test_files_that_have_come_are_hashed_beside_the_event_loop(tmp_path: Path) -> None:
+    """The service says which parts it has; whether they are the files is for their hashes to say."""
+    folder = tmp_path / "people"
+    folder.mkdir()
+    bodies = [b"a,left\n1,yes\n", b"a,left\n2,no\n", b"a,left\n33,no\n"]
+    for number, body in enumerate(bodies):
+        (folder / f"{number}.csv").write_bytes(body)
+    said = {"name": "people", "label": "left"}
+    upload = {"id": "up_1", "status": "open", "fields": said, "n_parts": 2, "dataset_id": None}
+    there = [
+        {"number": n, "bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()}
+        for n, body in enumerate(bodies[:2], start=1)
+    ]
+    answers = (
+        {"data": [upload], "has_more": False, "next": None},
+        {**upload, "parts": there},
+        {"number": 3},
+        {"id": "ds_1", "status": "processing"},
+    )
+    scripted = Scripted(*(ok(json.dumps(answer).encode()) for answer in answers))
+    client = AsyncClient("http://nowhere", transport=Awaited(scripted))
+
+    async def send_folder() -> None:
+        await client.upload(folder, label="left", wait=False)
+
+    asyncio.run(send_folder())
+    assert scripted.computed == 2
+    sent = [(each.method, each.path) for each in scripted.requests[2:]]
+    assert sent == [("PUT", "/v1/uploads/up_1/parts/3"), ("POST", "/v1/uploads/up_1/close")]
+
+
+def test_what_takes_long_does_not_hold_up_the_event_loop() -> None:
+    async def ask() -> bool:
+        begun = threading.Event()
+        http = transport.AsyncHttpTransport("http://nowhere", None, 1.0)
+        asyncio.get_running_loop().call_soon(begun.set)
+        return bool(await http.do(Compute(lambda: begun.wait(20))))
+
+    assert asyncio.run(ask())

@@ -373,6 +373,50 @@ def test_a_file_that_changes_before_it_is_read(
     assert "the file 'days/2.csv' " in found["errors"][0]["detail"]
 
 
+def test_the_bytes_of_all_parts_are_bounded(
+    service: Service, client: httpx.Client, files: Path
+) -> None:
+    with service.setting(max_dataset_bytes=2 * len(ROWS)):
+        upload_id = opened(client)
+        for number in (1, 2):
+            assert put(client, upload_id, number, ROWS).status_code == 201
+        assert put(client, upload_id, 2, ROWS).status_code == 200
+        numbers = f"at most {2 * len(ROWS)} bytes together; those of {upload_id} have {2 * len(ROWS)}, and part 3"
+        refused(put(client, upload_id, 3, ROWS), 413, "too_large", numbers)
+        form = {"file": ("more.csv", ROWS)}  # whose size is known only when it has come
+        address = f"/v1/uploads/{upload_id}/parts/3"
+        refused(client.put(address, files=form), 413, "too_large", f"has {len(ROWS)} more")
+        other = opened(client)
+        size = sum(file.stat().st_size for file in (files / "days").glob("*.csv"))
+        refused(add(client, other, "days"), 413, "too_large", f"of 2 files has {size} more")
+    assert close(client, upload_id, 2).status_code == 202
+    service.work()
+
+
+@pytest.mark.parametrize(
+    ("form", "jobs", "detail"),
+    [
+        ("csv", 5, "part 4: a table must have at most 4 rows; the parts that were read have 6"),
+        ("parquet", 1, "a table must have at most 4 rows; it has 12"),
+    ],
+)
+def test_the_rows_of_all_parts_are_bounded_early(
+    service: Service, client: httpx.Client, form: str, jobs: int, detail: str
+) -> None:
+    """Not only when all have been read: Parquet says its rows, of others some are read."""
+    if form == "csv":
+        dataset_id = sent(client, [ROWS] * 6)
+    else:
+        body = as_parquet(a=[1, 2], left=["yes", "no"])
+        dataset_id = sent(client, [body] * 6, PARQUET)
+    with service.setting(max_rows=4):
+        assert service.work() == jobs
+    found = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (found["status"], found["errors"][0]["detail"]) == ("invalid", detail)
+    job = client.get(f"/v1/jobs/{found['job_id']}").json()
+    assert job["error"]["code"] == "too_many_rows"
+
+
 def test_quota_and_expiry(service: Service, client: httpx.Client) -> None:
     """Parts count for the quota while they are open, once when they are a dataset, and not when they are gone."""
 
@@ -454,7 +498,13 @@ def test_a_part_that_cannot_be_taken_is_refused_before_it_is_sent(
 
     def check(number: int, content_type: str, size: int | None) -> bool:
         return service.context.db.reading(
-            parts.check_takes_part, OWNER, upload_id, number, Format(content_type, None), size
+            parts.check_takes_part,
+            service.settings,
+            OWNER,
+            upload_id,
+            number,
+            Format(content_type, None),
+            size,
         )
 
     assert check(1, "text/csv", len(ROWS))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,3 +224,29 @@ def test_whole_numbers_without_a_sign_are_told_and_both_zeros_are_one(
         profile.update(np.array([value]))
     assert profile.whole is whole
     assert profile.distinct == len(set(values) - {np.nan})
+
+
+_SAMPLE_OF_A_LONG_TABLE = """
+import re, numpy as np, pyarrow as pa, pyarrow.compute as pc
+from pathlib import Path
+from app.ingest.build import system_memory
+from app.ingest.profile import Survey
+
+rows, groups, names = 65_536, 200, ["a", "b", "c", "d", "e", "f"]
+survey = Survey(names, None, rows * groups)
+with system_memory():
+    for group in range(groups):
+        base = pa.array(np.arange(float(rows)))
+        survey.sample({name: pc.add(base, group) for name in names}, rows)
+        if group in (20, groups - 1):
+            print(re.search(r"RssAnon:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
+"""
+
+
+def test_the_sample_of_a_long_table_takes_no_more_than_itself() -> None:
+    """It is 6 MB. If its pieces lay among the batches, the memory of these could not be used again: 230 MB."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SAMPLE_OF_A_LONG_TABLE], check=True, capture_output=True, text=True
+    )
+    begun, ended = map(int, done.stdout.split())
+    assert ended - begun < 50_000

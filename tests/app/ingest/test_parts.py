@@ -76,7 +76,8 @@ def in_parts(
             work = folder / f"{stage}-{part['number']}"
             work.mkdir()
             made = parts.read_part(
-                asked | {"workdir": str(work), "part": part, "guess": found}, quiet
+                asked | {"workdir": str(work), "part": part, "guess": found, "parent_id": "job_1"},
+                quiet,
             )
             paths = {name: file["path"] for name, file in made["files"].items()}
             read.append({"number": part["number"], "rows": made["rows"], "piece": None} | paths)

@@ -1,0 +1,182 @@
+"""Parts of a dataset whose readers are killed, or whose disk is full: with the leases of production."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, update
+
+from app.datasets import parts
+from app.datasets import service as datasets
+from app.jobs.dispatcher import Reaper
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.tables import Dataset, Job
+from chaos.disk import Disk
+from tests.app.live_service import table
+from tests.app.mortal_worker import work
+from tests.app.queue_steps import hear_nothing
+from tests.app.training_jobs import sharing
+from tests.app.workbench import OWNER, Workbench
+
+N_PARTS = 3
+FIELDS = {"name": "people", "label": "left", "positive": "yes"}
+SEAMS = [
+    "claimed=kill",  # the job is somebody's, and nothing planned
+    "fan_out=kill",
+    "fit=kill@2",  # in the middle of the second part; the first one is read
+    "adopted=kill",  # a file of the second part is there, and no row names it
+    "finish=kill@2",  # the second part is read, and the end of the third not committed
+    "join=kill",
+    "fit=kill",  # while the parts are put together
+    "adopted=kill",  # the table is there, and no row names it
+    "finish=kill",
+    "finished=kill",  # all is done but for what is left to clear away
+]
+"""What kills one worker after the other, on the way of one upload from its close to the dataset."""
+
+
+@pytest.fixture
+def bench(db: Database, tmp_path: Path) -> Workbench:
+    return Workbench(db, tmp_path / "state")
+
+
+def bodies(rows: int = 120) -> list[str]:
+    head, *lines = table(rows).splitlines()
+    cuts = [lines[i::N_PARTS] for i in range(N_PARTS)]
+    return ["\n".join([head, *cut, ""]) for cut in cuts]
+
+
+def closed(bench: Workbench, texts: list[str]) -> Dataset:
+    """Accept parts as the API does, and close the upload; its job is queued."""
+    with bench.db.write() as session:
+        upload = parts.open_upload(session, bench.settings, OWNER, FIELDS)
+    for number, text in enumerate(texts, start=1):
+        received = bench.received(text)
+        with bench.db.write() as session:
+            parts.add_part(session, bench.settings, OWNER, upload.id, number, received)
+    with bench.db.write() as session:
+        made, _ = parts.close(session, bench.settings, bench.blobs, OWNER, upload.id, len(texts))
+    return made
+
+
+def found(bench: Workbench, dataset: Dataset) -> Dataset:
+    return bench.db.reading(datasets.find, OWNER, dataset.id)
+
+
+def attempts_of(bench: Workbench, dataset: Dataset) -> list[tuple[str, int]]:
+    """State and number of attempts of each part, in their order."""
+    with bench.db.read() as session:
+        statement = select(Job.state, Job.attempt).where(Job.parent_id == dataset.job_id)
+        return [(state, n) for state, n in session.execute(statement.order_by(Job.part))]
+
+
+def worked(bench: Workbench, seam: str = "") -> int:
+    """Work until there is nothing to do, or until the worker dies at the seam; returns its exit code."""
+    return work(sharing(bench), seam)
+
+
+def let_leases_run_out(bench: Workbench) -> None:
+    """Have the reaper notice that a worker is gone, and skip the delay of its job."""
+    hear_nothing(bench.db)
+    Reaper(bench.db, bench.settings).reap()
+    forget_delays(bench)
+
+
+def forget_delays(bench: Workbench) -> None:
+    with bench.db.write() as session:
+        session.execute(update(Job).values(not_before=0.0))
+
+
+def left_of_parts(blobs: BlobStore) -> list[Path]:
+    """The files that only the job needs."""
+    return [path for path in (blobs.root / "parts").rglob("*") if path.is_file()]
+
+
+def check_same(bench: Workbench, made: Dataset, wanted: Dataset) -> None:
+    """Check that two datasets have the same rows, bit by bit, and the same description."""
+    assert (made.status, made.errors) == ("ready", [])
+    same = ("rows", "positives", "columns", "warnings", "sha256", "table_key", "table_bytes")
+    assert {name: getattr(made, name) for name in same} == {
+        name: getattr(wanted, name) for name in same
+    }
+
+
+def test_a_part_whose_worker_is_killed_is_read_again_alone(bench: Workbench) -> None:
+    texts = bodies()
+    wanted = closed(bench, texts)
+    assert worked(bench) == 0
+    dataset = closed(bench, texts)
+    assert worked(bench, "fit=kill@2") == -9
+    let_leases_run_out(bench)
+    assert attempts_of(bench, dataset) == [("succeeded", 1), ("queued", 1), ("queued", 0)]
+    assert found(bench, dataset).status == "processing"
+    assert worked(bench) == 0
+    assert attempts_of(bench, dataset) == [("succeeded", 1), ("succeeded", 2), ("succeeded", 1)]
+    check_same(bench, found(bench, dataset), found(bench, wanted))
+
+
+def test_killed_at_every_seam_nothing_is_lost_or_doubled(bench: Workbench) -> None:
+    texts = bodies()
+    wanted = closed(bench, texts)
+    assert worked(bench) == 0
+    bench.settings = bench.settings.model_copy(update={"job_max_attempts": 99})
+    dataset = closed(bench, texts)
+    for seam in SEAMS:
+        assert worked(bench, seam) == -9, seam
+        let_leases_run_out(bench)
+    assert worked(bench) == 0
+    check_same(bench, found(bench, dataset), found(bench, wanted))
+    assert [state for state, _ in attempts_of(bench, dataset)] == ["succeeded"] * N_PARTS
+
+
+def test_files_of_parts_go_when_the_dataset_is_ready(bench: Workbench) -> None:
+    """Those of another dataset with the very same parts stay until they are put together."""
+    texts = bodies()
+    later = closed(bench, texts)
+    assert worked(bench, f"finished=kill@{1 + N_PARTS}") == -9  # all parts are read
+    with bench.db.write() as session:
+        session.execute(update(Job).where(Job.id == later.job_id).values(not_before=1e12))
+    assert [state for state, _ in attempts_of(bench, later)] == ["succeeded"] * N_PARTS
+    kept = sorted(left_of_parts(bench.blobs))
+    assert kept
+    first = closed(bench, texts)
+    assert worked(bench) == 0
+    assert found(bench, first).status == "ready"
+    assert sorted(left_of_parts(bench.blobs)) == kept
+    forget_delays(bench)
+    assert worked(bench) == 0
+    assert left_of_parts(bench.blobs) == []
+    check_same(bench, found(bench, later), found(bench, first))
+
+
+def test_a_full_disk_ends_the_attempt_of_a_part_and_the_next_goes_on(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    try:
+        disk = Disk(tmp_path / "state")
+    except OSError as error:
+        pytest.skip(str(error))
+    db = Database(sqlite_url)
+    try:
+        bench = Workbench(db, tmp_path / "state")
+        texts = bodies(60_000)
+        wanted = closed(bench, texts)
+        assert worked(bench) == 0
+        dataset = closed(bench, texts)
+        assert worked(bench, "claimed=kill@2") == -9  # it is planned
+        let_leases_run_out(bench)
+        assert disk.fill()
+        assert worked(bench) == 0
+        attempts = attempts_of(bench, dataset)
+        assert attempts == [("queued", 2), ("queued", 1), ("queued", 1)]
+        assert found(bench, dataset).status == "processing"
+        assert (left_of_parts(bench.blobs), bench.left_over()) == ([], [])
+        assert disk.make_room()
+        forget_delays(bench)
+        assert worked(bench) == 0
+        check_same(bench, found(bench, dataset), found(bench, wanted))
+    finally:
+        db.close()
+        disk.close()
