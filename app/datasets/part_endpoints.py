@@ -32,6 +32,12 @@ from app.platform.tables import DatasetStatus
 
 PATH = "/v1/uploads"
 router = APIRouter(prefix=PATH, tags=["datasets"], route_class=GuardedRoute)
+_FIELDS = {
+    **FIELD_TEXTS,
+    parts.VERSION_OF: "Id of the dataset in whose place the files come, as a new version. Beside it there can only be "
+    "`mode=replace`, which must be said, and the fields of a CSV.",
+    "mode": "`replace`, with `version_of`.",
+}
 
 
 @router.post(
@@ -39,14 +45,14 @@ router = APIRouter(prefix=PATH, tags=["datasets"], route_class=GuardedRoute)
     status_code=201,
     response_model=Upload,
     summary="Open an upload of several files",
-    openapi_extra={"parameters": field_docs(FIELD_TEXTS)},
+    openapi_extra={"parameters": field_docs(_FIELDS)},
 )
 @needs("train")
 async def open_upload(
     request: Request, context: ContextDep, caller: CallerDep, key: IdempotencyKeyDep
 ) -> Response:
-    """Say what the table is, with the fields of `POST /v1/datasets`. Then send its files as parts, and close the
-    upload: it becomes one dataset, with the rows in the order of the parts.
+    """Say what the table is, with the fields of `POST /v1/datasets`, or which dataset it is a new version of. Then send
+    its files as parts, and close the upload: it becomes one dataset, with the rows in the order of the parts.
 
     An upload that is not closed is deleted some days after its last part.
     """

@@ -19,7 +19,14 @@ import orjson
 from app.access import service as access
 from app.datasets import repository
 from app.datasets import service as datasets
-from app.datasets.description import Description, Format, describe, find_dialect
+from app.datasets.description import (
+    Description,
+    Format,
+    NewVersion,
+    describe,
+    describe_version,
+    find_dialect,
+)
 from app.datasets.files_tasks import hash_of
 from app.ingest.formats import SUFFIXES, type_of_file
 from app.platform.blobs import BlobStore, stamp_of
@@ -27,12 +34,14 @@ from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, TooMany, 
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
 from app.platform.sql import Page, Session
-from app.platform.tables import Dataset, Upload, UploadPart
+from app.platform.tables import Dataset, Upload, UploadPart, VersionMode
 
 MAX_PARTS = 1000
 """Most parts of an upload: each is read by a job of its own."""
 MAX_OPEN_UPLOADS = 100
 """Most uploads of an owner that are not closed."""
+VERSION_OF = "version_of"
+"""The field of an upload that names the dataset in whose place it comes."""
 _MAX_NAMED = 10
 _MAX_LISTED_FILES = 10 * MAX_PARTS
 """Most entries of a folder that are looked at."""
@@ -41,8 +50,14 @@ _MAX_LISTED_FILES = 10 * MAX_PARTS
 def open_upload(
     session: Session, settings: Settings, owner: str, given: Mapping[str, str]
 ) -> Upload:
-    """Write an upload without parts; raises Invalid for what is said of the table, and TooMany."""
-    describe(given)
+    """Write an upload without parts; raises Invalid for what is said of the table, NotFound or Conflict for a dataset
+    that it cannot be a version of, and TooMany.
+    """
+    if VERSION_OF in given:
+        parent_id, new = _version_of(given)
+        datasets.find_parent(session, owner, parent_id, new.mode)
+    else:
+        describe(given)
     access.admit_bytes(session, settings, owner)
     if (count := repository.count_open_uploads(session, owner)) >= MAX_OPEN_UPLOADS:
         raise TooMany(
@@ -310,7 +325,7 @@ def check_format(session: Session, upload: Upload, format_: Format, what: str) -
     """Raise Invalid if a part cannot be of the upload: of another format than the others, or one whose dialect is
     given that has none.
     """
-    find_dialect(_description_of(upload), format_)
+    find_dialect(_description_of(session, upload, format_), format_)
     first = repository.first_part(session, upload.id)
     if first is None:
         return
@@ -353,9 +368,15 @@ def close(
         hash_of([part.sha256 for part in parts]) or sha256,
         Format(first.content_type, first.content_encoding, first.charset),
     )
-    dataset = datasets.accept(
-        session, settings, owner, _description_of(upload), received, upload_id=upload.id
-    )
+    if VERSION_OF in upload.fields:
+        dataset = datasets.accept_version(
+            session, settings, owner, *_version_of(upload.fields), received, upload.id
+        )
+    else:
+        described = describe(upload.fields)
+        dataset = datasets.accept(
+            session, settings, owner, described, received, upload_id=upload.id
+        )
     repository.set_dataset(session, owner, upload.id, dataset.id)
     return dataset, True
 
@@ -379,8 +400,24 @@ def _listed(numbers: Collection[int]) -> str:
     return f"{len(numbers)}: {shown}" + (", …" if len(numbers) > _MAX_NAMED else "")
 
 
-def _description_of(upload: Upload) -> Description:
-    return describe(upload.fields)
+def _description_of(session: Session, upload: Upload, format_: Format) -> Description:
+    """Return what is said of the table; raises NotFound if it is a version of a dataset that was deleted."""
+    if VERSION_OF not in upload.fields:
+        return describe(upload.fields)
+    parent_id, new = _version_of(upload.fields)
+    return datasets.describe_as(datasets.find(session, upload.owner, parent_id), new, format_)
+
+
+def _version_of(fields: Mapping[str, str]) -> tuple[str, NewVersion]:
+    """Return which dataset an upload is a version of, and what is said of the version; raises Invalid."""
+    new = describe_version({name: fields[name] for name in fields if name != VERSION_OF})
+    if new.mode != VersionMode.REPLACE:
+        detail = (
+            f"several files can only come in the place of a dataset: mode must be {VersionMode.REPLACE}, got "
+            f"{new.mode}; rows are added file by file, each as a version of its own"
+        )
+        raise Invalid(detail, errors=[{"parameter": "mode", "detail": detail}])
+    return fields[VERSION_OF], new
 
 
 def _find_open(session: Session, owner: str, upload_id: str, *, lock: bool = False) -> Upload:

@@ -300,14 +300,15 @@ def accept_version(
     parent_id: str,
     new: NewVersion,
     upload: Upload,
+    upload_id: str | None = None,
 ) -> Dataset:
-    """Write the version and the job that will read it into the caller's transaction."""
+    """Write the version and the job that will read it into the caller's transaction. `upload_id` as of `accept`."""
     parent = find(session, owner, parent_id, lock=True)
     number = repository.next_version(session, owner, parent.series_id)  # this locks the series
     _check_takes_version(session, parent, new.mode)
     source = VersionSource(parent, number, appends=new.mode == VersionMode.APPEND)
-    described = _describe_as(parent, new, upload.format)
-    version = accept(session, settings, owner, described, upload, source)
+    described = describe_as(parent, new, upload.format)
+    version = accept(session, settings, owner, described, upload, source, upload_id)
     if source.appends and parent.pairs is not None:
         # Pairs name items by their rows, and these stay where they are.
         repository.copy(session, parent.pairs, version.id)
@@ -324,7 +325,7 @@ def check_version(
     kind: Format,
 ) -> dict[str, Any]:
     """Read the version as the worker would, and keep nothing."""
-    described = _describe_as(parent, new, kind)
+    described = describe_as(parent, new, kind)
     append_to = parent if new.mode == VersionMode.APPEND else None
     return check_table(blobs, settings, described, upload, kind, append_to)
 
@@ -347,7 +348,7 @@ def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
         ingest_job.check_newest(session, parent)
 
 
-def _describe_as(parent: Dataset, new: NewVersion, kind: Format) -> Description:
+def describe_as(parent: Dataset, new: NewVersion, kind: Format) -> Description:
     """Return the description of a version: the parent's, but for a CSV's dialect that is given anew."""
     dialect = new.dialect
     if kind.content_type == CSV:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypedDict
 
+import numba
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -163,22 +165,35 @@ class _Parts(Source):
         self._payload = payload
         self._missing = missing
         self.rows = 0
-        types, typed = _Types(payload), False
-        for part in payload["parts"]:
-            if part["content_type"] == NDJSON and part is not payload["parts"][0]:
-                self.rows = None  # its names are known when it is read
-                break
-            with self._open(part) as source:
-                if part is payload["parts"][0]:
-                    self.names, self.unnamed = source.names, source.unnamed
-                    self.decimal, typed = source.decimal, source.schema is not None
-                _check_names(self.names, source.names, payload["parts"][0]["number"])
+        types, first = _Types(payload), payload["parts"][0]
+        for part, source in self._heads():
+            if part is first:
+                self.names, self.unnamed = source.names, source.unnamed
+                self.decimal, self.schema = source.decimal, source.schema
+            with _errors_of(part):
+                _check_names(self.names, source.names, first["number"])
                 if source.schema is not None:
                     types.add(source)
-                whole = None if self.rows is None else source.rows
-                self.rows = None if whole is None else (self.rows or 0) + whole
-        if typed:
+            whole = None if self.rows is None else source.rows
+            self.rows = None if whole is None else (self.rows or 0) + whole
+        if self.schema is not None:
             self.schema = types.schema()
+
+    def _heads(self) -> Iterator[tuple[Mapping[str, Any], Source]]:
+        """Yield each part, opened; of NDJSON the first alone, for its names are known when all is read.
+
+        As many are opened at once as there are threads: those that are compressed as a whole are decompressed for it.
+        """
+        parts, n = self._payload["parts"], numba.get_num_threads()
+        if parts[0]["content_type"] == NDJSON:
+            parts = parts[:1]
+        with ThreadPoolExecutor(n) as pool:
+            for start in range(0, len(parts), n):
+                with ExitStack() as stack:
+                    some = parts[start : start + n]
+                    opened = [pool.submit(stack.enter_context, self._open(part)) for part in some]
+                    wait(opened)
+                    yield from zip(some, (each.result() for each in opened), strict=True)
 
     def progress(self) -> tuple[int, int]:
         """Return the progress of a reading that only looks."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ DAMAGE: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
 Look = Callable[[], object]
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_PLAIN = "plain-"
 _PIECE = 16 << 20
 _MIN_RECODED = 1 << 16
 CODECS = frozenset(_MAGIC.values())
@@ -226,11 +228,9 @@ def plain_file(
     if find_compression(path, encoding) is None:
         yield path
         return
-    copy = workdir / "plain"
-    try:
-        with Stream(path, encoding, max_bytes, look=look) as stream, copy.open("wb") as file:
+    with tempfile.NamedTemporaryFile(prefix=_PLAIN, dir=workdir) as file:
+        with Stream(path, encoding, max_bytes, look=look) as stream:
             while chunk := stream.read(1 << 20):
                 file.write(chunk)
-        yield copy
-    finally:
-        copy.unlink(missing_ok=True)
+        file.flush()
+        yield Path(file.name)

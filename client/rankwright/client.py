@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
@@ -27,7 +26,6 @@ from rankwright.operations import (
 )
 from rankwright.records import Record
 from rankwright.resources import (
-    PAGE,
     ApiObject,
     AsyncBatchScore,
     AsyncComparison,
@@ -47,19 +45,16 @@ from rankwright.resources import (
     _named,
     _ref,
     _steps_of,
-    table_request,
 )
-from rankwright.tables import Body, Progress, Table, body_of, folder_bodies
+from rankwright.tables import Progress, Table, body_of, folder_bodies, is_folder
 from rankwright.transport import (
     AsyncHttpTransport,
     AsyncTransport,
-    Compute,
     HttpTransport,
     Items,
     Request,
     Steps,
     Transport,
-    as_text,
     segment,
     send,
 )
@@ -185,10 +180,56 @@ def _table_query(options: Mapping[str, Any]) -> dict[str, Any]:
 
 class _UploadsOperations(_Collection):
     @operation
-    def open(self, /, *, label: str | None = None, **options: Any) -> Steps[types.Upload]:
-        """Open an upload of several files; return it. Options as of `upload`."""
-        query = {**_table_query(options), "label": label}
-        return types.Upload.from_json((yield from self._post("/v1/uploads", query=query)))
+    def open(
+        self,
+        *,
+        name: str | None = None,
+        label: str | None = None,
+        positive: str | None = None,
+        weight: str | None = None,
+        group: str | None = None,
+        query: str | None = None,
+        item: str | None = None,
+        labels: Names = None,
+        categorical: Names = None,
+        numeric: Names = None,
+        drop: Names = None,
+        missing: Names = None,
+        strict: bool | str | None = None,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        kind: str | None = None,
+        version_of: str | None = None,
+        mode: str | None = None,
+    ) -> Steps[types.Upload]:
+        """Open an upload of several files; return it. Options as of `upload`; or `version_of`, a dataset's id, with
+        `mode="replace"`.
+        """
+        fields = _table_query(
+            {
+                "name": name,
+                "label": label,
+                "positive": positive,
+                "weight": weight,
+                "group": group,
+                "query": query,
+                "item": item,
+                "labels": labels,
+                "categorical": categorical,
+                "numeric": numeric,
+                "drop": drop,
+                "missing": missing,
+                "strict": strict,
+                "encoding": encoding,
+                "delimiter": delimiter,
+                "decimal": decimal,
+                "kind": kind,
+                "version_of": version_of,
+                "mode": mode,
+            }
+        )
+        return types.Upload.from_json((yield from self._post("/v1/uploads", query=fields)))
 
     @operation
     def get(self, upload_id: str) -> Steps[types.Upload]:
@@ -211,7 +252,7 @@ class _UploadsOperations(_Collection):
         progress: Progress | None = None,
     ) -> Steps[types.UploadPart]:
         """Send a part. Parts are numbered from 1, and come in any order; the same bytes may be sent again."""
-        return (yield from _put_part(upload_id, number, body_of(table, media_type), progress))
+        return (yield from self._put_part(upload_id, number, body_of(table, media_type), progress))
 
     @operation
     def add_files(self, upload_id: str, path: str) -> Steps[types.Upload]:
@@ -239,24 +280,6 @@ class _UploadsOperations(_Collection):
     def delete(self, upload_id: str) -> Steps[None]:
         """Delete an upload that is not closed."""
         yield from self._delete(f"/v1/uploads/{segment(upload_id)}")
-
-
-def _put_part(
-    upload_id: str, number: int, body: Body, progress: Progress | None
-) -> Steps[types.UploadPart]:
-    path = f"/v1/uploads/{segment(upload_id)}/parts/{number}"
-    response = yield from send(table_request("PUT", path, body, progress, {}))
-    return types.UploadPart.from_json(response.json())
-
-
-def _are_files(parts: Sequence[types.UploadPart], files: Sequence[Body]) -> Steps[bool]:
-    """Return True if each part that was sent has the bytes of the file with its number. Hashes are computed last."""
-    if any(part.number > len(files) or part.bytes != files[part.number - 1].size for part in parts):
-        return False
-    for part in parts:
-        if part.sha256 != (yield Compute(files[part.number - 1].sha256)):
-            return False
-    return True
 
 
 class Uploads(_UploadsOperations, Blocking):
@@ -885,8 +908,8 @@ class _ClientOperations(ApiObject):
                 "kind": kind,
             }
         )
-        if isinstance(table, (str, os.PathLike)) and Path(table).is_dir():
-            files = folder_bodies(Path(table), media_type)
+        if is_folder(table):
+            files = folder_bodies(table, media_type)
             data = yield from self._send_files(files, fields, _progress(progress, True))
         else:
             body = body_of(table, media_type)
@@ -896,49 +919,6 @@ class _ClientOperations(ApiObject):
         if wait:
             yield from _steps_of(cast(Any, type(dataset)).wait)(dataset)
         return dataset
-
-    def _find_interrupted(
-        self, fields: Mapping[str, str], files: Sequence[Body]
-    ) -> Steps[types.Upload | None]:
-        """Return an upload with these fields of which each part is one of these files; None if there is none. One that
-        is closed has all of them, and its dataset is not invalid.
-        """
-        after = None
-        while True:
-            page = yield from self._get("/v1/uploads", limit=PAGE, after=after)
-            for data in page["data"]:
-                is_open = data["status"] == "open"
-                if data["fields"] != fields or not (is_open or data["n_parts"] == len(files)):
-                    continue
-                if not is_open:
-                    made = yield from self._get(f"/v1/datasets/{segment(data['dataset_id'])}")
-                    if made["status"] == "invalid":
-                        continue
-                found = yield from self._record(types.Upload, f"/v1/uploads/{segment(data['id'])}")
-                if (yield from _are_files(found.parts or (), files)):
-                    return found
-            if not page["has_more"]:
-                return None
-            after = page["next"]
-
-    def _send_files(
-        self, files: Sequence[Body], fields: Mapping[str, Any], progress: Progress | None
-    ) -> Steps[Any]:
-        """Send files as the parts of one dataset, but for those that an interrupted call has sent; return it."""
-        said = {name: as_text(value) for name, value in fields.items() if value is not None}
-        upload = yield from self._find_interrupted(said, files)
-        if upload is None:
-            upload = types.Upload.from_json((yield from self._post("/v1/uploads", query=said)))
-        there = {part.number for part in upload.parts or ()}
-        total, done = sum(file.size or 0 for file in files), 0
-        for number, file in enumerate(files, start=1):
-            if number not in there:
-                show = None if progress is None else partial(_add_to, progress, done, total)
-                yield from _put_part(upload.id, number, file, show)
-            done += file.size or 0
-        return (
-            yield from self._post(f"/v1/uploads/{segment(upload.id)}/close", {"parts": len(files)})
-        )
 
     @returning
     def train(
@@ -1187,11 +1167,6 @@ class _ClientOperations(ApiObject):
         request = Request("GET", f"/health/{segment(what)}", repeatable=False)
         response = yield from send(request)
         return types.Health.from_json(response.json())
-
-
-def _add_to(progress: Progress, before: int, total: int, sent: int, size: int | None) -> None:
-    """Report the bytes sent of one file of several."""
-    progress(before + sent, total)
 
 
 def _progress(given: Progress | bool | None, is_file: bool) -> Progress | None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Generic, TypeVar, cast
 
@@ -45,7 +46,9 @@ from rankwright.tables import (
     Progress,
     Table,
     body_of,
+    folder_bodies,
     frame_of,
+    is_folder,
     score_media_type,
 )
 from rankwright.transport import (
@@ -61,6 +64,7 @@ from rankwright.transport import (
     Request,
     Response,
     Steps,
+    as_text,
     pause_unless_held,
     segment,
     send,
@@ -147,6 +151,56 @@ class ApiObject:
         response = yield from send(table_request("POST", path, body, progress, query))
         return response.json()
 
+    def _put_part(
+        self, upload_id: str, number: int, body: Body, progress: Progress | None
+    ) -> Steps[types.UploadPart]:
+        path = f"/v1/uploads/{segment(upload_id)}/parts/{number}"
+        response = yield from send(table_request("PUT", path, body, progress, {}))
+        return types.UploadPart.from_json(response.json())
+
+    def _find_interrupted(
+        self, fields: Mapping[str, str], files: Sequence[Body]
+    ) -> Steps[types.Upload | None]:
+        """Return an upload with these fields of which each part is one of these files; None if there is none. One that
+        is closed has all of them, and its dataset is not invalid.
+        """
+        after = None
+        while True:
+            page = yield from self._get("/v1/uploads", limit=PAGE, after=after)
+            for data in page["data"]:
+                is_open = data["status"] == "open"
+                if data["fields"] != fields or not (is_open or data["n_parts"] == len(files)):
+                    continue
+                if not is_open:
+                    made = yield from self._get(f"/v1/datasets/{segment(data['dataset_id'])}")
+                    if made["status"] == "invalid":
+                        continue
+                found = yield from self._record(types.Upload, f"/v1/uploads/{segment(data['id'])}")
+                if (yield from _are_files(found.parts or (), files)):
+                    return found
+            if not page["has_more"]:
+                return None
+            after = page["next"]
+
+    def _send_files(
+        self, files: Sequence[Body], fields: Mapping[str, Any], progress: Progress | None
+    ) -> Steps[Any]:
+        """Send files as the parts of one dataset, but for those that an interrupted call has sent; return it."""
+        said = {name: as_text(value) for name, value in fields.items() if value is not None}
+        upload = yield from self._find_interrupted(said, files)
+        if upload is None:
+            upload = types.Upload.from_json((yield from self._post("/v1/uploads", query=said)))
+        there = {part.number for part in upload.parts or ()}
+        total, done = sum(file.size or 0 for file in files), 0
+        for number, file in enumerate(files, start=1):
+            if number not in there:
+                show = None if progress is None else partial(_add_to, progress, done, total)
+                yield from self._put_part(upload.id, number, file, show)
+            done += file.size or 0
+        return (
+            yield from self._post(f"/v1/uploads/{segment(upload.id)}/close", {"parts": len(files)})
+        )
+
     def _delete(self, path: str, headers: Mapping[str, str] | None = None) -> Steps[None]:
         """Delete what is at a path. If it is gone after a try whose answer was lost, that try has deleted it."""
         request = Request("DELETE", path, headers=dict(headers or {}))
@@ -219,6 +273,21 @@ def table_request(
         body=body.chunks_with_progress(progress),
         repeatable=body.repeatable,
     )
+
+
+def _are_files(parts: Sequence[types.UploadPart], files: Sequence[Body]) -> Steps[bool]:
+    """Return True if each part that was sent has the bytes of the file with its number. Hashes are computed last."""
+    if any(part.number > len(files) or part.bytes != files[part.number - 1].size for part in parts):
+        return False
+    for part in parts:
+        if part.sha256 != (yield Compute(files[part.number - 1].sha256)):
+            return False
+    return True
+
+
+def _add_to(progress: Progress, before: int, total: int, sent: int, size: int | None) -> None:
+    """Report the bytes sent of one file of several."""
+    progress(before + sent, total)
 
 
 def _opened(to: str | os.PathLike[str] | BinaryIO) -> AbstractContextManager[BinaryIO]:
@@ -501,16 +570,17 @@ class _DatasetOperations(ApiObject):
         progress: Progress | None = None,
         wait: bool = True,
     ) -> Steps[Either[Dataset, AsyncDataset]]:
-        """Make another version: `append` adds rows to those of this one, `replace` takes the new rows alone."""
-        data = yield from self._send_table(
-            f"/v1/datasets/{_id(self)}/versions",
-            body_of(table, media_type),
-            progress,
-            mode=mode,
-            encoding=encoding,
-            delimiter=delimiter,
-            decimal=decimal,
-        )
+        """Make another version: `append` adds rows to those of this one, `replace` takes the new rows alone.
+
+        The files of a folder can only replace.
+        """
+        said = {"mode": mode, "encoding": encoding, "delimiter": delimiter, "decimal": decimal}
+        if is_folder(table):
+            files = folder_bodies(table, media_type)
+            data = yield from self._send_files(files, {"version_of": _id(self), **said}, progress)
+        else:
+            path = f"/v1/datasets/{_id(self)}/versions"
+            data = yield from self._send_table(path, body_of(table, media_type), progress, **said)
         return (yield from self._read(data, wait))
 
     @operation

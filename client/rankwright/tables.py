@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Union, cast
+from typing import Any, BinaryIO, NamedTuple, TypeGuard, Union, cast
 
 from rankwright.errors import ConfigurationError
 from rankwright.transport import CHUNK_BYTES
@@ -162,14 +162,19 @@ MAX_PARTS = 1000
 """Most files of a folder that become one dataset."""
 
 
-def folder_bodies(folder: Path, media_type: str | None = None) -> list[Body]:
+def is_folder(table: Table) -> TypeGuard[str | os.PathLike[str]]:
+    """Return True if a table is the path of a folder."""
+    return isinstance(table, (str, os.PathLike)) and Path(table).is_dir()
+
+
+def folder_bodies(folder: str | os.PathLike[str], media_type: str | None = None) -> list[Body]:
     """Return the tables of a folder in the order of their names, as requests carry them.
 
     Hidden files, and those whose names begin with `_`, are left out. ConfigurationError: for anything else that is no
     table, for tables of several formats, and for a folder without tables.
     """
     shown = repr(str(folder))
-    paths = sorted(path for path in folder.iterdir() if path.name[0] not in "._")
+    paths = sorted(path for path in Path(folder).iterdir() if path.name[0] not in "._")
     for path in paths:
         if not path.is_file():
             raise ConfigurationError(

@@ -122,6 +122,60 @@ def test_parts_become_the_dataset_that_one_file_would_be(service_on_both: Servic
     refused(client.get(f"/v1/uploads/{upload_id}"), 404, "not_found")
 
 
+def test_parts_come_in_the_place_of_a_dataset(service: Service, client: httpx.Client) -> None:
+    """They are the version that one file of all rows would have become, with the roles of the dataset."""
+    first = service.upload(client, strict="true", drop="income")
+    bodies = cut(table(seed=1), 50)
+    asked = {"version_of": first, "mode": "replace"}
+    upload_id = client.post("/v1/uploads", params=asked).json()["id"]
+    for number, body in enumerate(bodies, start=1):
+        assert put(client, upload_id, number, body).status_code == 201
+    made = close(client, upload_id, 2).json()
+    refused(
+        client.post("/v1/uploads", params={**asked, "version_of": made["id"]}),
+        409,
+        "dataset_not_ready",
+    )
+    service.work()
+    address = f"/v1/datasets/{first}/versions"
+    one = client.post(address, params={"mode": "replace"}, content=table(seed=1), headers=CSV)
+    service.work()
+    found, whole = (client.get(f"/v1/datasets/{d['id']}").json() for d in (made, one.json()))
+    assert (found["version"], whole["version"], found["rows"]) == (2, 3, 120)
+    differ = {"id", "version", "job_id", "sha256", "upload_sha256", "bytes", "created_at"}
+    assert {k: v for k, v in found.items() if k not in differ} == {
+        k: v for k, v in whole.items() if k not in differ
+    }
+    assert (found["parent_id"], found["mode"], found["status"]) == (first, "replace", "ready")
+    assert close(client, upload_id, 2).json()["id"] == made["id"]
+    assert client.delete(f"/v1/datasets/{made['id']}").status_code == 204
+    refused(client.get(f"/v1/uploads/{upload_id}"), 404, "not_found")
+
+
+def test_parts_that_cannot_be_a_version(service: Service, client: httpx.Client) -> None:
+    first = service.upload(client)
+    rule = "mode must be replace, got append"
+    for asked in ({}, {"mode": "append"}):
+        refused(
+            client.post("/v1/uploads", params={"version_of": first, **asked}), 422, "invalid", rule
+        )
+    asked = {"version_of": first, "mode": "replace"}
+    refused(client.post("/v1/uploads", params={**asked, "label": "x"}), 422, "invalid", "label")
+    refused(client.post("/v1/uploads", params={**asked, "mode": "all"}), 422, "invalid", "mode")
+    refused(client.post("/v1/uploads", params={"mode": "replace"}), 422, "invalid", "mode")
+    for nobodys in ("ds_1", "ds_" + "0" * 32, ""):
+        answer = client.post("/v1/uploads", params={**asked, "version_of": nobodys})
+        refused(answer, 404, "not_found", "there is no dataset")
+    stranger = service.client(service.key(STRANGER))
+    refused(stranger.post("/v1/uploads", params=asked), 404, "not_found")
+    upload_id = client.post("/v1/uploads", params=asked | {"delimiter": "comma"}).json()["id"]
+    refused(put(client, upload_id, 1, as_parquet(a=[1]), PARQUET), 422, "invalid", "delimiter")
+    assert put(client, upload_id, 1, ROWS).status_code == 201
+    assert client.delete(f"/v1/datasets/{first}").status_code == 204
+    refused(put(client, upload_id, 2, ROWS), 404, "not_found", first)
+    refused(close(client, upload_id, 1), 404, "not_found", first)
+
+
 def test_types_are_those_of_all_rows(service: Service, client: httpx.Client) -> None:
     """Only the last part shows that a column has words, and must be read again as text."""
     rows = [f"{i},{i % 7},{'yes' if i % 3 else 'no'}" for i in range(300)]

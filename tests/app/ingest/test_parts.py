@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 from collections.abc import Sequence
 from datetime import datetime
@@ -326,3 +327,24 @@ def test_parts_of_ndjson_are_not_read_by_the_plan(
     files = [file_of(tmp_path, number, body, kind) for number, body in enumerate(bodies, 1)]
     parts.plan(asked | {"parts": files}, quiet)
     assert set(opened) == {files[0]["path"]}
+
+
+def test_parts_that_are_compressed_as_a_whole(tmp_path: Path) -> None:
+    """Several are opened at once, and each is decompressed for itself."""
+    rng = np.random.default_rng(1)
+    tables = [
+        pa.table({"x": rng.normal(size=50), "left": rng.choice(["yes", "no"], 50)})
+        for _ in range(7)
+    ]
+    body = as_parquet(pa.concat_tables(tables))
+    bodies = [gzip.compress(as_parquet(each)) for each in tables]
+    (found, *files), _ = in_parts(tmp_path / "parts", bodies, PARQUET, label="left")
+    wanted, *one = whole(tmp_path / "whole", body, PARQUET, label="left")
+    assert (found["columns"], files) == (wanted["columns"], one)
+    bodies[4] = gzip.compress(as_parquet(tables[4].rename_columns(["z", "left"])))
+    with pytest.raises(BadTable, match="part 5: all parts must have the columns of part 1"):
+        in_parts(tmp_path / "other", bodies, PARQUET, label="left")
+    bodies[2] = bodies[2][:-9]
+    with pytest.raises(BadTable, match="part 3: "):
+        in_parts(tmp_path / "cut", bodies, PARQUET, label="left")
+    assert not [*tmp_path.rglob("plain-*")]
