@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import numba
 import orjson
@@ -364,15 +364,9 @@ class _Plan(Build):
 class _Guessed(Build):
     """A table whose types were guessed before."""
 
-    def __init__(
-        self,
-        source: Source,
-        missing: MissingTokens,
-        payload: Mapping[str, Any],
-        callback: Callback,
-    ) -> None:
-        super().__init__(source, missing, payload, callback)
-        self._guess: Guess = payload["guess"]
+    @property
+    def _guess(self) -> Guess:
+        return cast(Guess, self._payload["guess"])
 
     @property
     def _types(self) -> dict[str, str]:

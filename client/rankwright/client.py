@@ -170,6 +170,18 @@ class AsyncDatasets(_DatasetsOperations, Asynchronous):
         return cast(AsyncDataset, AsyncDataset._of_id(self._transport, id))
 
 
+_FIELDS = (
+    *("name", "label", "positive", "weight", "group", "query", "item", "labels", "categorical"),
+    *("numeric", "drop", "missing", "strict", "encoding", "delimiter", "decimal", "kind"),
+)
+"""What can be said of a table."""
+
+
+def _fields_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the arguments of a call say of a table."""
+    return _table_query({name: given[name] for name in _FIELDS})
+
+
 def _table_query(options: Mapping[str, Any]) -> dict[str, Any]:
     joined = ("labels", "categorical", "numeric", "drop", "missing")
     return {name: _joined(value) if name in joined else value for name, value in options.items()}
@@ -206,29 +218,7 @@ class _UploadsOperations(_Collection):
         """Open an upload of several files; return it. Options as of `upload`; or `version_of`, a dataset's id, with
         `mode="replace"`.
         """
-        fields = _table_query(
-            {
-                "name": name,
-                "label": label,
-                "positive": positive,
-                "weight": weight,
-                "group": group,
-                "query": query,
-                "item": item,
-                "labels": labels,
-                "categorical": categorical,
-                "numeric": numeric,
-                "drop": drop,
-                "missing": missing,
-                "strict": strict,
-                "encoding": encoding,
-                "delimiter": delimiter,
-                "decimal": decimal,
-                "kind": kind,
-                "version_of": version_of,
-                "mode": mode,
-            }
-        )
+        fields = {**_fields_of(locals()), "version_of": version_of, "mode": mode}
         return types.Upload.from_json((yield from self._post("/v1/uploads", query=fields)))
 
     @operation
@@ -887,27 +877,7 @@ class _ClientOperations(ApiObject):
         """
         if name is None and isinstance(table, (str, os.PathLike)):
             name = Path(table).resolve().name.partition(".")[0] or None
-        fields = _table_query(
-            {
-                "name": name,
-                "label": label,
-                "positive": positive,
-                "weight": weight,
-                "group": group,
-                "query": query,
-                "item": item,
-                "labels": labels,
-                "categorical": categorical,
-                "numeric": numeric,
-                "drop": drop,
-                "missing": missing,
-                "strict": strict,
-                "encoding": encoding,
-                "delimiter": delimiter,
-                "decimal": decimal,
-                "kind": kind,
-            }
-        )
+        fields = _fields_of(locals())
         if is_folder(table):
             files = folder_bodies(table, media_type)
             data = yield from self._send_files(files, fields, _progress(progress, True))

@@ -20,6 +20,7 @@ from app.ingest import columns, parts
 from app.ingest.build import ingest
 from app.ingest.errors import BadTable
 from app.ingest.readers import open_source
+from app.platform.blobs import stamp_of
 from tests.app.uploads import LIMITS
 
 UNSAID = "label positive labels item weight group query categorical numeric drop missing dialect"
@@ -348,3 +349,22 @@ def test_parts_that_are_compressed_as_a_whole(tmp_path: Path) -> None:
     with pytest.raises(BadTable, match="part 3: "):
         in_parts(tmp_path / "cut", bodies, PARQUET, label="left")
     assert not [*tmp_path.rglob("plain-*")]
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
+    """A file that nobody has copied: what was read must be what is there at the end, or nothing is made of it."""
+    rows = [f"{i},{'yes' if i % 3 else 'no'}" for i in range(200)]
+    asked = payload(tmp_path / "work", {"label": "left"})
+    part = file_of(tmp_path / "work", 1, as_csv("x,left", rows), "text/csv")
+    path = Path(part["path"])
+    part |= {"stamp": stamp_of(path.stat()), "name": "days/1.csv", "sha256": None}
+    guess = parts.plan(asked | {"parts": [part]}, quiet)
+
+    def write_to_it(*_: object) -> None:
+        with path.open("a") as file:
+            file.write("1,no\n")
+
+    reading = asked | {"part": part, "guess": guess, "parent_id": "job_1"}
+    assert parts.read_part(reading, quiet)["rows"] == 200
+    with pytest.raises(BadTable, match=r"part 1: the file 'days/1\.csv' must stay as it was"):
+        parts.read_part(reading, write_to_it)
