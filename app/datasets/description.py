@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,14 +87,15 @@ class Format:
     charset: str | None = None
 
 
-def describe(given: Mapping[str, str]) -> Description:
-    """Check what the caller says about a table; every error is named."""
+def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> Description:
+    """Check what the caller says about a table; every error is named. `also` are fields that may have been meant."""
     errors: list[dict[str, str]] = []
     for field, value in given.items():
         if len(errors) >= MAX_ERRORS:
             break
         if field not in FIELDS:
-            hint = nearest(field, FIELDS) or f"known are {', '.join(FIELDS)}"
+            names = (*FIELDS, *also)
+            hint = nearest(field, names) or f"known are {', '.join(names)}"
             detail = f"{field[:MAX_TEXT_LENGTH]} is not known here; {hint}"
         elif not 0 < len(value) <= max_length(field) or "\0" in value:
             detail = f"{field} must have 1 to {max_length(field)} characters and no NUL"

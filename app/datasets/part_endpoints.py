@@ -36,7 +36,7 @@ _FIELDS = {
     **FIELD_TEXTS,
     parts.VERSION_OF: "Id of the dataset in whose place the files come, as a new version. Beside it there can only be "
     "`mode=replace`, which must be said, and the fields of a CSV.",
-    "mode": "`replace`, with `version_of`.",
+    parts.MODE: "`replace`, with `version_of`.",
 }
 
 

@@ -42,6 +42,7 @@ MAX_OPEN_UPLOADS = 100
 """Most uploads of an owner that are not closed."""
 VERSION_OF = "version_of"
 """The field of an upload that names the dataset in whose place it comes."""
+MODE = "mode"
 _MAX_NAMED = 10
 _MAX_LISTED_FILES = 10 * MAX_PARTS
 """Most entries of a folder that are looked at."""
@@ -53,11 +54,11 @@ def open_upload(
     """Write an upload without parts; raises Invalid for what is said of the table, NotFound or Conflict for a dataset
     that it cannot be a version of, and TooMany.
     """
-    if VERSION_OF in given:
+    if VERSION_OF in given or MODE in given:
         parent_id, new = _version_of(given)
         datasets.find_parent(session, owner, parent_id, new.mode)
     else:
-        describe(given)
+        describe(given, also=(VERSION_OF, MODE))
     access.admit_bytes(session, settings, owner)
     if (count := repository.count_open_uploads(session, owner)) >= MAX_OPEN_UPLOADS:
         raise TooMany(
@@ -410,13 +411,16 @@ def _description_of(session: Session, upload: Upload, format_: Format) -> Descri
 
 def _version_of(fields: Mapping[str, str]) -> tuple[str, NewVersion]:
     """Return which dataset an upload is a version of, and what is said of the version; raises Invalid."""
+    if VERSION_OF not in fields:
+        detail = f"{MODE} needs {VERSION_OF}: a dataset in whose place the files come"
+        raise Invalid(detail, errors=[{"parameter": MODE, "detail": detail}])
     new = describe_version({name: fields[name] for name in fields if name != VERSION_OF})
     if new.mode != VersionMode.REPLACE:
         detail = (
             f"several files can only come in the place of a dataset: mode must be {VersionMode.REPLACE}, got "
             f"{new.mode}; rows are added file by file, each as a version of its own"
         )
-        raise Invalid(detail, errors=[{"parameter": "mode", "detail": detail}])
+        raise Invalid(detail, errors=[{"parameter": MODE, "detail": detail}])
     return fields[VERSION_OF], new
 
 

@@ -189,11 +189,13 @@ class _Parts(Source):
             parts = parts[:1]
         with ThreadPoolExecutor(n) as pool:
             for start in range(0, len(parts), n):
-                with ExitStack() as stack:
-                    some = parts[start : start + n]
+                some, stack = parts[start : start + n], ExitStack()
+                try:
                     opened = [pool.submit(stack.enter_context, self._open(part)) for part in some]
                     wait(opened)
                     yield from zip(some, (each.result() for each in opened), strict=True)
+                finally:
+                    stack.close()  # without the error: it is that of one part
 
     def progress(self) -> tuple[int, int]:
         """Return the progress of a reading that only looks."""
