@@ -5,8 +5,8 @@ shards in whatever process; `Placement` says where hosts are, and is all that a 
 every host is called. `LocalHosts` has them in this process.
 
 Answers are added up along a fixed tree over the numbers of the shards: first 0 and 1, 2 and 3, and so on, then the sums
-of two, of four. A host adds what it can without the others, and only these sums travel. So every sum is of the same
-numbers in the same order, wherever the shards are: the same bits on one, two or eight hosts.
+of two, of four. A host adds what it can without the others, and only these sums travel, without their zeros. So every
+sum is of the same numbers in the same order, wherever the shards are: the same bits on one, two or eight hosts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import math
 import mmap
 import os
 import tempfile
@@ -21,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,11 @@ class CodeFile:
     types: tuple[str, ...]
     n_rows: int
 
+    @property
+    def name(self) -> str:
+        """The name in messages, without the folder: the owner of a job reads them."""
+        return "that was sent" if self.path is None else Path(self.path).name
+
     def find(self) -> bytes | mmap.mmap | None:
         """Return the file's bytes, mapped; None if it is not to be seen from here, for whatever reason.
 
@@ -74,8 +80,7 @@ class CodeFile:
         found = hashlib.sha256(data).digest()
         if found != self.digest:
             raise ShardsLost(
-                f"the shard {self.path or 'that was sent'} was changed: its SHA-256 must be {self.digest.hex()}, "
-                f"got {found.hex()}"
+                f"the shard {self.name} was changed: its SHA-256 must be {self.digest.hex()}, got {found.hex()}"
             )
 
     def columns(self, data: Any) -> tuple[Array, ...]:
@@ -113,6 +118,36 @@ class Piece:
     weight: npt.NDArray[np.float64]
 
 
+class Packed(NamedTuple):
+    """An array without its zeros: many bins of a histogram are empty.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    is_set : ndarray of uint8
+        A bit for each value, in the order of C: whether it is another than +0.
+    values : ndarray of shape (n_set,)
+    """
+
+    shape: tuple[int, ...]
+    is_set: npt.NDArray[np.uint8]
+    values: Array
+
+    @classmethod
+    def of(cls, array: Array) -> Self:
+        """Pack an array of numbers of 1, 2, 4 or 8 bytes."""
+        flat = np.ravel(array)
+        is_set = flat.view(f"u{flat.itemsize}") != 0  # -0.0 is kept
+        return cls(array.shape, np.packbits(is_set), flat[is_set])
+
+    def unpack(self) -> Array:
+        """Return the array."""
+        n = math.prod(self.shape)
+        flat = np.zeros(n, self.values.dtype)
+        flat[np.unpackbits(self.is_set, count=n).view(np.bool_)] = self.values
+        return flat.reshape(self.shape)
+
+
 class MakeShard(Protocol):
     """Makes a shard of a piece; can be pickled."""
 
@@ -145,12 +180,21 @@ class ShardHost:
         self._folder = Path(folder or tempfile.gettempdir())
         self._fit, self._n_shards = -1, 0
         self._is_joint = False
+        self._make: Any = None
+        self._pieces: list[Piece] = []
         self._files: dict[bytes, Any] = {}
         self._shards: dict[int, Any] = {}
 
-    def begin(self, fit: int, n_shards: int, files: Sequence[CodeFile]) -> list[bytes]:
+    def begin(
+        self,
+        fit: int,
+        n_shards: int,
+        make: MakeShard | MakeJointShard,
+        files: Sequence[CodeFile],
+    ) -> list[bytes]:
         """Forget the shards of earlier fits; return the digests of the files that are not to be seen from here."""
         self._shards, self._fit, self._n_shards, self._is_joint = {}, fit, n_shards, False
+        self._make, self._pieces = make, []
         kept = {file.digest: self._files.get(file.digest) for file in files}
         for file in files:
             if kept[file.digest] is None:
@@ -167,42 +211,46 @@ class ShardHost:
             copy.flush()
             self._files[file.digest] = mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)
 
-    def make(self, fit: int, make: MakeShard, pieces: Sequence[Piece]) -> None:
-        """Make shards of pieces whose files are here."""
+    def make(self, fit: int, piece: Piece) -> None:
+        """Make the shard of a piece whose files are here."""
         self._check(fit)
-        for piece in pieces:
-            codes = [file.columns(self._files[file.digest]) for file in piece.files]
-            self._shards[piece.number] = make(piece, codes, self._folder)
+        codes = [file.columns(self._files[file.digest]) for file in piece.files]
+        self._shards[piece.number] = self._make(piece, codes, self._folder)
 
-    def make_joint(self, fit: int, make: MakeJointShard, pieces: Sequence[Piece]) -> None:
+    def add(self, fit: int, piece: Piece) -> None:
+        """Keep a piece for `make_joint`."""
+        self._check(fit)
+        self._pieces.append(piece)
+
+    def make_joint(self, fit: int) -> None:
         """Make one shard of all pieces, whose files are here."""
         self._check(fit)
-        self._is_joint = True
+        pieces, self._pieces, self._is_joint = self._pieces, [], True
         codes = [
             [file.columns(self._files[file.digest]) for file in piece.files] for piece in pieces
         ]
         if pieces:
-            self._shards[pieces[0].number] = make(pieces, codes, self._folder)
+            self._shards[pieces[0].number] = self._make(pieces, codes, self._folder)
 
     def ask(self, fit: int, method: str, arguments: tuple[Any, ...]) -> dict[int, Any]:
         """Return the answer of every shard to a call of a method, by its number."""
         self._check(fit)
         return dict(self._answers(method, arguments))
 
-    def total(self, fit: int, method: str, arguments: tuple[Any, ...]) -> Array | None:
+    def total(self, fit: int, method: str, arguments: tuple[Any, ...]) -> Packed | None:
         """Return the sum of the answers, arrays of whole numbers; None without a shard."""
         self._check(fit)
         answers = [getattr(shard, method)(*arguments) for shard in self._shards.values()]
-        return functools.reduce(np.add, answers) if answers else None
+        return Packed.of(functools.reduce(np.add, answers)) if answers else None
 
-    def add_up(self, fit: int, method: str, arguments: tuple[Any, ...]) -> dict[Node, Array]:
+    def add_up(self, fit: int, method: str, arguments: tuple[Any, ...]) -> dict[Node, Packed]:
         """Return the sums of the answers, which are arrays, as far as this host has all shards of them."""
         self._check(fit)
         nodes: dict[Node, Array] = {}
         for number, answer in self._answers(method, arguments):
             nodes[0, number] = answer  # a sum is made as soon as it can be: few are in memory
             nodes = add_along_tree(nodes, self._n_shards)
-        return nodes
+        return {node: Packed.of(array) for node, array in nodes.items()}
 
     def _answers(self, method: str, arguments: tuple[Any, ...]) -> Iterator[tuple[int, Any]]:
         """Call a method of each shard; yield answers with the numbers of their pieces, ascending."""
@@ -330,14 +378,20 @@ class Placement(ABC):
             list({file.digest: file for piece in share for file in piece.files}.values())
             for share in shares
         ]
-        lacking = self.call("begin", [(fit, n, own) for own in files])
+        lacking = self.call("begin", [(fit, n, make, own) for own in files])
         by_digest = {file.digest: file for own in files for file in own}
         for host, own in enumerate(lacking):
             for digest in own:  # one after the other: one file is in memory
                 sent: list[tuple[Any, ...]] = [()] * self.n_hosts
                 sent[host] = by_digest[digest], read(digest)
                 self.call("receive", sent)
-        self.call("make_joint" if is_joint else "make", [(fit, make, share) for share in shares])
+        for k in range(max(map(len, shares))):  # one after the other: of each host one is in memory
+            self.call(
+                "add" if is_joint else "make",
+                [(fit, share[k]) if k < len(share) else () for share in shares],
+            )
+        if is_joint:
+            self.call("make_joint", [(fit,)] * self.n_hosts)
         return _Placed(self, fit, n)
 
 
@@ -358,13 +412,14 @@ class _Placed(Shards):
         """Add up the sums of the hosts; see `Shards.add_up`."""
         nodes: dict[Node, Array] = {}
         for own in self._call("add_up", method, arguments):
-            nodes |= own
+            nodes |= {node: packed.unpack() for node, packed in own.items()}
         (total,) = add_along_tree(nodes, self._n_shards).values()
         return total
 
     def total(self, method: str, *arguments: Any) -> Array:
         """Add up the sums of the hosts; see `Shards.total`."""
-        sums = [own for own in self._call("total", method, arguments) if own is not None]
+        answers = self._call("total", method, arguments)
+        sums = [packed.unpack() for packed in answers if packed is not None]
         return functools.reduce(np.add, sums)
 
     def _call(self, what: str, method: str, arguments: tuple[Any, ...]) -> list[Any]:

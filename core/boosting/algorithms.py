@@ -15,7 +15,7 @@ from .loop import BoostingAlgorithm, LoopState, WeakRanker
 
 
 class Masses(NamedTuple):
-    """The masses on both sides of a cut, each summed from its own rows, so that an empty side is exactly 0.
+    """The masses on both sides of a cut, each summed from its own bins, so that an empty side is exactly 0.
 
     Attributes
     ----------
@@ -23,7 +23,6 @@ class Masses(NamedTuple):
         Mass of positives (p) and negatives (n), each class summing to 1.
     total_p, total_n : float
         Sum of the weights of each class.
-    rows_above : int
     """
 
     above_p: float
@@ -32,7 +31,6 @@ class Masses(NamedTuple):
     below_n: float
     total_p: float
     total_n: float
-    rows_above: int
 
 
 class Hypothesis(NamedTuple):

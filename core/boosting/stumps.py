@@ -48,9 +48,14 @@ MIN_LISTED_CELLS = 1_000_000
 
 # Steps after which changed histograms are filled anew, and the range that the total weight of a class may not leave
 # without it. So their rounding errors, some 1e-16 of the totals of the last filling, stay below 1e-12 of the present
-# totals. They matter for the choice of a cut only; steps and losses come from the rows.
+# totals.
 FILL_EVERY = 16
 TOTAL_RANGE = (1e-3, 1e3)
+
+# Fraction of the weight of its class on a side of a cut, and edge of a cut, below which these errors could matter:
+# histograms are then filled anew before the step.
+MIN_SURE_MASS = 1e-4
+MIN_SURE_EDGE = 1e-9
 
 
 # A side of a cut is an interval of codes in the arithmetic of uint8, which wraps around: `first`, and `width` codes
@@ -98,27 +103,44 @@ def sides_of(column: Codes, split: Split) -> Sides:
     return Sides(column, Interval(first, width), below)
 
 
-@kernel(
-    numba.types.Tuple((numba.float64, numba.float64, numba.int64))(
-        _CODE[::1], _CODE, _CODE, numba.float64[::1]
-    ),
-    fastmath={"reassoc", "nsz", "nnan", "ninf"},
-)
-def sum_sides(column, first, width, weights):  # type: ignore[no-untyped-def]
-    """Return the sums of the weights inside and outside an interval, and the number of rows inside.
+_NO_BINS = np.empty(0, dtype=np.bool_)
 
-    column: (n_rows,) uint8; weights: (n_rows,) float64.
+
+@kernel(
+    numba.types.UniTuple(numba.float64, 4)(
+        numba.float64[:, ::1], numba.int64, numba.boolean[::1], numba.int64, numba.boolean
+    )
+)
+def _sum_sides(histogram, n_bins, bins_above, cut, missing_above):  # type: ignore[no-untyped-def]
+    """Return the mass above and below a cut, of the positives and of the negatives; see `sum_sides`.
+
+    histogram: (2, n_slots) float64; bins_above: (n_bins,) bool, or empty for a cut of a numeric feature.
     """
-    inside = 0.0
-    outside = 0.0
-    n_inside = 0
-    for i in range(len(column)):
-        if column.dtype.type(column[i] - first) <= width:
-            inside += weights[i]
-            n_inside += 1
+    above_p, below_p, above_n, below_n = 0.0, 0.0, 0.0, 0.0
+    for code in range(n_bins):
+        if bins_above[code] if len(bins_above) > 0 else code > cut:
+            above_p += histogram[0, code]
+            above_n += histogram[1, code]
         else:
-            outside += weights[i]
-    return inside, outside, n_inside
+            below_p += histogram[0, code]
+            below_n += histogram[1, code]
+    missing_p, missing_n = histogram[0, -1], histogram[1, -1]
+    if missing_above:
+        return above_p + missing_p, below_p, above_n + missing_n, below_n
+    return above_p, below_p + missing_p, above_n, below_n + missing_n
+
+
+def sum_sides(histograms: Floats, bins: Bins, split: Split) -> tuple[float, float, float, float]:
+    """Return the mass above and below a cut, of the positives and of the negatives, each summed from its own bins.
+
+    histograms: (n_features, 2, n_slots) float64, the missing last.
+    """
+    j, above = split.feature, split.bins_above
+    sides = _NO_BINS if above is None else above
+    sums: tuple[float, float, float, float] = _sum_sides(
+        histograms[j], bins.n_bins[j], sides, split.cut, split.missing_above
+    )
+    return sums
 
 
 @kernel(numba.void(_CODE[::1], _CODE, _CODE, numba.float64, numba.float64, numba.float64[::1]))
@@ -564,14 +586,26 @@ class StumpShard:
         Of the histograms.
     listing : Listing
         For the rows of the side of a cut that changes; without room for a small table: its histograms are filled anew.
+    has_squares : bool
+        Whether squared weights are summed, too.
     """
 
     def __init__(
-        self, codes: Codes, weight: Floats, n_positives: int, n_slots: int, listing: Listing
+        self,
+        codes: Codes,
+        weight: Floats,
+        n_positives: int,
+        n_slots: int,
+        listing: Listing,
+        *,
+        has_squares: bool,
     ) -> None:
         self._codes, self._weights, self._n_positives = codes, weight, n_positives
-        self._counts: Floats | None = None
-        self._histograms = np.empty((len(codes), 2, n_slots))
+        self._per_row: Floats | None = None  # one over the number of rows that each row stands for
+        shape = len(codes), 2, n_slots
+        n = math.prod(shape)
+        self._sums = np.empty(n + 2 if has_squares else n)
+        self._histograms, self._squares = self._sums[:n].reshape(shape), self._sums[n:]
         self._listing = listing
 
     def totals(self) -> Floats:
@@ -580,36 +614,22 @@ class StumpShard:
         return np.array([weights[:m].sum(), weights[m:].sum(), weights.sum()])
 
     def start(self, total_p: float, total_n: float, scale: float | None) -> Floats:
-        """Divide weights by those of their class, and return the histograms.
+        """Divide weights by those of their class, and return the sums.
 
-        scale: what weights are divided by to be numbers of rows; None: nobody asks for `squares`, or all are 1.
+        Sums are the histograms in one row, (n_features 2 n_slots,) float64, and behind them, if there are categories,
+        the squared weights per row, summed over the positives and over the negatives.
+
+        scale: what weights are divided by to be numbers of rows; None: nobody asks for squares, or all are 1.
         """
         m, weights = self._n_positives, self._weights
-        self._counts = None if scale is None else np.asarray(weights / scale)
+        self._per_row = None if scale is None else np.asarray(scale / weights)
         self._weights = weights = weights.copy()
         weights[:m] /= total_p
         weights[m:] /= total_n
         return self._fill()
 
-    def squares(self) -> Floats:
-        """Return the sums of squared weights per row, and of weights: of the positives, then of the negatives."""
-        m, weights = self._n_positives, self._weights
-        squares = weights * weights
-        if self._counts is not None:
-            squares /= self._counts
-        sums = squares[:m].sum(), weights[:m].sum(), squares[m:].sum(), weights[m:].sum()
-        return np.array(sums)
-
-    def masses(self, split: Split) -> Floats:
-        """Return the weights above and below a cut, of the positives and of the negatives, and the rows above it."""
-        m = self._n_positives
-        column, above, _ = sides_of(self._codes[split.feature], split)
-        above_p, below_p, rows_p = sum_sides(column[:m], *above, self._weights[:m])
-        above_n, below_n, rows_n = sum_sides(column[m:], *above, self._weights[m:])
-        return np.array([above_p, below_p, above_n, below_n, rows_p + rows_n])
-
     def take(self, step: Step) -> Floats:
-        """Change weights by a step, and return the histograms."""
+        """Change weights by a step, and return the sums; see `start`."""
         if not step.is_change:
             self._rescale(step)
             return self._fill()
@@ -623,10 +643,10 @@ class StumpShard:
         )
         n = n_p + n_n
         change_histograms(self._codes, rows[:n], changes[:n], n_p, self._histograms)
-        return self._histograms
+        return self._sum_up()
 
     def repeat(self, steps: list[Step]) -> Floats:
-        """Take steps from the start on, and return the histograms; they are summed from the last filling on alone."""
+        """Take steps from the start on, and return the sums; histograms are summed from the last filling on alone."""
         filled = max((k for k, step in enumerate(steps) if not step.is_change), default=-1)
         for step in steps[: filled + 1]:
             self._rescale(step)
@@ -634,7 +654,7 @@ class StumpShard:
             self._fill()
         for step in steps[filled + 1 :]:
             self.take(step)
-        return self._histograms
+        return self._sums
 
     def _side(self, step: Step) -> tuple[Codes, Interval]:
         column, above, below = sides_of(self._codes[step.split.feature], step.split)
@@ -648,7 +668,19 @@ class StumpShard:
 
     def _fill(self) -> Floats:
         fill_histograms(self._codes, self._weights, self._n_positives, self._histograms)
-        return self._histograms
+        return self._sum_up()
+
+    def _sum_up(self) -> Floats:
+        """Sum up what else is asked for, and return all sums."""
+        if len(self._squares):
+            own, rows = self._weights, self._per_row
+            for k, side in enumerate((slice(self._n_positives), slice(self._n_positives, None))):
+                # einsum: without BLAS, whose last bits depend on the number of its threads.
+                if rows is None:
+                    self._squares[k] = np.einsum("i,i->", own[side], own[side])
+                else:
+                    self._squares[k] = np.einsum("i,i,i->", own[side], own[side], rows[side])
+        return self._sums
 
 
 @dataclass
@@ -663,11 +695,14 @@ class MakeStumpShard:
         Of the histograms.
     is_listed : bool
         Whether the table is so large that changes of rows are listed.
+    has_squares : bool
+        Whether squared weights are summed, too.
     """
 
     dtype: str
     n_slots: int
     is_listed: bool
+    has_squares: bool
 
     def __post_init__(self) -> None:
         self._listing = Listing()
@@ -680,7 +715,9 @@ class MakeStumpShard:
         laid_out = lay_out_piece(piece, codes, np.dtype(self.dtype), folder)
         weight = take_weights(np.broadcast_to(piece.weight, len(rows)), rows)
         self._listing.reserve(len(rows) + 1 if self.is_listed else 0)
-        return StumpShard(laid_out, weight, m, self.n_slots, self._listing)
+        return StumpShard(
+            laid_out, weight, m, self.n_slots, self._listing, has_squares=self.has_squares
+        )
 
 
 class StumpLearner(WeakLearner):
@@ -693,13 +730,15 @@ class StumpLearner(WeakLearner):
     brought back to 1 before they leave their range, so that no class underflows, however large the scores are.
 
     Rows are in shards of `SHARD_ROWS`, which may be on other machines (`core.base.shards`); this learner adds up their
-    sums. A checkpoint has the steps that were taken, and nothing of the rows: the shards take the steps again.
+    sums, and asks once a round: for the sums after a step. The next cut and its masses are found in these. Changed
+    histograms have rounding errors: where these could matter to a step, histograms are filled anew first. A checkpoint
+    has the steps that were taken, and nothing of the rows: the shards take the steps again.
 
     Its algorithm is a `algorithms.StumpAlgorithm`.
 
     Notes
     -----
-    A round is O(n_features · n_rows). Memory per row: its codes, and 14 bytes.
+    A round is O(n_features · n_rows). Memory per row: its codes, and 20 bytes; 8 of a shard beyond the first.
     """
 
     ensemble = StumpSum
@@ -711,18 +750,18 @@ class StumpLearner(WeakLearner):
         self._algorithm = algorithm
         self._directions: Directions | None = parameters.find_directions()
         self._shards = self._divide(data, parameters.max_bins)
-        bins = self._bins
-        self._has_categories = bool(bins.is_categorical.any())
-        self._n_rows = len(data.positive)
+        bins, n_rows = self._bins, len(data.positive)
+        n_positives = int(np.count_nonzero(data.positive))
+        self._n_rows = n_positives, n_rows - n_positives  # of each class
         total_p, total_n, total = self._shards.add_up("totals").tolist()
         self._log_f_plus, self._log_f_minus = math.log(total_p), math.log(total_n)
-        is_counted = self._has_categories and bool((data.weight != 1.0).any())
-        scale = min(total / self._n_rows, 1.0) if is_counted else None  # as `effective_counts`
-        self._histograms = self._shards.add_up("start", total_p, total_n, scale)
+        is_counted = bool(bins.is_categorical.any() and (data.weight != 1.0).any())
+        scale = min(total / n_rows, 1.0) if is_counted else None  # as `effective_counts`
+        self._read(self._shards.add_up("start", total_p, total_n, scale))
+        self._first = first = self._histograms.copy()
         self._steps: list[float] = []
         self._changed_since_fill = 0
-        share_p = self._share_p
-        shares = share_p * self._histograms[:, 0] + (1.0 - share_p) * self._histograms[:, 1]
+        shares = self._share_p * first[:, 0] + (1.0 - self._share_p) * first[:, 1]
         self._maker = StumpMaker(bins, data.n_categories, shares)
 
     def _divide(self, data: Rows, max_bins: int) -> Shards:
@@ -732,7 +771,8 @@ class StumpLearner(WeakLearner):
         if isinstance(data.X, ColumnTable):
             self._stored = codes = store_codes(data.X, data.weight, max_bins, n_categories)
             self._bins = bins = codes.bins
-            make = MakeStumpShard(bins.dtype.str, bins.n_slots, is_listed)
+            has_squares = bool(bins.is_categorical.any())
+            make = MakeStumpShard(bins.dtype.str, bins.n_slots, is_listed, has_squares)
             pieces = codes.pieces(data.positive, data.weight)
             if data.X.placement is not None:
                 return data.X.placement.place(make, list(pieces), codes.read)
@@ -741,17 +781,18 @@ class StumpLearner(WeakLearner):
         self._bins = bins = learn_bins(
             data.X, np.arange(n_rows, dtype=np.uint32), data.weight, max_bins, n_categories
         )
+        has_squares = bool(bins.is_categorical.any())
         shards, listing = [], Listing()
         for start in range(0, n_rows, stored.SHARD_ROWS):
             run = slice(start, start + stored.SHARD_ROWS)
             rows, m = positives_first(data.positive[run])
             weight = take_weights(data.weight[run], rows)
-            # Of a table in one shard no more than half the rows are on the smaller side.
-            n_listed = len(rows) // (2 if len(rows) == n_rows else 1) + 1
-            listing.reserve(n_listed if is_listed else 0)
+            listing.reserve(len(rows) + 1 if is_listed else 0)
             rows += np.uint32(start)
             coded = code_columns(data.X, rows, bins)
-            shards.append(StumpShard(coded, weight, m, bins.n_slots, listing))
+            shards.append(
+                StumpShard(coded, weight, m, bins.n_slots, listing, has_squares=has_squares)
+            )
         return OwnShards(shards)
 
     @property
@@ -767,33 +808,70 @@ class StumpLearner(WeakLearner):
     def scan(self) -> Stump | None:
         """Find the best stump under the present weights."""
         algorithm, share_p = self._algorithm, self._share_p
-        inverse_ess = INFINITE_ESS
-        if self._has_categories:
-            squares_p, total_p, squares_n, total_n = self._shards.add_up("squares").tolist()
-            inverse_ess = InverseESS(squares_p / total_p**2, squares_n / total_n**2)
-        split = find_best_split(
-            self._histograms,
-            self._bins.n_bins,
-            self._bins.has_missing,
-            algorithm.criterion,
-            share_p,
-            self._bins.is_categorical,
-            inverse_ess,
-            self._directions,
-            algorithm.push,
-        )
-        best = None
-        if split.feature >= 0:
-            masses = self._sum_masses(split)
-            best = self._maker.make(split, masses, algorithm.hypothesis(masses, share_p))
-            if breaks(best, self._directions):  # by rounding alone: it has no edge
-                best = None
+        best = self._find()
+        if best is not None and not self._is_sure(best):
+            assert best.masses is not None
+            to_one = 1.0 / best.masses.total_p, 1.0 / best.masses.total_n
+            self._take(Step(best.split, True, to_one, to_one, is_change=False))
+            best = self._find()
+        if best is not None and breaks(best, self._directions):  # by rounding alone: it has no edge
+            best = None
         constant = algorithm.constant_hypothesis(share_p)
         if constant is not None and (best is None or constant.d_plus > best.d_plus):
             best = Stump(-1, -math.inf, False, *constant, coverage=1.0)
         if best is None or best.d_plus - best.d_minus < MIN_EDGE:
             return None
         return best
+
+    def _find(self) -> Stump | None:
+        """Return the stump of the best cut; None if no cut has a gain."""
+        algorithm, histograms = self._algorithm, self._histograms
+        inverse_ess = INFINITE_ESS
+        if len(self._squares):
+            above_p, below_p, above_n, below_n = sum_sides(
+                histograms, self._bins, Split(0, -1, False, 0.0)
+            )
+            squares_p, squares_n = self._squares.tolist()
+            inverse_ess = InverseESS(
+                squares_p / (above_p + below_p) ** 2, squares_n / (above_n + below_n) ** 2
+            )
+        split = find_best_split(
+            histograms,
+            self._bins.n_bins,
+            self._bins.has_missing,
+            algorithm.criterion,
+            self._share_p,
+            self._bins.is_categorical,
+            inverse_ess,
+            self._directions,
+            algorithm.push,
+        )
+        if split.feature < 0:
+            return None
+        above_p, below_p, above_n, below_n = sum_sides(histograms, self._bins, split)
+        total_p, total_n = above_p + below_p, above_n + below_n
+        masses = Masses(
+            above_p / total_p,
+            below_p / total_p,
+            above_n / total_n,
+            below_n / total_n,
+            total_p,
+            total_n,
+        )
+        return self._maker.make(split, masses, algorithm.hypothesis(masses, self._share_p))
+
+    def _is_sure(self, stump: Stump) -> bool:
+        """Return True if the rounding errors of changed histograms are next to nothing beside the masses of a stump."""
+        if not self._changed_since_fill:
+            return True
+        assert stump.masses is not None
+        if stump.d_plus - stump.d_minus < MIN_SURE_EDGE:
+            return False
+        at_first = sum_sides(self._first, self._bins, stump.split)
+        return all(
+            mass >= MIN_SURE_MASS or first == 0.0
+            for mass, first in zip(stump.masses[:4], at_first, strict=True)
+        )
 
     def update(self, weak_ranker: Stump, alpha: float) -> None:
         """Let f grow by alpha h."""
@@ -808,8 +886,11 @@ class StumpLearner(WeakLearner):
         shrink_n += masses.below_n * math.exp(push * rise_below)
         self._log_f_plus += math.log(shrink_p)
         self._log_f_minus += math.log(shrink_n)
-        # f rises by `common` for all rows, which changes no ratio, and by `rise` on the smaller side.
-        is_above = 2 * masses.rows_above <= self._n_rows
+        # f rises by `common` for all rows, which changes no ratio, and by `rise` on the side of fewer rows, as far as
+        # the weights at the start tell.
+        above_p, below_p, above_n, below_n = sum_sides(self._first, self._bins, weak_ranker.split)
+        n_p, n_n = self._n_rows
+        is_above = n_p * (above_p - below_p) + n_n * (above_n - below_n) <= 0.0
         if is_above:
             rise, common = rise_above - rise_below, rise_below
         else:
@@ -823,34 +904,28 @@ class StumpLearner(WeakLearner):
         if not is_change:
             inside = (inside[0] / total_p, inside[1] / total_n)
             outside = (1 / total_p, 1 / total_n)
-        step = Step(weak_ranker.split, is_above, inside, outside, is_change)
-        self._histograms = self._shards.add_up("take", step)
+        self._take(Step(weak_ranker.split, is_above, inside, outside, is_change))
+
+    def _take(self, step: Step) -> None:
+        """Let the shards take a step."""
+        self._read(self._shards.add_up("take", step))
         self._steps += step.numbers()
-        self._changed_since_fill = self._changed_since_fill + 1 if is_change else 0
+        self._changed_since_fill = self._changed_since_fill + 1 if step.is_change else 0
+
+    def _read(self, sums: Floats) -> None:
+        """Read the sums of all shards; see `StumpShard.start`."""
+        shape = len(self._bins.n_bins), 2, self._bins.n_slots
+        n = math.prod(shape)
+        self._histograms, self._squares = sums[:n].reshape(shape), sums[n:]
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue from the state of another run; the shards, which are at their start, take its steps."""
         super().set_state(state)
-        self._histograms = self._shards.add_up("repeat", Step.read(self._steps))
+        self._read(self._shards.add_up("repeat", Step.read(self._steps)))
 
     def collect(self, history: BoostingHistory) -> StumpSum:
         """Sum up the stumps of a run of the loop."""
         return self._maker.collect(history)
-
-    def _sum_masses(self, split: Split) -> Masses:
-        """Return the masses on both sides of a cut under the present weights."""
-        sums = self._shards.add_up("masses", split).tolist()
-        above_p, below_p, above_n, below_n, rows_above = sums
-        total_p, total_n = above_p + below_p, above_n + below_n
-        return Masses(
-            above_p / total_p,
-            below_p / total_p,
-            above_n / total_n,
-            below_n / total_n,
-            total_p,
-            total_n,
-            int(rows_above),
-        )
 
 
 def breaks(stump: Stump, directions: Directions | None) -> bool:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any
 
 import numba
@@ -86,7 +87,7 @@ class Bins:
     category_bins: tuple[npt.NDArray[np.int64] | None, ...]
     dtype: np.dtype[Any]
 
-    @property
+    @cached_property
     def n_bins(self) -> npt.NDArray[np.int64]:
         """Number of bins per feature, the missing one apart; at least 1."""
         return np.array(
@@ -97,12 +98,12 @@ class Bins:
             dtype=np.int64,
         )
 
-    @property
+    @cached_property
     def is_categorical(self) -> npt.NDArray[np.bool_]:
         """Which features are categorical."""
         return np.array([bins is not None for bins in self.category_bins], dtype=np.bool_)
 
-    @property
+    @cached_property
     def n_slots(self) -> int:
         """Length of a histogram: a slot per code, the last one for the missing.
 

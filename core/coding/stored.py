@@ -177,7 +177,7 @@ class StoredCodes:
                 shard.file.path is not None and found != n_bytes
             ):  # the map of a cut file ends the process
                 raise ShardsLost(
-                    f"the shard {shard.file.path} was changed: it must have {n_bytes} bytes, got {found}"
+                    f"the shard {shard.file.name} was changed: it must have {n_bytes} bytes, got {found}"
                 )
         return b"".join(codes.tobytes() for codes in shard.codes)
 

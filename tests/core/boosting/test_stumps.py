@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core import RankBoost
+from core import CoordinateRankBoost, RankBoost
+from core.boosting import stumps
 from core.boosting.stumps import (
     BLOCK_ROWS,
     MAX_COUNTED_THRESHOLDS,
@@ -123,6 +124,28 @@ def test_as_many_thresholds_as_bins_of_16_bits_fold_quickly(ranker: RankBoost) -
     loaded = RankBoost.from_state(parameters, arrays | many, meta)
     X = np.random.default_rng(0).uniform(0, n, (3, 4))
     assert loaded.score_rows(X) == pytest.approx(score_by_rounds(loaded, X))
+
+
+@pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost])
+def test_changed_histograms_tell_what_histograms_of_all_rows_tell(
+    algorithm: type[RankBoost], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of masses that have become next to nothing, on rows that can be parted without a fault."""
+    for seed, noise in enumerate((0.0, 0.1, 1.0)):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 6))
+        X[:, 3:] = np.round(X[:, 3:])
+        y = (X[:, 0] + X[:, 1] + X[:, 3] + noise * rng.normal(size=60) > 0.5).astype(int)
+        X[rng.random(X.shape) < 0.05] = np.nan
+        ranker = algorithm(n_rounds=200, smoothing=0.0)
+        expected, loss = ranker.fit(X, y).rounds_, ranker.loss_
+        with monkeypatch.context() as large:
+            large.setattr(stumps, "MIN_LISTED_CELLS", 0)
+            found = ranker.fit(X, y).rounds_
+        for name in ("feature", "threshold", "sign", "missing_above"):
+            assert (found[name] == expected[name]).all()
+        assert ranker.loss_ == pytest.approx(loss, rel=1e-10)
+        assert found["alpha"] == pytest.approx(expected["alpha"], rel=1e-6, abs=1e-9)
 
 
 def test_structure_is_json_and_gives_the_scores(ranker: RankBoost) -> None:

@@ -1,11 +1,13 @@
 """Fits over shards on several hosts: the bits of the fit in memory, files that were lost or changed, checkpoints."""
 
 import pickle
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import hypothesis.extra.numpy
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,7 +26,7 @@ from core import (
 from core.base.checkpoint import Checkpoints
 from core.base.columns import ArrayColumns, ColumnTable
 from core.base.ranker import Ranker
-from core.base.shards import CodeFile, LocalHosts, Node, ShardHost, add_along_tree
+from core.base.shards import CodeFile, LocalHosts, Node, Packed, ShardHost, add_along_tree
 from core.base.table import CodedTable
 from core.coding import stored
 from core.errors import InvalidData, ShardsLost
@@ -51,8 +53,8 @@ class Elsewhere(LocalHosts):
     def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         told = pickle.loads(pickle.dumps(list(arguments)))
         if method == "begin":
-            hidden = [[CodeFile(f.digest, None, f.types, f.n_rows) for f in own[2]] for own in told]
-            told = [(*own[:2], files) for own, files in zip(told, hidden, strict=True)]
+            hidden = [[CodeFile(f.digest, None, f.types, f.n_rows) for f in own[3]] for own in told]
+            told = [(*own[:3], files) for own, files in zip(told, hidden, strict=True)]
         return pickle.loads(pickle.dumps(super().call(method, told)))
 
 
@@ -194,6 +196,45 @@ def test_a_checkpoint_of_steps_goes_on_to_the_same_bits_on_other_hosts(
             assert resumed.resumed
 
 
+class Asked(LocalHosts):
+    """Counts the questions to shards, and the bytes of the answers."""
+
+    def __init__(self, n_hosts: int, folder: Path) -> None:
+        super().__init__(n_hosts, folder)
+        self.questions: Counter[str] = Counter()
+        self.n_bytes = 0
+
+    def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        answers = super().call(method, arguments)
+        if method == "add_up":
+            self.questions[arguments[0][1]] += 1
+            self.n_bytes += len(pickle.dumps(answers))
+        return answers
+
+
+def test_a_round_is_one_question_and_empty_bins_do_not_travel(tmp_path: Path) -> None:
+    """With categories, too, whose order needs the squared weights."""
+    hosts = Asked(2, tmp_path)
+    fit_on(tmp_path, hosts)()
+    assert hosts.questions == {"totals": 1, "start": 1, "take": 30}
+    n_sums, n_bins = 4, 100  # of 7 shards on 2 hosts; of 100 rows, where histograms have 256 slots
+    X, *_ = make_rows(1)
+    assert hosts.n_bytes / 30 < n_sums * X.shape[1] * (2 * n_bins * 8 + 100)
+
+
+@given(
+    array=hypothesis.extra.numpy.arrays(
+        st.sampled_from([np.float64, np.float32, np.int64, np.int16, np.bool_]),
+        hypothesis.extra.numpy.array_shapes(min_dims=0, min_side=0),
+    )
+)
+def test_an_array_without_its_zeros_is_the_array(array: np.ndarray) -> None:
+    again = pickle.loads(pickle.dumps(Packed.of(array))).unpack()
+    assert again.dtype == array.dtype
+    assert again.shape == array.shape
+    assert again.tobytes() == array.tobytes()
+
+
 class Changing(LocalHosts):
     """Someone changes a file between the check of the driving process and that of a host."""
 
@@ -232,8 +273,8 @@ class OtherFiles(LocalHosts):
 
     def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         if method == "begin":
-            other = [[replace(file, path=self.path) for file in own[2]] for own in arguments]
-            arguments = [(*own[:2], files) for own, files in zip(arguments, other, strict=True)]
+            other = [[replace(file, path=self.path) for file in own[3]] for own in arguments]
+            arguments = [(*own[:3], files) for own, files in zip(arguments, other, strict=True)]
         if method == "receive":
             assert sum(map(bool, arguments)) == 1  # one file is in memory
             self.sent += 1
@@ -256,9 +297,13 @@ def test_bytes_that_were_changed_on_the_way_are_refused(tmp_path: Path) -> None:
         ShardHost(str(tmp_path)).receive(file, b"abc")
 
 
+def fail(*_: object) -> None:
+    raise AssertionError("no shard is made")
+
+
 def test_a_host_answers_for_its_present_fit_alone(tmp_path: Path) -> None:
     host = ShardHost()
-    host.begin(7, 1, [])
+    host.begin(7, 1, fail, [])
     with pytest.raises(ShardsLost, match="fit 6, got 7"):
         host.add_up(6, "totals", ())
 
