@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         _check_versions(asked.address)
         return asyncio.run(_work(asked.address, asked.host, folder))
     except ShardsLost as error:
-        log.error("%s", error)
+        log.error("cannot join the Dask cluster at %s: %s", asked.address, error)
         return 1
 
 
@@ -58,13 +58,14 @@ def _check_versions(address: str) -> None:
         version = rest.partition("-")[0]
         if name == WORKER_NAME and version != __version__:
             raise ShardsLost(
-                f"all workers of the Dask cluster at {address} must run the same Rankwright: worker {worker['name']} "
+                f"all its workers must run the same Rankwright: worker {worker['name']} "
                 f"({worker['id']}) runs {version}, this one {__version__}"
             )
 
 
 async def _work(address: str, host: str, folder: Path) -> int:
     """Serve until a signal, 0, or until the scheduler is lost, 1."""
+    import dask
     from distributed import Worker
 
     import core.boosting.rankboost  # noqa: F401 - a worker is silent while it imports, so it does that first
@@ -72,6 +73,8 @@ async def _work(address: str, host: str, folder: Path) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    # Dask's own profiles of its threads, 100 a second, take CPU time, and nobody looks at them.
+    dask.config.set({"distributed.worker.profile.enabled": False})
     # One thread of Dask: the kernels of a shard share the cores. No limit of memory: nothing of ours can be spilled.
     worker = Worker(
         address,
@@ -90,9 +93,7 @@ async def _work(address: str, host: str, folder: Path) -> int:
         RuntimeError,
     ) as error:  # RuntimeError: Dask's "failed to start", whose cause says why
         reason = error.__cause__ or error
-        raise ShardsLost(
-            f"cannot join the Dask cluster at {address}, listening at {host}: {reason}"
-        ) from error
+        raise ShardsLost(f"listening at {host}: {reason}") from error
     log.info("%s holds shards for the Dask cluster at %s", worker.name, address)
     ended = asyncio.create_task(worker.finished())
     stopped = asyncio.create_task(stop.wait())

@@ -16,6 +16,7 @@ import errno
 import hashlib
 import logging
 import math
+import re
 import time
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future, wait
@@ -23,6 +24,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from app import __version__
+from app.platform import failpoints
 from core.base import checkpoint
 from core.base.shards import Placement, ShardHost
 from core.errors import ShardsLost
@@ -64,11 +66,14 @@ def describe_program() -> dict[str, str]:
 class DaskHost(ShardHost):
     """A host of shards whose errors travel as text: Dask loses one that cannot be pickled, or unpickled elsewhere."""
 
-    def answer(self, method: str, *arguments: Any) -> tuple[bool, Any]:
-        """Call a method; return True and its answer, or False and what its error says."""
+    def answer(self, asked: tuple[Any, ...]) -> tuple[bool, Any]:
+        """Call a method, named with its arguments; return True and its answer, or False and what its error says."""
+        method, *arguments = asked
         try:
+            failpoints.reach("answer")
             return True, getattr(self, method)(*arguments)
         except ShardsLost as error:
+            log.warning("%s of shards: %s", method, error)
             return False, str(error)
         except Exception as error:
             log.exception("%s of shards failed", method)
@@ -79,6 +84,7 @@ def make_host() -> DaskHost:
     """Return a host of shards whose files lie in the folder of the Dask worker that runs this."""
     from distributed import get_worker
 
+    failpoints.reach("host")
     return DaskHost(get_worker().local_directory)
 
 
@@ -101,7 +107,7 @@ class DaskHosts(Placement):
     """
 
     def __init__(self, address: str, seconds: float) -> None:
-        self._address, self._seconds = address, max(seconds, START_SECONDS)
+        self._seconds = max(seconds, START_SECONDS)
         self.notes: list[str] = []
         self._client = connect(address)
         self._names: dict[str, str] = {}  # of the workers, by address
@@ -129,6 +135,7 @@ class DaskHosts(Placement):
 
     def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method of each host; see `Placement.call`."""
+        failpoints.reach("ask")
         started = time.monotonic()
         self._heard = {address: (seen, started) for address, (seen, _) in self._heard.items()}
         asked = {
@@ -146,16 +153,20 @@ class DaskHosts(Placement):
 
     def close(self) -> None:
         """Free the workers."""
+        failpoints.reach("release")
         self._hosts = {}
         with suppress(Exception):  # what is lost cannot be told to let go
             self._client.close(timeout=CLOSE_SECONDS)
 
     def _start(self) -> None:
         """Look at the workers, and put a host on each."""
+        failpoints.reach("connect")
         workers = self._ask_scheduler()
         if not workers:
-            raise ShardsLost(f"the Dask cluster at {self._address} has no worker")
+            raise ShardsLost("the Dask cluster has no worker")
         self._names = {address: str(worker["name"]) for address, worker in sorted(workers.items())}
+        for address, name in self._names.items():
+            log.info("the Dask cluster has worker %s at %s", name, address)
         now = time.monotonic()
         until = now + self._seconds
         self._heard = {address: (worker["last_seen"], now) for address, worker in workers.items()}
@@ -174,7 +185,7 @@ class DaskHosts(Placement):
             machines.add(theirs.pop("machine", ""))
             if theirs != own:
                 raise ShardsLost(
-                    f"all workers of the Dask cluster at {self._address} must run Rankwright {_listed(own)}, as this "
+                    f"all workers of the Dask cluster must run Rankwright {_listed(own)}, as this "
                     f"one does; {self._named(address)} runs {_listed(theirs)}"
                 )
         if len(machines) > 1:
@@ -202,7 +213,7 @@ class DaskHosts(Placement):
             told = await self._client.rpc(address).actor_execute(
                 actor=self._hosts[address].key,
                 function=DaskHost.answer.__name__,
-                args=[to_serialize(argument) for argument in (method, *arguments)],
+                args=[to_serialize((method, *arguments))],
                 kwargs={},
             )
         except OSError as error:  # of the connection: the host's own errors are text
@@ -259,22 +270,18 @@ class DaskHosts(Placement):
         asked = self._begin(self._identify())
         if not wait([asked], self._seconds).done:
             asked.cancel()
-            raise ShardsLost(
-                f"the Dask scheduler at {self._address} has not answered for {self._seconds:g} s"
-            )
+            raise ShardsLost(f"the Dask scheduler has not answered for {self._seconds:g} s")
         try:
             workers: dict[str, Any] = asked.result()["workers"]
         except Exception as error:
-            raise ShardsLost(
-                f"the Dask scheduler at {self._address} is gone: {_said(error)}"
-            ) from error
+            raise ShardsLost(f"the Dask scheduler is gone: {_said(error)}") from error
         return workers
 
     async def _identify(self) -> Any:
         return await self._client.scheduler.identity()
 
     def _named(self, address: str) -> str:
-        return f"worker {self._names[address]} ({address}) of the Dask cluster"
+        return f"worker {self._names[address]} of the Dask cluster"
 
 
 def connect(address: str) -> Client:
@@ -295,8 +302,11 @@ def connect(address: str) -> Client:
                 address, timeout=CONNECT_SECONDS, set_as_default=True, direct_to_workers=True
             )
     except Exception as error:  # of whatever kind: anything may listen there
+        log.warning(
+            "no Dask scheduler answers at %s: %s", address, error
+        )  # errors name no addresses
         raise ShardsLost(
-            f"no Dask scheduler answers at {address} within {CONNECT_SECONDS:g} s: {_said(error)}"
+            f"no Dask scheduler answers within {CONNECT_SECONDS:g} s: {_said(error)}"
         ) from error
 
 
@@ -311,10 +321,11 @@ async def _greet(address: str) -> None:
 
 
 def _said(error: Exception) -> str:
-    """Return what an error says, in a line."""
+    """Return what an error says, in a line without addresses and paths: the owner of a job reads it."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "its disk is full"
-    text = str(error).strip().split("\n")[0][:300]
+    text = (isinstance(error, OSError) and error.strerror) or str(error)
+    text = re.sub(r"\S*/\S*", "…", text.strip().split("\n")[0])[:300]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
