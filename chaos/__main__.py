@@ -8,10 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from app.platform.failpoints import POINTS
 from chaos.aims import AIMS
 from chaos.deployments import DEPLOYMENTS, SHORT_LEASES, Split
 from chaos.disk import leave_mounts_behind
+from chaos.orders import SEAMS
 from chaos.run import GIVEN_UP, Plan, Report, Run
 from chaos.table import print_reports
 
@@ -64,7 +64,7 @@ def attack(name: str, kills: int, given: argparse.Namespace, *, may_mount: bool)
     # While idle workers look for themselves, a missing outbox does no harm.
     looks = {"look_seconds": NEVER if given.mutant == "no-outbox" else given.looks}
     aim = AIMS.get(given.mutant)
-    seams = POINTS if aim is None else ()
+    seams = SEAMS if aim is None else ()
     most = max(kills, len(seams) * given.each)
     outages = aim is None and kills >= LONG
     plan = Plan(
@@ -73,7 +73,7 @@ def attack(name: str, kills: int, given: argparse.Namespace, *, may_mount: bool)
         seconds=60 * given.minutes if given.minutes else START_SECONDS + SECONDS_PER_KILL * most,
         quiet_seconds=QUIET_SECONDS,
         every_seconds=given.every,
-        seams=tuple(seams),
+        seams=seams,
         outages=outages,
         within_seconds=ORPHAN_SECONDS if given.leases == "production" and not outages else None,
         aim=aim,

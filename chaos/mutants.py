@@ -27,6 +27,10 @@ class Change(NamedTuple):
 CLOCK_SECONDS = 600
 
 MUTANTS: dict[str, list[Change]] = {
+    # Of a small table there is one shard otherwise.
+    "small-shards": [
+        Change("core.coding.stored", "SHARD_ROWS = 1 << 20", "SHARD_ROWS = 1 << 9", 1)
+    ],
     # An older attempt's token is as good as the newest.
     "no-fencing": [
         Change("app.jobs.queue_repository", "Job.lease_token == ", "Job.lease_token >= ", 3)

@@ -31,8 +31,11 @@ PASSED_BY: dict[str, tuple[str, ...]] = {
     "take": ("dispatcher",),
     "reaped": ("dispatcher",),
     "sweep": ("dispatcher",),
+    **dict.fromkeys(("connect", "host", "ask", "answer", "release"), ()),
 }
-"""The processes that pass each failpoint."""
+"""The processes that pass each failpoint. No deployment has a Dask cluster: tests/workers/test_cluster_deaths.py."""
+
+SEAMS = tuple(point for point, roles in PASSED_BY.items() if roles)
 
 KILL = "kill"
 OTHERS: dict[str, tuple[str, ...]] = {

@@ -12,13 +12,12 @@ from app.operations.housekeeping import sweep
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Unavailable
-from app.platform.failpoints import POINTS
 from chaos.aims import Aim
 from chaos.assaults import Assaults
 from chaos.audit import Counts, audit, count_jobs, owners_of_jobs
 from chaos.deployments import Deployment
 from chaos.logs import Firing, Logs
-from chaos.orders import KILL, PASSED_BY, STOPPED_AT, Orders
+from chaos.orders import KILL, PASSED_BY, SEAMS, STOPPED_AT, Orders
 from chaos.outages import Outages
 from chaos.recovery import Recovery, late, recoveries
 from chaos.workload import Caller, Ledger
@@ -42,7 +41,7 @@ class Plan:
     seconds: float  # after which it is given up, and fails
     quiet_seconds: float  # in which every job must then end
     every_seconds: float = 1.0  # between two assaults, in the mean
-    seams: Sequence[str] = tuple(POINTS)
+    seams: Sequence[str] = SEAMS
     assaults: bool = True  # at random moments, and more than deaths at the failpoints
     most_due: int = 8  # jobs at any moment: always one to kill, and soon ended
     most_open: int = 60  # with those that wait for their next attempt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.platform.failpoints import POINTS
-from chaos.orders import KILL
+from chaos.orders import KILL, SEAMS
 from chaos.recovery import summary
 from chaos.run import Report
 
@@ -17,13 +17,13 @@ def print_reports(reports: Sequence[Report]) -> None:
     names = [report.deployment for report in reports]
     print(f"\n| failpoint | {' | '.join(f'{name}: killed, other' for name in names)} |")
     print(f"|---|{'---|' * len(names)}")
-    for point, meaning in POINTS.items():
+    for point in SEAMS:
         cells = []
         for report in reports:
             killed = report.fired[point, KILL]
             other = sum(n for (p, _), n in report.fired.items() if p == point) - killed
             cells.append(f"{killed}, {other}")
-        print(f"| `{point}`: {meaning} | {' | '.join(cells)} |")
+        print(f"| `{point}`: {POINTS[point]} | {' | '.join(cells)} |")
     print(f"\n| done at random moments | {' | '.join(names)} |")
     print(f"|---|{'---|' * len(names)}")
     for what in sorted({what for report in reports for what in report.done}):

@@ -41,6 +41,11 @@ POINTS = {
     "take": "a lost lease is taken, and not committed",
     "reaped": "a lost lease is taken, and nobody was told",
     "sweep": "a blob that no row names is moved aside, and not removed",
+    "connect": "a Dask cluster has answered, and no worker is asked",
+    "host": "a Dask worker is to hold shards, and has no host of them",
+    "ask": "a question goes to the hosts of shards",
+    "answer": "a host of shards is asked",
+    "release": "the hosts of shards are to go",
 }
 
 
@@ -91,6 +96,10 @@ def _hang(point: str) -> None:
     threading.Event().wait()
 
 
+def _stop(point: str) -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)  # until whoever armed it sends SIGCONT
+
+
 def _slow(point: str) -> None:
     time.sleep(SLOW_SECONDS)
 
@@ -99,5 +108,12 @@ def _full(point: str) -> None:
     raise OSError(errno.ENOSPC, f"failpoint {point}: {os.strerror(errno.ENOSPC)}")
 
 
-_ACTIONS = {"kill": _kill, "raise": _raise, "hang": _hang, "slow": _slow, "full": _full}
+_ACTIONS = {
+    "kill": _kill,
+    "raise": _raise,
+    "hang": _hang,
+    "stop": _stop,
+    "slow": _slow,
+    "full": _full,
+}
 _armed = parse(os.environ.get(VARIABLE, ""))

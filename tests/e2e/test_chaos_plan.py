@@ -23,11 +23,9 @@ from chaos.aims import AIMS
 from chaos.assaults import ASSAULTS, STOP, TOUCHES, Assaults
 from chaos.deployments import Embedded, Outage
 from chaos.mutants import MUTANTS
-from chaos.orders import PASSED_BY, Orders
+from chaos.orders import PASSED_BY, SEAMS, Orders
 from chaos.outages import Outages
 from chaos.recovery import late, recoveries
-
-SEAMS = tuple(failpoints.POINTS)
 
 
 def test_a_seam_that_is_behind_is_armed_more_often_than_any_other(tmp_path: Path) -> None:
