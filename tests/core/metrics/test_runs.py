@@ -135,14 +135,15 @@ def test_many_rows_in_blocks(
         known = summarise(y, scores, windows=WINDOWS)
         stored = summarise_groups(groups, WINDOWS, max_points=100_000)
         check_equal(stored, known, exact=True)
-        for max_points, n_first in ((50, 0), (500, 0), (500, 100), (3000, 1000)):
+    for max_points, n_first in ((50, 0), (500, 0), (500, 100), (3000, 1000)):
+        expected = known.curve.thin(max_points, n_first=n_first)
+        with blocks_of(1000):
             thin = summarise_groups(groups, max_points=max_points, n_first=n_first).curve
-            expected = known.curve.thin(max_points, n_first=n_first)
-            np.testing.assert_array_equal(thin.thresholds, expected.thresholds)
-            np.testing.assert_array_equal(thin.fpr, expected.fpr)
-            np.testing.assert_array_equal(thin.tpr, expected.tpr)
-            first = min(n_first, len(known.curve))
-            np.testing.assert_array_equal(thin.fpr[:first], known.curve.fpr[:first])
+        np.testing.assert_array_equal(thin.thresholds, expected.thresholds)
+        np.testing.assert_array_equal(thin.fpr, expected.fpr)
+        np.testing.assert_array_equal(thin.tpr, expected.tpr)
+        first = min(n_first, len(known.curve))
+        np.testing.assert_array_equal(thin.fpr[:first], known.curve.fpr[:first])
     # blocks of any size: the same figures but for rounding
     check_equal(summarise(y, scores, windows=WINDOWS), known, exact=False)
 
