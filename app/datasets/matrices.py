@@ -163,16 +163,13 @@ class StoredTable(Table):
 
     def take(self, rows: Rows) -> Table:
         """Return a copy of some rows in memory, in their order."""
-        order = np.argsort(rows, kind="stable")
-        wanted = rows[order]
-        if self.coded.is_taken is not None:
-            distinct, place = np.unique(wanted, return_inverse=True)
-            wanted = find_nth(self.coded.is_taken, distinct)[place]
-        X = np.empty((len(rows), len(self.names)), order="F")
-        for start, group in self.source.read_groups(wanted):
-            first, last = np.searchsorted(wanted, (start, start + len(group)))
-            X[order[first:last]] = self.recoded(group[wanted[first:last] - start])
-        return self.with_features(X, rows)
+        distinct, place = np.unique(rows, return_inverse=True)
+        X = self.source.read_rows(self.source_rows(distinct))
+        return self.with_features(self.recoded(X[place]), rows)
+
+    def source_rows(self, rows: Rows) -> Rows:
+        """Return the rows of the file that are some rows of the table, ascending and each once."""
+        return rows if self.coded.is_taken is None else find_nth(self.coded.is_taken, rows)
 
     def part(self, rows: Rows) -> Table:
         """Return some rows, ascending and each once: in memory if they are few, else they stay in the file."""
@@ -391,6 +388,7 @@ class ParquetColumns(ColumnSource):
         self._file = pq.ParquetFile(path)
         self.n_rows = self._file.metadata.num_rows
         self._ahead, self._ahead_first = np.empty((self.n_rows, 0)), 0
+        self._kept = np.empty(0, dtype=np.intp), np.empty((0, len(self.names)))
         schema = self._file.schema_arrow
         self._books = {
             name: _CodeBook()
@@ -436,6 +434,22 @@ class ParquetColumns(ColumnSource):
         for feature, name in enumerate(names):
             book, column = self._books.get(name), part.column(name)
             X[:, feature] = column.to_numpy() if book is None else book.encode(column)
+
+    def keep(self, rows: Rows) -> None:
+        """Read some rows, ascending and each once; until others are kept, `read_rows` has them without the file."""
+        self._kept = rows, self.read_rows(rows)
+
+    def read_rows(self, rows: Rows) -> Floats:
+        """Return all features of some rows, ascending and each once, float64 of shape (n, n_features)."""
+        kept, X = self._kept
+        found = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
+        if len(kept) and bool((kept[found] == rows).all()):
+            return X[found]
+        X = np.empty((len(rows), len(self.names)), order="F")
+        for start, group in self.read_groups(rows):
+            first, last = np.searchsorted(rows, (start, start + len(group)))
+            X[first:last] = group[rows[first:last] - start]
+        return X
 
     def read_groups(self, rows: Rows | None = None) -> Iterator[tuple[int, Floats]]:
         """Yield row groups, those alone that have one of some ascending rows: their first row, and all features."""

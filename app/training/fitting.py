@@ -443,7 +443,10 @@ class FitContext:
         seed = self.spec["seed"]
         measured = self._thin_training_rows(ranker, split_data, outcome)
         parts = measured.evaluate(ranker, self.spec["objective"], folder)
-        drawn = {part: split_data.sample(part, seed) for part in parts}
+        tables = [table for part in parts if (table := split_data.table(part)) is not None]
+        with interpretation.read_together(tables, seed):
+            drawn = {part: split_data.sample(part, seed) for part in parts}
+            reference = _measure_reference(ranker, split_data, seed, folder)
         samples = {
             part: interpretation.as_scored(sample, ranker)
             for part, sample in drawn.items()
@@ -467,7 +470,7 @@ class FitContext:
                 for part, sample in samples.items()
             },
             **self._measure_importance(ranker, samples["train"], split_data),
-            "reference": _measure_reference(ranker, split_data, seed, folder),
+            "reference": reference,
             "features": [
                 {**feature, "missing": any_missing, **_categories_of(texts)}
                 for feature, (any_missing, _), texts in zip(

@@ -7,8 +7,8 @@ importance per kind of ranker, and an answer names it: figures of two methods ca
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,8 +44,12 @@ def draw(table: Table, seed: int, rows: Rows | None = None) -> Table:
 
     `rows` limits the rows that are drawn from.
     """
+    return table.take(_drawn(table, seed, rows))
+
+
+def _drawn(table: Table, seed: int, rows: Rows | None = None) -> Rows:
     among = np.arange(len(table.X)) if rows is None else rows
-    return table.take(_draw(table, seed, among, _max_rows(table)))
+    return _draw(table, seed, among, _max_rows(table))
 
 
 def draw_classes(table: Table, seed: int) -> Table:
@@ -76,6 +80,40 @@ MAX_REFERENCE_STEPS = 500_000_000
 REFERENCE_FILE = "reference.npy"
 
 
+@contextmanager
+def read_together(tables: Sequence[Table], seed: int) -> Iterator[None]:
+    """Within this, what `draw` and `measure_reference` take of tables in one file is read once; the latter of the last.
+
+    Of tables in several files the rows of the last one's file are.
+    """
+    *_, judged = tables
+    if not isinstance(judged, StoredTable):
+        yield
+        return
+    source, wanted = judged.source, []
+    for table in tables:
+        if isinstance(table, StoredTable) and table.source is source:
+            rows = [_drawn(table, seed)]
+            if table is judged:
+                rows += _draw_reference(table, seed, _max_reference_rows(table))
+            wanted.append(table.source_rows(np.unique(np.concatenate(rows))))
+    source.keep(np.unique(np.concatenate(wanted)))
+    try:
+        yield
+    finally:
+        source.keep(np.empty(0, dtype=np.intp))
+
+
+def _max_reference_rows(table: Table) -> int:
+    n_features: int = table.X.shape[1]
+    return min(MAX_REFERENCE_ROWS, max(MIN_ROWS, MAX_REFERENCE_CELLS // n_features))
+
+
+def _draw_reference(table: Table, seed: int, n_rows: int) -> list[Rows]:
+    """Return so many negatives and positives at most; of fewer, the first of these."""
+    return [_draw(table, seed, np.flatnonzero(table.y == y), n_rows) for y in (0, 1)]
+
+
 def measure_reference(
     ranker: Ranker, part: str, table: Table, seed: int, workdir: Path
 ) -> ReferenceRecord | None:
@@ -84,11 +122,10 @@ def measure_reference(
     """
     from core.explain import mean_reference
 
-    n_features: int = table.X.shape[1]
-    n_rows = min(MAX_REFERENCE_ROWS, max(MIN_ROWS, MAX_REFERENCE_CELLS // n_features))
+    n_rows = _max_reference_rows(table)
     if steps := ranker.count_shapley_steps():
         n_rows = min(n_rows, max(MIN_REFERENCE_ROWS, MAX_REFERENCE_STEPS // steps))
-    drawn = [_draw(table, seed, np.flatnonzero(table.y == y), n_rows) for y in (0, 1)]
+    drawn = _draw_reference(table, seed, n_rows)
     if not all(len(rows) for rows in drawn):  # a class has no weight here
         return None
     both = table.take(np.concatenate(drawn))  # of a stored table one reading
