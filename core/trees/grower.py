@@ -17,8 +17,9 @@ A phase has many tasks, no two of which write to the same memory.
 
 Histograms are sums of whole numbers: the weights of a tree's rows are rounded to units, small enough that all sums are
 exact in 32 bits. A histogram by subtraction is that of the rows themselves, and the tree does not depend on the number
-of threads, nor on the order in which rows are added. Other sums go over fixed runs of rows and are added in order:
-those that choose the unit, and those of the leaves, whose values are computed from the weights as they are.
+of threads, nor on the order in which rows are added. Other sums go over fixed runs of rows and are added in order, and
+those of shards along a fixed tree (`core.coding.rows.Division`): those that choose the unit, and those of the leaves,
+whose values are computed from the weights as they are. So rows may be elsewhere (`core.trees.shards`).
 
 Kernels pass each other the address of the arrays of the fit (`place`) and of the thread's memory for scans (`room`),
 and threads call the tasks by their address: `run_worker` is compiled without them.

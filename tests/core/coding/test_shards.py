@@ -155,6 +155,7 @@ BOOSTED = [
     RankBoost(n_rounds=30),
     RankBoost(weak_ranker="tree", n_rounds=30, max_leaves=5, min_samples_leaf=2),
     LogitBoost(n_rounds=30, max_leaves=5, min_samples_leaf=1, subsample=0.7),
+    LogitBoost(n_rounds=30, max_leaves=5, min_samples_leaf=1, learning_rate=0.5),
 ]
 
 
