@@ -16,7 +16,9 @@ from app.datasets.tasks import (
     Bytes,
     Described,
     IngestResult,
+    ParentTable,
     describe_columns,
+    find_parent_table,
     hash_appended,
     lock_tables,
     publish,
@@ -46,7 +48,7 @@ class PartFile(Bytes):
 
 
 class ReadPart(TypedDict):
-    """What the job of a part has made: files."""
+    """What the job of a part has made: files. Number 0 is the table that the parts are added to."""
 
     number: int
     rows: int
@@ -59,6 +61,7 @@ class PartsPayload(Described):
     """What is given to the job that plans the reading of several files, and puts together what was read."""
 
     parts: list[PartFile]
+    parent: ParentTable | None
     read: list[ReadPart]
     stage: int
     guess: Json | None
@@ -69,6 +72,7 @@ def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> PartsPayload:
     """Gather what is known of the parts, and what those that were read have shown."""
+    parent = find_parent_table(session, blobs, claim)
     dataset = DATASETS.find_to_make(session, claim)
     parts = files_of(session, blobs, settings, claim.spec["upload_id"])
     if not parts:
@@ -79,6 +83,7 @@ def prepare(
     return {
         **describe_columns(dataset, settings, workdir),
         "parts": parts,
+        "parent": parent,
         "read": [_read_part(each) for each in latest],
         "stage": stage,
         "guess": latest[0]["spec"]["guess"] if latest else None,
@@ -89,7 +94,7 @@ def prepare(
 def _read_part(finished: Json) -> ReadPart:
     result = finished["result"]
     return {
-        "number": finished["spec"]["number"],
+        "number": finished["spec"]["number"] or 0,
         "rows": result["rows"],
         "sha256": result["sha256"],
         "state": result["files"]["state"],
@@ -150,7 +155,9 @@ def run(payload: PartsPayload, callback: Callback) -> IngestResult | FanOutResul
         content = hash_of([each["sha256"] for each in payload["read"]])
         made = {**found, "workdir": payload["workdir"], "content_sha256": content}
         return cast(IngestResult, made)
-    numbers = [part["number"] for part in payload["parts"]]
+    numbers: list[int | None] = [part["number"] for part in payload["parts"]]
+    if payload["parent"] is not None:
+        numbers.insert(0, None)  # its errors are those of no part
     return {
         "fan_out": {
             "stage": payload["stage"] + 1,

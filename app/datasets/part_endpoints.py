@@ -34,9 +34,10 @@ PATH = "/v1/uploads"
 router = APIRouter(prefix=PATH, tags=["datasets"], route_class=GuardedRoute)
 _FIELDS = {
     **FIELD_TEXTS,
-    parts.VERSION_OF: "Id of the dataset in whose place the files come, as a new version. Beside it there can only be "
-    "`mode=replace`, which must be said, and the fields of a CSV.",
-    parts.MODE: "`replace`, with `version_of`.",
+    parts.VERSION_OF: "Id of the dataset of which the files are a new version. Beside it there can only be `mode`, and "
+    "the fields of a CSV.",
+    parts.MODE: "With `version_of`. `append`: the rows of that dataset, then those of the files. `replace`: only those "
+    "of the files. Default: `append`.",
 }
 
 

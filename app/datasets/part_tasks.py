@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 from app.datasets.files_tasks import PartFile, files_of
-from app.datasets.tasks import DATASETS, Described, describe_columns
+from app.datasets.tasks import (
+    DATASETS,
+    Described,
+    ParentTable,
+    describe_columns,
+    find_parent_table,
+)
+from app.ingest.formats import PARQUET
 from app.jobs import child_jobs
 from app.jobs.kinds import Claim, JobKind
 from app.jobs.progress import Callback
@@ -24,6 +31,7 @@ class PartPayload(Described):
     """What the reader of a part is given."""
 
     part: PartFile
+    parent: ParentTable | None
     guess: Json
     parent_id: str
 
@@ -49,22 +57,42 @@ def prepare(
     """Gather what the reader needs to know about the part and the types."""
     assert claim.parent_id is not None
     spec, part = claim.spec["parent"], claim.spec["part"]
-    dataset = DATASETS.find_to_make(session, replace(claim, spec=spec, job_id=claim.parent_id))
+    whole = replace(claim, spec=spec, job_id=claim.parent_id)
+    parent = find_parent_table(session, blobs, whole)
+    dataset = DATASETS.find_to_make(session, whole)
     rows = child_jobs.sum_of_results(session, claim.parent_id, "rows")
     if rows > settings.max_rows:
         raise Invalid(
             f"a table must have at most {settings.max_rows} rows; the parts that were read have {rows}",
             code="too_many_rows",
         )
-    files = files_of(session, blobs, settings, spec["upload_id"], part["number"])
+    if part["number"] is None:
+        assert parent is not None
+        files = [_file_of(parent)]
+    else:
+        files = files_of(session, blobs, settings, spec["upload_id"], part["number"])
     if not files:
         raise Conflict(f"part {part['number']} of {dataset.id} was deleted", code="dataset_deleted")
     described = describe_columns(dataset, settings, workdir)
     return {
         **described,
         "part": files[0],
+        "parent": parent,
         "guess": part["guess"],
         "parent_id": claim.parent_id,
+    }
+
+
+def _file_of(parent: ParentTable) -> PartFile:
+    """Return the table that parts are added to as the part before the first."""
+    return {
+        "number": 0,
+        "name": None,
+        "path": parent["path"],
+        "sha256": parent["sha256"],
+        "content_type": PARQUET,
+        "content_encoding": None,
+        "stamp": None,
     }
 
 

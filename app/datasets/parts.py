@@ -34,14 +34,14 @@ from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, TooMany, 
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
 from app.platform.sql import Page, Session
-from app.platform.tables import Dataset, Upload, UploadPart, VersionMode
+from app.platform.tables import Dataset, DatasetKind, Upload, UploadPart, VersionMode
 
 MAX_PARTS = 1000
 """Most parts of an upload: each is read by a job of its own."""
 MAX_OPEN_UPLOADS = 100
 """Most uploads of an owner that are not closed."""
 VERSION_OF = "version_of"
-"""The field of an upload that names the dataset in whose place it comes."""
+"""The field of an upload that names the dataset that it is a version of."""
 MODE = "mode"
 _MAX_NAMED = 10
 _MAX_LISTED_FILES = 10 * MAX_PARTS
@@ -56,7 +56,10 @@ def open_upload(
     """
     if VERSION_OF in given or MODE in given:
         parent_id, new = _version_of(given)
-        datasets.find_parent(session, owner, parent_id, new.mode)
+        parent = datasets.find_parent(session, owner, parent_id, new.mode)
+        if new.mode == VersionMode.APPEND and parent.kind == DatasetKind.PREFERENCES:
+            detail = f"items are added file by file: {parent.id} is of kind {parent.kind}"
+            raise Invalid(detail, errors=[{"parameter": MODE, "detail": detail}])
     else:
         describe(given, also=(VERSION_OF, MODE))
     access.admit_bytes(session, settings, owner)
@@ -412,15 +415,9 @@ def _description_of(session: Session, upload: Upload, format_: Format) -> Descri
 def _version_of(fields: Mapping[str, str]) -> tuple[str, NewVersion]:
     """Return which dataset an upload is a version of, and what is said of the version; raises Invalid."""
     if VERSION_OF not in fields:
-        detail = f"{MODE} needs {VERSION_OF}: a dataset in whose place the files come"
+        detail = f"{MODE} needs {VERSION_OF}: a dataset that the files are a version of"
         raise Invalid(detail, errors=[{"parameter": MODE, "detail": detail}])
     new = describe_version({name: fields[name] for name in fields if name != VERSION_OF})
-    if new.mode != VersionMode.REPLACE:
-        detail = (
-            f"several files can only come in the place of a dataset: mode must be {VersionMode.REPLACE}, got "
-            f"{new.mode}; rows are added file by file, each as a version of its own"
-        )
-        raise Invalid(detail, errors=[{"parameter": MODE, "detail": detail}])
     return fields[VERSION_OF], new
 
 

@@ -69,6 +69,7 @@ class ParentTable(TypedDict):
     """A ready table that rows are added to; `pairs` has negative and positive value of each label."""
 
     path: str
+    sha256: str
     rows: int | None
     columns: list[Json]
     pairs: dict[str, list[str]]
@@ -184,7 +185,7 @@ def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> IngestPayload:
     """Gather what the reader needs to know about the upload."""
-    parent = _find_parent(session, blobs, claim)
+    parent = find_parent_table(session, blobs, claim)
     dataset = DATASETS.find_to_make(session, claim)
     return {
         **describe_columns(dataset, settings, workdir),
@@ -217,8 +218,8 @@ def declared(table: object) -> Declared:
     return cast(Declared, {name: getattr(table, name) for name in Declared.__annotations__})
 
 
-def _find_parent(session: Session, blobs: BlobStore, claim: Claim) -> ParentTable | None:
-    """What rows are to be added to; None for a table of its own."""
+def find_parent_table(session: Session, blobs: BlobStore, claim: Claim) -> ParentTable | None:
+    """Return what rows are to be added to; None for a table of its own. Raises Conflict if it was deleted."""
     if (parent_id := claim.spec.get("append_to")) is None:
         return None
     parent = repository.find(session, claim.owner, parent_id)
@@ -238,6 +239,7 @@ def parent_of(blobs: BlobStore, dataset: Dataset) -> ParentTable:
     ]
     return {
         "path": str(blobs.path(dataset.table_key)),
+        "sha256": dataset.sha256,
         "rows": dataset.rows,
         "columns": [
             {member: column[member] for member in ("name", "type", "role")}

@@ -729,13 +729,33 @@ def append(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
     The parent has `path` (its typed table), `rows`, `columns` (name, type, role) and `pairs` (for each label its
     negative and its positive value).
     """
-    return ingest(payload, callback, _Appending)
+    return ingest(payload, callback, Appending)
 
 
-class _Extended(Source):
-    """Rows of a typed table, followed by the rows of an upload."""
+class NoRows(Source):
+    """An upload that adds nothing to a typed table, which has these columns."""
+
+    decimal = "."
+
+    def __init__(self, parent: Mapping[str, Any]) -> None:
+        self.names = [column["name"] for column in parent["columns"]]
+
+    def progress(self) -> tuple[int, int]:
+        """Return that all is read."""
+        return 1, 1
+
+    def batches(
+        self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
+    ) -> Iterator[Rows]:
+        """Yield nothing."""
+        return iter(())
+
+
+class Extended(Source):
+    """Rows of a typed table, followed by the rows of an upload; or these alone, as the table has them."""
 
     schema = None  # the types are those of the table, whatever the upload's are
+    has_parent = True
 
     def __init__(self, parent: Mapping[str, Any], upload: Source) -> None:
         self.names = [column["name"] for column in parent["columns"]]
@@ -748,6 +768,8 @@ class _Extended(Source):
     def progress(self) -> tuple[int, int]:
         """Return the progress of both readings, each in thousandths."""
         done, whole = self._upload.progress()
+        if not self.has_parent:
+            return done, whole
         own = _STEPS * self._rows_read // self._parent["rows"]
         return own + _STEPS * done // max(whole, 1), 2 * _STEPS
 
@@ -756,6 +778,11 @@ class _Extended(Source):
     ) -> Iterator[Rows]:
         """Yield the rows of the table by row groups, and then the batches of the upload."""
         wanted = list(self.names if columns is None else columns)
+        if self.has_parent:
+            yield from self._parents_rows(wanted)
+        yield from self._upload.batches(errors, wanted, numeric)
+
+    def _parents_rows(self, wanted: list[str]) -> Iterator[Rows]:
         self._rows_read = 0
         with pq.ParquetFile(self._parent["path"]) as file:
             for number in range(file.num_row_groups):
@@ -765,7 +792,6 @@ class _Extended(Source):
                     read = pa.RecordBatch.from_arrays(arrays, names=wanted)
                     yield Rows(read, self._rows_read)
                     self._rows_read += batch.num_rows
-        yield from self._upload.batches(errors, wanted, numeric)
 
     def _as_uploaded(self, name: str, column: pa.Array) -> pa.Array:
         """Return a column of the typed table in the form that the converter reads: labels as text, true and false as
@@ -793,7 +819,7 @@ class _AppendingConverter(Converter):
         return values
 
 
-class _Appending(Build):
+class Appending(Build):
     """Build a table from a parent and an upload."""
 
     converter = _AppendingConverter
@@ -823,7 +849,7 @@ class _Appending(Build):
         kept = self._names(lambda c: c["type"] == CATEGORICAL and c["role"] == _FEATURE)
         dropped = [name for name, role in known.items() if role == _DROPPED]
         options = {**payload, CATEGORICAL: kept, DROP: dropped}
-        super().__init__(_Extended(parent, source), missing, options, callback)
+        super().__init__(Extended(parent, source), missing, options, callback)
 
     def _names(self, which: Callable[[Mapping[str, Any]], bool]) -> list[str]:
         return [name for name, column in self._features.items() if which(column)]
@@ -854,7 +880,7 @@ class _Appending(Build):
                 kinds[name] = BOOLEAN
         return kinds
 
-    def _identifiers(self, converter: Converter) -> list[str]:
+    def _identifiers(self, converter: Converter | None = None) -> list[str]:
         """Keep identifiers and features as they are in the parent."""
         return self._names(lambda column: column["role"] == _IDENTIFIER)
 

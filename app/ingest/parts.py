@@ -14,14 +14,22 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, Self, TypedDict, cast
 
 import numba
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.ingest.build import Build, describe_table, hash_file, system_memory
+from app.ingest.build import (
+    Appending,
+    Build,
+    Extended,
+    NoRows,
+    describe_table,
+    hash_file,
+    system_memory,
+)
 from app.ingest.columns import Converter, holds_text
 from app.ingest.errors import BadTable, Errors, brief, show, too_many_rows
 from app.ingest.formats import NDJSON
@@ -61,9 +69,11 @@ def plan(payload: Mapping[str, Any], callback: Callback) -> Guess:
     """Return what the parts are to be read to. Raises BadTable if their columns differ.
 
     The payload is that of `ingest`; in place of one file it has `parts`, each with number, path, content_type,
-    content_encoding and stamp.
+    content_encoding and stamp. With a `parent`, as of `append`, the parts are read to its types.
     """
     missing = MissingTokens(payload["missing"])
+    if payload["parent"] is not None:
+        return _AppendedPiece.of_parent(missing, payload, callback).guess()
     with system_memory():
         return _Plan(_Parts(payload, missing), missing, payload, callback).guess()
 
@@ -72,22 +82,20 @@ def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Read one part to the `guess`, and return the number of its rows and its files, each with path and hash.
 
     The payload is that of `ingest`, with `part`, `guess` and `parent_id`, the job that puts the parts together. Both
-    files name it: so no other job's files have the same bytes, and they may be deleted once that job has ended.
+    files name it: so no other job's files have the same bytes, and they may be deleted once that job has ended. With a
+    `parent`, part 0 has its rows.
     """
     missing = MissingTokens(payload["missing"])
     folder = Path(payload["workdir"])
     files, rows = {"state": folder / STATE_FILE}, 0
-    with system_memory(), _opened(payload, payload["part"], missing) as source:
-        state: Json = {}
+    state: Json = {}
+    with system_memory(), _opened_piece(payload, missing, callback) as (source, build):
         head = {
             "job": payload["parent_id"],
             "names": source.names,
             "unnamed": sorted(source.unnamed),
         }
-        if (
-            _hash_names(source.names) == payload["guess"]["names"]
-        ):  # or `assemble` says what differs
-            build = _Piece(source, missing, payload, callback)
+        if build is not None:
             converter, errors = build.read()
             state |= converter.state() | {"survey": build.survey.state()}
             files |= {} if errors else {"piece": build.path}
@@ -116,8 +124,9 @@ def assemble(payload: Mapping[str, Any], callback: Callback) -> Json:
     `guess`, and whether that was the `last` one.
     """
     missing = MissingTokens(payload["missing"])
+    kind = _Assembly if payload["parent"] is None else _AppendedAssembly
     with system_memory():
-        build = _Assembly(_Read(payload, missing), missing, payload, callback)
+        build = kind(_Read(payload, missing), missing, payload, callback)
         found: Json = build.run()
         return found if "types" in found else describe_table(build, found)
 
@@ -131,6 +140,27 @@ def _opened(
         _check_unchanged(part)
         file = {name: part[name] for name in ("path", "content_type", "content_encoding")}
         yield open_source({**payload, **file}, stack, missing)
+
+
+@contextmanager
+def _opened_piece(
+    payload: Mapping[str, Any], missing: MissingTokens, callback: Callback
+) -> Iterator[tuple[Source, _Piece | None]]:
+    """Open a part and what reads it; that is None if it has other columns than are wanted: `assemble` says which."""
+    part, parent = payload["part"], payload["parent"]
+    if parent is not None and part["number"] == 0:
+        build = _AppendedPiece.of_parent(missing, payload, callback)
+        yield build.source, build
+        return
+    with _opened(payload, part, missing) as source:
+        if parent is not None:
+            build = _AppendedPiece(source, missing, payload, callback)
+            build.source.has_parent = False
+            yield build.source, build
+        elif _hash_names(source.names) == payload["guess"]["names"]:
+            yield source, _Piece(source, missing, payload, callback)
+        else:
+            yield source, None
 
 
 @contextmanager
@@ -479,6 +509,43 @@ class _Assembly(_Guessed):
                 self.survey.sample(arrays, table.num_rows)
                 self.source.done += table.num_rows
                 self.report(self.source.done)
+
+
+class _AppendedPiece(_Piece, Appending):
+    """The rows of one part, or of the table that the parts are added to."""
+
+    source: Extended
+
+    def __init__(self, source: Source, *others: Any) -> None:
+        super().__init__(source, *others)
+        self.rows_before = 0
+
+    @classmethod
+    def of_parent(
+        cls, missing: MissingTokens, payload: Mapping[str, Any], callback: Callback
+    ) -> Self:
+        """Return the reader of the table that the parts are added to."""
+        return cls(NoRows(payload["parent"]), missing, payload, callback)
+
+    def guess(self) -> Guess:
+        """Return what the parts are to be read to: what the table is."""
+        types, identifiers = Appending._known_types(self), self._identifiers()
+        features = self._roles.features
+        return {
+            "types": "".join(_LETTERS[types[name]].upper() for name in features),
+            "surveyed": "".join("01"[name not in identifiers] for name in features),
+            "pairs": {label: list(pair) for label, pair in Appending._find_pairs(self).items()},
+            "typed": False,
+            "names": _hash_names(self.source.names),
+        }
+
+
+class _AppendedAssembly(_Assembly, Appending):
+    """A table and all parts that are added to it."""
+
+    def __init__(self, source: _Read, *others: Any) -> None:
+        super().__init__(source, *others)
+        self.source = source  # the parts have the table's columns, in its order
 
 
 def _column_of(pieces: Sequence[str], name: str) -> Iterator[pa.Array]:

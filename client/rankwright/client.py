@@ -216,7 +216,7 @@ class _UploadsOperations(_Collection):
         mode: str | None = None,
     ) -> Steps[types.Upload]:
         """Open an upload of several files; return it. Options as of `upload`; or `version_of`, a dataset's id, with
-        `mode="replace"`.
+        `mode` and those of a CSV, as of a dataset's `add_version`.
         """
         fields = {**_fields_of(locals()), "version_of": version_of, "mode": mode}
         return types.Upload.from_json((yield from self._post("/v1/uploads", query=fields)))

@@ -570,10 +570,7 @@ class _DatasetOperations(ApiObject):
         progress: Progress | None = None,
         wait: bool = True,
     ) -> Steps[Either[Dataset, AsyncDataset]]:
-        """Make another version: `append` adds rows to those of this one, `replace` takes the new rows alone.
-
-        The files of a folder can only replace.
-        """
+        """Make another version: `append` adds rows to those of this one, `replace` takes the new rows alone."""
         said = {"mode": mode, "encoding": encoding, "delimiter": delimiter, "decimal": decimal}
         if is_folder(table):
             files = folder_bodies(table, media_type)

@@ -105,10 +105,6 @@ def upload(
     if append_to is not None and in_place_of is not None:
         raise typer.BadParameter("use --append-to or --in-place-of, not both")
     parent = append_to or in_place_of
-    if append_to is not None and table.is_dir():
-        raise typer.BadParameter(
-            "a folder can only take the place of a dataset (--in-place-of); rows are added file by file"
-        )
     with service(url, key, quiet=as_json) as client:
         if parent is not None:
             dataset = _send_version(

@@ -246,8 +246,7 @@ def test_a_folder_of_files(run: Run, tmp_path: Path) -> None:
         write(folder / f"{number}.csv", "age,income,left", rows)
     shown = run("upload", folder, "--label", "left").stdout
     assert "days: 180 rows, 2 features" in shown
-    run("upload", folder, "--append-to", "days", code=2)
-    shown = run("upload", folder, "--in-place-of", "days").stdout
-    assert ", version 2: " in shown
+    assert ", version 2: 360 rows" in run("upload", folder, "--append-to", "days").stdout
+    assert ", version 3: 180 rows" in run("upload", folder, "--in-place-of", "days").stdout
     (folder / "3.csv").write_text("age,left\n1,no\n")
     assert "part 3, column income: " in run("upload", folder, "--label", "left", code=1).stderr

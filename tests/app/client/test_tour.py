@@ -284,10 +284,10 @@ def test_a_folder_becomes_one_dataset(client: rankwright.Client, tmp_path: Path)
     assert again.id == dataset.id  # a call that broke off while it waited
     assert [each.status for each in client.uploads.list()] == ["closed", "open"]
     client.uploads.delete(other.id)
-    version = again.add_version(folder, mode="replace")
-    assert (version.data.version, version.data.rows, version.data.parent_id) == (2, 120, again.id)
-    with pytest.raises(rankwright.ProblemError, match="mode must be replace, got append"):
-        again.add_version(folder)
+    longer = again.add_version(folder)
+    assert (longer.data.version, longer.data.rows, longer.data.parent_id) == (2, 240, again.id)
+    other_rows = longer.add_version(folder, mode="replace")
+    assert (other_rows.data.version, other_rows.data.rows) == (3, 120)
     (folder / "part-1.csv").write_text(bodies[1] + "no,number,at,yes,all\n")
     with pytest.raises(rankwright.InvalidTable, match="part 2, line 42"):
         client.upload(folder, label="left")

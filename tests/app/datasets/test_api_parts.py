@@ -152,17 +152,59 @@ def test_parts_come_in_the_place_of_a_dataset(service: Service, client: httpx.Cl
     refused(client.get(f"/v1/uploads/{upload_id}"), 404, "not_found")
 
 
+def test_parts_are_added_to_a_dataset(service_on_both: Service) -> None:
+    """As if each had been appended: one version in place of one for each."""
+    service = service_on_both
+    client = service.client(service.key())
+    first = service.upload(client)
+    before = client.get(f"/v1/datasets/{first}").json()
+    bodies = cut(table(seed=1), 50, 30)
+    upload_id = client.post("/v1/uploads", params={"version_of": first}).json()["id"]
+    for number, body in enumerate(bodies, start=1):
+        put(client, upload_id, number, body)
+    made = close(client, upload_id, 3).json()
+    refused(client.post("/v1/uploads", params={"version_of": first}), 409, "not_the_newest_version")
+    refused(client.delete(f"/v1/datasets/{first}"), 409, "dataset_in_use")
+    assert (
+        service.work() == 6
+    )  # the table and each part have a job, and the one that puts them together two turns
+    found = client.get(f"/v1/datasets/{made['id']}").json()
+    assert (found["status"], found["rows"], found["mode"]) == ("ready", 240, "append"), found
+    assert (found["version"], found["parent_id"], found["series_id"]) == (2, first, first)
+    chain = before["sha256"]
+    for body in bodies:
+        own = hashlib.sha256(body.encode()).hexdigest()
+        chain = hashlib.sha256((chain + own).encode()).hexdigest()
+    assert found["sha256"] == chain
+    rows = [
+        client.get(f"/v1/datasets/{id_}/preview?limit=200").json() for id_ in (first, made["id"])
+    ]
+    assert rows[1]["data"][:120] == rows[0]["data"]
+    assert service.train(client, made["id"])["state"] == "succeeded"
+    bad = client.post("/v1/uploads", params={"version_of": made["id"]}).json()["id"]
+    put(client, bad, 1, bodies[0])
+    put(client, bad, 2, bodies[1].replace("left", "gone"))
+    invalid = close(client, bad, 2).json()["id"]
+    service.work()
+    errors = client.get(f"/v1/datasets/{invalid}").json()["errors"]
+    assert (errors[0]["part"], errors[0]["column"]) == (2, "left"), errors
+
+
 def test_parts_that_cannot_be_a_version(service: Service, client: httpx.Client) -> None:
     first = service.upload(client)
-    rule = "mode must be replace, got append"
-    for asked in ({}, {"mode": "append"}):
-        refused(
-            client.post("/v1/uploads", params={"version_of": first, **asked}), 422, "invalid", rule
-        )
     asked = {"version_of": first, "mode": "replace"}
     refused(client.post("/v1/uploads", params={**asked, "label": "x"}), 422, "invalid", "label")
     refused(client.post("/v1/uploads", params={**asked, "mode": "all"}), 422, "invalid", "mode")
     refused(client.post("/v1/uploads", params={"mode": "replace"}), 422, "invalid", "mode")
+    items = client.post(
+        "/v1/datasets",
+        params={"kind": "preferences", "item": "a"},
+        content="a,b\nx,1\ny,2\n",
+        headers=CSV,
+    ).json()["id"]
+    service.work()
+    detail = "items are added file by file"
+    refused(client.post("/v1/uploads", params={"version_of": items}), 422, "invalid", detail)
     for nobodys in ("ds_1", "ds_" + "0" * 32, ""):
         answer = client.post("/v1/uploads", params={**asked, "version_of": nobodys})
         refused(answer, 404, "not_found", "there is no dataset")

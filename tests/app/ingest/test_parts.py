@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.ingest import columns, parts
-from app.ingest.build import ingest
+from app.ingest.build import append, ingest
 from app.ingest.errors import BadTable
 from app.ingest.readers import open_source
 from app.platform.blobs import stamp_of
@@ -36,7 +37,7 @@ def payload(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
     folder.mkdir()
     limits = LIMITS | given.pop("limits", {})
     said = dict.fromkeys(UNSAID.split()) | {"dataset_kind": "bipartite", "strict": False}
-    return said | {"workdir": str(folder), "limits": limits} | given
+    return said | {"workdir": str(folder), "limits": limits, "parent": None} | given
 
 
 def file_of(folder: Path, number: int, body: bytes, content_type: str) -> dict[str, Any]:
@@ -72,9 +73,10 @@ def in_parts(
     files = [file_of(folder, number, body, content_type) for number, body in enumerate(bodies, 1)]
     asked["parts"] = files
     found: dict[str, Any] = {**parts.plan(asked, quiet)}
+    base = [] if asked["parent"] is None else [{"number": 0, "stamp": None, "sha256": ""}]
     for stage in range(3):
         read = []
-        for part in files:
+        for part in base + files:
             work = folder / f"{stage}-{part['number']}"
             work.mkdir()
             made = parts.read_part(
@@ -368,3 +370,66 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
     assert parts.read_part(reading, quiet)["rows"] == 200
     with pytest.raises(BadTable, match=r"part 1: the file 'days/1\.csv' must stay as it was"):
         parts.read_part(reading, write_to_it)
+
+
+def parent_of(folder: Path, found: dict[str, Any]) -> dict[str, Any]:
+    """What those who add rows to a table are told of it."""
+    labels = found["labels"] or [found | {"name": found["label"]}]
+    return {
+        "path": str(folder / found["file"]),
+        "rows": found["rows"],
+        "columns": found["columns"],
+        "pairs": {it["name"]: [it["negative"], it["positive"]] for it in labels if it["positive"]},
+    }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({"label": "left"}, id="plain"),
+        pytest.param({"label": "left", "weight": "weight", "group": "home"}, id="weight and group"),
+        pytest.param({"label": "left", "positive": "yes", "query": "home"}, id="queries"),
+        pytest.param({"label": "left", "limits": {"categories": 20}}, id="more words"),
+        pytest.param({"label": "left", "drop": ["id", "word"]}, id="columns left out"),
+        pytest.param({"dataset_kind": "multilabel", "labels": ["left", "vip"]}, id="labels"),
+    ],
+)
+def test_parts_are_added_to_a_table_as_one_file_would_be(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    """Their columns may stand in another order, and a column without a value so far may become boolean."""
+    rows = [row.replace(",,", ",false,") for row in people(400)]
+    if "labels" not in given:
+        head, first = HEAD, [re.sub(",(false|true),", ",,", row) for row in rows[:150]]
+    else:
+        head, first = HEAD, rows[:150]
+    found, *_ = whole(tmp_path / "first", as_csv(head, first), **given)
+    own = payload(tmp_path / "one", {**given, "parent": parent_of(tmp_path / "first", found)})
+    turned = [",".join(reversed(row.split(","))) for row in rows[150:]]
+    turned_head = ",".join(reversed(HEAD.split(",")))
+    body = as_csv(turned_head, turned)
+    added = append(own | file_of(tmp_path / "one", 0, body, "text/csv"), quiet)
+    wanted, *files = outcome(tmp_path / "one", added)
+    bodies = [as_csv(turned_head, turned[:60]), as_csv(HEAD, rows[210:211])]
+    bodies.append(as_csv(turned_head, turned[61:]))
+    parent = parent_of(tmp_path / "first", found)
+    (made, *same), _ = in_parts(tmp_path / "parts", bodies, **given, parent=parent)
+    assert same == files
+    for of in (made, wanted):  # a value that is taken for a missing one is in another line
+        of["warnings"] = [(it["code"], it["column"], it["count"]) for it in of["warnings"]]
+    assert made == wanted
+    assert made["rows"] == 400
+
+
+def test_a_part_that_cannot_be_added_is_named(tmp_path: Path) -> None:
+    rows = [f"{i},{'yes' if i % 3 else 'no'}" for i in range(60)]
+    found, *_ = whole(tmp_path / "first", as_csv("x,left", rows), label="left")
+    parent = parent_of(tmp_path / "first", found)
+    for name, (body, said) in {
+        "lacks": (b"x,z\n1,yes\n", "part 2: column 'left': the column is missing"),
+        "third": (b"x,left\n1,maybe\n", "part 2, line 2, column 'left': 'maybe' is a third value"),
+        "empty": (b"x,left\n", "part 2: the table has a header but no rows"),
+    }.items():
+        bodies = [as_csv("left,x", ["no,3"]), body]
+        with pytest.raises(BadTable, match=said):
+            in_parts(tmp_path / name, bodies, label="left", parent=parent, strict=True)
