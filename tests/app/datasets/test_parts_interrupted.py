@@ -18,6 +18,7 @@ from tests.app.live_service import table
 from tests.app.mortal_worker import work
 from tests.app.queue_steps import hear_nothing
 from tests.app.training_jobs import sharing
+from tests.app.version_steps import made
 from tests.app.workbench import OWNER, Workbench
 
 N_PARTS = 3
@@ -48,17 +49,17 @@ def bodies(rows: int = 120) -> list[str]:
     return ["\n".join([head, *cut, ""]) for cut in cuts]
 
 
-def closed(bench: Workbench, texts: list[str]) -> Dataset:
+def closed(bench: Workbench, texts: list[str], **fields: str) -> Dataset:
     """Accept parts as the API does, and close the upload; its job is queued."""
     with bench.db.write() as session:
-        upload = parts.open_upload(session, bench.settings, OWNER, FIELDS)
+        upload = parts.open_upload(session, bench.settings, OWNER, fields or FIELDS)
     for number, text in enumerate(texts, start=1):
         received = bench.received(text)
         with bench.db.write() as session:
             parts.add_part(session, bench.settings, OWNER, upload.id, number, received)
     with bench.db.write() as session:
-        made, _ = parts.close(session, bench.settings, bench.blobs, OWNER, upload.id, len(texts))
-    return made
+        dataset, _ = parts.close(session, bench.settings, bench.blobs, OWNER, upload.id, len(texts))
+    return dataset
 
 
 def found(bench: Workbench, dataset: Dataset) -> Dataset:
@@ -129,6 +130,22 @@ def test_killed_at_every_seam_nothing_is_lost_or_doubled(bench: Workbench) -> No
     assert worked(bench) == 0
     check_same(bench, found(bench, dataset), found(bench, wanted))
     assert [state for state, _ in attempts_of(bench, dataset)] == ["succeeded"] * N_PARTS
+
+
+def test_parts_that_are_added_to_a_table_outlive_their_readers(bench: Workbench) -> None:
+    texts = bodies()
+    first, second = (bench.ready(table(seed=1), **FIELDS) for _ in range(2))
+    rows = [line for text in texts for line in text.splitlines()[1:]]
+    one_file = made(bench, first.id, "\n".join([texts[0].splitlines()[0], *rows, ""]))
+    dataset = closed(bench, texts, version_of=second.id)
+    for seam in ("fit=kill", "fit=kill@2"):  # the table itself, and the first part after it
+        assert worked(bench, seam) == -9
+        let_leases_run_out(bench)
+    assert worked(bench) == 0
+    wanted = [("succeeded", 2), ("succeeded", 2), ("succeeded", 1), ("succeeded", 1)]
+    assert attempts_of(bench, dataset) == wanted
+    several = found(bench, dataset)
+    assert (several.rows, several.table_key) == (one_file.rows, one_file.table_key)
 
 
 def test_files_of_parts_go_when_the_dataset_is_ready(bench: Workbench) -> None:
