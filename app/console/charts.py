@@ -158,6 +158,41 @@ def over_time(
     return picture(width, height, title, *parts)
 
 
+def steps(points: Sequence[tuple[float, float]], title: str) -> Markup:
+    """Draw a value that changes in steps: each pair has the seconds since the start and the value from then on, in the
+    order of time.
+    """
+    width, height, left, top, bottom = 720.0, 220.0, 60.0, 10.0, 160.0
+    end = max(points[-1][0], 1.0)
+    unit, words = next(
+        (each for each in ((3600.0, "hours"), (60.0, "minutes")) if end >= 2 * each[0]),
+        (1.0, "seconds"),
+    )
+    values = [value for _, value in points]
+    low, high = min(values), max(values)
+    margin = 0.08 * ((high - low) or 0.1)
+    x = Scale(0.0, end / unit, left, width - 10)
+    y = Scale(low - margin, high + margin, bottom, top)
+    parts = []
+    for tick in y.ticks():
+        parts += [
+            line(left, y(tick), width - 10, y(tick), "grid-line"),
+            text(left - 6, y(tick) + 4, f"{tick:g}", "end"),
+        ]
+    parts += [_vertical(x, tick, top, bottom) for tick in x.ticks()]
+    parts.append(text((left + width) / 2, bottom + 42, f"{words} since the start", "middle"))
+    run = [(x(points[0][0] / unit), y(values[0]))]
+    for (seconds, value), before in zip(points[1:], values, strict=False):
+        run += [(x(seconds / unit), y(before)), (x(seconds / unit), y(value))]
+    parts.append(path(run, "line"))
+    for index, (seconds, value) in enumerate(points):
+        if index and value == values[index - 1]:
+            continue
+        hint = element("title", f"{value:.4f} after {seconds:.0f} s")
+        parts.append(element("circle", hint, cx=x(seconds / unit), cy=y(value), r=4, class_="dot"))
+    return picture(width, height, title, *parts)
+
+
 def _vertical(scale: Scale, tick: float, top: float, bottom: float) -> Markup:
     x = scale(tick)
     return line(x, top, x, bottom, "grid-line") + text(x, bottom + 18, f"{tick:g}", "middle")

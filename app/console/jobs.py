@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import APIRouter
+from markupsafe import Markup
 from rankwright.errors import ProblemError
-from rankwright.resources import AsyncJob
-from rankwright.types import Event, Job, Progress
+from rankwright.resources import AsyncJob, Metrics
+from rankwright.types import (
+    Event,
+    GradedMetrics,
+    Job,
+    ListFigures,
+    MultilabelMetrics,
+    PairMetrics,
+    Progress,
+)
 from starlette.responses import Response
 
+from app.console import charts
 from app.console.api import at
-from app.console.rendering import number, percent
+from app.console.model_parts import read_or_error
+from app.console.rendering import duration, number, percent
 from app.console.session import ConsoleRoute, Page, PageDep
 
 router = APIRouter(prefix="/console/jobs", include_in_schema=False, route_class=ConsoleRoute)
@@ -30,9 +43,28 @@ KINDS: Mapping[str, str] = {
     "importance": "importance of features",
     "batch_score": "batch score",
 }
+ALL = "all"
 STATES = ("queued", "running", "cancelling", "succeeded", "failed", "cancelled", "timed_out")
 FINAL = frozenset(STATES[3:])
-EVENTS = 100
+EVENTS, IMPROVEMENTS = 100, 200
+CHANCE = 0.5
+"""The AUC of scores that say nothing."""
+
+_MAY_PASS = frozenset(
+    [
+        "attempts_spent",
+        "blob_missing",
+        "cluster_lost",
+        "database_unavailable",
+        "dataset_not_ready",
+        "deadlock",
+        "internal",
+        "memory_limit",
+        "out_of_space",
+        "unavailable",
+    ]
+)
+"""Codes of errors whose cause may be gone when the same job runs again on the same data."""
 
 
 class EventInWords(NamedTuple):
@@ -41,6 +73,18 @@ class EventInWords(NamedTuple):
     at: str
     type: str
     words: str
+
+
+class ModelFigure(NamedTuple):
+    """A figure of the job's model, with its interval, and the same figure of scores that say nothing; None where the
+    API does not tell it.
+    """
+
+    title: str
+    value: float | None
+    low: float | None
+    high: float | None
+    chance: float | None
 
 
 @router.get("")
@@ -59,7 +103,7 @@ async def list_jobs(page: PageDep) -> Response:
         "jobs.html",
         found=found,
         asked=asked,
-        kinds=KINDS,
+        kinds={**KINDS, ALL: "all kinds"},
         states=STATES,
         final=FINAL,
         address="/console/jobs" + (f"?{urlencode(kept)}" if kept else ""),
@@ -120,22 +164,138 @@ async def _show(
     after = max(0, job.last_event - EVENTS)
     if (given := page.asked("events_after")) is not None and given.isdecimal():
         after = int(given[:18])
-    events = await page.client.jobs[job_id].events(after=after, limit=EVENTS)
-    final = job.state in FINAL
+    now, final = job.progress or Progress(), job.state in FINAL
+    events, improved, (metrics, missing) = await asyncio.gather(
+        page.client.jobs[job_id].events(after=after, limit=EVENTS),
+        _improvements(page, job) if now.best is not None else _nothing([]),
+        _metrics(page, job),
+    )
     return page.show(
         template,
         200 if error is None else error.status,
         job=job,
-        now=job.progress or Progress(),
+        now=now,
         kind=KINDS.get(job.kind, job.kind),
         final=final,
         made=list(_made(job)),
+        figures=[] if metrics is None else list(_figures(metrics, job.objective or {})),
+        level=None if metrics is None else metrics.level,
+        missing=missing,
+        best_chart=_best_over_time(job, now, improved),
         log=list(_events_in_words(events.data)),
         earlier=max(0, after - EVENTS) if after else None,
         again=await _again(page, job) if final and job.kind == "train" else None,
         advice=_advice(job),
+        may_retry=_may_retry(job),
         error=None if error is None else error.problem,
     )
+
+
+async def _nothing(value: Any) -> Any:
+    return value
+
+
+async def _improvements(page: Page, job: Job) -> list[Event]:
+    """Return the job's reports of a new best candidate, in order."""
+    found: list[Event] = []
+    after = None
+    while True:
+        events = await page.client.jobs[job.id].events(
+            after=after, limit=IMPROVEMENTS, improved=True
+        )
+        found += events.data
+        if not events.has_more:
+            return found
+        after = found[-1].seq
+
+
+async def _metrics(page: Page, job: Job) -> tuple[Metrics | None, str | None]:
+    """Return the metrics of the model that the job has made; or the API's words where there are none."""
+    if job.kind != "train" or job.state != "succeeded" or job.model_id is None:
+        return None, None
+    return await read_or_error(page.client.models[job.model_id].read_metrics())
+
+
+def _figures(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[ModelFigure]:
+    """Yield the model's AUC, or what stands for it, and the figure that the job's objective names."""
+    if isinstance(metrics, PairMetrics):
+        yield _figure("Pairs in order", metrics.pair_order, CHANCE)
+    elif isinstance(metrics, MultilabelMetrics):
+        yield ModelFigure("Mean AUC of the labels", metrics.mean_auc, None, None, CHANCE)
+        for mean in metrics.mean_pauc:
+            if _is_window(mean, objective):
+                title = f"Mean partial AUC, FPR {mean.fpr_min:g} to {mean.fpr_max:g}"
+                yield ModelFigure(title, mean.value, None, None, (mean.fpr_min + mean.fpr_max) / 2)
+    elif isinstance(metrics, GradedMetrics):
+        if metrics.order is not None:
+            yield _figure("C-index", metrics.order.c_index, CHANCE)
+        if metrics.lists is not None:
+            yield from _list_figures(metrics.lists, objective)
+    else:
+        yield _figure("AUC", metrics.auc, CHANCE)
+        if metrics.lists is not None:
+            yield from _list_figures(metrics.lists, objective)
+        for area in metrics.pauc:
+            # Chance is the diagonal, whose mean height is that of the middle of the window.
+            if _is_window(area, objective):
+                title = f"Partial AUC, FPR {area.fpr_min:g} to {area.fpr_max:g}"
+                yield _figure(title, area, (area.fpr_min + area.fpr_max) / 2)
+        if metrics.operating_point is not None:
+            title = f"TPR at the cut for FPR {objective['fpr']:g}"
+            yield _figure(title, metrics.operating_point.tpr, objective["fpr"])
+        if (named := metrics.figure) is not None:
+            chance = 0.0 if named.chance is None else named.chance
+            yield _figure(_in_words(named.figure), named, chance)
+
+
+def _list_figures(lists: ListFigures, objective: Mapping[str, Any]) -> Iterator[ModelFigure]:
+    metric, count = objective["metric"], objective.get("count")
+    name = {"average_precision": "map"}.get(metric, metric) + (f"@{count}" if count else "")
+    for each in lists.figures:
+        if each.figure in ("auc", name):
+            chance = CHANCE if each.figure == "auc" else None
+            yield _figure(f"{_in_words(each.figure)}, mean over the queries", each, chance)
+
+
+def _figure(title: str, found: Any, chance: float | None) -> ModelFigure:
+    return ModelFigure(title, found.value, found.low, found.high, chance)
+
+
+def _in_words(name: str) -> str:
+    words = name.replace("_", " ")
+    return words.upper() if words in ("auc", "map", "mrr") else words[:1].upper() + words[1:]
+
+
+def _is_window(area: Any, objective: Mapping[str, Any]) -> bool:
+    return objective.get("metric") == "pauc" and (
+        (area.fpr_min, area.fpr_max) == (objective["fpr_min"], objective["fpr_max"])
+    )
+
+
+def _best_over_time(job: Job, now: Progress, improved: list[Event]) -> Markup | None:
+    """Draw the value of the best candidate over the time of the job; None without one."""
+    if now.best is None or job.started_at is None:
+        return None
+    started = datetime.fromisoformat(job.started_at)
+
+    def seconds(moment: str) -> float:
+        return (datetime.fromisoformat(moment) - started).total_seconds()
+
+    points = [
+        (seconds(event.at), float(event.data["best"]["value"]))
+        for event in improved
+        if seconds(event.at) >= 0  # an earlier attempt's are lost with it
+    ]
+    if job.finished_at is not None:
+        end = seconds(job.finished_at)
+    else:
+        end = max(now.elapsed_seconds or 0.0, points[-1][0] if points else 0.0)
+    if not points or points[-1][1] != now.best.value:
+        points.append((end, now.best.value))  # found after the last report
+    told = f"Best value so far: {points[0][1]:.4f} after {duration(points[0][0])}"
+    if len(points) > 1:
+        told += f", {points[-1][1]:.4f} after {duration(points[-1][0])}"
+    return charts.steps([*points, (end, now.best.value)], told)
 
 
 def _made(job: Job) -> Iterator[tuple[str, str]]:
@@ -184,29 +344,41 @@ def _words_of(progress: Progress) -> str:
     if progress.fraction is not None:
         parts.append(percent(progress.fraction, 0))
     if progress.best is not None:
-        parts.append(f"best {progress.best.metric} {number(progress.best.value, 4)}")
+        parts.append(f"best so far {number(progress.best.value, 4)} on the rows that choose")
     return ", ".join(part for part in parts if part)
+
+
+def _may_retry(job: Job) -> bool:
+    """Return True if the same job may end in another way when it runs again."""
+    if job.state == "failed":
+        return (job.error or {}).get("code") in _MAY_PASS
+    # What took too long takes as long again; a job that trains has a form for another limit.
+    return job.state == "cancelled" or (job.state == "timed_out" and job.kind != "train")
 
 
 def _advice(job: Job) -> str | None:
     """Return what to do next after a job without a result."""
     if job.state == "timed_out":
-        return (
-            "The job took longer than its time limit. Set a longer limit, or train on fewer rows, with fewer "
-            "rounds or with a smaller search."
-        )
+        if job.kind == "train":
+            return (
+                "The job took longer than its time limit. Set a longer limit, or train on fewer rows, with fewer "
+                "rounds or with a smaller search."
+            )
+        return "The job took longer than its time limit. Retry it when the workers have less to do, or use fewer rows."
     if job.state != "failed":
         return None
     code = (job.error or {}).get("code")
-    if code in ("internal", "attempts_spent"):
+    if code == "out_of_space":
+        return "Free space on the worker's disk, then retry."
+    if code == "memory_limit":
+        return "Train on fewer rows or with fewer bins, or give a worker more memory; then retry."
+    if code == "dataset_not_ready":
+        return "Wait until the dataset is ready, then retry."
+    if _may_retry(job):
         return (
             "Your input is not the cause. Retry the job. If it fails again, the worker's log has the reason under "
             "the job's id."
         )
-    if code == "out_of_space":
-        return "Free space on the worker's disk, then retry."
-    if "memory" in str(code):
-        return "Train on fewer rows or with fewer bins, or give a worker more memory; then retry."
     if job.kind in ("ingest", "ingest_files", "ingest_pairs"):
         return "Correct the file, or change how it is read, and upload it again. The same bytes would fail again."
     return "The same job on the same data would fail again. Change what the error names."

@@ -304,7 +304,9 @@ async def _write(
         if writing is not None:
             await asyncio.wait([writing])  # before the file is closed
     if writer.size == 0:
-        raise Invalid("the body must contain a table, it is empty", code="empty_body")
+        raise Invalid(
+            "the file is empty: a table with at least one row is needed", code="empty_body"
+        )
 
 
 async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -6,7 +6,7 @@ import http
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -41,6 +41,13 @@ _RULES = {
     "finite_number": "must be a finite number",
     "string_unicode": "must be valid Unicode text",
 }
+_LENGTHS = {
+    "too_short": ("at least", "min_length", "item"),
+    "too_long": ("at most", "max_length", "item"),
+    "string_too_short": ("at least", "min_length", "character"),
+    "string_too_long": ("at most", "max_length", "character"),
+}
+"""By pydantic's name of the error: the rule, the member of `ctx` with its bound, and what is counted."""
 
 
 def is_of_protocol(path: str) -> bool:
@@ -180,15 +187,21 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
         key, place = "pointer", _pointer(path, body)
     place, name = place[:1000], _name(path)
     kind, message = found["type"], str(found["msg"])
+    got = "" if kind in ("missing", "extra_forbidden") else f", got {shown(found.get('input'))}"
     if kind in _RULES:
         rule = _RULES[kind]
+    elif kind in _LENGTHS:
+        bound, limit, unit = _LENGTHS[kind]
+        count = found["ctx"][limit]
+        rule = f"must have {bound} {count} {unit}{'' if count == 1 else 's'}"
+        if unit == "item" and isinstance(found.get("input"), Sized):
+            got = f", got {len(found['input'])}"
     elif message.startswith("Input should be "):
         rule = "must be " + message.removeprefix("Input should be ")
     elif message.startswith("Value error, "):
         return {key: place, "detail": message.removeprefix("Value error, ")}
     else:
         rule = "is not valid: " + message[:1].lower() + message[1:]
-    got = "" if kind in ("missing", "extra_forbidden") else f", got {shown(found.get('input'))}"
     return {key: place, "detail": f"{name} {rule}{got}"}
 
 

@@ -42,8 +42,15 @@ _FOREIGN = {
     b"\x00\x00\xfe\xff": "UTF-32 text; save it as UTF-8",
     b"PAR1": "Parquet; send it as application/vnd.apache.parquet",
     b"ARROW1\0\0": "an Arrow file; send it as application/vnd.apache.arrow.file",
-    b"PK\x03\x04": "a ZIP archive or a spreadsheet; save it as CSV",
+    b"PK\x03\x04": "a ZIP archive or a spreadsheet; save the sheet as CSV",
+    b"PK\x05\x06": "an empty ZIP archive; save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet or another document of old Office; save the sheet as CSV",
     b"%PDF": "PDF; save the table as CSV",
+    b"\x89PNG": "a picture; save the table as CSV",
+    b"\xff\xd8\xff": "a picture; save the table as CSV",
+    b"7z\xbc\xaf": "a 7z archive; unpack it",
+    b"Rar!": "a RAR archive; unpack it",
+    b"\xfd7zXZ\0": "compressed with xz; unpack it, or compress it with gzip or zstd",
 }
 _LINE_END = re.compile(r"\r\n|\r|\n")
 csv.field_size_limit(MAX_LINE_LENGTH)

@@ -68,11 +68,12 @@ def list_jobs(
         Annotated[str, one_of(SHOWN_STATES)] | None, Query(description="Only jobs in this state.")
     ] = None,
     kind: Annotated[
-        Annotated[str, one_of(SHOWN_KINDS)], Query(description=f"Only jobs of this kind: {KINDS}")
+        Annotated[str, one_of((*SHOWN_KINDS, jobs.ALL))],
+        Query(description=f"Only jobs of this kind: {KINDS} `{jobs.ALL}`: jobs of every kind."),
     ] = jobs.TRAIN,
     dataset_id: Annotated[str | None, Query(description="Only jobs that use this dataset.")] = None,
 ) -> JobPage:
-    """The owner's jobs of one `kind`, newest first: training jobs, unless another kind is asked for."""
+    """The owner's jobs of one `kind`, newest first: training jobs, unless another kind is asked for, or all."""
     page = context.db.reading(
         jobs.list_page,
         caller.owner,
@@ -209,6 +210,13 @@ async def read_events(
         int, Query(ge=0, description="Number (`seq`) of the last event that you have read.")
     ] = 0,
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum events on the page.")] = 50,
+    improved: Annotated[
+        bool,
+        Query(
+            description="`true`: only the progress reports whose `best` has another value than in the report before: "
+            "the best so far over time. Not for a stream.",
+        ),
+    ] = False,
     last_event_id: Annotated[
         str | None,
         Header(
@@ -220,6 +228,8 @@ async def read_events(
     ping every 15 s.
     """
     if "text/event-stream" in request.headers.get("accept", ""):
+        if improved:
+            raise Invalid("improved must be false for a stream of events, got true")
         if last_event_id is not None:
             after = _event_number(last_event_id)
         await run_in_threadpool(context.db.reading, jobs.find, caller.owner, job_id)
@@ -230,7 +240,13 @@ async def read_events(
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         )
     rows = await run_in_threadpool(
-        context.db.reading, jobs.events, caller.owner, job_id, after=after, limit=limit
+        context.db.reading,
+        jobs.events,
+        caller.owner,
+        job_id,
+        after=after,
+        limit=limit,
+        improved=improved,
     )
     events = [Event.model_validate(row) for row in rows]
     full = len(events) == limit

@@ -106,14 +106,20 @@ def poll_requests(session: Session, claim: Claim) -> queue_repository.Requests:
 
 
 def finish(
-    session: Session, claim: Claim, *, model_id: str | None = None, messages: Sequence[str] = ()
+    session: Session,
+    claim: Claim,
+    *,
+    model_id: str | None = None,
+    messages: Sequence[str] = (),
+    progress: Json | None = None,
 ) -> None:
     """End the job well in the transaction that writes what it made; an exception rolls both back.
 
     Raises `LeaseLost` when another attempt owns the job or it has ended, and `CancelRequested` when the success
-    comes after a cancel: then `fail` ends it as cancelled. `messages` are events of their own before the last.
+    comes after a cancel: then `fail` ends it as cancelled. `messages` are events of their own before the last, and
+    `progress` is what the job goes on showing of its work.
     """
-    seq = succeed(session, claim, model_id=model_id, n_events=len(messages) + 1)
+    seq = succeed(session, claim, model_id=model_id, progress=progress, n_events=len(messages) + 1)
     data: Json = {"state": JobState.SUCCEEDED, "attempt": claim.attempt}
     if model_id is not None:
         data["model_id"] = model_id
@@ -128,11 +134,18 @@ def succeed(
     *,
     model_id: str | None = None,
     result: Json | None = None,
+    progress: Json | None = None,
     n_events: int = 1,
 ) -> int:
     """Take the job from running to succeeded; returns the number of the last event to write. Raises as `finish`."""
     ended = queue_repository.succeed(
-        session, claim.job_id, claim.token, model_id=model_id, result=result, n_events=n_events
+        session,
+        claim.job_id,
+        claim.token,
+        model_id=model_id,
+        result=result,
+        progress=progress,
+        n_events=n_events,
     )
     if ended is None:
         asked = queue_repository.requests(session, claim.job_id, claim.token)

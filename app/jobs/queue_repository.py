@@ -544,10 +544,11 @@ def succeed(
     *,
     model_id: str | None = None,
     result: Json | None = None,
+    progress: Json | None = None,
     n_events: int = 1,
 ) -> tuple[int, float] | None:
     """End the job well if the token holds and nobody asked to cancel; returns the number of the last event to write,
-    and the seconds since its start.
+    and the seconds since its start. `progress` is what the job goes on showing of its work.
 
     One UPDATE decides between success and a cancel that comes at the same moment: both change this row, the
     second of them sees what the first did.
@@ -562,7 +563,7 @@ def succeed(
         )
         .values(
             state=JobState.SUCCEEDED,
-            progress={"fraction": 1.0},
+            progress={**(progress or {}), "fraction": 1.0},
             model_id=model_id,
             result=result,
             checkpoint_key=None,

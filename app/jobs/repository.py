@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.orm import Session, selectinload
 
 from app.platform.sql import ALL_ROWS, Json, Page, RowFilter, db_now, delete_some, fetch_page
@@ -88,6 +88,27 @@ def events_after(session: Session, job_id: str, after: int, limit: int) -> Seque
     statement = (
         select(JobEvent)
         .where(JobEvent.job_id == job_id, JobEvent.seq > after)
+        .order_by(JobEvent.seq)
+        .limit(limit)
+    )
+    return session.scalars(statement).all()
+
+
+def improvements_after(session: Session, job_id: str, after: int, limit: int) -> Sequence[JobEvent]:
+    """Return up to `limit` progress reports numbered above `after`, in order, whose best candidate has another value
+    than in the report before. The caller has checked the job's owner.
+    """
+    best = JobEvent.data[("best", "value")].as_float()
+    reports = (
+        select(JobEvent.seq, best.label("best"), func.lag(best).over(order_by=JobEvent.seq))
+        .where(JobEvent.job_id == job_id, JobEvent.type == "progress")
+        .subquery()
+    )
+    seq, value, before = reports.c
+    better = select(seq).where(value.is_not(None), value.is_distinct_from(before), seq > after)
+    statement = (
+        select(JobEvent)
+        .where(JobEvent.job_id == job_id, JobEvent.seq.in_(better))
         .order_by(JobEvent.seq)
         .limit(limit)
     )

@@ -14,7 +14,17 @@ from app.platform.tables import Job as JobRow
 KINDS = ", ".join(f"`{kind}`" for kind in SHOWN_KINDS) + "."
 """The kinds of job that are shown."""
 OUTPUTS = ("model", "evaluation", "comparison", "batch_score", "dataset", "pairs")
-METRICS = ("auc", "pauc", "tpr", "pair_order")
+METRICS = (
+    "auc",
+    "pauc",
+    "tpr",
+    "average_precision",
+    "precision",
+    "lift",
+    "precision_at_recall",
+    "ndcg",
+    "pair_order",
+)
 EVENTS = ("state", "progress", "message")
 
 
@@ -40,7 +50,9 @@ class Best(ProgressRow):
 
 
 class Progress(Resource):
-    """The progress of a running job: its phase, its steps, and its best candidates."""
+    """The progress of a running job: its phase, its steps, and its best candidates. Of a job that has succeeded
+    `fraction` (1), `best` and `leaderboard` are kept.
+    """
 
     fraction: float | None = Field(
         default=None,

@@ -19,6 +19,8 @@ from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState
 
 TRAIN = "train"
 IMPORTANCE = "importance"
+ALL = "all"
+"""In the place of a kind: jobs of every kind."""
 INGEST = "ingest"
 INGEST_FILES = "ingest_files"
 INGEST_PAIRS = "ingest_pairs"
@@ -126,14 +128,14 @@ def list_page(
     """Return the owner's jobs, newest first; all, or those of one state, kind or dataset, or as a filter says."""
     if state is not None and state not in SHOWN_STATES:
         raise _no_choice("state", SHOWN_STATES, state)
-    if kind is not None and kind not in SHOWN_KINDS:
-        raise _no_choice("kind", SHOWN_KINDS, kind)
+    if kind is not None and kind not in (*SHOWN_KINDS, ALL):
+        raise _no_choice("kind", (*SHOWN_KINDS, ALL), kind)
     check_id("dataset_id", dataset_id, "ds")
     return repository.list_page(
         session,
         owner,
         state=state,
-        kind=kind,
+        kind=None if kind == ALL else kind,
         dataset_id=dataset_id,
         only=only,
         limit=limit,
@@ -212,15 +214,25 @@ def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
 
 
 def events(
-    session: Session, owner: str, job_id: str, *, after: int = 0, limit: int = 50
+    session: Session,
+    owner: str,
+    job_id: str,
+    *,
+    after: int = 0,
+    limit: int = 50,
+    improved: bool = False,
 ) -> Sequence[JobEvent]:
-    """Return up to `limit` of the job's events numbered above `after`, in order and without gaps."""
+    """Return up to `limit` of the job's events numbered above `after`, in order and without gaps.
+
+    With `improved` only the progress reports whose best candidate has another value than in the report before.
+    """
     if not 0 <= after <= _MAX_SEQ:
         raise Invalid(f"after must be an event's number, from 0, got {after}")
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise Invalid(f"limit must be between 1 and {MAX_PAGE_SIZE}, got {limit}")
     job = find(session, owner, job_id)
-    return repository.events_after(session, job.id, after, limit)
+    read = repository.improvements_after if improved else repository.events_after
+    return read(session, job.id, after, limit)
 
 
 def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:

@@ -171,6 +171,13 @@ class Leaderboard:
             "ready": self._scopes,
         }
 
+    def kept(self) -> dict[str, Any]:
+        """Return what a job that has succeeded goes on showing: its best candidates, if it chose among several."""
+        state = self.state()
+        if not self._rows:
+            return {}
+        return {"best": state["best"], "leaderboard": state["leaderboard"]}
+
     def _make_ready(self, scope: list[int] | None) -> None:
         if scope not in self._scopes:
             self._scopes = [*self._scopes, scope]

@@ -521,4 +521,5 @@ class TrainResult(TypedDict):
     leaderboard: LeaderboardRecord | None
     monotone: NotRequired[MonotoneRecord | None]
     fit_seconds: float
+    progress: NotRequired[dict[str, Any]]
     warnings: list[str]

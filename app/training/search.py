@@ -109,7 +109,7 @@ def _positive(given: Mapping[str, Any], name: str, default: float | None, limit:
     if not is_number or not 0 < value <= limit:
         raise invalid(
             f"/algorithm/{name}",
-            f"{name} must be a number above 0 and at most {limit:g}, got {shown(value)}",
+            f"{name} must be a number above 0 and at most {limit:,.10g}, got {shown(value)}",
             code="invalid_parameter",
         )
     return float(value)

@@ -208,7 +208,9 @@ def _run(
         stage += 1
     reporter.enter(MEASURING)
     notes = [*reporter.notes(), *context.notes()]
-    return put_together(payload, plan, context.data, finished, notes)
+    result = put_together(payload, plan, context.data, finished, notes)
+    result["progress"] = reporter.board.kept()
+    return result
 
 
 def _run_stage(
@@ -321,7 +323,13 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         warnings.append(
             f"the importance of the features comes after the model, by {later}: the budget had no time for it"
         )
-    queue.finish(session, claim, model_id=published.model_id, messages=warnings)
+    queue.finish(
+        session,
+        claim,
+        model_id=published.model_id,
+        messages=warnings,
+        progress=result.get("progress"),
+    )
     job = job_repository.find(session, claim.owner, claim.job_id)
     model_repository.insert(
         session,

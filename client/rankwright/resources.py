@@ -383,11 +383,14 @@ class _JobOperations(ApiObject):
 
     @operation
     def events(
-        self, *, after: int | None = None, limit: int | None = None
+        self, *, after: int | None = None, limit: int | None = None, improved: bool | None = None
     ) -> Steps[Page[types.Event]]:
-        """Return the events so far behind number `after`, in their order."""
+        """Return the events so far behind number `after`, in their order; with `improved` only the progress reports
+        whose best candidate has another value than in the report before.
+        """
         path = f"/v1/jobs/{_id(self)}/events"
-        return (yield from self._page(types.Event, path, after=after, limit=limit))
+        query = {"after": after, "limit": limit, "improved": improved}
+        return (yield from self._page(types.Event, path, **query))
 
     @iteration
     def follow(self, after: int = 0) -> Items[types.Event]:

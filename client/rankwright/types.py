@@ -228,7 +228,7 @@ class Best(Record):
     """Value of the job's objective, as mean over the inner splits."""
     seconds: float
     """Fit time over all inner splits, in seconds."""
-    metric: Literal['auc', 'pauc', 'tpr', 'pair_order']
+    metric: Literal['auc', 'pauc', 'tpr', 'average_precision', 'precision', 'lift', 'precision_at_recall', 'ndcg', 'pair_order']
     """The metric of the job's objective."""
 
 class BestPossibleMargin(Record):
@@ -2118,7 +2118,9 @@ class ProbabilitySaving(Record):
     p_value: float
 
 class Progress(Record):
-    """The progress of a running job: its phase, its steps, and its best candidates."""
+    """The progress of a running job: its phase, its steps, and its best candidates. Of a job that has
+    succeeded `fraction` (1), `best` and `leaderboard` are kept.
+    """
 
     fraction: float | None = None
     """Fraction of the whole job that is done, from 0 to 1. For a job with a budget: the fraction that is

@@ -300,7 +300,9 @@ def finish(
     board = (*average, *ranked)
     notes: tuple[str, ...] = ()
     if (copies := len(chosen) - len(single)) > 0:
-        notes = (f"of {len(chosen)} members {copies} differ from another in the seed alone",)
+        notes = (
+            f"{copies} of the {len(chosen)} members repeat another member with another random seed",
+        )
     if (why := history.trees_failed()) is not None:
         notes = (f"{NO_TREES_NOTE}: {why}", *notes)
     return Chosen(tuple(chosen), board, notes), own, is_complete

@@ -559,8 +559,8 @@ def _best(
 def _reason(number: int, rungs: Sequence[Rung]) -> str:
     before, after = rungs[number - 1 : number + 1]
     return (
-        f"left after rung {number} of {len(rungs)}, with {before.fraction:.3g} of the whole: "
-        f"{after.n_candidates} of {before.n_candidates} went on"
+        f"stopped after stage {number} of {len(rungs)}, at {100 * before.fraction:.3g} % of the full size: "
+        f"the best {after.n_candidates} of {before.n_candidates} candidates went on"
     )
 
 

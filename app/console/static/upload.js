@@ -21,7 +21,11 @@ function prepare(form) {
   form.addEventListener("submit", (event) => { event.preventDefault(); if (!under_way) send(false); });
   part("stop").addEventListener("click", () => under_way?.abort());
 
-  function send(only_check) {
+  async function send(only_check) {
+    rest(false);
+    const words = await find_foreign(file.files[0]);
+    rest(true);
+    if (words) { show([{ detail: words }], "problem"); return; }
     const body = new FormData();
     for (const [name, value] of new FormData(form)) {
       if (name !== "csrf" && name !== "file" && value !== "") body.append(name, value);
@@ -91,10 +95,10 @@ function prepare(form) {
 
   function praise(answer) {
     const words = [`${answer.rows.toLocaleString("en")} rows`];
-    if (!answer.columns) { show([{ detail: `Sound: ${words[0]}. Nothing was kept.` }], "done"); return; }  // rows to score
+    if (!answer.columns) { show([{ detail: `The file can be used: ${words[0]}. Nothing was stored.` }], "done"); return; }  // rows to score
     if (answer.positives !== null) words.push(`${answer.positives.toLocaleString("en")} positives`);
     const types = answer.columns.map((each) => `${each.name} (${each.role === "feature" ? each.type : each.role})`);
-    show([{ detail: `Sound: ${words.join(", ")}. Nothing was kept.` }, { detail: types.join(", ") }, ...answer.warnings.map((each) => ({ detail: `${each.column}: ${each.detail}` }))], "done");
+    show([{ detail: `The file can be used: ${words.join(", ")}. Nothing was stored.` }, { detail: types.join(", ") }, ...answer.warnings.map((each) => ({ detail: `${each.column}: ${each.detail}` }))], "done");
     list("columns", answer.columns.map((each) => each.name));
   }
 
@@ -112,7 +116,40 @@ function prepare(form) {
       if (event.dataTransfer.files.length) { file.files = event.dataTransfer.files; file.dispatchEvent(new Event("change")); }
     });
   }
-  if (part("preview")) file.addEventListener("change", () => preview(form, part, file.files[0]));
+  file.addEventListener("change", async () => {
+    const chosen = file.files[0];
+    part("outcome").replaceChildren();
+    if (part("preview")) part("preview").hidden = true;
+    const words = await find_foreign(chosen);
+    if (chosen !== file.files[0]) return;  // another was chosen meanwhile
+    if (words) show([{ detail: words }], "problem");
+    else if (chosen && part("preview")) preview(form, part, chosen);
+  });
+}
+
+// --- files that are no table, refused before a byte is sent ---------------------------------------
+
+const SAVE = "Save the sheet as CSV, and choose that file.", UNPACK = "Unpack it, and choose the table in it.";
+const FOREIGN = [  // the first bytes, as Latin letters; what the service says of them is in app/ingest/csv.py
+  ["PK\x03\x04", "is a ZIP archive or a spreadsheet", SAVE],
+  ["PK\x05\x06", "is an empty ZIP archive", SAVE],
+  ["\xd0\xcf\x11\xe0", "is a spreadsheet or another document of old Office", SAVE],
+  ["%PDF", "is a PDF", "Save the table as CSV, and choose that file."],
+  ["\x89PNG", "is a picture", "Save the table as CSV, and choose that file."],
+  ["\xff\xd8\xff", "is a picture", "Save the table as CSV, and choose that file."],
+  ["7z\xbc\xaf", "is a 7z archive", UNPACK],
+  ["Rar!", "is a RAR archive", UNPACK],
+  ["\xfd7zXZ\0", "is compressed with xz", "Unpack it, or compress it with gzip or zstd, and choose that file."],
+];
+
+async function find_foreign(file) {  // what is wrong with it, and what to do; null: it may be a table
+  if (!file) return null;
+  if (!file.size) return `“${file.name}” is empty. Choose a file with a header line and rows.`;
+  if (/\.(xlsx?|xlsm|xlsb|ods|numbers)$/i.test(file.name)) return `“${file.name}” is a spreadsheet. ${SAVE}`;
+  let head;
+  try { head = String.fromCharCode(...new Uint8Array(await file.slice(0, 8).arrayBuffer())); } catch { return `“${file.name}” cannot be read. Choose it again.`; }
+  const found = FOREIGN.find(([first]) => head.startsWith(first));
+  return found ? `“${file.name}” ${found[1]}. ${found[2]}` : null;
 }
 
 // --- the first rows of a file, read here ---------------------------------------------------------
@@ -122,9 +159,6 @@ const MISSING = new Set(["", "na", "n/a", "null", "nan", "?"]);
 const LABELS = ["label", "target", "class", "y"];
 
 async function preview(form, part, file) {
-  part("outcome").replaceChildren();
-  part("preview").hidden = true;
-  if (!file) return;
   const name = form.elements.namedItem("name");
   if (!name.value || name.dataset.guessed) {
     name.value = file.name.replace(/\.(gz|zst)$/i, "").replace(/\.[a-z]+$/i, "");

@@ -239,6 +239,47 @@ def test_the_list_pages_and_filters(
     assert browser.get("/console/datasets?after=x").status_code == 422
 
 
+def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
+    service: Service, visit: Callable[..., Any]
+) -> None:
+    window = visit(service, width=390)
+    page = window.sign_in(service.key())
+    sent: list[str] = []
+    page.on("request", lambda asked: asked.method == "POST" and sent.append(asked.url))
+    sheet, table_ = "Save the sheet as CSV, and choose that file.", "Save the table as CSV"
+    cases = [
+        ("people.XLSX", b"a,b\n1,2\n", "is a spreadsheet", sheet),
+        ("people.csv", b"PK\x03\x04\x14\0\x06\0" * 9, "is a ZIP archive or a spreadsheet", sheet),
+        ("people.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a spreadsheet", sheet),
+        ("people.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a spreadsheet or", sheet),
+        ("people.csv", b"", "is empty", "Choose a file with a header line and rows."),
+        ("people", b"%PDF-1.7\n", "is a PDF", table_),
+        ("people.txt", b"\x89PNG\r\n\x1a\n", "is a picture", table_),
+        ("people.csv", b"7z\xbc\xaf\x27\x1c\0\4", "is a 7z archive", "Unpack it"),
+    ]
+    window.open("/console/datasets/new")
+    for name, content, what, how in cases:
+        page.set_input_files("#file", {"name": name, "mimeType": "text/csv", "buffer": content})
+        said = page.get_by_role("alert")
+        said.get_by_text(f"“{name}” {what}").wait_for()
+        assert how in said.inner_text()
+        assert not page.get_by_role("region", name="What is in the file").is_visible()
+        for button in ("Upload", "Check without keeping"):
+            page.get_by_label("Name", exact=True).fill("people")
+            page.get_by_label("Label", exact=True).fill("b")
+            page.get_by_role("button", name=button, exact=True).click()
+            said.get_by_text(f"“{name}” {what}").wait_for()
+    assert sent == []
+    window.check()
+    # The service says the same of what comes another way.
+    client = service.client(service.key())
+    for name, content, what, _ in cases[1:2] + cases[3:]:
+        files = {"file": (name, content, "text/csv")}
+        answer = client.post("/v1/datasets?validate=true&label=b&name=x", files=files)
+        assert answer.status_code == 422
+        assert what.removeprefix("is ").removeprefix("a ") in answer.json()["detail"]
+
+
 def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
     service: Service, visit: Callable[..., Any], tmp_path: Any
 ) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.jobs import execution, queue
+from app.jobs.progress import Report
 from app.platform.settings import Settings
 from app.platform.tables import BrowserSession
 from tests.app.console.plain_browser import PlainBrowser
@@ -75,6 +77,101 @@ def test_a_job_that_ended_leads_to_what_it_made(
     assert NASTY in unescape(text)
     for words in ("succeeded", "queued", "running", "fraction"):
         assert words in text
+
+
+def work_and_report(service: Service) -> None:
+    """Do the next job, and report on it as a worker does, though more often than once a second."""
+    db, blobs, settings = service.context.db, service.context.blobs, service.settings
+    claim = db.writing(queue.claim, settings, "w")
+    assert claim is not None
+
+    def report(step: int, of: int, info: Any) -> None:
+        if isinstance(info, Report):
+            told = {**info.job, "fraction": info.fraction}
+            db.writing(queue.heartbeat, settings, claim, told)
+
+    payload = db.reading(execution.prepare, blobs, settings, claim, blobs.staging_dir())
+    result = execution.run(payload, report)
+    published = execution.publish(blobs, claim, result)
+    db.writing(execution.complete, claim, result, published)
+
+
+def test_a_job_that_succeeded_shows_its_models_figures_and_what_it_tried(
+    service: Service, client: httpx.Client, visit: Callable[..., Any], hand_in: Any
+) -> None:
+    grid = {"method": "grid", "space": {"n_rounds": [1, 4, 16], "max_bins": [2, 8]}}
+    objective = {"metric": "pauc", "fpr_min": 0, "fpr_max": 0.4}
+    job_id = hand_in(
+        search=grid, algorithm={"name": "rankboost"}, objective=objective, name="searched"
+    )
+    work_and_report(service)
+    job = client.get(f"/v1/jobs/{job_id}").json()
+    best, board = job["progress"]["best"], job["progress"]["leaderboard"]
+    assert (job["state"], job["progress"]["fraction"]) == ("succeeded", 1.0)
+    assert [each["value"] for each in board] == sorted(
+        (each["value"] for each in board), reverse=True
+    )
+    assert best == board[0] | {"metric": "pauc"}
+
+    # The reports of a better candidate are those among all that a reader would pick by hand.
+    path, told = f"/v1/jobs/{job_id}/events", []
+    for event in client.get(path, params={"limit": 200}).json()["data"]:
+        value = (event["data"].get("best") or {}).get("value")
+        if event["type"] == "progress" and value not in (None, *told[-1:]):
+            told.append(value)
+    improved = client.get(path, params={"improved": True}).json()["data"]
+    assert [event["data"]["best"]["value"] for event in improved] == told
+    assert told[-1] == best["value"]
+    assert told == sorted(told)
+    behind = {"improved": True, "after": improved[0]["seq"]}
+    assert client.get(path, params=behind).json()["data"] == improved[1:]
+    stream = client.get(path, params=behind, headers={"Accept": "text/event-stream"})
+    assert (stream.status_code, "improved must be false" in stream.text) == (422, True)
+
+    metrics = client.get(f"/v1/models/{job['model_id']}/metrics").json()
+    (area,) = (each for each in metrics["pauc"] if (each["fpr_min"], each["fpr_max"]) == (0, 0.4))
+    for width, dark in ((390, True), (1280, False)):
+        window = visit(service, width=width, dark=dark)
+        page = window.sign_in(service.key())
+        window.open(f"/console/jobs/{job_id}")
+        figures = page.get_by_role("region", name="How good the model is").locator(".tile")
+        assert [" ".join(each.split()) for each in figures.all_inner_texts()] == [
+            f"{title} {of['value']:.3f} {of['low']:.3f} to {of['high']:.3f} by chance {chance}"
+            for title, of, chance in (
+                ("AUC", metrics["auc"], "0.500"),
+                ("Partial AUC, FPR 0 to 0.4", area, "0.200"),
+            )
+        ]
+        rows = page.locator("[aria-label='Candidates by value'] tbody tr")
+        assert rows.locator("td:first-child").all_inner_texts() == [
+            f"{each['value']:.4f}" for each in board
+        ]
+        chart = page.get_by_role("region", name="The search")
+        dots = chart.locator("circle title").all_text_contents()
+        assert [each.split()[0] for each in dots] == [f"{value:.4f}" for value in told]
+        assert "too optimistic" in chart.inner_text()
+        window.check()
+
+
+def test_a_job_that_ends_the_same_way_again_has_no_retry(
+    service: Service, client: httpx.Client, visit: Callable[..., Any], hand_in: Any
+) -> None:
+    bad = service.upload(client, "a,left\n1,yes\n2\n3,no\n", name="broken")
+    job_id = client.get(f"/v1/datasets/{bad}").json()["job_id"]
+    page = (window := visit(service)).sign_in(service.key())
+    window.open(f"/console/jobs/{job_id}")
+    page.get_by_text("The same bytes would fail again").wait_for()
+    assert page.get_by_role("button", name="Retry").count() == 0
+    lost = hand_in(name="lost")
+    claim = service.context.db.writing(queue.claim, service.settings, "w")
+    assert claim is not None
+    problem = {"code": "internal", "title": "Internal error", "detail": "lost", "errors": []}
+    service.context.db.writing(queue.fail, claim, problem)
+    window.open(f"/console/jobs/{lost}")
+    assert page.get_by_text("Retry the job").count() == 1
+    page.get_by_role("button", name="Retry").click()
+    page.get_by_role("link", name="an earlier job").wait_for()
+    client.post(f"/v1/jobs/{page.url.rpartition('/')[2]}/cancel")
 
 
 def test_a_job_is_handed_in_anew_with_changes(
@@ -170,6 +267,12 @@ def test_the_list_filters_and_pages(
     assert re.findall(r">(n\d+)</a>", ask(unescape(older[1])).text) == ["n1", "n0"]
     assert "There is no such job" in ask("/console/jobs?state=failed").text
     assert "reading a table" in ask("/console/jobs?kind=ingest").text
+    ids = [job["id"] for job in client.get("/v1/jobs?limit=1").json()["data"]]
+    ids += [client.get(f"/v1/datasets/{dataset_id}").json()["job_id"]]
+    found = client.get("/v1/jobs?kind=all&limit=200").json()["data"]
+    assert [found[0]["id"], found[-1]["id"]] == ids
+    everything = ask("/console/jobs?kind=all").text
+    assert "training: rankboost" in everything
     for wrong in ("state=x", "dataset_id=x", "after=x", "kind=%00é"):
         answer = ask(f"/console/jobs?{wrong}")
         assert answer.status_code in (400, 422), wrong

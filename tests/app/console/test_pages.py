@@ -363,7 +363,7 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     assert page.get_by_label("Name of the model").input_value() == "kept-through-it"
     assert page.get_by_label("Algorithm").input_value() == "treerank"
     assert page.get_by_label("Judge by").input_value() == "cross_validation"
-    page.get_by_text("Sound.").wait_for()
+    page.get_by_text("Ready to train.").wait_for()
 
     # A plain form.
     window.open("/console/keys")

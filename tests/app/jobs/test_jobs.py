@@ -307,7 +307,7 @@ class TestEvents:
     @pytest.mark.parametrize(
         "bounds", [{"after": -1}, {"after": 2**63}, {"limit": 0}, {"limit": 201}]
     )
-    def test_bad_bounds(self, db: Database, bounds: dict[str, int]) -> None:
+    def test_bad_bounds(self, db: Database, bounds: dict[str, Any]) -> None:
         job = submit(db)
         with pytest.raises(Invalid, match=f"got {next(iter(bounds.values()))}"):
             db.reading(jobs.events, OWNER, job.id, **bounds)

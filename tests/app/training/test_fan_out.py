@@ -106,7 +106,14 @@ def test_killed_at_every_seam_it_ends_with_one_model_the_same_as_in_one_process(
         let_leases_run_out(bench)
     assert work(sharing(bench)) == 0
     done = bench.db.reading(jobs.find, OWNER, job.id)
-    assert (done.state, done.progress) == ("succeeded", {"fraction": 1.0})
+    assert (done.state, done.progress["fraction"]) == ("succeeded", 1.0)
+    boards = [
+        [(row["parameters"], row["value"]) for row in each.progress["leaderboard"]]
+        for each in (done, bench.db.reading(jobs.find, OWNER, inline.id))
+    ]
+    assert boards[0] == boards[1]
+    assert [value for _, value in boards[0]] == sorted((v for _, v in boards[0]), reverse=True)
+    assert len(boards[0]) == 3
     found = learnt(bench, done)
     assert found == learnt(bench, inline)
     assert [len(found[table]) for table in ("model_out_of_fold", "model_controls")] == [1, 1]

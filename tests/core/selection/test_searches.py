@@ -135,7 +135,7 @@ def test_halving_on_rows_gives_the_best_third_three_times_as_much() -> None:
     assert chosen.members[0].parameters == {"learning_rate": max(rates)}
     left = [row for row in chosen.candidates if row.state == "left"]
     assert len(left) == 26
-    assert sum("left after rung 1 of 4" in row.reason for row in left) == 18
+    assert sum("stopped after stage 1 of 4, at " in row.reason for row in left) == 18
     assert sum(row.seconds for row in chosen.candidates) == 80
 
 

@@ -220,7 +220,13 @@ def broken_bytes() -> Iterator[Case]:
     others = {
         "Parquet": b"PAR1\x15\x04",
         "a ZIP archive or a spreadsheet": b"PK\x03\x04\x14\x00",
+        "an empty ZIP archive": b"PK\x05\x06\0\0",
+        "a spreadsheet or another document of old Office": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
         "PDF": b"%PDF-1.7\n",
+        "a picture": b"\x89PNG\r\n\x1a\n",
+        "a 7z archive": b"7z\xbc\xaf'\x1c",
+        "a RAR archive": b"Rar!\x1a\x07",
+        "compressed with xz": b"\xfd7zXZ\0\0",
         "an Arrow file": b"ARROW1\0\0",
     }
     for name, body in others.items():
