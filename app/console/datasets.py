@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from fastapi import APIRouter
 from markupsafe import Markup
@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from app.access.authentication import needs
 from app.console import charts, samples
-from app.console.api import at
+from app.console.api import at, refusal
 from app.console.rendering import count, date, percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.uploads import send_form
@@ -24,7 +24,15 @@ from app.http.dependencies import context_of
 router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_class=ConsoleRoute)
 
 R = TypeVar("R")
-MAX_COLUMNS = 200
+COLUMNS = 100
+"""Columns on a page."""
+SORTS = {
+    "table": "as in the table",
+    "name": "by name",
+    "auc": "by AUC alone, farthest from ½ first",
+    "missing": "by gaps, most first",
+    "distinct": "by distinct values, most first",
+}
 MAIN_FIELDS = ("name", "label", "positive")
 ROLE_FIELDS = ("weight", "group", "query")
 OTHER_FIELDS = (
@@ -168,16 +176,62 @@ async def _show(
         versions=versions,
         preview=preview,
         profile=profile,
-        columns=[
-            ShownColumn(column, profiles.get(column.name), dataset.rows)
-            for column in dataset.columns[:MAX_COLUMNS]
-        ],
+        columns=_columns(page, dataset, profiles),
+        sorts=SORTS,
         notices=_notices(dataset, profile),
         error=None if error is None else error.problem,
         modes=MODES,
         job_id=_job_of(dataset),
-        most=MAX_COLUMNS,
+        most=COLUMNS,
     )
+
+
+class ColumnPage(NamedTuple):
+    """One page of a table's columns: those whose name has `find` in it, in the order of `sort`."""
+
+    shown: list[ShownColumn]
+    found: int
+    """Number of such columns on all pages."""
+    first: int
+    """Number of the first one that is shown, from 1."""
+    number: int
+    pages: int
+    find: str
+    sort: str
+
+
+def _columns(page: Page, dataset: Dataset, profiles: dict[str, ColumnProfile]) -> ColumnPage:
+    """Return the columns that the address asks for; raises ProblemError for an unknown order or page."""
+    find, sort, asked = page.asked("find") or "", page.asked("sort") or "table", page.asked("page")
+    if sort not in SORTS:
+        detail = f"sort must be one of {', '.join(SORTS)}, got {sort[:100]!r}"
+        raise refusal(422, "Invalid request", detail)
+    found = [each for each in dataset.columns if find.casefold() in each.name.casefold()]
+
+    def by_auc(column: Column) -> float:
+        profile = profiles.get(column.name)
+        auc = None if profile is None or profile.auc is None else profile.auc.value
+        return 1.0 if auc is None else -abs(auc - 0.5)
+
+    if sort == "name":
+        found.sort(key=lambda each: (each.name.casefold(), each.name))
+    elif sort == "auc":
+        found.sort(key=by_auc)
+    elif sort == "missing":
+        found.sort(key=lambda each: -(each.missing or 0))
+    elif sort == "distinct":
+        found.sort(key=lambda each: -(each.distinct or 0))
+    pages = max(1, -(-len(found) // COLUMNS))
+    number = int(asked[:9]) if asked is not None and asked.isdecimal() else 1 if not asked else 0
+    if not 1 <= number <= pages:
+        detail = f"page must be a whole number from 1 to {pages}, got {str(asked)[:100]!r}"
+        raise refusal(422, "Invalid request", detail)
+    first = (number - 1) * COLUMNS
+    shown = [
+        ShownColumn(each, profiles.get(each.name), dataset.rows)
+        for each in found[first : first + COLUMNS]
+    ]
+    return ColumnPage(shown, len(found), first + 1, number, pages, find, sort)
 
 
 async def _if_ready(dataset: Dataset, read: Callable[[], Awaitable[R]]) -> R | None:

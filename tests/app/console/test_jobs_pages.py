@@ -114,7 +114,8 @@ def test_a_job_that_succeeded_shows_its_models_figures_and_what_it_tried(
     assert best == board[0] | {"metric": "pauc"}
 
     # The reports of a better candidate are those among all that a reader would pick by hand.
-    path, told = f"/v1/jobs/{job_id}/events", []
+    path = f"/v1/jobs/{job_id}/events"
+    told: list[float] = []
     for event in client.get(path, params={"limit": 200}).json()["data"]:
         value = (event["data"].get("best") or {}).get("value")
         if event["type"] == "progress" and value not in (None, *told[-1:]):
