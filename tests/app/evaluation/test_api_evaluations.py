@@ -224,7 +224,13 @@ def test_a_figure_of_more_rows_than_there_are(world: World) -> None:
         ("evaluations", {"model": "a\x00"}, 422, "/model", ""),
         ("evaluations", {"model": ["churn"]}, 422, "/model", "string"),
         ("comparisons", {"models": ["churn", "mdl_0"]}, 404, "/models/1", "no model 'mdl_0'"),
-        ("comparisons", {"models": ["churn"]}, 422, "/models", "models must have at least 2 items, got 1"),
+        (
+            "comparisons",
+            {"models": ["churn"]},
+            422,
+            "/models",
+            "models must have at least 2 items, got 1",
+        ),
         ("comparisons", {"models": ["churn"] * 21}, 422, "/models", "at most 20"),
         (
             "comparisons",
