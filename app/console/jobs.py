@@ -240,9 +240,9 @@ def _figures(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[ModelFi
             if _is_window(area, objective):
                 title = f"Partial AUC, FPR {area.fpr_min:g} to {area.fpr_max:g}"
                 yield _figure(title, area, (area.fpr_min + area.fpr_max) / 2)
-        if metrics.operating_point is not None:
+        if (cut := metrics.operating_point) is not None:
             title = f"TPR at the cut for FPR {objective['fpr']:g}"
-            yield _figure(title, metrics.operating_point.tpr, objective["fpr"])
+            yield _figure(title, cut.tpr, cut.fpr.value)
         if (named := metrics.figure) is not None:
             chance = 0.0 if named.chance is None else named.chance
             yield _figure(_in_words(named.figure), named, chance)
@@ -262,8 +262,9 @@ def _figure(title: str, found: Any, chance: float | None) -> ModelFigure:
 
 
 def _in_words(name: str) -> str:
-    words = name.replace("_", " ")
-    return words.upper() if words in ("auc", "map", "mrr") else words[:1].upper() + words[1:]
+    first, at, count = name.replace("_", " ").partition("@")
+    is_short = first in ("auc", "map", "mrr", "ndcg")
+    return (first.upper() if is_short else first[:1].upper() + first[1:]) + at + count
 
 
 def _is_window(area: Any, objective: Mapping[str, Any]) -> bool:

@@ -75,7 +75,7 @@ def test_a_job_that_ended_leads_to_what_it_made(
     assert "data-events" not in text
     assert "<script>alert" not in text
     assert NASTY in unescape(text)
-    for words in ("succeeded", "queued", "running", "fraction"):
+    for words in ("succeeded", "queued", "running", "fraction", "Submitted"):
         assert words in text
 
 
