@@ -75,7 +75,8 @@ long: $(VENV)/.dev kernels  ## Run the repeated tests in their long form: corpus
 	RANKWRIGHT_LONG=1 $(PYTEST) --timeout 0 tests/app/ingest/test_corpus.py tests/core/test_artifact_fuzz.py \
 	    tests/core/svm/test_svm_solver.py tests/core/boosting/test_pairs.py tests/core/boosting/test_fit_pairs.py \
 	    tests/core/boosting/test_small_tables.py tests/core/trees/test_trees.py \
-	    tests/app/jobs/test_api_cut_streams.py tests/app/client/test_tour.py tests/workers/test_cluster.py $(PYTEST_ARGS)
+	    tests/app/jobs/test_api_cut_streams.py tests/app/client/test_tour.py tests/workers/test_cluster.py \
+	    tests/workers/test_cluster_deaths.py $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own, and hostile ones to its console; some minutes.
 	$(BIN)/python -m fuzz

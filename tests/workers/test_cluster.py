@@ -155,7 +155,7 @@ def in_memory(ranker: Ranker | None = None) -> bytes:
 
 
 def test_the_bits_are_those_of_one_process(workers: Cluster, tmp_path: Path) -> None:
-    for n_workers in (1, 2):
+    for n_workers in (1, 2, 4, 8) if LONG_FORM else (1, 2):
         workers.grow(n_workers)
         for make in (make_stumps, make_trees, make_drawn_trees, make_layers):
             assert fit_on(workers.address, tmp_path, None, make()) == in_memory(make())

@@ -1,0 +1,400 @@
+"""Jobs on a Dask cluster whose scheduler, workers or own process die, hang or have no disk: with production leases."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask
+import pytest
+from distributed import Security
+from distributed.core import rpc
+from sqlalchemy import update
+
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.platform.failpoints import VARIABLE
+from app.platform.processes import child_environment
+from app.platform.settings import Settings
+from app.platform.tables import Job
+from app.training.cluster import connect
+from chaos import inside
+from core.errors import ShardsLost
+from tests.harness import OWNER, Shop, csv_table, warm_process
+from tests.long_form import LONG_FORM
+from tests.servers import eventually
+from workers import fit_process
+from workers.fit_process import FitProcess
+from workers.slots import Slots
+
+N_ROUNDS = 30
+PRODUCTION = {
+    name: Settings.model_fields[name].default for name in ("heartbeat_seconds", "lease_seconds")
+}
+LONG = pytest.mark.skipif(not LONG_FORM, reason="machines start again and again: `make long`")
+JOB, WORKER, SCHEDULER = "job", "worker", "scheduler"
+
+# Passings of the failpoints at which the job's process stops, and a worker. A host is asked to begin, to make each of
+# three shards, for the totals, for the first sums and for those after each of the rounds.
+ASKED = {"begin": 1, "a shard": 3, "totals": 5, "first sums": 6, "a round": 20, "last round": 36}
+SEAMS = {
+    JOB: {"connected": "connect=stop"}
+    | {name: f"ask=stop@{passing}" for name, passing in ASKED.items()}
+    | {"rounds are done": "release=stop"},
+    WORKER: {"a host": "host=stop"}
+    | {name: f"answer=stop@{passing}" for name, passing in ASKED.items()},
+}
+SHORT = {(JOB, SCHEDULER): ["a round"], (WORKER, WORKER): ["a shard"]}
+"""The seams of the short form, by the process that stops there and the one that is killed then."""
+
+
+class Machines:
+    """A scheduler and workers that have joined it, each a process. What has ended is started again by `heal`."""
+
+    def __init__(
+        self, folder: Path, *, scheme: str = "tcp", variables: Mapping[str, str] | None = None
+    ) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = str(free.getsockname()[1])
+        self.address = f"{scheme}://127.0.0.1:{self._port}"
+        self._scheme = scheme
+        self._environment = child_environment() | {"RANKWRIGHT_STATE_DIR": str(folder)}
+        self._environment |= variables or {}
+        self.scheduler: subprocess.Popen[bytes] | None = None
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def heal(self, n_workers: int = 2, faults: str = "") -> None:
+        """Start what has ended, and wait until all have joined; with faults the last worker is a new one."""
+        if self.scheduler is None or self.scheduler.poll() is not None:
+            for worker in self.workers:
+                worker.wait(60)  # each ends with its scheduler
+            self.scheduler = self._start(
+                *("-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", self._port),
+                *("--protocol", self._scheme, "--dashboard-address", "127.0.0.1:0"),
+            )
+        if faults and self.workers:
+            self.workers[-1].kill()
+            self.workers[-1].wait()
+        self.workers = [worker for worker in self.workers if worker.poll() is None]
+        while len(self.workers) < n_workers:
+            armed = {VARIABLE: faults} if len(self.workers) == n_workers - 1 else {}
+            self.workers.append(self._start("-m", "workers.join", self.address, **armed))
+        eventually(lambda: self._n_joined() == n_workers, seconds=120)
+
+    def _start(self, *words: str, **variables: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, *words],
+            env=self._environment | variables,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def _n_joined(self) -> int | None:
+        """Return how many workers the scheduler knows, None if it does not answer yet."""
+
+        async def ask() -> int:
+            arguments = Security().get_connection_args("client")
+            async with rpc(self.address, connection_args=arguments) as scheduler:
+                return len((await scheduler.identity())["workers"])
+
+        try:
+            return asyncio.run(asyncio.wait_for(ask(), 5.0))
+        except (OSError, TimeoutError):
+            return None
+
+    def end(self) -> None:
+        """Kill all."""
+        for process in (self.scheduler, *self.workers):
+            if process is not None:
+                process.kill()
+                process.wait()
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[Machines]:
+    made = Machines(tmp_path / "machines")
+    try:
+        made.heal()
+        yield made
+    finally:
+        made.end()
+
+
+class Trainer:
+    """A shop whose only slot fits on the cluster, as no table fits in the memory of its jobs."""
+
+    def __init__(
+        self,
+        make_shop: Callable[..., Shop],
+        make_slots: Callable[[Shop], Slots],
+        patch: pytest.MonkeyPatch,
+        folder: Path,
+        **settings: object,
+    ) -> None:
+        self._orders = inside.orders_path(folder, "child")
+        patch.setattr(queue, "backoff_seconds", lambda attempt: 3600.0)  # until `again`
+        start, environment = FitProcess.start_job, fit_process.environment_of_fit
+        self.memory_bytes: int | None = 1000
+
+        def start_small(process: FitProcess, payload: Mapping[str, Any], limit: int | None) -> None:
+            given = payload if self.memory_bytes is None else {"memory_bytes": self.memory_bytes}
+            start(process, {**payload, **given}, limit)
+
+        def armed(inherited: Mapping[str, str], threads: int) -> dict[str, str]:
+            orders = inside.environment(folder, ["small-shards"])
+            return environment({**inherited, **orders}, threads)
+
+        patch.setattr(FitProcess, "start_job", start_small)
+        patch.setattr(fit_process, "environment_of_fit", armed)
+        self.shop = make_shop(**PRODUCTION | settings)
+        self.table = self.shop.read_here(csv_table(1500))
+        self._slots = make_slots(self.shop)
+
+    def expected(self, n_rounds: int = N_ROUNDS) -> str:
+        """Fit in the memory of the job; return the hash of the model."""
+        self.memory_bytes, before = None, self.memory_bytes
+        job_id = self.shop.train(self.table, n_rounds)
+        self.shop.reaches(job_id, "succeeded", seconds=120)
+        self.memory_bytes = before
+        return self.shop.artifact_of(job_id)
+
+    def arm(self, faults: str) -> int:
+        """Have a new process for jobs, which stops at a failpoint; return its id."""
+        self._orders.write_text(json.dumps([{"faults": faults}]))
+        before = warm_process(self._slots)
+        os.kill(before, signal.SIGKILL)
+        pid: int = eventually(
+            lambda: (now := warm_process(self._slots)) != before and now, seconds=60
+        )
+        self._orders.unlink()  # read before its first line
+        return pid
+
+    @property
+    def pid(self) -> int:
+        """Of the process for jobs."""
+        process = self._slots._slots[0]._process
+        assert process is not None
+        return process.pid
+
+    def lost(self, job_id: str, n_attempts: int) -> None:
+        """Wait until a job has lost so many attempts, and is queued."""
+        states = [*(["queued", "running"] * n_attempts), "queued"]
+        eventually(lambda: self.shop.states_of(job_id) == states, seconds=120)
+
+    def again(self, job_id: str) -> None:
+        """End the wait between two attempts."""
+        with self.shop.db.write() as session:
+            session.execute(update(Job).where(Job.id == job_id).values(not_before=0.0))
+
+    def check(self, job_id: str, expected: str, n_attempts: int) -> list[str]:
+        """Check that a job has succeeded at its last attempt, and nothing twice; return why attempts were lost."""
+        job = self.shop.reaches(job_id, "succeeded", seconds=120)
+        assert self.shop.artifact_of(job_id) == expected
+        assert self.shop.models_of(job_id) == 1
+        assert job.attempt == n_attempts
+        assert self.shop.states_of(job_id) == ["queued", "running"] * n_attempts + ["succeeded"]
+        events = self.shop.db.reading(jobs.events, OWNER, job_id, after=0, limit=200)
+        assert [event.seq for event in events] == [*range(1, len(events) + 1)]
+        return [why for event in events if (why := event.data.get("reason"))]
+
+
+@pytest.fixture
+def make_trainer(
+    make_shop: Callable[..., Shop],
+    make_slots: Callable[[Shop], Slots],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> Callable[..., Trainer]:
+    """Makes a trainer for machines."""
+
+    def make(machines: Machines, checkpoint_seconds: float = 0.0) -> Trainer:
+        return Trainer(
+            *(make_shop, make_slots, monkeypatch, tmp_path),
+            dask_address=machines.address,
+            dask_seconds=5.0,
+            job_max_attempts=20,  # the last one would do without the cluster
+            checkpoint_seconds=checkpoint_seconds,  # 0: each attempt passes the same failpoints
+        )
+
+    return make
+
+
+@pytest.fixture
+def trainer(machines: Machines, make_trainer: Callable[..., Trainer]) -> Trainer:
+    return make_trainer(machines)
+
+
+@pytest.mark.parametrize("victim", [JOB, WORKER, SCHEDULER])
+@pytest.mark.parametrize("stops", [JOB, WORKER])
+def test_a_job_whose_cluster_dies_at_every_seam_ends_as_if_nothing_had_died(
+    stops: str, victim: str, machines: Machines, trainer: Trainer
+) -> None:
+    """A process stops at a seam, and then itself or another is killed: one attempt for each seam."""
+    seams = SEAMS[stops]
+    if not LONG_FORM:
+        if (stops, victim) not in SHORT:
+            pytest.skip("killed in the long form: `make long`")
+        seams = {name: seams[name] for name in SHORT[stops, victim]}
+    expected = trainer.expected()
+    job_id, n_lost = "", 0
+    for faults in seams.values():
+        machines.heal(faults=faults if stops == WORKER else "")
+        stopped = trainer.arm(faults) if stops == JOB else machines.workers[-1].pid
+        if job_id:
+            trainer.again(job_id)
+        else:
+            job_id = trainer.shop.train(trainer.table, N_ROUNDS)
+        eventually(partial(is_stopped, stopped), seconds=120)
+        assert machines.scheduler is not None
+        victims = {JOB: trainer.pid, WORKER: machines.workers[-1].pid}
+        os.kill(victims.get(victim, machines.scheduler.pid), signal.SIGKILL)
+        if is_stopped(stopped):
+            os.kill(stopped, signal.SIGCONT)
+        if "release" in faults and victim != JOB:
+            break  # it needs the cluster no more
+        n_lost += 1
+        trainer.lost(job_id, n_lost)
+    else:
+        machines.heal()
+        trainer.again(job_id)
+    assert len(trainer.check(job_id, expected, n_lost + 1)) == n_lost
+
+
+def is_stopped(pid: int) -> bool:
+    """Return True if a process has been stopped by SIGSTOP."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "T"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@LONG
+def test_an_attempt_goes_on_from_the_checkpoint_of_one_whose_scheduler_died(
+    machines: Machines, make_trainer: Callable[..., Trainer]
+) -> None:
+    """A worker's death: tests/workers/test_cluster.py."""
+    trainer = make_trainer(machines, checkpoint_seconds=0.05)
+    expected = trainer.expected(400)
+    stopped = trainer.arm("fit=stop@300")
+    job_id = trainer.shop.train(trainer.table, 400)
+    eventually(partial(is_stopped, stopped), seconds=120)
+    assert trainer.shop.job(job_id).checkpoint_key
+    assert machines.scheduler is not None
+    machines.scheduler.kill()
+    os.kill(stopped, signal.SIGCONT)
+    trainer.lost(job_id, 1)
+    machines.heal()
+    trainer.again(job_id)
+    assert len(trainer.check(job_id, expected, 2)) == 1
+    first, second = trainer.shop.first_steps_of(job_id)
+    assert first == 1 < second
+
+
+@LONG
+def test_a_scheduler_that_hangs_ends_the_attempt_and_no_round(
+    machines: Machines, trainer: Trainer
+) -> None:
+    """Before the rounds it is asked for the workers; in a round the workers answer by themselves."""
+    expected = trainer.expected()
+    assert machines.scheduler is not None
+    machines.scheduler.send_signal(signal.SIGSTOP)
+    job_id = trainer.shop.train(trainer.table, N_ROUNDS)
+    trainer.lost(job_id, 1)
+    stopped = trainer.arm("ask=stop@20")
+    machines.scheduler.send_signal(signal.SIGCONT)
+    trainer.again(job_id)
+    eventually(partial(is_stopped, stopped), seconds=120)
+    machines.scheduler.send_signal(signal.SIGSTOP)
+    os.kill(stopped, signal.SIGCONT)
+    (why,) = trainer.check(job_id, expected, 2)
+    assert "no Dask scheduler answers within 5 s" in why
+
+
+def test_a_disk_that_is_full_ends_the_attempt_and_the_next_goes_on_once_there_is_room(
+    tmp_path: Path, make_trainer: Callable[..., Trainer]
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("no right to mount")
+    machines = Machines(disk)
+    try:
+        machines.heal()
+        trainer = make_trainer(machines)
+        expected = trainer.expected()
+        filler = disk / "filler"
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(b"\0" * 4096):
+                pass
+        job_id = trainer.shop.train(trainer.table, N_ROUNDS)
+        trainer.lost(job_id, 1)
+        filler.unlink()
+        trainer.again(job_id)
+        (why,) = trainer.check(job_id, expected, 2)
+        assert "of the Dask cluster: its disk is full" in why
+    finally:
+        machines.end()
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_a_cluster_under_tls_with_certificates_of_our_own(
+    tmp_path: Path, make_trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set as docs/scale.md says; who has no certificate of this authority is not let in."""
+    variables = make_certificates(tmp_path)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with dask.config.set(settings_of(variables)):
+        machines = Machines(tmp_path / "machines", scheme="tls")
+        try:
+            machines.heal()
+            trainer = make_trainer(machines)
+            expected = trainer.expected()
+            job_id = trainer.shop.train(trainer.table, N_ROUNDS)
+            trainer.check(job_id, expected, 1)
+            other = make_certificates(tmp_path / "other")
+            with (
+                dask.config.set(settings_of(other)),
+                pytest.raises(ShardsLost, match="no Dask scheduler answers"),
+            ):
+                connect(machines.address)
+        finally:
+            machines.end()
+
+
+def make_certificates(folder: Path) -> dict[str, str]:
+    """Make an authority and a certificate by it; return the settings of Dask that name them."""
+    folder.mkdir(exist_ok=True)
+    authority, key, request, certificate = (
+        folder / name for name in ("ca.pem", "key.pem", "request.pem", "certificate.pem")
+    )
+    for command in (
+        f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca-key.pem -out {authority}",
+        f"req -newkey rsa:2048 -nodes -subj /CN=cluster -keyout {key} -out {request}",
+        f"x509 -req -in {request} -CA {authority} -CAkey ca-key.pem -CAcreateserial -days 2 -out {certificate}",
+    ):
+        subprocess.run(["openssl", *command.split()], cwd=folder, check=True, capture_output=True)
+    start = "DASK_DISTRIBUTED__COMM__TLS__"
+    named = {f"{start}CA_FILE": str(authority)}
+    for role in ("CLIENT", "SCHEDULER", "WORKER"):
+        named |= {f"{start}{role}__KEY": str(key), f"{start}{role}__CERT": str(certificate)}
+    return named
+
+
+def settings_of(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of Dask that variables stand for."""
+    return {
+        name.removeprefix("DASK_").lower().replace("__", ".").replace("_", "-"): value
+        for name, value in variables.items()
+    }
