@@ -2,7 +2,7 @@
 
     python -m benchmarks.scale [--rows 1000000] [--features 30] [--rounds 20] [--folder DIR] [--only-stored]
         [--peers-python PYTHON]
-    python -m benchmarks.scale --workers 1 2 [--rows 4194304] [--systems trees]
+    python -m benchmarks.scale --workers 1 2 [--rows 4194304] [--rounds 40] [--systems stumps] [--peers-python PYTHON]
     python -m benchmarks.scale --job stumps [--rows 10000000] [--memory-bytes 4000000000] [--table FILE]
 
 The systems are RankBoost's stumps and trees, and LogitBoost. Their peers read from disk, too, grow trees of 31 leaves
@@ -16,10 +16,12 @@ of its own, on as many threads as numba is set to use. Memory is anonymous memor
 a second: pages of files, which the system takes back when it needs them, are apart. CPU seconds are split at the end
 of the first round: before it the table is read and coded. The last column compares the rankers, byte by byte.
 
-With `--workers` they are fitted on Dask clusters of that many workers on this machine, each a process with one thread
-that is bound to a core, as far as there are cores. A round takes the CPU seconds of the busiest worker and those of the
-driving process, which wait for each other: their sum is what a round takes on machines of their own, without the
-network. Bytes are those of all questions and answers as they are pickled.
+With `--workers` they are fitted on Dask clusters of that many workers on this machine: a scheduler, and workers with
+one thread each, bound to a core as far as there are cores. Peers are `lightgbm.dask` and `xgboost.dask`, whose
+workers hold the rows by 2^20: trees of two leaves beside our stumps, of 31 leaves else. A round takes the CPU seconds
+of the busiest worker and those of the driving process, which wait for each other: their sum is what a round takes on
+machines of their own, without the network. It is the mean of all rounds but the first. KB are those that cross the
+loopback device in that time, whoever sends them: run it where nobody else does (`unshare -n`, `ip link set lo up`).
 
 With `--job` the worker's code runs a whole job, with a holdout of a quarter and baselines, in this process: it reads,
 splits, fits and measures. Memory is all of the process, by phase.
@@ -31,17 +33,19 @@ import argparse
 import hashlib
 import json
 import os
-import pickle
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -53,6 +57,8 @@ SYSTEMS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "trees": ("rankboost", {"weak_ranker": "tree"}),
     "logitboost": ("logitboost", {}),
 }
+LEAVES = {"stumps": 2, "trees": 31, "logitboost": 31}
+"""Of the trees of the peers beside a system."""
 DISTINCT = {2: 3, 3: 40, 4: 9}
 """Values per standard deviation, by the column's number modulo 5; those of other columns are not rounded."""
 MISSING_FRACTION = 0.05
@@ -200,11 +206,11 @@ def _write_text(path: Path, folder: Path) -> Path:
     return text
 
 
-def _numbers(path: Path, groups: int) -> Iterator[pa.Table]:
-    """Yield row groups, so many at once, the label first and words as their numbers."""
+def _numbers(path: Path, groups: int, start: int = 0) -> Iterator[pa.Table]:
+    """Yield row groups from one on, so many at once, the label first and words as their numbers."""
     with pq.ParquetFile(path) as file:
         names = ["label", *(name for name in file.schema_arrow.names if name != "label")]
-        for first in range(0, file.num_row_groups, groups):
+        for first in range(start, file.num_row_groups, groups):
             last = min(first + groups, file.num_row_groups)
             part = file.read_row_groups(list(range(first, last)), columns=names).select(names)
             for j, column in enumerate(part.columns):
@@ -284,83 +290,253 @@ def _fit_lightgbm(text: Path, n_rounds: int, folder: Path, clock: Callable[[], N
     lightgbm.train(parameters, data, n_rounds, callbacks=[lambda environment: clock()])
 
 
+class Meter:
+    """The CPU seconds of this process and the bytes over the loopback device, noted 50 times a second."""
+
+    def __init__(self) -> None:
+        self._notes = [self._now()]
+        self._done = threading.Event()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        while not self._done.wait(0.02):
+            self._notes.append(self._now())
+
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        devices = Path("/proc/self/net/dev").read_text().split("lo:")
+        received = float(devices[1].split()[0]) if len(devices) > 1 else 0.0
+        return time.time(), time.process_time(), received
+
+    def between(self, first: float, last: float) -> tuple[float, float]:
+        """Stop, and return the CPU seconds and the bytes between two times of the clock."""
+        self._done.set()
+        notes = np.array([*self._notes, self._now()])
+        ends = [np.interp([first, last], notes[:, 0], column) for column in notes.T[1:]]
+        return float(np.diff(ends[0])[0]), float(np.diff(ends[1])[0])
+
+
+def by_name() -> Any:
+    """Return this module as workers import it: what is of `__main__` would be sent to them, and not be the same."""
+    return import_module("benchmarks.scale")
+
+
+TICKS: list[tuple[float, float]] = []
+"""Of a worker of a peer: the clock and the CPU seconds at the end of each round."""
+
+
+def tick(*_: object) -> None:
+    """Note that a round has ended in this process."""
+    TICKS.append((time.time(), time.process_time()))
+
+
+def take_ticks() -> list[tuple[float, float]]:
+    """Return what this process has noted."""
+    return TICKS
+
+
+@contextmanager
+def cluster(n_workers: int, join: Sequence[str], folder: Path) -> Iterator[Any]:
+    """Start a scheduler and workers, which `join` an address that is appended to the command; yield a client."""
+    from distributed import Client
+
+    root = str(Path(__file__).parents[1])
+    environment = os.environ | {
+        "NUMBA_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "RANKWRIGHT_STATE_DIR": str(folder),
+        "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])),
+    }
+    quiet: Any = {"env": environment, "stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+    found = folder / f"scheduler-{n_workers}.json"
+    found.unlink(missing_ok=True)
+    words = ["-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0"]
+    words += ["--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(found)]
+    processes = [subprocess.Popen([sys.executable, *words], **quiet)]
+    try:
+        while not found.exists():
+            if processes[0].poll() is not None:
+                raise RuntimeError("the Dask scheduler has ended")
+            time.sleep(0.05)
+        address = json.loads(found.read_text())["address"]
+        cores = sorted(os.sched_getaffinity(0))
+        for k in range(n_workers):
+            process = subprocess.Popen([sys.executable, *join, address], **quiet)
+            os.sched_setaffinity(process.pid, {cores[k % len(cores)]})
+            processes.append(process)
+        with Client(address) as client:  # XGBoost asks for the default
+            client.wait_for_workers(n_workers, timeout=120)
+            yield client
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+        for process in processes:
+            process.wait()
+
+
+Ticks = Sequence[tuple[float, float]]
+
+
+def figures_of(meter: Meter, ticks: Mapping[Any, Ticks], model: bytes) -> dict[str, Any]:
+    """Return the figures of a round; ticks: of each worker, at the end of each round."""
+    ends = [(each[0], each[-1]) for each in ticks.values()]
+    n = max(map(len, ticks.values())) - 1
+    first = max(begun[0] for begun, _ in ends)
+    last = max(ended[0] for _, ended in ends)
+    driver, n_bytes = meter.between(first, last)
+    spent = [(ended[1] - begun[1]) / n for begun, ended in ends]
+    return {
+        "busiest": max(spent),
+        "all": sum(spent),
+        "driver": driver / n,
+        "bytes": n_bytes / n,
+        "clock": (last - first) / n,
+        "sha256": hashlib.sha256(model).hexdigest(),
+    }
+
+
 def fit_on_workers(
     path: Path, system: str, n_workers: int, n_rounds: int, folder: Path
 ) -> dict[str, Any]:
-    """Fit once on a cluster of workers of this machine, and return the figures of a round."""
-    from distributed import LocalCluster
-
+    """Fit on a cluster of workers of this machine, and return the figures of a round."""
     from app.datasets.matrices import ParquetColumns
-    from app.platform.processes import child_environment
     from app.training.cluster import DaskHosts
     from core.artifact import save
     from core.base.columns import ColumnTable
     from core.registry import ALGORITHMS
 
-    class Counted(DaskHosts):
-        """Counts what is asked and answered, and the CPU seconds of the workers."""
-
-        n_bytes = n_calls = 0
-
-        def call(self, method: str, arguments: Any) -> list[Any]:
-            answers = super().call(method, arguments)
-            self.n_bytes += sum(len(pickle.dumps(each)) for each in (*arguments, *answers))
-            self.n_calls += 1
-            return answers
-
-        def seconds(self) -> list[float]:
-            return list(self._client.run(time.process_time).values())
-
     names = [field for field in pq.read_schema(path).names if field != "label"]
     y = pq.read_table(path, columns=["label"])[0].to_numpy()
-    cores = sorted(os.sched_getaffinity(0))
-    environment = child_environment() | {
-        "NUMBA_NUM_THREADS": "1",
-        "RANKWRIGHT_STATE_DIR": str(folder),
+    identity = hashlib.sha256(str(path.stat()).encode()).digest()
+    source = ParquetColumns(path, names, identity)  # coded once for all fits
+    name, parameters = SYSTEMS[system]
+    ranker = ALGORITHMS[name](n_rounds=n_rounds, **parameters)
+
+    class Counted(DaskHosts):
+        """Counts what is asked."""
+
+        n_calls = 0
+
+        def call(self, method: str, arguments: Any) -> list[Any]:
+            self.n_calls += 1
+            return super().call(method, arguments)
+
+    with (
+        cluster(n_workers, ["-m", "workers.join"], folder) as client,
+        Counted(client.scheduler.address, 60.0) as hosts,
+    ):
+        calls: list[int] = []
+        ticks: dict[str, list[tuple[float, float]]] = {}
+
+        def step(done: int, of: int, info: object) -> None:
+            if done == 0:
+                return
+            now = time.time()
+            calls.append(hosts.n_calls)
+            # Whoever asks a worker for its clock takes its time: not within the rounds that count.
+            spent = hosts._client.run(time.process_time) if done in (1, of) else {}
+            for worker in spent or ticks:
+                ticks.setdefault(worker, []).append((now, spent.get(worker, 0.0)))
+
+        meter = Meter()
+        table = ColumnTable(source, folder, placement=hosts)
+        ranker.fit(table, y, callback=step)
+        figures = figures_of(meter, ticks, save(ranker))
+        return figures | {"questions": (calls[-1] - calls[0]) / (len(calls) - 1)}
+
+
+def fit_peer_on_workers(
+    path: Path, system: str, n_leaves: int, n_workers: int, n_rounds: int, folder: Path
+) -> dict[str, Any]:
+    """Fit a peer on a cluster of workers of this machine, and return the figures of a round."""
+    words = ["-m", "dask", "worker", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    words += ["--memory-limit", "0", "--local-directory", str(folder)]
+    with cluster(n_workers, words, folder) as client:
+        groups = list(range(0, pq.read_metadata(path).num_row_groups, GROUPS_AT_ONCE))
+        workers = list(client.scheduler_info()["workers"])
+        parts = []
+        for k, first in enumerate(groups):  # as ours: runs of rows, in order
+            worker = workers[k * len(workers) // len(groups)]
+            parts.append(client.submit(by_name().read_part, path, first, workers=[worker]))
+        meter = Meter()
+        run = {"lightgbm": _fit_lightgbm_parts, "xgboost": _fit_xgboost_parts}[system]
+        model = run(client, path, parts, n_leaves, n_rounds)
+        return figures_of(meter, client.run(by_name().take_ticks), model)
+
+
+def read_part(path: Path, first: int) -> npt.NDArray[np.float32]:
+    """Return some row groups, the label first, of single precision."""
+    part = next(_numbers(path, GROUPS_AT_ONCE, first))
+    return np.column_stack([column.to_numpy().astype(np.float32) for column in part.columns])
+
+
+def _as_arrays(path: Path, parts: Sequence[Any]) -> tuple[Any, Any]:
+    """Return rows and labels as arrays of Dask, of parts on its workers."""
+    import dask.array
+    from dask import delayed
+
+    n_columns = len(pq.read_schema(path).names)
+    rows = pq.read_metadata(path).num_rows
+    size = GROUPS_AT_ONCE * ROW_GROUP
+    shapes = [(min(size, rows - start), n_columns) for start in range(0, rows, size)]
+    blocks = [
+        dask.array.from_delayed(delayed(part), shape, np.float32)
+        for part, shape in zip(parts, shapes, strict=True)
+    ]
+    table = dask.array.concatenate(blocks)
+    return table[:, 1:], table[:, 0]
+
+
+def _fit_lightgbm_parts(
+    client: Any, path: Path, parts: Sequence[Any], n_leaves: int, n_rounds: int
+) -> bytes:
+    import lightgbm
+
+    X, y = _as_arrays(path, parts)
+    model = lightgbm.DaskLGBMClassifier(
+        client=client,
+        n_estimators=n_rounds,
+        num_leaves=n_leaves,
+        max_bin=255,
+        learning_rate=0.1,
+        tree_learner="data",
+        n_jobs=1,
+        verbosity=-1,
+    )
+    model.fit(X, y, categorical_feature=_words(path), callbacks=[by_name().tick])
+    return str(model.booster_.model_to_string()).encode()
+
+
+def _fit_xgboost_parts(
+    client: Any, path: Path, parts: Sequence[Any], n_leaves: int, n_rounds: int
+) -> bytes:
+    import xgboost.dask
+
+    class Clock(xgboost.callback.TrainingCallback):  # type: ignore[misc, name-defined, unused-ignore]
+        """Notes in a worker when a round ends."""
+
+        def after_iteration(self, model: object, epoch: int, evals_log: object) -> bool:
+            by_name().tick()
+            return False
+
+    X, y = _as_arrays(path, parts)
+    parameters = {
+        "tree_method": "hist",
+        "grow_policy": "lossguide",
+        "max_leaves": n_leaves,
+        "max_depth": 0,
+        "max_bin": 255,
+        "eta": 0.1,
+        "objective": "binary:logistic",
+        "nthread": 1,
     }
-    processes = []
-    figures: dict[str, Any] = {}
-    with LocalCluster(
-        n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
-    ) as local:
-        for k in range(n_workers):
-            command = [sys.executable, "-m", "workers.join", local.scheduler_address]
-            process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-            os.sched_setaffinity(process.pid, {cores[k % len(cores)]})
-            processes.append(process)
-        while len(local.scheduler.workers) < n_workers:
-            time.sleep(0.1)
-        with Counted(local.scheduler_address, 60.0) as hosts:
-            begun: Any = None
-
-            def step(done: int, of: int, info: object) -> None:
-                nonlocal begun
-                if done not in (1, of):
-                    return
-                clocks = time.perf_counter(), time.process_time(), hosts.seconds()
-                now = hosts.n_bytes, *clocks, hosts.n_calls
-                if done == 1:
-                    begun = now
-                else:
-                    rounds = done - 1
-                    figures["bytes"] = (now[0] - begun[0]) / rounds
-                    figures["questions"] = (now[4] - begun[4]) / rounds
-                    figures["clock"] = (now[1] - begun[1]) / rounds
-                    figures["driver"] = (now[2] - begun[2]) / rounds
-                    spent = [b - a for a, b in zip(begun[3], now[3], strict=True)]
-                    figures["busiest"], figures["all"] = max(spent) / rounds, sum(spent) / rounds
-
-            identity = hashlib.sha256(str(path.stat()).encode()).digest()
-            source = ParquetColumns(path, names, identity)  # coded once for all fits
-            name, parameters = SYSTEMS[system]
-            ranker = ALGORITHMS[name](n_rounds=n_rounds, **parameters)
-            ranker.fit(ColumnTable(source, folder, placement=hosts), y, callback=step)
-            figures["sha256"] = hashlib.sha256(save(ranker)).hexdigest()
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.wait()
-    return figures
+    words = _words(path)
+    types = ["c" if j in words else "q" for j in range(X.shape[1])]
+    data = xgboost.dask.DaskQuantileDMatrix(
+        client, X, y, max_bin=255, feature_types=types, enable_categorical=True
+    )
+    done = xgboost.dask.train(client, parameters, data, n_rounds, callbacks=[Clock()])
+    return bytes(done["booster"].save_raw("json"))
 
 
 def run_job(path: Path, system: str, n_rounds: int, memory_bytes: int, folder: Path) -> None:
@@ -424,25 +600,50 @@ def measure_workers(given: argparse.Namespace, folder: Path) -> None:
     """Print the figures of fits on clusters."""
     table = folder / "table.parquet"
     write_table(table, given.rows, given.features)
+    peers = list(PEERS)
+    if given.peers_python == sys.executable:
+        peers = with_peers(peers, {name: name for name in peers})
     print(f"{given.rows:,} rows, {given.features} columns, {given.rounds} rounds\n")
     print(
         "| system | workers | busiest worker, CPU ms a round | all workers | driving process | times as fast "
         "| questions a round | KB a round | clock, ms a round | the same bytes |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
-    for system in given.systems:
+    leaves = {LEAVES[system] for system in given.systems}
+    beside = [f"{peer}, {n} leaves" for n in sorted(leaves) for peer in peers]
+    for system in [*given.systems, *beside]:
         first: dict[str, Any] = {}
         for n_workers in given.workers:
-            now = fit_on_workers(table, system, n_workers, given.rounds, folder)
-            first = first or now
-            faster = (first["busiest"] + first["driver"]) / (now["busiest"] + now["driver"])
+            runs = [
+                _fit_on_workers(given, table, system, n_workers, folder)
+                for _ in range(given.repeats)
+            ]
+            best = min(runs, key=lambda run: run["busiest"] + run["driver"])
+            first = first or best
+            faster = (first["busiest"] + first["driver"]) / (best["busiest"] + best["driver"])
+            alike = {run["sha256"] for run in (first, *runs)}
+            questions = f"{best['questions']:.1f}" if "questions" in best else "–"
             print(
-                f"| {system} | {n_workers} | {1e3 * now['busiest']:.1f} | {1e3 * now['all']:.1f} "
-                f"| {1e3 * now['driver']:.1f} | {faster:.2f} | {now['questions']:.1f} "
-                f"| {now['bytes'] / 1e3:,.0f} | {1e3 * now['clock']:.1f} "
-                f"| {'yes' if now['sha256'] == first['sha256'] else 'NO'} |",
+                f"| {system} | {n_workers} | {1e3 * best['busiest']:.1f} | {1e3 * best['all']:.1f} "
+                f"| {1e3 * best['driver']:.1f} | {faster:.2f} | {questions} "
+                f"| {best['bytes'] / 1e3:,.0f} | {1e3 * best['clock']:.1f} "
+                f"| {'yes' if len(alike) == 1 else 'NO'} |",
                 flush=True,
             )
+
+
+def _fit_on_workers(
+    given: argparse.Namespace, table: Path, system: str, n_workers: int, folder: Path
+) -> dict[str, Any]:
+    """Fit, a peer by its own interpreter, and return the figures."""
+    if system in SYSTEMS:
+        return fit_on_workers(table, system, n_workers, given.rounds, folder)
+    command = [given.peers_python, "-m", "benchmarks.scale", "--workers", str(n_workers)]
+    command += ["--rounds", str(given.rounds), "--folder", str(folder)]
+    command += ["--fit", str(table), system, "on workers"]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def main() -> None:
@@ -465,7 +666,11 @@ def main() -> None:
     given = parser.parse_args()
     if given.fit is not None:
         table, system, mode = given.fit
-        if system in PEERS:
+        if given.workers:
+            peer, leaves, _ = system.replace(",", "").split()
+            arguments = int(leaves), *given.workers, given.rounds, given.folder
+            print(json.dumps(fit_peer_on_workers(Path(table), peer, *arguments)))
+        elif system in PEERS:
             print(json.dumps(fit_peer(Path(table), system, given.rounds, given.folder)))
         else:
             print(json.dumps(fit(Path(table), system, mode, given.rounds, given.folder)))

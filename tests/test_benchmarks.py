@@ -78,7 +78,23 @@ def test_scores_are_measured_against_an_endpoint_that_answers(
     ("name", "arguments"),
     [
         *((name, it.smallest) for name, it in BENCHMARKS.items() if not it.within),
-        ("scale", ["--workers", "1", "2", "--rows", "1500", "--features", "3", "--rounds", "3"]),
+        (
+            "scale",
+            [
+                "--workers",
+                "1",
+                "2",
+                "--rows",
+                "1500",
+                "--features",
+                "3",
+                "--rounds",
+                "3",
+                "--systems",
+                "stumps",
+                "trees",
+            ],
+        ),
     ],
 )
 def test_the_smallest_form_of_what_takes_processes(name: str, arguments: list[str]) -> None:
