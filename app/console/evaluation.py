@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from fastapi import APIRouter
 from markupsafe import Markup
@@ -37,6 +37,15 @@ from app.roc_plot import Line, RocPlot
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
 CURVE_POINTS = 300
+SEEN = {
+    "new": "new",
+    "validated": "used to validate the model",
+    "trained": "used to train the model",
+    "overlaps": "many used to train the model",
+}
+"""What a model has seen of the rows that it is judged on, in words."""
+MAX_CURVES_DRAWN = 8
+"""Most curves of a comparison that are drawn: so many colours there are."""
 MAX_EVALUATIONS_DRAWN = 200
 """Most evaluations of a model that are drawn over time."""
 
@@ -120,18 +129,21 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
     names = {each.model_id: f"{each.name}:{each.version}" for each in found.models}
     compared = [] if found.result is None else found.result.windows
     windows = [_drawn(window, names) for window in compared]
-    drawn = await _curves(page, names) if windows else []
+    curves = (found.result and found.result.curves) or []
+    drawn = [
+        Line(names[curve.model_id], [(point.fpr, point.tpr) for point in curve.points])
+        for curve in curves[:MAX_CURVES_DRAWN]
+    ]
     return page.show(
         "comparison.html",
         found=found,
         names=names,
         windows=windows,
-        curves=charts.roc(
-            RocPlot("ROC curves of the models, each on its own held-out rows", drawn), 440
-        )
+        curves=charts.roc(RocPlot(f"ROC curves of the models on {found.dataset_name}", drawn), 440)
         if drawn
         else None,
         drawn=[line.name for line in drawn],
+        undrawn=len(curves) - len(drawn),
     )
 
 
@@ -148,11 +160,14 @@ class DrawnWindow:
 
     of: ComparedWindow
     title: str
+    chance: float
     areas: Markup
     forest: Markup
 
 
-def estimate_of(name: str, found: Interval | ComparedValue | ComparedPair) -> Estimate | None:
+def estimate_of(
+    name: str, found: Interval | WindowArea | ComparedValue | ComparedPair
+) -> Estimate | None:
     """Return what a chart draws; None if there is no estimate with an interval."""
     if found.value is None or found.low is None or found.high is None:
         return None
@@ -168,28 +183,21 @@ def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
     return DrawnWindow(
         window,
         _title(window),
+        _chance(window.fpr_min, window.fpr_max),
         charts.forest([*filter(None, areas)], "Areas with their intervals"),
         charts.forest([*filter(None, differences)], "Differences with their intervals", zero=0.0),
     )
+
+
+def _chance(fpr_min: float, fpr_max: float) -> float:
+    """Return the area that scores which say nothing have over a window: the diagonal's mean TPR there."""
+    return (fpr_min + fpr_max) / 2
 
 
 def _title(window: ComparedWindow | WindowArea) -> str:
     if (window.fpr_min, window.fpr_max) == (0, 1):
         return "AUC"
     return f"Partial AUC, FPR {window.fpr_min:g} to {window.fpr_max:g}"
-
-
-async def _curves(page: Page, names: dict[str, str]) -> list[Line]:
-    """Return the curve of each model on its own held-out rows; models that are gone or have none are left out."""
-    drawn = []
-    for model_id, name in list(names.items())[:8]:
-        try:
-            roc = await page.client.models[model_id].roc(max_points=CURVE_POINTS)
-        except ProblemError:
-            continue
-        points = [(point.fpr, point.tpr) for point in roc.points]
-        drawn.append(Line(name, points))
-    return drawn
 
 
 def _window(form: Fields) -> dict[str, float | str] | None:
@@ -228,12 +236,15 @@ async def _evaluations(
     offered = await _offered(
         page, [chosen.get("model") or model_id or ""], chosen.get("dataset_id", "")
     )
-    drawn, reference, gone = None, None, False
+    drawn, reference, gone, left_out = None, None, False, 0
     if model_id:
         gone = (await find_gone(page, model_id, None))["model"]
         reference = None if gone else await _own_area(page, model_id)
-        if estimates := _areas(found.data):
-            drawn = charts.over_time(estimates, "Area over time", reference=reference)
+        judged = [each for each in found.data if area(each) is not None]
+        fresh = [each for each in judged if each.seen == "new"]
+        left_out = len(judged) - len(fresh)
+        if estimates := _areas(fresh):
+            drawn = charts.over_time(estimates, "Area over time, on new rows", reference=reference)
     return page.show(
         "evaluations.html",
         200 if error is None else error["status"],
@@ -243,8 +254,10 @@ async def _evaluations(
         model_id=model_id,
         gone=gone,
         reference=reference is not None,
+        left_out=left_out,
         chart=drawn,
         area=area,
+        seen_in_words=SEEN,
         **offered,
     )
 
@@ -260,13 +273,13 @@ async def _own_area(page: Page, model_id: str) -> float | None:
     return metrics.auc.value if isinstance(metrics, Metrics) else None
 
 
-def area(evaluation: Evaluation) -> Interval | None:
+def area(evaluation: Evaluation) -> Interval | WindowArea | None:
     """Return the area that a list shows: the AUC, or the fraction of pairs in order."""
     metrics = evaluation.metrics
     if isinstance(metrics, EvaluatedPairs):
         return metrics.pair_order
     if isinstance(metrics, EvaluatedGrades):
-        return next((interval for _, interval in _grades(metrics)), None)
+        return next((figure.value for figure in _grades(metrics)), None)
     return metrics.auc if isinstance(metrics, EvaluatedCurve) else None
 
 
@@ -322,6 +335,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         "evaluation.html",
         found=found,
         figures=_figures(found),
+        seen_in_words=SEEN,
         curve=drawn,
         top=top,
         judged=judged,
@@ -330,39 +344,62 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
     )
 
 
-def _lists(found: ListFigures | None) -> list[tuple[str, Interval]]:
+class Figure(NamedTuple):
+    """A figure with its interval, and its value by chance where the name alone tells it."""
+
+    name: str
+    value: Interval | WindowArea
+    chance: float | None = None
+
+
+def _lists(found: ListFigures | None) -> list[Figure]:
     return [
-        (f"{each.figure} within queries", Interval(value=each.value, low=each.low, high=each.high))
+        Figure(
+            f"{each.figure} within queries",
+            Interval(value=each.value, low=each.low, high=each.high),
+            0.5 if each.figure == "auc" else None,
+        )
         for each in ([] if found is None else found.figures)
     ]
 
 
-def _grades(metrics: EvaluatedGrades) -> list[tuple[str, Interval]]:
+def _grades(metrics: EvaluatedGrades) -> list[Figure]:
     if (order := metrics.order) is None:
         return _lists(metrics.lists)
-    found = [("C-index", order.c_index), ("Mean AUC of two grades", order.mean_auc)]
-    return found if order.volume is None else [*found, ("All grades in order", order.volume)]
+    found = [
+        Figure("C-index", order.c_index, 0.5),
+        Figure("Mean AUC of two grades", order.mean_auc, 0.5),
+    ]
+    return found if order.volume is None else [*found, Figure("All grades in order", order.volume)]
 
 
-def _figures(evaluation: Evaluation) -> list[tuple[str, Interval | WindowArea]]:
-    """Return the evaluation's figures with their intervals, each with its name."""
+def _figures(evaluation: Evaluation) -> list[Figure]:
+    """Return the evaluation's figures with their intervals."""
     metrics = evaluation.metrics
-    found: list[tuple[str, Interval | WindowArea]] = []
+    found: list[Figure] = []
     if isinstance(metrics, EvaluatedCurve):
-        found.append(("AUC", metrics.auc))
-        found += [(_title(each), each) for each in metrics.pauc]
+        found.append(Figure("AUC", metrics.auc, 0.5))
         found += [
-            (f"TPR at FPR {number(at.fpr)}", Interval(value=at.tpr, low=at.low, high=at.high))
+            Figure(_title(each), each, _chance(each.fpr_min, each.fpr_max)) for each in metrics.pauc
+        ]
+        found += [
+            Figure(
+                f"TPR at FPR {number(at.fpr)}",
+                Interval(value=at.tpr, low=at.low, high=at.high),
+                at.fpr,
+            )
             for at in metrics.tpr_at_fpr
         ]
         found += _lists(metrics.lists)
     elif isinstance(metrics, EvaluatedPairs):
-        found.append(("Pairs in order", metrics.pair_order))
+        found.append(Figure("Pairs in order", metrics.pair_order, 0.5))
     elif isinstance(metrics, EvaluatedGrades):
         found += _grades(metrics)
     elif metrics is not None:
         found += [
-            (f"AUC of {each.label}", each.auc) for each in metrics.labels if each.auc is not None
+            Figure(f"AUC of {each.label}", each.auc, 0.5)
+            for each in metrics.labels
+            if each.auc is not None
         ]
     return found
 

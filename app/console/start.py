@@ -6,15 +6,20 @@ import asyncio
 from typing import NamedTuple
 
 from fastapi import APIRouter
-from rankwright.types import Evaluation, ListedModel
+from rankwright.client import AsyncClient
+from rankwright.types import Comparison, Evaluation, Job, ListedModel
 from starlette.responses import Response
 
+from app.console.jobs import KINDS
 from app.console.session import ConsoleRoute, PageDep
 
 router = APIRouter(include_in_schema=False, route_class=ConsoleRoute)
 
-UNDER_WAY = ("queued", "running", "cancelling")
-GONE_WRONG = ("failed", "timed_out")
+UNDER_WAY = ("running", "cancelling", "queued")
+SHOWN = 10
+"""Most entries of a list on the page. Of failed jobs, the older ones are a page further."""
+COMPARISONS_READ = 50
+"""Newest comparisons of a model among which one with the model of an alias is looked for."""
 
 
 @router.get("/console")
@@ -22,25 +27,41 @@ async def read_start(page: PageDep) -> Response:
     """Show the current state."""
     if not page.can("read"):
         return page.show("start.html", is_empty=None)
-    client = page.client
-    datasets, jobs, models, evaluations = await asyncio.gather(
-        client.datasets.page(limit=10),
-        client.jobs.page(limit=50),
-        client.models.page(limit=50),
+    client, after = page.client, page.asked("after")
+    datasets, jobs, models, evaluations, failed = await asyncio.gather(
+        client.datasets.page(limit=SHOWN),
+        client.jobs.page(kind="all", limit=SHOWN),
+        client.models.page(limit=8),
         client.evaluations.page(limit=50),
+        client.jobs.page(kind="all", unresolved=True, limit=SHOWN, after=after),
+    )
+    outdated = await client.models.page(outdated=True, limit=SHOWN)
+    under_way = await asyncio.gather(
+        *(client.jobs.page(kind="all", state=state, limit=SHOWN) for state in UNDER_WAY)
     )
     return page.show(
         "start.html",
         is_empty=not (datasets.data or jobs.data or models.data),
         datasets=datasets.data,
-        models=models.data[:8],
-        running=[job for job in jobs.data if job.state in UNDER_WAY],
+        models=models.data,
+        running=[job for each in under_way for job in each.data],
         ended=[job for job in jobs.data if job.finished_at][:8],
-        failed=[job for job in jobs.data if job.state in GONE_WRONG][:5],
-        invalid=[dataset for dataset in datasets.data if dataset.status == "invalid"],
+        failed=failed,
+        older=after is not None,
         drifted=_drifted(evaluations.data)[:5],
-        outdated=_outdated(models.data),
+        outdated=await _outdated(client, outdated.data),
+        kinds=KINDS,
+        place_of=place_of,
     )
+
+
+def place_of(job: Job) -> tuple[str, str]:
+    """Return the page that says most about a failed job, as a collection and an id: the page of a table has the lines
+    and columns that could not be read.
+    """
+    if job.kind in ("ingest", "ingest_files") and job.dataset_id:
+        return "datasets", job.dataset_id
+    return "jobs", job.id
 
 
 def _drifted(newest_first: list[Evaluation]) -> list[Evaluation]:
@@ -60,11 +81,40 @@ class OutdatedAlias(NamedTuple):
     newest: ListedModel
 
 
-def _outdated(newest_first: list[ListedModel]) -> list[OutdatedAlias]:
-    newest: dict[str, ListedModel] = {}
+async def _outdated(client: AsyncClient, behind: list[ListedModel]) -> list[OutdatedAlias]:
+    """Return the aliases of models that have a newer version, unless a comparison has shown that one to be worse."""
+    names = list(dict.fromkeys(each.name for each in behind))
+    pages = await asyncio.gather(*(client.models.page(name=name, limit=1) for name in names))
+    newest = {page.data[0].name: page.data[0] for page in pages if page.data}
+    compared = await asyncio.gather(
+        *(
+            client.comparisons.page(model_id=each.id, limit=COMPARISONS_READ)
+            for each in newest.values()
+        )
+    )
+    judged = {name: page.data for name, page in zip(newest, compared, strict=True)}
     return [
         OutdatedAlias(alias, each, newest[each.name])
-        for each in newest_first
-        if newest.setdefault(each.name, each) is not each
+        for each in behind
+        if each.name in newest and not _is_worse(judged[each.name], newest[each.name].id, each.id)
         for alias in each.aliases
     ]
+
+
+def _is_worse(newest_first: list[Comparison], model_id: str, other_id: str) -> bool:
+    """Return True if the newest comparison of two models has shown the first to rank worse in one of its windows, and
+    better in none. Comparisons on rows that the other model was trained on show nothing.
+    """
+    for each in newest_first:
+        seen = {model.model_id: model.seen for model in each.models}
+        if each.result is None or seen.get(other_id, "trained") in ("trained", "overlaps"):
+            continue
+        leads = [
+            pair.value if pair.first == model_id else -pair.value
+            for window in each.result.windows
+            for pair in window.differences
+            if {pair.first, pair.second} == {model_id, other_id}
+            and pair.adjusted_p_value < 1 - each.level
+        ]
+        return bool(leads) and max(leads) < 0
+    return False

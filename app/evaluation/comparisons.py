@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
@@ -14,7 +15,14 @@ from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import repository
 from app.evaluation.amounts import AmountSpec, costs_of, least_cost, read_amounts
 from app.evaluation.metrics import JudgedModel, Overlap, load_ranker, model_of, read_rows
-from app.evaluation.service import ComparisonRequest, check_comparison, seen_before
+from app.evaluation.service import (
+    CURVE_POINTS,
+    ComparisonRequest,
+    Seen,
+    check_comparison,
+    how_seen,
+    say_seen,
+)
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, Docs, JobKind, Made, Output, Routes, Submission, Work
@@ -49,6 +57,7 @@ class ComparisonSpec(TypedDict):
     dataset: DatasetLineage
     figures: NotRequired[list[str]]
     amounts: NotRequired[AmountSpec]
+    seen: NotRequired[dict[str, Seen]]
 
 
 class ComparedModel(JudgedModel):
@@ -81,6 +90,8 @@ class Compared(TypedDict):
     figures: list[Json]
     costs: Json | None
     lists: list[Json]
+    curves: list[Json]
+    overlaps: list[str]
 
 
 class ComparisonResult(Work):
@@ -96,11 +107,12 @@ def submit(
     """Check, and write the comparison and its job into the caller's transaction."""
     inputs, windows = check_comparison(session, owner, request, lock=True)
     models, dataset = inputs.models, inputs.dataset
-    seen = [seen_before(model, dataset) for model in models]
+    seen = {model.id: how_seen(model, dataset) for model in models}
     spec: ComparisonSpec = {
         "comparison_id": COMPARISONS.new_id(),
         "dataset": lineage_of(dataset),
         "figures": [*request.figures],
+        "seen": seen,
     }
     if (amounts := request.amounts.spec()) is not None:
         spec["amounts"] = amounts
@@ -122,7 +134,7 @@ def submit(
         dataset_sha256=dataset.sha256,
         windows=windows,
         level=request.level,
-        warnings=[warning for warning in seen if warning is not None],
+        warnings=[words for model in models for words in say_seen(model, seen[model.id])],
     )
     repository.insert_models(
         session,
@@ -198,9 +210,11 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
     )
     present = np.ones(len(table.y), dtype=bool) if table.weight is None else table.weight > 0
     positives = int(table.y[present].sum())
+    overlap = Overlap(payload["table"]["path"])
+    equal_rows = {model["model_id"]: overlap.notes([model]) for model in models}
     return {
         "workdir": payload["workdir"],
-        "warnings": [*payload["warnings"], *Overlap(payload["table"]["path"]).notes(models)],
+        "warnings": [*payload["warnings"], *chain(*equal_rows.values())],
         "result": {
             "positives": positives,
             "negatives": int(present.sum()) - positives,
@@ -214,8 +228,22 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
             "figures": [{"figure": each.figure.name} | _compared(each, names) for each in compared],
             "costs": _compare_costs(payload, table, scores, names),
             "lists": _compare_lists(table, scores, names, payload["level"]),
+            "curves": [
+                {"model_id": name, "points": _curve(table, of_model)}
+                for name, of_model in zip(names, scores, strict=True)
+            ],
+            "overlaps": [name for name, notes in equal_rows.items() if notes],
         },
     }
+
+
+def _curve(table: Table, scores: Floats) -> list[Json]:
+    """Return the ROC curve of scores of the compared rows, thinned: it is kept in the result."""
+    from core.metrics import roc_curve
+
+    shown = roc_curve(table.y, scores, table.weight).thin(CURVE_POINTS)
+    ends = zip(shown.fpr.tolist(), shown.tpr.tolist(), strict=True)
+    return [{"fpr": fpr, "tpr": tpr} for fpr, tpr in ends]
 
 
 def _compare_lists(
@@ -292,13 +320,19 @@ def publish(blobs: BlobStore, claim: Claim, result: ComparisonResult) -> Made:
 
 
 def _routes() -> Routes:
-    from app.evaluation.schemas import Comparison, NewComparison, comparison_of
+    from app.evaluation.schemas import (
+        Comparison,
+        NewComparison,
+        comparison_in_list,
+        comparison_of,
+    )
 
     return Routes(
         path="/v1/comparisons",
         tag="comparisons",
         shape=Comparison,
         show=comparison_of,
+        show_in_list=comparison_in_list,
         create=Submission(
             body=NewComparison,
             check=check_comparison,
@@ -317,7 +351,8 @@ def _routes() -> Routes:
         ),
         list_docs=Docs(
             "List comparisons",
-            "All comparisons of the owner, newest first. `model_id` and `dataset_id` filter them.",
+            "All comparisons of the owner, newest first. `model_id` and `dataset_id` filter them. `result.curves` is "
+            "empty here: read the comparison.",
         ),
         read_docs=Docs(
             "Read a comparison", "The status of the comparison, with the result if it is `ready`."

@@ -15,8 +15,15 @@ from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import metrics, repository
 from app.evaluation.amounts import BY_AMOUNT, AmountSpec
 from app.evaluation.groups import BY_GROUP, Grouping, grouping_of, split_scores
-from app.evaluation.metrics import MEASURES, BipartiteMeasure, JudgedModel, Overlap, Remembered
-from app.evaluation.service import EvaluationRequest, check_evaluation, seen_before
+from app.evaluation.metrics import (
+    MEASURES,
+    OVERLAPS,
+    BipartiteMeasure,
+    JudgedModel,
+    Overlap,
+    Remembered,
+)
+from app.evaluation.service import EvaluationRequest, Seen, check_evaluation, how_seen, say_seen
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
 from app.jobs.kinds import (
@@ -76,11 +83,12 @@ class AliasThreshold(TypedDict):
 
 
 class EvaluationSpec(TypedDict):
-    """What the job is to do; `independent` is false where the model has seen rows of the dataset."""
+    """What the job is to do; `independent` is false where the model has seen rows of the dataset, as `seen` says."""
 
     evaluation_id: str
     independent: bool
     dataset: DatasetLineage
+    seen: NotRequired[Seen]
     at: NotRequired[dict[str, float]]
     alias_cut: NotRequired[AliasThreshold]
     grouping: NotRequired[Grouping]
@@ -119,10 +127,11 @@ def submit(
     """Check, and write the evaluation and its job into the caller's transaction."""
     inputs, windows = check_evaluation(session, owner, request, lock=True)
     (model,), (cut,), dataset = inputs.models, inputs.cuts, inputs.dataset
-    seen = seen_before(model, dataset)
+    seen = how_seen(model, dataset)
     spec: EvaluationSpec = {
         "evaluation_id": EVALUATIONS.new_id(),
-        "independent": seen is None,
+        "independent": seen == "new",
+        "seen": seen,
         "dataset": lineage_of(dataset),
     }
     if request.groups.at is not None:
@@ -158,7 +167,7 @@ def submit(
         dataset_sha256=dataset.sha256,
         windows=windows,
         level=request.level,
-        warnings=[] if seen is None else [seen],
+        warnings=say_seen(model, seen),
     )
 
 
@@ -259,16 +268,17 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             scored = metrics.ScoredRows(measure.curve, measure.effective, measure.rows)
         drifted = metrics.measure_drift(before, areas, workdir, scored)
     callback(2, 2, {})
+    equal_rows = Overlap(payload["table"]["path"]).notes([model])
     return {
         "workdir": str(workdir),
-        "metrics": found,
+        "metrics": found | {OVERLAPS: bool(equal_rows)},
         "drift": drifted,
         "curve": curve,
         "group_scores": group_scores,
         "warnings": [
             *payload["warnings"],
             *measure.notes,
-            *Overlap(payload["table"]["path"]).notes([model]),
+            *equal_rows,
         ],
     }
 

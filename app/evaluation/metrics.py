@@ -625,6 +625,8 @@ def _sum_up(areas: Sequence[Json], shifts: Sequence[Json]) -> str:
 
 # Rows of the table that were in training, too: a copy under another name, an extract, a table that has grown.
 
+OVERLAPS = "overlaps"
+"""Of the stored metrics: whether too many rows equal training rows."""
 MIN_SHARE = 0.01
 """Of the rows: fewer do not move a figure."""
 BEYOND_CHANCE = 2.0

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
 from app.datasets.schemas import GradeRows
 from app.evaluation.amounts import BY_AMOUNT, Amounts
 from app.evaluation.groups import BY_GROUP, Groups
+from app.evaluation.metrics import OVERLAPS
 from app.evaluation.service import (
+    CURVE_POINTS,
     DEFAULT_LEVEL,
     LEVELS,
     MAX_MODELS,
     MAX_WINDOWS,
     MIN_MODELS,
+    TRAINED_HERE,
     ComparisonRequest,
     EvaluationRequest,
+    Seen,
 )
 from app.http.schemas import Body, Interval, Kind, Rate, Resource, Text, Timestamp, one_of
 from app.jobs.kinds import STATUS, STATUSES, status_of
@@ -580,6 +584,14 @@ class Drift(Resource):
     )
 
 
+SEEN = Annotated[str, one_of(get_args(Seen))]
+SEEN_WORDS = (
+    "What the model has seen of these rows. `trained`: it was trained on rows of the dataset, and its figures are too "
+    "optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too many rows equal rows that "
+    "it was trained on, as a warning says. `new`: none of these. "
+)
+
+
 class Evaluation(Resource):
     """The quality of a model on a dataset. It stays when the model or the dataset is deleted."""
 
@@ -609,6 +621,7 @@ class Evaluation(Resource):
     )
     amount: str | None = Field(default=None, description="The column of amounts.")
     costs: NewCosts | None = Field(default=None, description="The costs that were asked for.")
+    seen: SEEN | None = Field(default=None, description=f"{SEEN_WORDS}Null until that is known.")
     warnings: list[str]
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None = Field(
         description="The metrics; their form depends on `kind`. Null until the evaluation is ready."
@@ -651,11 +664,24 @@ def _cut_of(row: EvaluationRow) -> JudgedCut | None:
     return JudgedCut(threshold=point["threshold"], source=source, alias=alias)
 
 
+def _seen_by(row: EvaluationRow) -> str | None:
+    spec, metrics = row.job.spec, row.metrics or {}
+    if (seen := spec.get("seen")) is None and spec.get(
+        "independent"
+    ) is False:  # of an earlier version
+        seen = "trained" if any(TRAINED_HERE in said for said in row.warnings) else "validated"
+    if seen in ("trained", "validated"):
+        return str(seen)
+    if row.metrics is None:
+        return None
+    return "overlaps" if metrics.get(OVERLAPS) else "new"
+
+
 def evaluation_of(row: EvaluationRow) -> Evaluation:
     """Show a row with the state of its job."""
     kept = same_fields(Evaluation) - {
         *("group_by", "at", "cut", "cuts", "groups"),
-        *("amount", "costs", "amounts"),
+        *("amount", "costs", "amounts", "seen"),
     }
     shown = {name: getattr(row, name) for name in kept}
     metrics = None if row.metrics is None else _METRICS[row.kind].model_validate(row.metrics)
@@ -670,6 +696,7 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
         "amount": money.get("column"),
         "costs": money.get("costs"),
         "amounts": (row.metrics or {}).get(BY_AMOUNT),
+        "seen": _seen_by(row),
     }
     return Evaluation.model_validate(
         shown | asked | {"status": status_of(row), "metrics": metrics, "error": row.job.error}
@@ -730,6 +757,10 @@ class ComparedModel(Resource):
     model_id: str
     name: str
     version: int
+    seen: SEEN | None = Field(
+        default=None,
+        description=f"{SEEN_WORDS}Null until that is known, and where an earlier version has compared.",
+    )
 
 
 class ComparedValue(Interval):
@@ -809,6 +840,22 @@ class ComparedLists(ComparedFigure):
     skipped: int = Field(description="Number of queries in which it has none.")
 
 
+class ComparedPoint(Resource):
+    """A point of a ROC curve."""
+
+    fpr: float
+    tpr: float
+
+
+class ComparedCurve(Resource):
+    """The ROC curve of one model on the compared rows."""
+
+    model_id: str
+    points: list[ComparedPoint] = Field(
+        description=f"At most {CURVE_POINTS} points, from (0, 0) to (1, 1)."
+    )
+
+
 class ComparisonResult(Resource):
     """The result of a comparison."""
 
@@ -832,6 +879,11 @@ class ComparisonResult(Resource):
     lists: list[ComparedLists] = Field(
         default_factory=list,
         description="The comparison within queries, by `auc`, `ndcg@10` and `map`. Empty without a query column.",
+    )
+    curves: list[ComparedCurve] = Field(
+        default_factory=list,
+        description="The ROC curve of each model on these rows. Empty in a list, and where an earlier version has "
+        "compared.",
     )
 
 
@@ -858,11 +910,38 @@ class Comparison(Resource):
     created_at: Timestamp
 
 
+def _seen_in(row: ComparisonRow, model_id: str) -> str | None:
+    seen: str | None = row.job.spec.get("seen", {}).get(model_id)
+    if seen != "new":
+        return seen
+    if row.result is None:
+        return None
+    return "overlaps" if model_id in row.result.get("overlaps", []) else "new"
+
+
 def comparison_of(row: ComparisonRow) -> Comparison:
     """Show a row with the state of its job."""
-    shown = {name: getattr(row, name) for name in same_fields(Comparison) - {"amount", "costs"}}
+    kept = same_fields(Comparison) - {"amount", "costs", "models"}
+    shown = {name: getattr(row, name) for name in kept}
     money = row.job.spec.get("amounts") or {}
-    asked = {"amount": money.get("column"), "costs": money.get("costs")}
+    models = [
+        ComparedModel(
+            model_id=one.model_id,
+            name=one.name,
+            version=one.version,
+            seen=_seen_in(row, one.model_id),
+        )
+        for one in row.models
+    ]
+    asked = {"amount": money.get("column"), "costs": money.get("costs"), "models": models}
     return Comparison.model_validate(
         shown | asked | {"status": status_of(row), "error": row.job.error}
     )
+
+
+def comparison_in_list(row: ComparisonRow) -> Comparison:
+    """Show a row as a list does: without the points of the curves."""
+    shown = comparison_of(row)
+    if shown.result is not None:
+        shown.result.curves = []
+    return shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from app.datasets.service import (
     check_pairs_ready,
@@ -33,6 +34,13 @@ from core.metrics.window import check_window
 
 MAX_WINDOWS = 10
 LEVELS = (0.5, 0.999)
+CURVE_POINTS = 100
+"""Most points of a model's curve in the result of a comparison."""
+Seen = Literal["trained", "validated", "overlaps", "new"]
+"""What a model has seen of rows: it was trained on rows of their dataset, or validated; too many of them equal rows of
+its training; or none of these.
+"""
+TRAINED_HERE = "was trained on rows of this dataset"
 DEFAULT_LEVEL = 0.95
 
 
@@ -129,18 +137,27 @@ def was_trained_on(model: Model, dataset: Dataset) -> bool:
     return model.dataset_id == dataset.id or shares_rows(model.dataset, lineage_of(dataset))
 
 
-def seen_before(model: Model, dataset: Dataset) -> str | None:
-    """Say what the model has to do with the dataset already: equal content, or rows that versions have in common."""
-    name, lineage = f"{model.name}:{model.version}", lineage_of(dataset)
+def how_seen(model: Model, dataset: Dataset) -> Seen:
+    """Return what the model has to do with the dataset already: equal content, or rows that versions have in common."""
     if was_trained_on(model, dataset):
-        return (
-            f"{name} was trained on rows of this dataset: its figures here are too optimistic, and say nothing "
-            "about future rows"
-        )
+        return "trained"
     validated_on = model.validation.get("dataset_id")
-    if validated_on == dataset.id or shares_rows(model.validation_dataset, lineage):
-        return f"{name} was validated on rows of this dataset"
-    return None
+    if validated_on == dataset.id or shares_rows(model.validation_dataset, lineage_of(dataset)):
+        return "validated"
+    return "new"
+
+
+def say_seen(model: Model, seen: Seen) -> list[str]:
+    """Say it, if there is something to say."""
+    name = f"{model.name}:{model.version}"
+    match seen:
+        case "trained":
+            return [
+                f"{name} {TRAINED_HERE}: its figures here are too optimistic, and say nothing about future rows"
+            ]
+        case "validated":
+            return [f"{name} was validated on rows of this dataset"]
+    return []
 
 
 @dataclass(frozen=True)

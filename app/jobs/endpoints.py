@@ -69,9 +69,17 @@ def list_jobs(
     ] = None,
     kind: Annotated[
         Annotated[str, one_of((*SHOWN_KINDS, jobs.ALL))],
-        Query(description=f"Only jobs of this kind: {KINDS} `{jobs.ALL}`: jobs of every kind."),
+        Query(description=f"Only jobs of this kind: {KINDS} Or of every kind: {jobs.ALL}."),
     ] = jobs.TRAIN,
     dataset_id: Annotated[str | None, Query(description="Only jobs that use this dataset.")] = None,
+    unresolved: Annotated[
+        bool,
+        Query(
+            description="`true`: only jobs that failed or timed out and that nothing has made good. Left out are those "
+            "that were retried, those whose output was deleted, and those after which a job of the same kind and name "
+            "succeeded."
+        ),
+    ] = False,
 ) -> JobPage:
     """The owner's jobs of one `kind`, newest first: training jobs, unless another kind is asked for, or all."""
     page = context.db.reading(
@@ -80,6 +88,7 @@ def list_jobs(
         state=state,
         kind=kind,
         dataset_id=dataset_id,
+        unresolved=unresolved,
         only=only,
         limit=paging.limit,
         after=paging.after,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import Select, and_, case, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session, selectinload
 
 from app.platform.sql import ALL_ROWS, Json, Page, RowFilter, db_now, delete_some, fetch_page
@@ -57,12 +57,14 @@ def list_page(
     state: str | None,
     kind: str | None,
     dataset_id: str | None,
+    unresolved: Mapping[str, type[JobOutputRow]] | None = None,
     only: RowFilter = ALL_ROWS,
     limit: int,
     after: str | None,
 ) -> Page[Job]:
     """Return the owner's jobs, newest first. `cancelling` is a running job that was asked to stop; one that waits for
-    child jobs is running, too.
+    child jobs is running, too. `unresolved` has the table of each kind that makes an output: only failures that nothing
+    has made good, then.
     """
     statement = select(Job).where(Job.owner == owner, Job.parent_id.is_(None))
     statement = only.apply(statement, Job)
@@ -80,7 +82,36 @@ def list_page(
         statement = statement.where(Job.kind == kind)
     if dataset_id is not None:
         statement = statement.where(Job.dataset_id == dataset_id)
+    if unresolved is not None:
+        statement = _unresolved(statement, owner, unresolved)
     return fetch_page(session, statement, Job.created_at, Job.id, limit=limit, after=after)
+
+
+def _unresolved(
+    statement: Select[Job], owner: str, tables: Mapping[str, type[JobOutputRow]]
+) -> Select[Job]:
+    """Keep jobs that failed or timed out, without those that were retried, whose output was deleted, or after which a
+    job of the same kind and name succeeded. A table that is read from one file or from several is one kind.
+    """
+    kind = case((Job.kind == "ingest_files", "ingest"), else_=Job.kind)
+    ours = select(kind.label("kind"), Job.name, Job.created_at).where(
+        Job.owner == owner, Job.parent_id.is_(None), Job.state == JobState.SUCCEEDED
+    )
+    each = ours.subquery()
+    # Each part is computed once, and not for each job that failed.
+    latest = select(each.c.kind, each.c.name, func.max(each.c.created_at).label("at"))
+    done = latest.group_by(each.c.kind, each.c.name).subquery()
+    retried = select(Job.retry_of).where(Job.owner == owner, Job.retry_of.is_not(None))
+    kept = [
+        and_(Job.kind == name, Job.id.in_(select(table.job_id).where(table.owner == owner)))
+        for name, table in tables.items()
+    ]
+    return statement.outerjoin(done, and_(done.c.kind == kind, done.c.name == Job.name)).where(
+        Job.state.in_((JobState.FAILED, JobState.TIMED_OUT)),
+        or_(done.c.at.is_(None), done.c.at < Job.created_at),
+        Job.id.not_in(retried),
+        or_(Job.kind.not_in(tables), *kept),
+    )
 
 
 def events_after(session: Session, job_id: str, after: int, limit: int) -> Sequence[JobEvent]:

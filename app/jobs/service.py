@@ -15,7 +15,7 @@ from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
 from app.platform.sql import ALL_ROWS, MAX_PAGE_SIZE, Page, RowFilter, Session
-from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState
+from app.platform.tables import FINAL_STATES, Job, JobEvent, JobOutputRow, JobState
 
 TRAIN = "train"
 IMPORTANCE = "importance"
@@ -121,11 +121,14 @@ def list_page(
     state: str | None = None,
     kind: str | None = None,
     dataset_id: str | None = None,
+    unresolved: bool = False,
     only: RowFilter = ALL_ROWS,
     limit: int = 50,
     after: str | None = None,
 ) -> Page[Job]:
-    """Return the owner's jobs, newest first; all, or those of one state, kind or dataset, or as a filter says."""
+    """Return the owner's jobs, newest first; all, or those of one state, kind or dataset, or as a filter says;
+    `unresolved` leaves only failures that nothing has made good.
+    """
     if state is not None and state not in SHOWN_STATES:
         raise _no_choice("state", SHOWN_STATES, state)
     if kind is not None and kind not in (*SHOWN_KINDS, ALL):
@@ -137,10 +140,17 @@ def list_page(
         state=state,
         kind=None if kind == ALL else kind,
         dataset_id=dataset_id,
+        unresolved=_tables_of_outputs() if unresolved else None,
         only=only,
         limit=limit,
         after=after,
     )
+
+
+def _tables_of_outputs() -> dict[str, type[JobOutputRow]]:
+    """Return the table of each kind of job whose output is there, or was deleted, however the job ends."""
+    kinds = {name: find_kind(name) for name in SHOWN_KINDS}
+    return {name: kind.output.table for name, kind in kinds.items() if kind and kind.output}
 
 
 def _no_choice(parameter: str, choices: Iterable[str], got: str) -> Invalid:

@@ -91,9 +91,17 @@ def list_models(
     paging: PagingDep,
     only: TaggedFilterDep,
     name: Annotated[str | None, Query(description="Only models with exactly this name.")] = None,
+    outdated: Annotated[
+        bool,
+        Query(
+            description="`true`: only models that an alias points to although their name has a newer version."
+        ),
+    ] = False,
 ) -> ModelPage:
     """All models of the owner, newest first."""
-    page = context.db.reading(models.list_page, caller.owner, name=name, only=only, **vars(paging))
+    page: Any = context.db.reading(
+        models.list_page, caller.owner, name=name, outdated=outdated, only=only, **vars(paging)
+    )
     return ModelPage(
         data=[listed_of(row) for row in page.data], has_more=page.has_more, next=page.next
     )

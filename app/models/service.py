@@ -126,14 +126,19 @@ def list_page(
     owner: str,
     *,
     name: str | None,
+    outdated: bool = False,
     only: RowFilter = ALL_ROWS,
     limit: int,
     after: str | None,
 ) -> Page[Listed]:
-    """Return the owner's models, newest first: all, those of one name, or as a filter says."""
+    """Return the owner's models, newest first: all, those of one name, or as a filter says; `outdated` leaves those
+    that an alias points to although there is a newer version.
+    """
     if name is not None and not re.fullmatch(NAME, name):
         raise Invalid(f"name must match {NAME}, got {name[:100]!r}")
-    page = repository.list_page(session, owner, name=name, only=only, limit=limit, after=after)
+    page = repository.list_page(
+        session, owner, name=name, outdated=outdated, only=only, limit=limit, after=after
+    )
     ids = [model.id for model in page.data]
     aliases: dict[str, list[str]] = {model_id: [] for model_id in ids}
     for model_id, alias in repository.aliases_of(session, owner, ids):

@@ -297,13 +297,15 @@ class _JobsOperations(_Collection):
         state: str | None = None,
         kind: str | None = None,
         dataset: Any = None,
+        unresolved: bool | None = None,
         search: str | None = None,
         created_after: Time = None,
         created_before: Time = None,
         tag: Names = None,
     ) -> Items[Either[Job, AsyncJob]]:
-        """Yield the jobs, the newest first: training jobs, unless another `kind` is named.
+        """Yield the jobs, the newest first: training jobs, unless another `kind` or `"all"` is named.
 
+        `unresolved` leaves failures that no retry, later job of the same kind and name, or deletion has settled.
         `tag` is `"team:risk"`, or `"team"` for any value; of several a job has all.
         """
         yield from self._pages(
@@ -312,6 +314,7 @@ class _JobsOperations(_Collection):
             state=state,
             kind=kind,
             dataset_id=None if dataset is None else _named(dataset),
+            unresolved=unresolved,
             search=search,
             created_after=created_after,
             created_before=created_before,
@@ -325,6 +328,7 @@ class _JobsOperations(_Collection):
         state: str | None = None,
         kind: str | None = None,
         dataset: Any = None,
+        unresolved: bool | None = None,
         search: str | None = None,
         created_after: Time = None,
         created_before: Time = None,
@@ -340,6 +344,7 @@ class _JobsOperations(_Collection):
                 state=state,
                 kind=kind,
                 dataset_id=None if dataset is None else _named(dataset),
+                unresolved=unresolved,
                 search=search,
                 created_after=created_after,
                 created_before=created_before,
@@ -431,6 +436,7 @@ class _ModelsOperations(_Collection):
         self,
         *,
         name: str | None = None,
+        outdated: bool | None = None,
         search: str | None = None,
         created_after: Time = None,
         created_before: Time = None,
@@ -438,12 +444,14 @@ class _ModelsOperations(_Collection):
     ) -> Items[types.ListedModel]:
         """Yield the models, the newest first: of one name, or with a text in their names; by when they were made.
 
-        `tag` is `"team:risk"`, or `"team"` for any value; of several a model has all.
+        `tag` is `"team:risk"`, or `"team"` for any value; of several a model has all. `outdated` leaves those that an
+        alias points to although there is a newer version.
         """
         yield from self._pages(
             "/v1/models",
             types.ListedModel.from_json,
             name=name,
+            outdated=outdated,
             search=search,
             created_after=created_after,
             created_before=created_before,
@@ -455,6 +463,7 @@ class _ModelsOperations(_Collection):
         self,
         *,
         name: str | None = None,
+        outdated: bool | None = None,
         search: str | None = None,
         created_after: Time = None,
         created_before: Time = None,
@@ -468,6 +477,7 @@ class _ModelsOperations(_Collection):
                 types.ListedModel,
                 "/v1/models",
                 name=name,
+                outdated=outdated,
                 search=search,
                 created_after=created_after,
                 created_before=created_before,

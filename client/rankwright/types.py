@@ -403,6 +403,13 @@ class ComparedCosts(Record):
     models: list[ComparedCost]
     differences: list[ComparedCostPair]
 
+class ComparedCurve(Record):
+    """The ROC curve of one model on the compared rows."""
+
+    model_id: str
+    points: list[ComparedPoint]
+    """At most 100 points, from (0, 0) to (1, 1)."""
+
 class ComparedFigure(Record):
     """The models by one figure, and their differences."""
 
@@ -435,6 +442,12 @@ class ComparedModel(Record):
     model_id: str
     name: str
     version: int
+    seen: Literal['trained', 'validated', 'overlaps', 'new'] | None = None
+    """What the model has seen of these rows. `trained`: it was trained on rows of the dataset, and its
+    figures are too optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too
+    many rows equal rows that it was trained on, as a warning says. `new`: none of these. Null until
+    that is known, and where an earlier version has compared.
+    """
 
 class ComparedPair(Record):
     """Area of `first` minus area of `second`, on the same rows."""
@@ -448,6 +461,12 @@ class ComparedPair(Record):
     p_value: float
     adjusted_p_value: float
     """p-value adjusted by Holm over all pairs and windows."""
+
+class ComparedPoint(Record):
+    """A point of a ROC curve."""
+
+    fpr: float
+    tpr: float
 
 class ComparedValue(Record):
     """The area of one model over a window, divided by the window's width."""
@@ -514,6 +533,10 @@ class ComparisonResult(Record):
     """The comparison by costs. Null if none were asked for."""
     lists: list[ComparedLists] | None = None
     """The comparison within queries, by `auc`, `ndcg@10` and `map`. Empty without a query column."""
+    curves: list[ComparedCurve] | None = None
+    """The ROC curve of each model on these rows. Empty in a list, and where an earlier version has
+    compared.
+    """
 
 class Control(Record):
     """A control: a plain algorithm fitted on the same splits."""
@@ -990,6 +1013,12 @@ class Evaluation(Record):
     """The column of amounts."""
     costs: NewCosts | None = None
     """The costs that were asked for."""
+    seen: Literal['trained', 'validated', 'overlaps', 'new'] | None = None
+    """What the model has seen of these rows. `trained`: it was trained on rows of the dataset, and its
+    figures are too optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too
+    many rows equal rows that it was trained on, as a warning says. `new`: none of these. Null until
+    that is known.
+    """
     warnings: list[str]
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None
     """The metrics; their form depends on `kind`. Null until the evaluation is ready."""

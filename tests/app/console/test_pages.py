@@ -19,6 +19,7 @@ from app.platform.tables import ApiKey, BrowserSession, Dataset, Model
 from core.errors import CoreError
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import OWNER, Service, table
+from tests.app.queue_steps import add_model, change, submit
 
 HOSTILE = "<script>alert(1)</script>'\"{{7*7}}"
 
@@ -59,6 +60,8 @@ def test_a_comparison_from_the_form_to_its_charts(world: World) -> None:
     for figure in (difference["value"], difference["low"], difference["high"]):
         assert f"{figure:.4f}" in page
     assert "Partial AUC, FPR 0 to 0.2" in page
+    assert "By chance a model has 0.500" in page
+    assert "By chance a model has 0.100" in page
     assert page.count("<svg") == 5
     assert place in browser.read("/console/comparisons")
     assert browser.post(f"{place}/delete").status_code == 303
@@ -94,10 +97,61 @@ def test_an_evaluation_and_its_place_over_time(world: World) -> None:
     made = world.client.get(place.replace("/console", "/v1")).json()
     assert f"{made['metrics']['auc']['value']:.3f}" in page
     assert "<h2>By " not in page
+    assert "by chance 0.025" in page  # the partial AUC up to FPR 0.05
     over_time = browser.read(f"/console/evaluations?model_id={world.models[0]}")
     assert "Area over time" in over_time
     bad = browser.post("/console/evaluations", model="nothing", dataset_id=other)
     assert (bad.status_code, "nothing" in bad.text) == (404, True)
+
+
+def test_curves_of_a_comparison_outlive_its_models(world: World, visit: Callable[..., Any]) -> None:
+    """They are drawn from the compared rows, and not from what each model was validated on."""
+    service, client = world.service, world.client
+    models = [
+        service.train(client, world.dataset_id, name="brief", seed=seed)["model_id"]
+        for seed in (1, 2)
+    ]
+    later = service.upload(client, table(200, 7), name="later rows")
+    body = {"models": models, "dataset_id": later}
+    made = client.post("/v1/comparisons", json=body).json()["id"]
+    service.work()
+    for model_id in models:
+        assert client.delete(f"/v1/models/{model_id}").status_code == 204
+    window = visit(service)
+    window.sign_in(service.key())
+    page = window.open(f"/console/comparisons/{made}")
+    picture = page.get_by_role("img", name="ROC curves of the models on later rows")
+    expect(picture).to_be_visible()
+    points = client.get(f"/v1/comparisons/{made}").json()["result"]["curves"]
+    for number, curve in enumerate(points):
+        drawn = picture.locator(f".series-{number} path, path.series-{number}").first
+        # Each point but the first is the end of a line, straight or by a step.
+        assert len(re.findall("[A-Za-z]", drawn.get_attribute("d"))) >= len(curve["points"])
+    window.check()
+
+
+def test_areas_over_time_are_of_new_rows(world: World, visit: Callable[..., Any]) -> None:
+    service, client = world.service, world.client
+    model_id = service.train(client, world.dataset_id, name="aged")["model_id"]
+    months = [service.upload(client, table(150, seed), name=f"month {seed}") for seed in (11, 12)]
+    found = {}
+    for dataset_id in (world.dataset_id, *months):
+        body = {"model": model_id, "dataset_id": dataset_id}
+        made = client.post("/v1/evaluations", json=body).json()["id"]
+        service.work()
+        found[dataset_id] = client.get(f"/v1/evaluations/{made}").json()["metrics"]["auc"]["value"]
+    window = visit(service)
+    window.sign_in(service.key())
+    page = window.open(f"/console/evaluations?model_id={model_id}")
+    picture = page.get_by_role("img", name="Area over time, on new rows")
+    hints = picture.locator("circle title").all_text_contents()
+    assert len(hints) == 2
+    for hint, dataset_id in zip(hints, months, strict=True):
+        assert f": {found[dataset_id]:.4g}, " in hint
+    expect(page.get_by_text("One evaluation is left out: the model has seen")).to_be_visible()
+    rows = page.get_by_role("row").filter(has_text="aged:1")
+    assert rows.filter(has_text="used to train the model").count() == 1
+    window.check()
 
 
 def test_an_evaluation_by_groups(world: World) -> None:
@@ -577,6 +631,138 @@ def test_the_first_page_of_an_empty_service_and_of_a_used_one(world: World) -> N
         headers={"If-None-Match": "*"},
     )
     assert "churn@live" in world.browser().read("/console")  # there is a newer version
+
+
+class TestNeedsAttention:
+    """What the first page says needs attention: nothing is forgotten, and what is mended goes."""
+
+    @pytest.fixture(scope="class")
+    def troubled(self, world: World) -> PlainBrowser:
+        return PlainBrowser(world.service, "troubled")
+
+    @pytest.fixture(scope="class")
+    def client(self, world: World) -> httpx.Client:
+        return world.service.client(world.service.key("troubled"))
+
+    @pytest.fixture(scope="class")
+    def dataset_id(self, world: World, client: httpx.Client) -> str:
+        return world.service.upload(client)
+
+    def items(self, browser: PlainBrowser, path: str = "/console") -> str:
+        """Return the list of what needs attention; nothing if there is none."""
+        page = browser.read(path)
+        found = re.search(r'<section [^>]*labelledby="attention".*?</section>', page, re.DOTALL)
+        return "" if found is None else found[0]
+
+    def fail(self, service: Service, detail: str) -> None:
+        """Have the one job that waits fail, for this reason."""
+        problem, _ = execution.problem_of(CoreError(detail))
+        claim = service.context.db.writing(queue.claim, service.settings, "worker")
+        service.context.db.writing(queue.fail, claim, problem)
+
+    def test_failures_of_all_kinds_stay_until_they_are_mended(
+        self, world: World, troubled: PlainBrowser, client: httpx.Client, dataset_id: str
+    ) -> None:
+        service = world.service
+        model_id = service.train(client, dataset_id, name="sound")["model_id"]
+        second = service.train(client, dataset_id, name="other")["model_id"]
+        training = {
+            "dataset_id": dataset_id,
+            "name": "torn",
+            "algorithm": {"name": "rankboost", "n_rounds": 3},
+            "controls": False,
+        }
+        asked: dict[str, tuple[str, dict[str, Any]]] = {
+            "a torn tree": ("jobs", training),
+            "a bad evaluation": ("evaluations", {"model": model_id, "dataset_id": dataset_id}),
+            "a bad comparison": (
+                "comparisons",
+                {"models": [model_id, second], "dataset_id": dataset_id},
+            ),
+            "a bad batch": ("batch-scores", {"model": model_id, "dataset_id": dataset_id}),
+        }
+        made = {}
+        for detail, (kind, body) in asked.items():
+            made[detail] = client.post(f"/v1/{kind}", json=body).json()["id"]
+            self.fail(service, detail)
+        later = service.upload(client, table(90, 3), name="fresh")
+        client.put(f"/v1/models/{model_id}/calibration", json={"dataset_id": later})
+        self.fail(service, "a bad calibration")
+        # So many jobs since, and all went well.
+        for number in range(60):
+            job = submit(service.context.db, owner="troubled", name=f"filler {number}")
+            change(service.context.db, job.id, state="succeeded", finished_at=1.0)
+        shown = self.items(troubled)
+        for detail in (*asked, "a bad calibration"):
+            assert detail in shown
+        # A retry that succeeds, what was to be made is deleted, or the same is asked again.
+        assert client.post(f"/v1/jobs/{made['a torn tree']}/retry").status_code == 202
+        assert client.delete(f"/v1/evaluations/{made['a bad evaluation']}").status_code == 204
+        client.post("/v1/batch-scores", json=asked["a bad batch"][1])
+        service.work()
+        shown = self.items(troubled)
+        assert "a bad comparison" in shown
+        assert "a bad calibration" in shown
+        for detail in ("a torn tree", "a bad evaluation", "a bad batch"):
+            assert detail not in shown
+
+    def test_more_of_them_than_a_page_holds(self, world: World) -> None:
+        browser = PlainBrowser(world.service, "unlucky")
+        names = [f"job number {number:02}" for number in range(12)]
+        for number, name in enumerate(names):
+            job = submit(world.service.context.db, owner="unlucky", name=name)
+            change(world.service.context.db, job.id, state="failed", created_at=100.0 + number)
+        first = self.items(browser)
+        assert [name for name in names if name in first] == names[2:]
+        link = re.search(r'rel="next" href="([^"]*)"', first)
+        assert link is not None
+        rest = self.items(browser, link[1])
+        assert [name for name in names if name in rest] == names[:2]
+
+    def test_a_table_that_could_not_be_read_goes_with_one_that_could(
+        self, world: World, troubled: PlainBrowser, client: httpx.Client
+    ) -> None:
+        bad = world.service.upload(client, "a,left\n1,yes\n", name="halved")
+        for number in range(12):
+            world.service.upload(client, name=f"table {number}")
+        assert f'href="/console/datasets/{bad}"' in self.items(troubled)
+        world.service.upload(client, name="halved")
+        assert "halved" not in self.items(troubled)
+
+    def test_a_newer_version_that_is_worse_is_not_recommended(
+        self, world: World, troubled: PlainBrowser, client: httpx.Client, dataset_id: str
+    ) -> None:
+        service = world.service
+        words = {"yes": "no", "no": "yes"}
+        lines = [line.rpartition(",") for line in table(120, 4).splitlines()[1:]]
+        head = table(2).splitlines()[0]
+        wrong = [head, *(f"{rest},{words[left]}" for rest, _, left in lines), ""]
+        inverted = service.upload(client, "\n".join(wrong), name="inverted")
+        first = service.train(client, dataset_id, name="served")["model_id"]
+        answer = client.put(
+            "/v1/models/served/aliases/live",
+            json={"model_id": first},
+            headers={"If-None-Match": "*"},
+        )
+        assert answer.status_code < 300
+        second = service.train(client, inverted, name="served")["model_id"]
+        for number in range(51):  # the alias's model is far from the newest
+            add_model(service.context.db, owner="troubled", name=f"m{number}")
+        assert "served@live" in self.items(troubled)
+        later = service.upload(client, table(300, 5), name="unseen")
+
+        def compare(dataset: str) -> None:
+            body = {"models": [first, second], "dataset_id": dataset}
+            assert client.post("/v1/comparisons", json=body).status_code == 202
+            service.work()
+
+        compare(dataset_id)  # the alias's model has learnt these rows by heart: they show nothing
+        assert "served@live" in self.items(troubled)
+        compare(later)
+        assert "served@live" not in self.items(troubled)
+        # A third version has not been compared.
+        service.train(client, dataset_id, name="served", seed=3)
+        assert "served@live" in self.items(troubled)
 
 
 def test_pages_hold_no_fault_in_a_browser(world: World, visit: Callable[..., Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.platform.tables import Job
 from tests.app.live_service import Service, table
 from tests.app.refusals import everything, refused
 
@@ -93,6 +94,53 @@ def test_a_comparison(world: World) -> None:
         first, second = (value["value"] for value in window["values"])
         assert difference["value"] == pytest.approx(first - second)
         assert difference["p_value"] <= difference["adjusted_p_value"] <= 1
+
+
+def test_a_comparison_keeps_the_curves_on_its_rows(world: World) -> None:
+    found = world.made("comparisons")
+    curves = found["result"]["curves"]
+    assert [curve["model_id"] for curve in curves] == [each["model_id"] for each in found["models"]]
+    for curve in curves:
+        evaluated = world.made("evaluations", model=curve["model_id"])
+        asked = {"max_points": 100}
+        roc = world.client.get(f"/v1/evaluations/{evaluated['id']}/roc", params=asked).json()
+        assert len(curve["points"]) <= 100
+        assert curve["points"] == [
+            {name: one[name] for name in ("fpr", "tpr")} for one in roc["points"]
+        ]
+    assert roc["total_points"] > 100  # of the second model, whose scores all differ
+    listed = world.client.get("/v1/comparisons", params={"limit": 1}).json()["data"]
+    assert [(each["id"], each["result"]["curves"]) for each in listed] == [(found["id"], [])]
+    assert listed[0]["result"] == found["result"] | {"curves": []}
+
+
+def test_what_a_model_has_seen_of_the_rows_is_told(world: World) -> None:
+    """By training, by validation, by equal rows under another name, or not at all."""
+    service, client = world.service, world.client
+    copied = table(200, 1).splitlines()[:100] + table(120, 0).splitlines()[1:]
+    mixed = service.upload(client, "\n".join([*copied, ""]), name="copied")
+    again = service.upload(client, name="old under another name")
+    validation = {"method": "dataset", "dataset_id": world.new}
+    judged = service.train(client, world.old, name="judged", validation=validation)["model_id"]
+    for model, dataset_id, seen in (
+        ("churn", world.new, "new"),
+        ("churn", again, "trained"),
+        ("churn", mixed, "overlaps"),
+        (judged, world.new, "validated"),
+    ):
+        asked = world.ask("evaluations", {"model": model, "dataset_id": dataset_id}).json()
+        # Whether rows are equal is known once they have been read.
+        early = seen if seen in ("trained", "validated") else None
+        assert (asked["status"], asked["seen"]) == ("processing", early)
+        service.work()
+        found = client.get(f"/v1/evaluations/{asked['id']}").json()
+        assert (found["seen"], bool(found["warnings"])) == (seen, seen != "new")
+        compared = world.made("comparisons", models=[model, "plain"], dataset_id=dataset_id)
+        assert compared["models"][0]["seen"] == seen
+    with service.context.db.write() as session:  # as an earlier version has left it
+        row = session.get_one(Job, found["job_id"])
+        row.spec = {name: value for name, value in row.spec.items() if name != "seen"}
+    assert client.get(f"/v1/evaluations/{found['id']}").json()["seen"] == "validated"
 
 
 @pytest.mark.parametrize("kind", ["evaluations", "comparisons"])

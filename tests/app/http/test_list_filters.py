@@ -13,7 +13,15 @@ from sqlalchemy import select, text
 from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.sql import RowFilter
-from app.platform.tables import BatchScore, Comparison, ComparisonModel, Evaluation, Job, Model
+from app.platform.tables import (
+    BatchScore,
+    Comparison,
+    ComparisonModel,
+    Evaluation,
+    Job,
+    Model,
+    ModelAlias,
+)
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.queue_steps import add_dataset, add_model, change, submit
 
@@ -138,6 +146,90 @@ def test_lists_are_filtered(service_on_both: Service) -> None:
         ):
             assert found(client, kind, {"tag": tags}) == expected, (kind, tags)
         assert found(client, kind, {"tag": "team", "search": "_"}) == [1]
+
+
+def test_failures_are_listed_until_something_settles_them(service_on_both: Service) -> None:
+    db = service_on_both.context.db
+    client = service_on_both.client(service_on_both.key())
+    clock = iter(range(T0, T0 + 100))
+
+    def ended(kind: str, name: str, state: str = "failed", **values: Any) -> str:
+        job = submit(db, owner=values.pop("owner", OWNER), kind=kind, name=name)
+        change(db, job.id, created_at=next(clock), state=state, **values)
+        return job.id
+
+    def listed(**query: Any) -> list[str]:
+        pages: dict[str, Any] = {"kind": "all", "unresolved": True, "limit": 2} | query
+        answer = client.get("/v1/jobs", params=pages).json()
+        rest = listed(**query | {"after": answer["next"]}) if answer["has_more"] else []
+        return [*(job["id"] for job in answer["data"]), *rest]
+
+    left = [
+        ended("train", "alone"),
+        ended("calibrate", "alone", "timed_out"),
+        ended("importance", "other"),
+    ]
+    ended("train", "stopped", "cancelled")
+    ended("train", "alone", owner=STRANGER)
+    ended(
+        "train", "alone", "succeeded", owner=STRANGER
+    )  # another's success settles nothing of ours
+    ended("calibrate", "other", "succeeded")  # nor does that of another kind
+    ended("train", "mended")
+    ended("train", "mended", "succeeded")
+    left.append(ended("train", "mended"))  # it broke again
+    # Of a chain of retries the last speaks for all, and is gone once one of them has succeeded.
+    first = ended("train", "chain")
+    left.append(ended("train", "chain", retry_of=first))
+    ended("train", "renamed", "succeeded", retry_of=ended("train", "chained"))
+    # An output that was deleted takes its failure along, and a table of several files is a table.
+    ended("ingest", "deleted")
+    for name, later in (("table", None), ("again", "ingest"), ("files", "ingest_files")):
+        job = ended("ingest", name)
+        add_dataset(db, job, owner=OWNER, name=name, status="invalid")
+        if later is None:
+            left.append(job)
+        else:
+            ended(later, name, "succeeded")
+    assert listed() == left[::-1]
+    assert listed(state="timed_out") == [left[1]]
+    assert listed(kind="train") == [left[4], left[3], left[0]]
+    assert listed(search="TABLE") == [left[5]]
+    assert len(listed(unresolved=False)) == 18
+    for query in ("unresolved=perhaps", "kind=al", "kind=all,train"):
+        answer = client.get(f"/v1/jobs?{query}")
+        assert (answer.status_code, query.split("=")[0] in answer.text) == (422, True)
+
+
+def test_models_are_listed_whose_alias_stayed_behind(service_on_both: Service) -> None:
+    db = service_on_both.context.db
+    client = service_on_both.client(service_on_both.key())
+    ours = {
+        (name, version): add_model(db, owner=OWNER, name=name).id
+        for name, version in (("a", 1), ("a", 2), ("a", 3), ("b", 1), ("c", 1), ("c", 2))
+    }
+    other = add_model(db, owner=STRANGER, name="b").id  # no newer version of ours
+    add_model(db, owner=STRANGER, name="b")
+    pointing = {("a", "old"): 2, ("a", "new"): 3, ("b", "only"): 1}
+    with db.write() as session:
+        for (name, alias), version in pointing.items():
+            session.add(alias_row(OWNER, name, alias, ours[name, version]))
+        session.add(alias_row(STRANGER, "b", "x", other))
+
+    def listed(**query: Any) -> list[str]:
+        return [each["id"] for each in client.get("/v1/models", params=query).json()["data"]]
+
+    assert listed(outdated=True) == [ours["a", 2]]
+    assert listed(outdated=True, name="b") == []
+    assert len(listed()) == len(ours)
+    assert client.get("/v1/models?outdated=perhaps").status_code == 422
+
+
+def alias_row(owner: str, name: str, alias: str, model_id: str) -> ModelAlias:
+    """Return the row of an alias."""
+    return ModelAlias(
+        owner=owner, name=name, alias=alias, revision=1, model_id=model_id, updated_at=T0
+    )
 
 
 def test_a_shown_time_begins_or_ends_a_period_exactly(service_on_both: Service) -> None:
