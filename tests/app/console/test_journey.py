@@ -60,7 +60,7 @@ def test_from_a_link_and_an_empty_service_to_scored_rows(
     page.get_by_text("Parameters: ").click()
     page.get_by_label("n_rounds", exact=True).fill("20")
     page.get_by_label("Name of the model").fill("customers")
-    page.get_by_text("About").wait_for()
+    page.get_by_text("Ready to train").wait_for()
     page.get_by_role("button", name="Train", exact=True).click()
     page.get_by_text("Waiting for a worker").wait_for()
     with service.at_work():

@@ -196,7 +196,7 @@ def test_a_form_without_scripts_leads_to_a_job(
     assert "<option selected>auto</option>" in text
     text = ask("/console/train/form", {"algorithm.name": "logistic"}).text
     assert 'name="algorithm.standardize"' in text
-    assert "About" in text  # it is checked
+    assert "Ready to train" in text  # it is checked
     fields = {
         "dataset_id": dataset_id,
         "algorithm.name": "rankboost",
@@ -314,7 +314,7 @@ def test_the_form_follows_what_is_chosen_in_a_browser(
     window = visit(service, width=390)
     page = window.sign_in(service.key())
     window.open(f"/console/train?dataset_id={dataset_id}")
-    page.get_by_text("About").wait_for()
+    page.get_by_text("Ready to train").wait_for()
     window.check()
     page.get_by_label("Algorithm").select_option("rankboost")
     page.get_by_text("Parameters: ").click()
@@ -324,11 +324,11 @@ def test_the_form_follows_what_is_chosen_in_a_browser(
     assert page.locator("#e-f-algorithm-n_rounds").inner_text().startswith("n_rounds must be")
     window.check()
     rounds.fill("7")
-    page.get_by_text("About").wait_for()
+    page.get_by_text("Ready to train").wait_for()
     assert page.locator("#e-f-algorithm-n_rounds").inner_text() == ""
     page.get_by_label("Aim at").select_option("pauc")
     page.get_by_label("fpr_max", exact=True).fill("0.2")
-    page.get_by_text("About").wait_for()
+    page.get_by_text("Ready to train").wait_for()
     assert rounds.input_value() == "7"  # kept while the form changed
     page.get_by_text("The same in Python").click()
     assert "'fpr_max': 0.2" in page.get_by_label("The request in Python").inner_text()
