@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
@@ -36,19 +36,26 @@ DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
 
 @router.get("")
 async def read_models(page: PageDep) -> Response:
-    """List the models, newest first."""
-    name, problem = page.asked("name"), None
+    """List the models, newest first: all, those with a text in their names, with a tag, or of exactly one name."""
+    asked = {name: page.asked(name) for name in ("name", "search", "tag")}
+    problem = None
     try:
-        found = await page.client.models.page(name=name, after=page.asked("after"))
+        found = await page.client.models.page(
+            name=asked["name"],
+            search=asked["search"],
+            tag=asked["tag"],
+            after=page.asked("after"),
+        )
     except ProblemError as error:
         found, problem = ApiPage[ListedModel]([], has_more=False, next=None), error.problem
-    address = "/console/models" + (f"?name={quote(name, safe='')}" if name else "")
+    kept = {name: value for name, value in asked.items() if value is not None}
     return page.show(
         "models.html",
         422 if problem else 200,
         found=found,
-        name=name or "",
-        address=address,
+        asked=asked,
+        address="/console/models" + (f"?{urlencode(kept)}" if kept else ""),
+        filtered=bool(kept),
         problem=problem,
     )
 

@@ -633,6 +633,44 @@ def test_the_first_page_of_an_empty_service_and_of_a_used_one(world: World) -> N
     assert "churn@live" in world.browser().read("/console")  # there is a newer version
 
 
+def test_models_are_found_by_a_part_of_their_name_and_by_tag(
+    world: World, visit: Callable[..., Any]
+) -> None:
+    service, owner = world.service, "collector"
+    tags: tuple[dict[str, str], ...] = ({"team": "risk"}, {"team": "risk: old", "<b>": ""}, {})
+    for number in range(60):
+        add_model(
+            service.context.db,
+            owner=owner,
+            name=f"{('churn', 'fraud', 'other')[number % 3]}{number}",
+            tags=tags[number % 3],
+        )
+    window = visit(service, width=390)
+    window.sign_in(service.key(owner))
+    page = window.open("/console/models")
+    rows = page.locator("tbody tr")
+    page.get_by_label("Part of the name").fill("RAUD")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(rows).to_have_count(20)
+    expect(page.get_by_label("Part of the name")).to_have_value("RAUD")
+    expect(rows.filter(has_text="fraud")).to_have_count(20)
+    window.check()
+    rows.first.get_by_role("link", name="team: risk: old", exact=True).click()
+    page.wait_for_url(re.compile("tag="))
+    expect(page.get_by_label("Tag")).to_have_value("team:risk: old")
+    expect(rows).to_have_count(20)
+    page.get_by_label("Tag").fill("team")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(rows).to_have_count(40)
+    page.get_by_label("Part of the name").fill("churn3")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(rows).to_have_count(5)  # 3, 30, 33, 36 and 39
+    page.get_by_role("link", name="Show all").click()
+    expect(rows).to_have_count(50)
+    page.get_by_role("link", name="Older").click()
+    expect(rows).to_have_count(10)
+
+
 class TestNeedsAttention:
     """What the first page says needs attention: nothing is forgotten, and what is mended goes."""
 
