@@ -192,13 +192,11 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
 
 def log_pair_loss_of(groups: ScoreGroups) -> float:
     """Return the `log_pair_loss` of tie groups, which may be in files."""
-    greatest = [
-        direction * float(groups.scores_at(np.array([ends[k]]))[0])
-        for direction, ends, k in (
-            (-1.0, _ends_of(groups.flagged_positive), 1),
-            (1.0, _ends_of(groups.flagged_negative), 0),
-        )
-    ]
+    greatest = [-math.inf, -math.inf]
+    for block in groups.blocks():  # not by running sums, which a light row need not change
+        for k, (direction, mass) in enumerate(((-1.0, block.positive), (1.0, block.negative))):
+            own = direction * block.scores[mass > 0.0]
+            greatest[k] = max(greatest[k], float(own.max(initial=-math.inf)))
     sums = [0.0, 0.0]
     for block in groups.blocks():
         for k, (direction, mass) in enumerate(((-1.0, block.positive), (1.0, block.negative))):

@@ -10,16 +10,18 @@ Without weights the figures are those of `summarise` and `compare`, bit for bit,
 in any order, and both take their sums over the same blocks. Weights of equal scores are added up chunk by chunk, so of
 weighted figures the last bits may differ.
 
-Disk: 24 bytes for each distinct score of each chunk until they are merged, then 24 for each distinct score; 40 and 56
-with weights.
+Disk: 24 bytes for each distinct score of each chunk, 40 with weights; and from the merge on another 24 for each
+distinct score, 56 with weights. The runs go when they are merged.
 """
 
 from __future__ import annotations
 
+import itertools
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -140,7 +142,9 @@ class ScoreRuns:
     ) -> None:
         self._folder = folder
         self._rows_at_once, self._merged_at_once = rows_at_once, merged_at_once
-        self._runs: list[Run] = []
+        self._runs: list[Run] = []  # without their columns, which are in the file
+        self._sizes: list[int] = []
+        self._file: IO[bytes] | None = None
 
     def add(
         self, positive: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
@@ -148,6 +152,11 @@ class ScoreRuns:
         """Add rows, as `sorted_run` takes them, chunk by chunk."""
         is_positive, values = np.asarray(positive), np.asarray(scores)
         weight = None if sample_weight is None else np.asarray(sample_weight)
+        for name, column in (("scores", values), ("sample_weight", weight)):
+            if column is not None and column.shape != is_positive.shape:
+                raise InvalidData(
+                    f"{name} must have the shape of positive, {is_positive.shape}, got {column.shape}"
+                )
         for start in range(0, len(is_positive), self._rows_at_once):
             rows = slice(start, start + self._rows_at_once)
             own = None if weight is None else weight[rows]
@@ -164,7 +173,11 @@ class ScoreRuns:
                 f"runs must all have weights or none: a run must have {len(self._runs[0].columns)} columns, "
                 f"got {n_columns}"
             )
-        self._runs.append(replace(run, columns=_in_file(run.columns, self._folder)))
+        if self._file is None:  # one for all runs: the system limits how many are open
+            self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
+        np.ascontiguousarray(run.columns, np.float64).tofile(self._file)
+        self._sizes.append(run.columns.shape[1])
+        self._runs.append(replace(run, columns=np.empty((n_columns, 0))))
 
     def merge(self) -> StoredGroups:
         """Return the tie groups of all rows; no run is left. O(n log n).
@@ -172,14 +185,22 @@ class ScoreRuns:
         InvalidData: a class has no row of weight above 0.
         """
         runs, self._runs = self._runs, []
+        sizes, self._sizes = self._sizes, []
+        file, self._file = self._file, None
         counts = tuple(sum(run.counts[k] for run in runs) for k in range(2))
         if not all(counts):
             raise InvalidData(
                 "there must be rows of both classes with a weight above 0, "
                 f"got {counts[0]} positive and {counts[1]} negative"
             )
-        columns = [run.columns for run in runs]
-        most, n_columns = sum(each.shape[1] for each in columns), len(columns[0])
+        assert file is not None  # it has the rows that were counted
+        most, n_columns = sum(sizes), len(runs[0].columns)
+        with file:
+            stored = np.memmap(file, np.float64, "r", shape=(n_columns * most,))
+        bounds = n_columns * np.cumsum([0, *sizes])
+        columns = [
+            np.asarray(stored[a:b]).reshape(n_columns, -1) for a, b in itertools.pairwise(bounds)
+        ]
         keys, n = mapped(self._folder, (most,), np.float64), 0
         flagged = mapped(self._folder, (2, most + 1), np.float64)
         masses = None if n_columns == 3 else mapped(self._folder, (n_columns - 1, most), np.float64)
@@ -210,17 +231,24 @@ def _in_file(columns: FloatArray, folder: Path) -> FloatArray:
 
 
 def _merge(runs: list[FloatArray], at_once: int) -> Iterator[FloatArray]:
-    """Yield the merged columns of ascending runs, part by part, sums taken where keys are equal; empties `runs`.
+    """Yield the merged columns of ascending runs, part by part, sums taken where keys are equal.
 
-    Of each run a window is looked at. What is at most the last key of every window that does not end its run is
-    complete: no run has such a key behind its window.
+    Of some runs a window is looked at. What is at most the last key of every window that does not end its run is
+    complete: no run has such a key behind its window, and the other runs begin behind it.
     """
-    while runs := [run for run in runs if run.shape[1]]:
-        size = max(at_once // len(runs), 1)
-        limit = min((run[0, size - 1] for run in runs if run.shape[1] > size), default=np.inf)
-        ends = [int(np.searchsorted(run[0, :size], limit, side="right")) for run in runs]
-        part = np.concatenate([run[:, :end] for run, end in zip(runs, ends, strict=True)], axis=1)
-        runs = [run[:, end:] for run, end in zip(runs, ends, strict=True)]
+    while runs := sorted((run for run in runs if run.shape[1]), key=lambda run: float(run[0, 0])):
+        heads = [float(run[0, 0]) for run in runs]
+        n = 1
+        while True:
+            size = max(at_once // n, 1)
+            ends_of = (run[0, size - 1] for run in runs[:n] if run.shape[1] > size)
+            limit = float(min(ends_of, default=np.inf))
+            if n == len(runs) or heads[n] > limit:
+                break
+            n = min(2 * n, len(runs))
+        ends = [int(np.searchsorted(run[0, :size], limit, side="right")) for run in runs[:n]]
+        part = np.concatenate([run[:, :end] for run, end in zip(runs, ends, strict=False)], axis=1)
+        runs[:n] = [run[:, end:] for run, end in zip(runs, ends, strict=False)]
         part = part[:, np.argsort(part[0], kind="stable")]
         first = np.concatenate(([True], part[0, 1:] != part[0, :-1]))
         starts = np.flatnonzero(first)
@@ -309,7 +337,9 @@ class MakeRunShard:
         ]
         weight = np.broadcast_to(piece.weight, len(piece.positive)) if self.is_weighted else None
         run = sorted_run(piece.positive, np.concatenate(scores), weight)
-        return RunShard(replace(run, columns=_in_file(run.columns, folder)))
+        columns = mapped(folder, run.columns.shape, np.float64)
+        columns[:] = run.columns
+        return RunShard(replace(run, columns=columns))
 
 
 class RunShard:
@@ -359,10 +389,18 @@ def runs_of_shards(
     shards = placement.place(make, list(codes.pieces(positive, weight)), codes.read)
     sizes = shards.ask("size")
     runs, n = ScoreRuns(codes.table.folder), max(sent_at_once // len(sizes), 1)
-    for start in range(0, max(sizes), n):
-        for part in shards.ask("part", start, start + n):
-            if part.columns.size:
-                runs.take(part)
+    bounds = np.cumsum([0, *sizes])
+    columns = mapped(
+        codes.table.folder, (5 if make.is_weighted else 3, int(bounds[-1])), np.float64
+    )
+    first: list[Run] = []
+    for start in range(0, max(*sizes, 1), n):
+        parts = shards.ask("part", start, start + n)
+        first = first or parts
+        for own, part in zip(bounds[:-1] + start, parts, strict=True):
+            columns[:, own : own + part.columns.shape[1]] = part.columns
+    for run, (a, b) in zip(first, itertools.pairwise(bounds), strict=True):
+        runs.take(replace(run, columns=columns[:, a:b]))
     return runs
 
 

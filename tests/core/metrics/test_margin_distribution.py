@@ -130,6 +130,11 @@ def test_by_hand() -> None:
 def test_scores_far_from_zero_neither_overflow_nor_vanish() -> None:
     assert log_pair_loss([1, 0], [1e6, 0.0]) == -1e6
     assert log_pair_loss([1, 0], [-1e6, 0.0]) == 1e6
+    # A row so light that it does not change a running sum: its pair has the greatest term.
+    light = log_pair_loss([1, 1, 0], [0.0, -720.0, 0.0], [1.0, 1e-17, 1.0])
+    assert light == pytest.approx(720.0)
+    assert math.isfinite(log_pair_loss([1, 0, 0], [400.0, -400.0, 0.0], [1.0, 1e-30, 1.0]))
+    assert math.isfinite(log_pair_loss([1, 1, 0], [0.0, -720.0, 720.0], [1e100, 1e-100, 1.0]))
     spread = margin_distribution(roc_curve([1, 0], [1e300, 1e300 - 1e290]), 1e-5)
     assert np.isfinite(spread.thetas).all()
 

@@ -227,6 +227,40 @@ def test_runs_come_from_other_processes_in_any_order(tmp_path: Path) -> None:
     check_equal(stored, summarise(y, scores, windows=WINDOWS), exact=True)
 
 
+def test_many_runs_take_few_files_of_the_system(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    runs = ScoreRuns(tmp_path, rows_at_once=5)
+    y, scores = table(1000, 14, 2)
+    runs.add(y == 1, scores)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 1
+    check_equal(summarise_groups(runs.merge(), max_points=2000), summarise(y, scores), exact=True)
+
+
+@pytest.mark.parametrize("n_runs", [1, 2, 7, 64])
+def test_a_table_in_the_order_of_its_scores_is_merged_as_fast_as_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_runs: int
+) -> None:
+    passes = []
+    concatenate = np.concatenate
+    n, at_once = 6400, 640
+    y, scores = np.arange(n) % 3 == 0, np.arange(n, dtype=float)
+    runs = ScoreRuns(tmp_path, rows_at_once=n // n_runs, merged_at_once=at_once)
+    runs.add(y, scores)
+
+    def counted(parts: list[np.ndarray], axis: int = 0) -> np.ndarray:
+        if axis == 1:
+            passes.append(sum(part.shape[1] for part in parts))
+        return concatenate(parts, axis=axis)
+
+    monkeypatch.setattr(np, "concatenate", counted)
+    groups = runs.merge()
+    monkeypatch.undo()
+    assert sum(passes) == n
+    assert max(passes) <= at_once
+    assert len(passes) <= 4 * n // at_once + n_runs
+    check_equal(summarise_groups(groups, max_points=n + 1), summarise(y, scores), exact=True)
+
+
 def test_groups_find_the_group_of_a_score(tmp_path: Path) -> None:
     y, scores = table(500, 8, 1)
     groups = merged(tmp_path, y, scores, None, 100)
@@ -285,7 +319,13 @@ def test_bad_rows_are_refused(tmp_path: Path) -> None:
         sorted_run([True, False], [1.0])
     with pytest.raises(InvalidData, match="sample_weight"):
         sorted_run([True, False], [1.0, 2.0], [1.0, -1.0])
-    runs = ScoreRuns(tmp_path)
+    runs = ScoreRuns(tmp_path, rows_at_once=2)
+    with pytest.raises(
+        InvalidData, match=r"scores must have the shape of positive, \(2,\), got \(3,\)"
+    ):
+        runs.add([True, False], [1.0, 2.0, 3.0])
+    with pytest.raises(InvalidData, match=r"sample_weight must have the shape of positive"):
+        runs.add([True, False], [1.0, 2.0], [1.0])
     runs.add([True], [1.0])
     with pytest.raises(InvalidData, match=r"runs must all have weights or none.*3 columns, got 5"):
         runs.add([False], [1.0], [2.0])
