@@ -80,10 +80,7 @@ class Table:
 
     def take(self, rows: Rows) -> Table:
         """Return a copy of some rows, in their order."""
-        X = np.empty((len(rows), self.X.shape[1]), order="F")
-        for feature in range(X.shape[1]):
-            np.take(self.X[:, feature], rows, out=X[:, feature])
-        return self.with_features(X, rows)
+        return self.with_features(take_rows(self.X, rows), rows)
 
     def part(self, rows: Rows) -> Table:
         """Return some rows, ascending and each once, as a table of its own to learn from or to judge by."""
@@ -120,6 +117,14 @@ class Table:
 
         X, categories = to_matrix(self.coded, other.categories)
         return replace(self, X=X, categories=categories)
+
+
+def take_rows(X: Floats, rows: Rows) -> Floats:
+    """Return a copy of some rows in Fortran order; `X[rows]` would be in another order, and copied again."""
+    taken = np.empty((len(rows), X.shape[1]), order="F")
+    for feature in range(X.shape[1]):
+        np.take(X[:, feature], rows, out=taken[:, feature])
+    return taken
 
 
 MAX_BYTES_TAKEN = 1 << 26
@@ -163,9 +168,18 @@ class StoredTable(Table):
 
     def take(self, rows: Rows) -> Table:
         """Return a copy of some rows in memory, in their order."""
-        distinct, place = np.unique(rows, return_inverse=True)
-        X = self.source.read_rows(self.source_rows(distinct))
-        return self.with_features(self.recoded(X[place]), rows)
+        if are_ascending(rows):
+            X = self.source.read_rows(self.source_rows(rows))
+        else:
+            distinct, place = np.unique(rows, return_inverse=True)
+            X = self.source.read_rows(self.source_rows(distinct))
+            if len(distinct) < len(rows):
+                X = take_rows(X, place)
+            else:  # column by column in its own memory
+                for feature in range(X.shape[1]):
+                    X[:, feature] = X[place, feature]
+        self.recode(X)
+        return self.with_features(X, rows)
 
     def source_rows(self, rows: Rows) -> Rows:
         """Return the rows of the file that are some rows of the table, ascending and each once."""
@@ -201,12 +215,10 @@ class StoredTable(Table):
     def _coded_by(self, categories: Categories) -> StoredTable:
         return replace(self, X=self.coded.with_categories(categories), categories=categories)
 
-    def recoded(self, X: Floats) -> Floats:
-        """Return a copy of rows of the file, with the indices of this table's categories."""
-        X = X.copy(order="F")
+    def recode(self, X: Floats) -> None:
+        """Turn the indices of the file's categories in rows of it into those of this table's."""
         for feature in range(X.shape[1]):
             self.coded.recode(feature, X[:, feature])
-        return X
 
     @property
     def source(self) -> ParquetColumns:
@@ -230,10 +242,11 @@ def blocks_of(tables: Sequence[StoredTable]) -> Iterator[list[Table]]:
     for start, X in tables[0].source.read_groups():
         blocks = []
         for k, table in enumerate(tables):
-            own: slice | Rows = slice(None)
+            own = np.arange(len(X))
             if table.coded.is_taken is not None:
                 own = np.flatnonzero(table.coded.is_taken[start : start + len(X)])
-            taken = table.recoded(X[own])
+            taken = take_rows(X, own)
+            table.recode(taken)
             blocks.append(table.with_features(taken, slice(done[k], done[k] + len(taken))))
             done[k] += len(taken)
         yield blocks
@@ -444,7 +457,7 @@ class ParquetColumns(ColumnSource):
         kept, X = self._kept
         found = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
         if len(kept) and bool((kept[found] == rows).all()):
-            return X[found]
+            return take_rows(X, found)
         X = np.empty((len(rows), len(self.names)), order="F")
         for start, group in self.read_groups(rows):
             first, last = np.searchsorted(rows, (start, start + len(group)))

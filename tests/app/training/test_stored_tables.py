@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -325,6 +326,32 @@ def test_rows_are_taken_from_the_file(
         kept.part(rows[::-1])
     with pytest.raises(ValueError, match="weight above 0"):
         kept.known_to(some)
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_rows_that_are_taken_are_in_memory_once(
+    tmp_path: Path, is_shuffled: bool, is_kept: bool
+) -> None:
+    n_rows, names = 20_000, [f"c{j}" for j in range(20)]
+    X = np.random.default_rng(0).normal(size=(n_rows, 20))
+    columns = {name: X[:, j] for j, name in enumerate(names)} | {"y": X[:, 0] > 0}
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=500)
+    table = store_table(path, Columns(names, "y", None, None), tmp_path, 10**9)
+    rows = np.flatnonzero(np.arange(n_rows) % 4 > 0)
+    if is_shuffled:
+        rows = np.random.default_rng(1).permutation(rows)
+    if is_kept:
+        table.source.keep(np.sort(rows))
+    table.take(rows[:10])  # loads what it needs
+    tracemalloc.start()
+    taken = table.take(rows)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken.X.flags.f_contiguous
+    assert (X[rows] == taken.X).all()
+    assert most < 1.6 * taken.X.nbytes
 
 
 def test_columns_of_a_wide_table_are_read_together(
