@@ -67,6 +67,7 @@ class Attempt:
         self._progress: dict[str, Any] | None = None
         self._last_sent: dict[str, Any] | None = None
         self._fit_progress: dict[str, Any] = {"fraction": 0.0}
+        self._improvements = list(claim.improvements)
         self._started = started - (claim.timeout_seconds - claim.seconds_left)
         self._end_early_sent = claim.keep_requested
         self._is_loading = False
@@ -288,7 +289,10 @@ class Attempt:
         # Each heartbeat repeats the last progress of a fit that reports nothing for long, so that its clock goes on.
         self._last_sent = progress = self._progress or self._last_sent
         if progress is not None:
+            if self._improvements:
+                progress = progress | {"improvements": self._improvements}
             progress = clocked(progress, self._claim.spec, now - self._started)
+            self._improvements = progress.get("improvements", [])
         try:
             # Two transactions: the first locks the child job's row, and a parent's row must be locked before a child's.
             self._db.writing(queue.heartbeat, self._settings, self._claim, progress)

@@ -46,7 +46,7 @@ KINDS: Mapping[str, str] = {
 ALL = "all"
 STATES = ("queued", "running", "cancelling", "succeeded", "failed", "cancelled", "timed_out")
 FINAL = frozenset(STATES[3:])
-EVENTS, IMPROVEMENTS = 100, 200
+EVENTS = 100
 CHANCE = 0.5
 """The AUC of scores that say nothing."""
 
@@ -58,6 +58,7 @@ _MAY_PASS = frozenset(
         "database_unavailable",
         "dataset_not_ready",
         "deadlock",
+        "file_not_found",
         "internal",
         "memory_limit",
         "out_of_space",
@@ -165,9 +166,8 @@ async def _show(
     if (given := page.asked("events_after")) is not None and given.isdecimal():
         after = int(given[:18])
     now, final = job.progress or Progress(), job.state in FINAL
-    events, improved, (metrics, missing) = await asyncio.gather(
+    events, (metrics, missing) = await asyncio.gather(
         page.client.jobs[job_id].events(after=after, limit=EVENTS),
-        _improvements(page, job) if now.best is not None else _nothing([]),
         _metrics(page, job),
     )
     return page.show(
@@ -181,7 +181,7 @@ async def _show(
         figures=[] if metrics is None else list(_figures(metrics, job.objective or {})),
         level=None if metrics is None else metrics.level,
         missing=missing,
-        best_chart=_best_over_time(job, now, improved),
+        best_chart=_best_over_time(job, now),
         log=list(_events_in_words(events.data)),
         earlier=max(0, after - EVENTS) if after else None,
         again=await _again(page, job) if final and job.kind == "train" else None,
@@ -189,24 +189,6 @@ async def _show(
         may_retry=_may_retry(job),
         error=None if error is None else error.problem,
     )
-
-
-async def _nothing(value: Any) -> Any:
-    return value
-
-
-async def _improvements(page: Page, job: Job) -> list[Event]:
-    """Return the job's reports of a new best candidate, in order."""
-    found: list[Event] = []
-    after = None
-    while True:
-        events = await page.client.jobs[job.id].events(
-            after=after, limit=IMPROVEMENTS, improved=True
-        )
-        found += events.data
-        if not events.has_more:
-            return found
-        after = found[-1].seq
 
 
 async def _metrics(page: Page, job: Job) -> tuple[Metrics | None, str | None]:
@@ -273,24 +255,15 @@ def _is_window(area: Any, objective: Mapping[str, Any]) -> bool:
     )
 
 
-def _best_over_time(job: Job, now: Progress, improved: list[Event]) -> Markup | None:
+def _best_over_time(job: Job, now: Progress) -> Markup | None:
     """Draw the value of the best candidate over the time of the job; None without one."""
     if now.best is None or job.started_at is None:
         return None
-    started = datetime.fromisoformat(job.started_at)
-
-    def seconds(moment: str) -> float:
-        return (datetime.fromisoformat(moment) - started).total_seconds()
-
-    points = [
-        (seconds(event.at), float(event.data["best"]["value"]))
-        for event in improved
-        if seconds(event.at) >= 0  # an earlier attempt's are lost with it
-    ]
+    points = [(each.seconds, each.value) for each in now.improvements or []]
+    end = max(now.elapsed_seconds or 0.0, points[-1][0] if points else 0.0)
     if job.finished_at is not None:
-        end = seconds(job.finished_at)
-    else:
-        end = max(now.elapsed_seconds or 0.0, points[-1][0] if points else 0.0)
+        started, ended = map(datetime.fromisoformat, (job.started_at, job.finished_at))
+        end = max(end, (ended - started).total_seconds())
     if not points or points[-1][1] != now.best.value:
         points.append((end, now.best.value))  # found after the last report
     told = f"Best value so far: {points[0][1]:.4f} after {duration(points[0][0])}"
@@ -352,9 +325,15 @@ def _words_of(progress: Progress) -> str:
 def _may_retry(job: Job) -> bool:
     """Return True if the same job may end in another way when it runs again."""
     if job.state == "failed":
-        return (job.error or {}).get("code") in _MAY_PASS
+        return _lacks_file(job) or (job.error or {}).get("code") in _MAY_PASS
     # What took too long takes as long again; a job that trains has a form for another limit.
     return job.state == "cancelled" or (job.state == "timed_out" and job.kind != "train")
+
+
+def _lacks_file(job: Job) -> bool:
+    """Return True if a file of the service, or the folder of such files, was away."""
+    code = (job.error or {}).get("code")
+    return code == "file_not_found" or (job.kind == "ingest_files" and code == "unsupported")
 
 
 def _advice(job: Job) -> str | None:
@@ -375,6 +354,8 @@ def _advice(job: Job) -> str | None:
         return "Train on fewer rows or with fewer bins, or give a worker more memory; then retry."
     if code == "dataset_not_ready":
         return "Wait until the dataset is ready, then retry."
+    if _lacks_file(job):
+        return "Retry the job once the file can be read again where it lies, below RANKWRIGHT_FILES_DIR."
     if _may_retry(job):
         return (
             "Your input is not the cause. Retry the job. If it fails again, the worker's log has the reason under "

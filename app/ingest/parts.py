@@ -181,7 +181,9 @@ def _check_unchanged(part: Mapping[str, Any]) -> None:
         now = path.lstat()
         moved = path.resolve(strict=True) != path
     except OSError as error:
-        raise BadTable(f"the file {name} cannot be read any more: {error.strerror}") from error
+        raise BadTable(
+            f"the file {name} cannot be read any more: {error.strerror}", code="file_not_found"
+        ) from error
     if moved or stamp_of(now) != part["stamp"]:
         raise BadTable(
             f"the file {name} must stay as it was when it was added; it was replaced or written to since"

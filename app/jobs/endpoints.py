@@ -219,13 +219,6 @@ async def read_events(
         int, Query(ge=0, description="Number (`seq`) of the last event that you have read.")
     ] = 0,
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum events on the page.")] = 50,
-    improved: Annotated[
-        bool,
-        Query(
-            description="`true`: only the progress reports whose `best` has another value than in the report before: "
-            "the best so far over time. Not for a stream.",
-        ),
-    ] = False,
     last_event_id: Annotated[
         str | None,
         Header(
@@ -237,8 +230,6 @@ async def read_events(
     ping every 15 s.
     """
     if "text/event-stream" in request.headers.get("accept", ""):
-        if improved:
-            raise Invalid("improved must be false for a stream of events, got true")
         if last_event_id is not None:
             after = _event_number(last_event_id)
         await run_in_threadpool(context.db.reading, jobs.find, caller.owner, job_id)
@@ -255,7 +246,6 @@ async def read_events(
         job_id,
         after=after,
         limit=limit,
-        improved=improved,
     )
     events = [Event.model_validate(row) for row in rows]
     full = len(events) == limit

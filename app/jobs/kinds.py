@@ -63,7 +63,8 @@ class Claim:
     `parent_id` is set for a child job. `seconds_left` is what remains of the timeout, and `fraction_done` the progress
     before this attempt: both differ from those of a new job only for a job that has waited for child jobs.
     `keep_requested` says that the owner wants the best so far: an attempt before may have been asked for it.
-    `checkpoint_key` names the blob that the attempt may go on from, `request_id` the request that handed the job in.
+    `checkpoint_key` names the blob that the attempt may go on from, `request_id` the request that handed the job in,
+    and `improvements` are those of the job's progress before this attempt.
     """
 
     job_id: str
@@ -82,6 +83,7 @@ class Claim:
     keep_requested: bool
     checkpoint_key: str | None
     request_id: str | None = None
+    improvements: Sequence[Json] = ()
 
 
 def shown_state(job: Job) -> str:

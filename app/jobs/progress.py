@@ -13,6 +13,7 @@ from typing import Any
 COMPILING = "compiling"
 """The phase of a job whose process compiles kernels."""
 NEARLY_DONE = 0.99
+MAX_IMPROVEMENTS = 100
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
@@ -44,9 +45,12 @@ class Report(Mapping[str, float]):
 def clocked(progress: Json, spec: Mapping[str, Any], elapsed: float) -> Json:
     """Return the progress with `elapsed` seconds since the job's start and, of a job with a budget, the seconds left.
 
-    What is done of a job with a budget is what is spent of it.
+    What is done of a job with a budget is what is spent of it. To `improvements` the value of the best candidate is
+    added, if it is another than the one before.
     """
     timed = progress | {"elapsed_seconds": elapsed}
+    if progress.get("best"):
+        timed["improvements"] = _improvements(progress, elapsed)
     budget = budget_of(spec)
     if budget is None:
         return timed
@@ -56,9 +60,21 @@ def clocked(progress: Json, spec: Mapping[str, Any], elapsed: float) -> Json:
     }
 
 
+def _improvements(progress: Json, elapsed: float) -> list[Json]:
+    found: list[Json] = progress.get("improvements") or []
+    value = progress["best"]["value"]
+    if found and found[-1]["value"] == value:
+        return found
+    longer = [*found, {"seconds": elapsed, "value": value}]
+    # The document is written again and again: of too many, every second one goes, but not the first or the latest.
+    return longer if len(longer) <= MAX_IMPROVEMENTS else [*longer[:-1:2], longer[-1]]
+
+
 def as_event(progress: Mapping[str, Any]) -> Json:
-    """Return what an event holds of a progress report. The leaderboard stands in the job's row alone."""
-    left_out = {"leaderboard", "partial", "ready", "trials_done"}
+    """Return what an event holds of a progress report. The leaderboard and the improvements stand in the job's row
+    alone.
+    """
+    left_out = {"leaderboard", "improvements", "partial", "ready", "trials_done"}
     return {name: value for name, value in progress.items() if name not in left_out}
 
 

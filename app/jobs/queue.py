@@ -63,6 +63,7 @@ def claim(
         keep_requested=job.keep_requested_at is not None,
         checkpoint_key=job.checkpoint_key,
         request_id=job.request_id,
+        improvements=job.progress.get("improvements") or (),
     )
 
 

@@ -125,27 +125,6 @@ def events_after(session: Session, job_id: str, after: int, limit: int) -> Seque
     return session.scalars(statement).all()
 
 
-def improvements_after(session: Session, job_id: str, after: int, limit: int) -> Sequence[JobEvent]:
-    """Return up to `limit` progress reports numbered above `after`, in order, whose best candidate has another value
-    than in the report before. The caller has checked the job's owner.
-    """
-    best = JobEvent.data[("best", "value")].as_float()
-    reports = (
-        select(JobEvent.seq, best.label("best"), func.lag(best).over(order_by=JobEvent.seq))
-        .where(JobEvent.job_id == job_id, JobEvent.type == "progress")
-        .subquery()
-    )
-    seq, value, before = reports.c
-    better = select(seq).where(value.is_not(None), value.is_distinct_from(before), seq > after)
-    statement = (
-        select(JobEvent)
-        .where(JobEvent.job_id == job_id, JobEvent.seq.in_(better))
-        .order_by(JobEvent.seq)
-        .limit(limit)
-    )
-    return session.scalars(statement).all()
-
-
 def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
     """Return state and last event number of each job, for the watcher of waiting requests."""
     rows = session.execute(select(Job.id, Job.state, Job.event_seq).where(Job.id.in_(ids)))

@@ -49,9 +49,16 @@ class Best(ProgressRow):
     )
 
 
+class Improvement(Resource):
+    """The value of the best candidate from a time on."""
+
+    seconds: float = Field(description="Seconds from the start of the job to the report of it.")
+    value: float = Field(description="Value of the job's objective, as on the leaderboard.")
+
+
 class Progress(Resource):
     """The progress of a running job: its phase, its steps, and its best candidates. Of a job that has succeeded
-    `fraction` (1), `best` and `leaderboard` are kept.
+    `fraction` (1), `best`, `leaderboard` and `improvements` are kept.
     """
 
     fraction: float | None = Field(
@@ -99,6 +106,10 @@ class Progress(Resource):
     best: Best | None = None
     leaderboard: list[ProgressRow] = Field(
         default_factory=list, description="The ten best candidates up to now, best first."
+    )
+    improvements: list[Improvement] = Field(
+        default_factory=list,
+        description="The best value over time: each report in which it is another than before, at most 100.",
     )
     keepable: bool = Field(
         default=False, description="True if `POST …/cancel?keep=true` can keep a candidate now."

@@ -230,19 +230,14 @@ def events(
     *,
     after: int = 0,
     limit: int = 50,
-    improved: bool = False,
 ) -> Sequence[JobEvent]:
-    """Return up to `limit` of the job's events numbered above `after`, in order and without gaps.
-
-    With `improved` only the progress reports whose best candidate has another value than in the report before.
-    """
+    """Return up to `limit` of the job's events numbered above `after`, in order and without gaps."""
     if not 0 <= after <= _MAX_SEQ:
         raise Invalid(f"after must be an event's number, from 0, got {after}")
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise Invalid(f"limit must be between 1 and {MAX_PAGE_SIZE}, got {limit}")
     job = find(session, owner, job_id)
-    read = repository.improvements_after if improved else repository.events_after
-    return read(session, job.id, after, limit)
+    return repository.events_after(session, job.id, after, limit)
 
 
 def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:

@@ -323,14 +323,11 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         warnings.append(
             f"the importance of the features comes after the model, by {later}: the budget had no time for it"
         )
-    queue.finish(
-        session,
-        claim,
-        model_id=published.model_id,
-        messages=warnings,
-        progress=result.get("progress"),
-    )
     job = job_repository.find(session, claim.owner, claim.job_id)
+    progress = result.get("progress") or {}
+    if progress and job is not None:
+        progress = progress | {"improvements": job.progress.get("improvements") or []}
+    queue.finish(session, claim, model_id=published.model_id, messages=warnings, progress=progress)
     model_repository.insert(
         session,
         id=published.model_id,

@@ -383,14 +383,11 @@ class _JobOperations(ApiObject):
 
     @operation
     def events(
-        self, *, after: int | None = None, limit: int | None = None, improved: bool | None = None
+        self, *, after: int | None = None, limit: int | None = None
     ) -> Steps[Page[types.Event]]:
-        """Return the events so far behind number `after`, in their order; with `improved` only the progress reports
-        whose best candidate has another value than in the report before.
-        """
+        """Return the events so far behind number `after`, in their order."""
         path = f"/v1/jobs/{_id(self)}/events"
-        query = {"after": after, "limit": limit, "improved": improved}
-        return (yield from self._page(types.Event, path, **query))
+        return (yield from self._page(types.Event, path, after=after, limit=limit))
 
     @iteration
     def follow(self, after: int = 0) -> Items[types.Event]:

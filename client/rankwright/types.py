@@ -1373,6 +1373,14 @@ class Importance(Record):
     """Label whose scores were used. Null for a model with one label."""
     features: list[FeatureImportance]
 
+class Improvement(Record):
+    """The value of the best candidate from a time on."""
+
+    seconds: float
+    """Seconds from the start of the job to the report of it."""
+    value: float
+    """Value of the job's objective, as on the leaderboard."""
+
 class Interval(Record):
     """An estimate with its confidence interval."""
 
@@ -2148,7 +2156,7 @@ class ProbabilitySaving(Record):
 
 class Progress(Record):
     """The progress of a running job: its phase, its steps, and its best candidates. Of a job that has
-    succeeded `fraction` (1), `best` and `leaderboard` are kept.
+    succeeded `fraction` (1), `best`, `leaderboard` and `improvements` are kept.
     """
 
     fraction: float | None = None
@@ -2186,6 +2194,8 @@ class Progress(Record):
     best: Best | None = None
     leaderboard: list[ProgressRow] | None = None
     """The ten best candidates up to now, best first."""
+    improvements: list[Improvement] | None = None
+    """The best value over time: each report in which it is another than before, at most 100."""
     keepable: bool | None = None
     """True if `POST …/cancel?keep=true` can keep a candidate now. Default: `false`."""
     elapsed_seconds: float | None = None

@@ -75,7 +75,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "submit_job": ("train", ("ds_1",)),
     "read_job": ("jobs.get", ("job_1",)),
     "cancel_job": ("job.cancel", ()),
-    "read_events": ("job.events", ()),
+    "read_events": ("job.follow", ()),
     "retry_job": ("job.retry", ()),
     "list_keys": ("keys.list", ()),
     "create_key": ("keys.create", ("n", ["read"])),

@@ -304,27 +304,6 @@ class TestEvents:
         }
         assert [event.at for event in events] == sorted(event.at for event in events)
 
-    def test_reports_of_a_better_candidate(self, db: Database) -> None:
-        values = [None, 0.5, 0.5, 0.7, None, 0.7, 0.7, 0.8125, 0.8]
-        other, job = submit(db), submit(db)
-        for claim in (claimed(db), claimed(db)):
-            for value in values:
-                best = None if value is None else {"value": value}
-                db.writing(queue.heartbeat, Settings(), claim, {"best": best})
-            db.writing(
-                queue.heartbeat, Settings(), claim, {"step": 1}
-            )  # a fit that does not search
-            finish(db, claim)
-        # Event 1 is of the queue, 2 of the claim; a report without a best candidate begins anew.
-        expected = [(4, 0.5), (6, 0.7), (8, 0.7), (10, 0.8125), (11, 0.8)]
-        for each in (job, other):
-            found = db.reading(jobs.events, OWNER, each.id, improved=True)
-            assert [(event.seq, event.data["best"]["value"]) for event in found] == expected
-        found = db.reading(jobs.events, OWNER, job.id, improved=True, after=4, limit=2)
-        assert [event.seq for event in found] == [6, 8]
-        with pytest.raises(NotFound):
-            db.reading(jobs.events, "stranger", job.id, improved=True)
-
     @pytest.mark.parametrize(
         "bounds", [{"after": -1}, {"after": 2**63}, {"limit": 0}, {"limit": 201}]
     )

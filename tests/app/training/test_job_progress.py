@@ -14,7 +14,7 @@ from app.jobs import execution, queue
 from app.jobs import queue_repository as part_rows
 from app.jobs import service as jobs
 from app.jobs.kinds import Claim
-from app.jobs.progress import Report, as_event, clocked
+from app.jobs.progress import MAX_IMPROVEMENTS, Report, as_event, clocked
 from app.platform.errors import Conflict
 from app.platform.tables import Job, JobState
 from app.training.progress import MAX_CHARACTERS, MAX_PARAMETERS, MAX_ROWS, Leaderboard, Reporter
@@ -165,6 +165,25 @@ def test_a_budget_is_told_by_the_clock() -> None:
     late = clocked({"fraction": 0.1}, auto, 34.0)
     assert (late["fraction"], late["seconds_left"]) == (0.99, 0.0)
     assert clocked({"fraction": 0.1}, SPEC, 4.0) == {"fraction": 0.1, "elapsed_seconds": 4.0}
+
+
+def test_the_best_over_time_is_kept_as_it_comes() -> None:
+    progress: dict[str, Any] = {"fraction": 0.1}
+    values = [None, 0.5, 0.5, 0.7, 0.7, *(0.7 + k / 1000 for k in range(1, 301))]
+    for second, value in enumerate(values):
+        best = None if value is None else {"value": value}
+        progress = clocked({**progress, "best": best}, SPEC, float(second))
+        if second == 4:
+            assert progress["improvements"] == [
+                {"seconds": 1.0, "value": 0.5},
+                {"seconds": 3.0, "value": 0.7},
+            ]
+        assert "improvements" not in as_event(progress)
+    found = progress["improvements"]
+    assert 50 <= len(found) <= MAX_IMPROVEMENTS
+    assert [found[0]["value"], found[-1]["value"]] == [0.5, values[-1]]
+    assert [values[int(each["seconds"])] for each in found] == [each["value"] for each in found]
+    assert [each["seconds"] for each in found] == sorted(each["seconds"] for each in found)
 
 
 class Owner:
