@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.jobs import child_jobs, execution, queue
-from app.jobs.kinds import Claim, kind_of
+from app.jobs.kinds import Claim
 from app.jobs.progress import COMPILING, clocked
 from app.jobs.queue_repository import Requests
 from app.operations import repository as blob_rows
@@ -109,8 +109,8 @@ class Attempt:
             failpoints.reach("finished")
             if outcome in FINAL_STATES or not (self._keeps_codes or outcome == LOST):
                 shutil.rmtree(self._codes, ignore_errors=True)
-            if outcome in FINAL_STATES and kind_of(self._claim.kind).owns_parts:
-                self._drop_parts()
+            if outcome in FINAL_STATES:
+                self._drop_parts(self._claim.parent_id or self._claim.job_id)
             return outcome
         except LeaseLost:
             log.warning(
@@ -263,10 +263,10 @@ class Attempt:
         except (OSError, Unavailable) as error:
             log.warning("%s: %s could not be removed: %s", self._claim.job_id, key, error)
 
-    def _drop_parts(self) -> None:
-        """Remove the files of the child jobs, which the ended job does not need. The sweeper removes what is left."""
+    def _drop_parts(self, job_id: str) -> None:
+        """Remove the files of the child jobs, if their parent has ended. The sweeper removes what is left."""
         try:
-            keys = self._db.reading(child_jobs.files_of, self._claim.job_id)
+            keys = self._db.reading(child_jobs.unneeded_files, job_id)
             # A backup that began before the end may read them; one that begins later does not know them.
             if not self._blobs.sweeper_is_held(self._settings.blob_grace_seconds):
                 for key in keys:

@@ -176,5 +176,4 @@ KIND = JobKind(
     output=DATASETS,
     before_retry=lock_tables,
     on_end=DATASETS.on_end,
-    owns_parts=True,
 )

@@ -113,7 +113,7 @@ def publish(blobs: BlobStore, claim: Claim, result: PartResult) -> dict[str, str
 
 def complete(session: Session, claim: Claim, result: PartResult, published: dict[str, str]) -> None:
     """End the child job; the table is put together after the last."""
-    found = {"rows": result["rows"], "sha256": result["sha256"]}
+    found = {"rows": result["rows"], "sha256": result["sha256"], child_jobs.OWNED: True}
     child_jobs.finish(session, claim, found, published)
 
 

@@ -306,7 +306,8 @@ def add_files(
                 f"{shown(files[0].path)} is {files[0].format.content_type}",
                 code="parts_differ",
             )
-        check_format(session, upload, file.format, shown(file.path))
+    for format_, path in {file.format: file.path for file in reversed(files)}.items():
+        check_format(session, upload, format_, shown(path))
     size = sum(file.bytes for file in files)
     _check_bytes(session, settings, upload, size, f"a list of {len(files)} files")
     access.admit_bytes(session, settings, owner, size)
@@ -373,9 +374,14 @@ def close(
         Format(first.content_type, first.content_encoding, first.charset),
     )
     if VERSION_OF in upload.fields:
+        parent_id, new = _version_of(upload.fields)
         dataset = datasets.accept_version(
-            session, settings, owner, *_version_of(upload.fields), received, upload.id
+            session, settings, owner, parent_id, new, received, upload.id
         )
+        before = datasets.find(session, owner, parent_id).sha256
+        if new.mode == VersionMode.APPEND:  # as if each had been appended
+            chain = hash_of([before, *(part.sha256 for part in parts)])
+            dataset.sha256 = chain or dataset.sha256
     else:
         described = describe(upload.fields)
         dataset = datasets.accept(
@@ -405,11 +411,12 @@ def _listed(numbers: Collection[int]) -> str:
 
 
 def _description_of(session: Session, upload: Upload, format_: Format) -> Description:
-    """Return what is said of the table; raises NotFound if it is a version of a dataset that was deleted."""
+    """Return what is said of the table; raises NotFound or Conflict if it is a version that can no longer be made."""
     if VERSION_OF not in upload.fields:
         return describe(upload.fields)
     parent_id, new = _version_of(upload.fields)
-    return datasets.describe_as(datasets.find(session, upload.owner, parent_id), new, format_)
+    parent = datasets.find_parent(session, upload.owner, parent_id, new.mode)
+    return datasets.describe_as(parent, new, format_)
 
 
 def _version_of(fields: Mapping[str, str]) -> tuple[str, NewVersion]:

@@ -72,9 +72,16 @@ def plan(payload: Mapping[str, Any], callback: Callback) -> Guess:
     content_encoding and stamp. With a `parent`, as of `append`, the parts are read to its types.
     """
     missing = MissingTokens(payload["missing"])
-    if payload["parent"] is not None:
-        return _AppendedPiece.of_parent(missing, payload, callback).guess()
     with system_memory():
+        if (parent := payload["parent"]) is not None:
+            rows, most = parent["rows"], payload["limits"]["rows"]
+            for part, source in _heads(payload, missing):
+                with _errors_of(part):
+                    _AppendedPiece(source, missing, payload, callback)  # which checks the columns
+                rows += source.rows or 0
+            if rows > most:
+                raise too_many_rows(most, rows)
+            return _AppendedPiece.of_parent(missing, payload, callback).guess()
         return _Plan(_Parts(payload, missing), missing, payload, callback).guess()
 
 
@@ -190,6 +197,30 @@ def _check_unchanged(part: Mapping[str, Any]) -> None:
         )
 
 
+def _heads(
+    payload: Mapping[str, Any], missing: MissingTokens
+) -> Iterator[tuple[Mapping[str, Any], Source]]:
+    """Yield each part, opened; of NDJSON the first alone, for its names are known when all is read.
+
+    As many are opened at once as there are threads: those that are compressed as a whole are decompressed for it.
+    """
+    parts, n = payload["parts"], numba.get_num_threads()
+    if parts[0]["content_type"] == NDJSON:
+        parts = parts[:1]
+    with ThreadPoolExecutor(n) as pool:
+        for start in range(0, len(parts), n):
+            some, stack = parts[start : start + n], ExitStack()
+            try:
+                opened = [
+                    pool.submit(stack.enter_context, _opened(payload, part, missing))
+                    for part in some
+                ]
+                wait(opened)
+                yield from zip(some, (each.result() for each in opened), strict=True)
+            finally:
+                stack.close()  # without the error: it is that of one part
+
+
 class _Parts(Source):
     """The rows of all parts, one after the other. Only one part is open at a time."""
 
@@ -198,7 +229,7 @@ class _Parts(Source):
         self._missing = missing
         self.rows = 0
         types, first = _Types(payload), payload["parts"][0]
-        for part, source in self._heads():
+        for part, source in _heads(payload, missing):
             if part is first:
                 self.names, self.unnamed = source.names, source.unnamed
                 self.decimal, self.schema = source.decimal, source.schema
@@ -210,24 +241,6 @@ class _Parts(Source):
             self.rows = None if whole is None else (self.rows or 0) + whole
         if self.schema is not None:
             self.schema = types.schema()
-
-    def _heads(self) -> Iterator[tuple[Mapping[str, Any], Source]]:
-        """Yield each part, opened; of NDJSON the first alone, for its names are known when all is read.
-
-        As many are opened at once as there are threads: those that are compressed as a whole are decompressed for it.
-        """
-        parts, n = self._payload["parts"], numba.get_num_threads()
-        if parts[0]["content_type"] == NDJSON:
-            parts = parts[:1]
-        with ThreadPoolExecutor(n) as pool:
-            for start in range(0, len(parts), n):
-                some, stack = parts[start : start + n], ExitStack()
-                try:
-                    opened = [pool.submit(stack.enter_context, self._open(part)) for part in some]
-                    wait(opened)
-                    yield from zip(some, (each.result() for each in opened), strict=True)
-                finally:
-                    stack.close()  # without the error: it is that of one part
 
     def progress(self) -> tuple[int, int]:
         """Return the progress of a reading that only looks."""
@@ -253,13 +266,19 @@ class _Read(_Parts):
         self._payload = payload
         self._missing = missing
         with Path(payload["read"][0]["state"]).open("rb") as file:
-            head = orjson.loads(file.readline())  # the rest may be as large as the part
+            head = _head_of(file.readline())  # the rest may be as large as the part
         self.names, self.unnamed, self.decimal = head["names"], head["unnamed"], "."
         self.done, self.rows = 0, sum(each["rows"] for each in payload["read"])
 
     def progress(self) -> tuple[int, int]:
         """Return the rows that were copied, and all of them."""
         return self.done, self.rows or 1
+
+
+def _head_of(line: bytes) -> Json:
+    """Return the head of a part by the first line of its state; an older worker has written one line."""
+    found: Json = orjson.loads(line)
+    return cast(Json, found.get("head", found))
 
 
 def _hash_names(names: Sequence[str]) -> str:
@@ -462,7 +481,8 @@ class _Assembly(_Guessed):
         self.survey = self._make_survey(converter)
         read = self._payload["read"]
         for each in read:
-            head, state = map(orjson.loads, Path(each["state"]).read_bytes().split(b"\n"))
+            first, _, rest = Path(each["state"]).read_bytes().partition(b"\n")
+            head, state = _head_of(first), orjson.loads(rest or first)
             with _errors_of(each):
                 _check_names(self.source.names, head["names"], read[0]["number"])
             converter.items.parts.append((each["number"], converter.rows))

@@ -29,6 +29,8 @@ PROGRESS_SECONDS = 1.0
 # Members of the latest child job's progress that the job shows.
 _OF_CHILD = ("phase", "algorithm", "parameters", "rows", "fold", "trial", "trials")
 DEFAULT_SHARE = 0.5
+OWNED = "owned"
+"""Member of a child job's result: its files have the bytes of no other job's, and go when the parent has ended."""
 
 Json = dict[str, Any]
 
@@ -177,10 +179,10 @@ def sum_of_results(session: Session, job_id: str, member: str) -> int:
     return queue_repository.sum_of_results(session, job_id, member)
 
 
-def files_of(session: Session, job_id: str) -> list[str]:
-    """Return the keys of the files that the child jobs of a job have made."""
-    children = queue_repository.of_parent(session, job_id)
-    return [key for child in children if child.result for key in child.result["files"].values()]
+def unneeded_files(session: Session, job_id: str | None = None) -> list[str]:
+    """Return the keys of the files that child jobs own and whose parent has ended, of one parent or of all."""
+    results = queue_repository.results_of_ended(session, OWNED, job_id)
+    return [key for result in results for key in result["files"].values()]
 
 
 def report_progress(session: Session, parent_id: str, progress: Json | None = None) -> None:

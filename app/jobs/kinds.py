@@ -378,8 +378,6 @@ class JobKind(Generic[Payload, Result, Published]):
     `after_retry` runs with the new job of a retry, in the same transaction. `on_end` runs in the transaction in which a
     job ends without a result; the problem is None for a cancelled job. `may_skip` says if a job that is to end early
     can do without a child job of this kind, by the child job's specification.
-    `owns_parts` says that the files of its child jobs have the bytes of no other job's: they are deleted when the job
-    has ended; those of other kinds are swept.
     `routes` is called by the HTTP service alone, and may import what a worker does not need.
     """
 
@@ -393,7 +391,6 @@ class JobKind(Generic[Payload, Result, Published]):
     after_retry: Callable[[Session, Job], object] = field(default=_no_hook)
     on_end: Callable[[Session, Job, Json | None], None] = field(default=_no_end_hook)
     may_skip: Callable[[Mapping[str, Any]], bool] = field(default=_never)
-    owns_parts: bool = False
     routes: Callable[[], Routes] | None = None
 
 

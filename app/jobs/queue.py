@@ -242,7 +242,11 @@ def end_locked(session: Session, job: Job, state: JobState, error: Json | None) 
 def _of_part(job: Job, error: Json | None) -> Json | None:
     """Return the problem of a child job as its parent's; that of one file of several names the file's number."""
     number = job.spec["part"].get("number")
-    if error is None or number is None or f"{error['detail']}".startswith(f"part {number}"):
+    if (
+        error is None or number is None or error.get("code") == "too_many_rows"
+    ):  # of all parts together
+        return error
+    if f"{error['detail']}".startswith(f"part {number}"):
         return error
     return {**error, "detail": f"part {number}: {error['detail']}"}
 

@@ -236,6 +236,19 @@ def sum_of_results(session: Session, parent_id: str, member: str) -> int:
     return int(session.execute(statement).scalar_one())
 
 
+def results_of_ended(session: Session, member: str, parent_id: str | None) -> Sequence[Json]:
+    """Return the results with this member of the child jobs whose parent has ended: of one parent, or of all."""
+    parent = aliased(Job)
+    statement = (
+        select(Job.result)
+        .join(parent, parent.id == Job.parent_id)
+        .where(parent.state.in_(FINAL_STATES), Job.result[member].as_boolean())
+    )
+    if parent_id is not None:
+        statement = statement.where(Job.parent_id == parent_id)
+    return [result for result in session.scalars(statement) if result is not None]
+
+
 def any_open(session: Session, parent_id: str) -> bool:
     """Return True if the job waits for a child job. For one that was asked to stop it does not wait."""
     waited_for = (Job.state.in_(_OPEN), Job.cancel_requested_at.is_(None))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from app.access import repository as access_rows
 from app.access import service as access
 from app.http import repository as idempotency_rows
+from app.jobs import child_jobs
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.operations import repository
@@ -187,6 +188,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
     staging = [key for key in old if key.startswith("staging/")]
     stored = [key for key in old if not key.startswith("staging/")]
     removed = 0 if spare_staging else _remove(blobs, staging, grace)
+    removed += _drop_parts(db, blobs, grace)
     for start in range(0, len(stored), _KEYS_PER_QUERY):
         keys = stored[start : start + _KEYS_PER_QUERY]
         with db.read() as session:
@@ -196,6 +198,18 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
             break
         removed += _remove(blobs, [key for key in keys if key not in named], grace)
     return removed
+
+
+def _drop_parts(db: Database, blobs: BlobStore, grace: float) -> int:
+    """Delete what parts of ended jobs own, whatever its age: those of jobs that no attempt has ended."""
+    with db.read() as session:
+        keys = child_jobs.unneeded_files(session)
+    there = [path for path in map(blobs.path, keys) if path.exists()]
+    if blobs.sweeper_is_held(grace):
+        return 0
+    for path in there:
+        path.unlink(missing_ok=True)
+    return len(there)
 
 
 def _remove(blobs: BlobStore, keys: Sequence[str], grace: float) -> int:

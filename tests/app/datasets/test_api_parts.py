@@ -492,7 +492,7 @@ def test_the_bytes_of_all_parts_are_bounded(
 @pytest.mark.parametrize(
     ("form", "jobs", "detail"),
     [
-        ("csv", 5, "part 4: a table must have at most 4 rows; the parts that were read have 6"),
+        ("csv", 5, "a table must have at most 4 rows; the parts that were read have 6"),
         ("parquet", 1, "a table must have at most 4 rows; it has 12"),
     ],
 )
@@ -511,6 +511,39 @@ def test_the_rows_of_all_parts_are_bounded_early(
     assert (found["status"], found["errors"][0]["detail"]) == ("invalid", detail)
     job = client.get(f"/v1/jobs/{found['job_id']}").json()
     assert job["error"]["code"] == "too_many_rows"
+
+
+def test_parts_that_cannot_be_added_are_refused_before_the_table_is_read(
+    service: Service, client: httpx.Client
+) -> None:
+    first = service.upload(client, ROWS)
+    body = as_parquet(a=[1, 2], b=[1.5, 2.5], left=["yes", "no"])
+    cases: list[tuple[list[Any], dict[str, str], int, str]] = [
+        ([ROWS, "a,left\n1,yes\n"], CSV, 100, "part 2: column 'b': the column is missing"),
+        ([body] * 3, PARQUET, 7, "a table must have at most 7 rows; it has 8"),
+    ]
+    for bodies, kind, most, detail in cases:
+        upload_id = client.post("/v1/uploads", params={"version_of": first}).json()["id"]
+        for number, each in enumerate(bodies, start=1):
+            assert put(client, upload_id, number, each, kind).status_code == 201
+        job_id = close(client, upload_id, len(bodies)).json()["job_id"]
+        with service.setting(max_rows=most):
+            assert service.work() == 1
+        assert client.get(f"/v1/jobs/{job_id}").json()["error"]["detail"].startswith(detail)
+
+
+def test_parts_of_a_version_that_can_no_longer_be_made_are_refused(
+    service: Service, client: httpx.Client, files: Path
+) -> None:
+    first = service.upload(client)
+    upload_id = client.post("/v1/uploads", params={"version_of": first}).json()["id"]
+    head = "age,income,score 1,left\n"
+    address = f"/v1/datasets/{first}/versions"
+    added = client.post(address, content=head + "1,2,3,yes\n", headers=CSV)
+    assert added.status_code == 202
+    for answer in (put(client, upload_id, 1, head + "4,5,6,no\n"), add(client, upload_id, "days")):
+        refused(answer, 409, "not_the_newest_version")
+    service.work()
 
 
 def test_quota_and_expiry(service: Service, client: httpx.Client) -> None:

@@ -9,7 +9,9 @@ from sqlalchemy import select, update
 
 from app.datasets import parts
 from app.datasets import service as datasets
+from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
+from app.operations.housekeeping import sweep
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.tables import Dataset, Job
@@ -166,6 +168,27 @@ def test_files_of_parts_go_when_the_dataset_is_ready(bench: Workbench) -> None:
     assert worked(bench) == 0
     assert left_of_parts(bench.blobs) == []
     check_same(bench, found(bench, later), found(bench, first))
+
+
+@pytest.mark.parametrize("how", ["a bad part", "cancelled"])
+def test_files_of_parts_go_when_nothing_comes_of_them(bench: Workbench, how: str) -> None:
+    """A retry would write them once more: they count for no quota."""
+    texts = bodies()
+    if how == "cancelled":
+        dataset = closed(bench, texts)
+        assert (
+            worked(bench, "finished=kill@2") == -9
+        )  # one part is read, and the job waits for the others
+        assert left_of_parts(bench.blobs)
+        job_id = str(dataset.job_id)
+        bench.db.writing(jobs.cancel, OWNER, job_id)
+        sweep(bench.db, bench.blobs, bench.settings)
+    else:
+        texts[2] = texts[2].replace("yes", "maybe")
+        dataset = closed(bench, texts, **FIELDS, strict="true")
+        assert worked(bench) == 0
+    assert found(bench, dataset).status == "invalid"
+    assert left_of_parts(bench.blobs) == []
 
 
 def test_a_full_disk_ends_the_attempt_of_a_part_and_the_next_goes_on(
