@@ -10,14 +10,22 @@ import numpy.typing as npt
 
 from core.base.columns import ROWS_AT_ONCE
 from core.base.shards import add_in_order
+from core.errors import InvalidData
 
 from . import stored
 
 Floats = npt.NDArray[np.float64]
 
+MAX_ROWS = 1 << 32
+
 
 def positives_first(positive: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.uint32], int]:
-    """Return the indices of all rows, (n_rows,) uint32, positives first; and the number of positives."""
+    """Return the indices of all rows, (n_rows,) uint32, positives first; and the number of positives.
+
+    InvalidData: there are more rows than uint32 has numbers.
+    """
+    if len(positive) >= MAX_ROWS:
+        raise InvalidData(f"a table must have fewer than {MAX_ROWS:,} rows, got {len(positive):,}")
     rows, n_positives = np.empty(len(positive), dtype=np.uint32), int(np.count_nonzero(positive))
     places = [0, n_positives]
     for start in range(0, len(positive), ROWS_AT_ONCE):  # a list of all would take 8 bytes a row
@@ -83,6 +91,7 @@ class Division:
         ends = np.array([[0, 0], [n_positives, n_rows - n_positives]])
         if rows is not None:
             edges = np.arange(-(-n_rows // stored.SHARD_ROWS) + 1) * stored.SHARD_ROWS
+            edges = np.minimum(edges, n_rows).astype(rows.dtype)  # else the rows would be copied
             of_classes = rows[:n_positives], rows[n_positives:]
             ends = np.stack([np.searchsorted(own, edges) for own in of_classes], axis=1)
         division = cls(ends.astype(np.int64), 0, n_rows, n_positives, None, 1.0)

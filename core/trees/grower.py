@@ -1623,8 +1623,8 @@ class CodedSplits(NamedTuple):
         Their subsets begin at multiples of n_codes.
     columns : ndarray of shape (n_columns,), int64
         See `TreeArrays.split_columns`.
-    subsets : ndarray of shape (n_subsets, n_codes), uint8
-        1 for the codes above.
+    subsets : ndarray of shape (n_subsets, n_bytes), uint8
+        A bit for each code: 1 above. Codes behind the last bit are as it is: no category has them.
     """
 
     splits: npt.NDArray[np.void]
@@ -2004,7 +2004,10 @@ class TreeGrower:
         n_splits, n_codes = int(progress["n_leaves"]) - 1, tree.subsets.shape[1]
         splits, columns = tree.coded_splits[:n_splits].copy(), tree.split_columns
         by_subset = splits["subset"] >= 0
-        subsets = tree.subsets[splits["subset"][by_subset] // max(n_codes, 1)]
+        own = columns[splits["column"][by_subset]]
+        n_bins = self.table.columns["n_bins"][own // LANES, own % LANES].max(initial=0)
+        numbers = splits["subset"][by_subset] // max(n_codes, 1)
+        subsets = np.packbits(tree.subsets[numbers, : 8 * (n_bins // 8 + 1)], axis=1)
         splits["subset"][by_subset] = n_codes * np.arange(len(subsets))
         return CodedSplits(splits, columns[: progress["n_columns"]].copy(), subsets)
 
@@ -2014,7 +2017,10 @@ class TreeGrower:
         splits, columns, subsets = given
         tree.coded_splits[: len(splits)] = splits
         tree.split_columns[: len(columns)] = columns
-        tree.subsets[: len(subsets)] = subsets
+        if len(subsets):
+            codes = np.unpackbits(subsets, axis=1)[:, : tree.subsets.shape[1]]
+            tree.subsets[: len(subsets)] = codes[:, -1:]
+            tree.subsets[: len(subsets), : codes.shape[1]] = codes
         progress["n_leaves"], progress["n_columns"] = len(splits) + 1, len(columns)
 
     def _set(self, criterion: SplitCriterion) -> None:
@@ -2050,13 +2056,17 @@ class TreeSteps(Resumable):
         self._steps.append(TreeStep(self._grower.coded_splits(), factors))
 
     def get_state(self) -> Arrays:
-        """Return all steps as one array of numbers."""
+        """Return all steps as one array of numbers, and the sets of codes."""
         numbers: list[npt.NDArray[Any]] = [np.empty(0)]
+        sets = [np.empty(0, dtype=np.uint8)]
         for (splits, columns, subsets), factors in self._steps:
-            marks = np.flatnonzero(subsets)
-            sizes = len(splits), len(columns), subsets.shape[1], len(marks), len(factors)
-            numbers += [np.array(sizes), splits.view(np.int64), columns, marks, factors.ravel()]
-        return {"numbers": np.concatenate(numbers).astype(np.float64)}
+            sizes = len(splits), len(columns), *subsets.shape, len(factors)
+            numbers += [np.array(sizes), splits.view(np.int64), columns, factors.ravel()]
+            sets.append(subsets.ravel())
+        return {
+            "numbers": np.concatenate(numbers).astype(np.float64),
+            "subsets": np.concatenate(sets),
+        }
 
     def check_state(self, state: Mapping[str, Any]) -> None:
         """Raise ArtifactError if these are no steps."""
@@ -2071,18 +2081,19 @@ class TreeSteps(Resumable):
 def _read_steps(state: Mapping[str, Any]) -> list[TreeStep]:
     steps: list[TreeStep] = []
     try:
-        (rest,) = state.values()
+        rest, sets = state["numbers"], state["subsets"]
         while len(rest):
-            n_splits, n_columns, n_codes, n_marks, n_factors = map(int, rest[:5])
-            sizes = N_SPLIT_FIELDS * n_splits, n_columns, n_marks, n_factors * (n_splits + 1)
-            if min(sizes) < 0:
-                raise ValueError(f"a number of numbers must be at least 0, got {min(sizes)}")
+            n_splits, n_columns, n_subsets, n_bytes, n_factors = map(int, rest[:5])
+            sizes = N_SPLIT_FIELDS * n_splits, n_columns, n_factors * (n_splits + 1)
+            if min(*sizes, n_subsets, n_bytes) < 0:
+                raise ValueError("a number of numbers must be at least 0")
             *parts, rest = np.split(rest[5:], np.cumsum(sizes))
-            splits = parts[0].astype(np.int64).view(CODED_SPLIT)
-            subsets = np.zeros((int((splits["subset"] >= 0).sum()), n_codes), dtype=np.uint8)
-            subsets.reshape(-1)[parts[2].astype(np.int64)] = 1
-            coded = CodedSplits(splits, parts[1].astype(np.int64), subsets)
-            steps.append(TreeStep(coded, parts[3].reshape(n_factors, n_splits + 1)))
-    except (ValueError, IndexError, OverflowError) as error:
+            splits, columns = parts[0].astype(np.int64), parts[1].astype(np.int64)
+            subsets, sets = np.split(sets, [n_subsets * n_bytes])
+            coded = CodedSplits(
+                splits.view(CODED_SPLIT), columns, subsets.reshape(n_subsets, n_bytes)
+            )
+            steps.append(TreeStep(coded, parts[2].reshape(n_factors, n_splits + 1)))
+    except (KeyError, ValueError, OverflowError) as error:
         raise ArtifactError(f"a checkpoint must hold the steps of trees: {error}") from error
     return steps

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from core.coding import fit_bins
-from core.errors import InvalidParameter
+from core.coding.rows import positives_first
+from core.errors import InvalidData, InvalidParameter
 from core.trees.coding import LANES, Kind, Table, code_table
-from core.trees.grower import Splits, TreeGrower
+from core.trees.grower import Splits, TreeGrower, TreeStep
 from core.trees.sampling import find_threshold
 from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
 from tests.core.threads import on_one_thread_and_on_all
@@ -289,6 +290,26 @@ def test_light_rows_are_rounded_without_bias(total: float, monkeypatch: pytest.M
     for found, expected in zip(masses(cells, fit), light, strict=True):
         assert found[0] / total == pytest.approx(expected, rel=0.1)
         assert found[1] / total == pytest.approx(0.99)
+
+
+def test_a_set_of_a_step_takes_a_bit_for_each_code_of_its_column() -> None:
+    """Other columns have more codes; rows are sent to the leaves as when the tree was grown."""
+    table, weight = make_table(4000, 19, 1300, 5000, 600)
+    grower, splits = grow(table, weight[:, None])
+    coded = grower.coded_splits()
+    n_sets = int((splits.cut == BY_SUBSET).sum())
+    assert n_sets > 0
+    n_bins = int(table.columns["n_bins"][table.columns["kind"] == Kind.CATEGORICAL].max())
+    assert coded.subsets.shape == (n_sets, n_bins // 8 + 1)
+    assert table.groups["n_codes"].max() > 2 * n_bins
+    other = TreeGrower(table, np.ones(4000), 1, 12, 8)
+    other.take_again([TreeStep(coded, np.ones((2, 8)))])
+    assert (other.leaves == grower.leaves).all()
+
+
+def test_more_rows_than_numbers_of_rows_are_refused() -> None:
+    with pytest.raises(InvalidData, match="fewer than 4,294,967,296 rows, got 4,294,967,296"):
+        positives_first(np.broadcast_to(np.True_, 2**32))
 
 
 def test_weights_of_zero_make_no_split() -> None:
