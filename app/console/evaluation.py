@@ -236,13 +236,14 @@ async def _evaluations(
     offered = await _offered(
         page, [chosen.get("model") or model_id or ""], chosen.get("dataset_id", "")
     )
-    drawn, reference, gone, left_out = None, None, False, 0
+    drawn, reference, gone, left_out, unknown = None, None, False, 0, 0
     if model_id:
         gone = (await find_gone(page, model_id, None))["model"]
         reference = None if gone else await _own_area(page, model_id)
         judged = [each for each in found.data if area(each) is not None]
         fresh = [each for each in judged if each.seen == "new"]
-        left_out = len(judged) - len(fresh)
+        unknown = sum(each.seen is None for each in judged)
+        left_out = len(judged) - len(fresh) - unknown
         if estimates := _areas(fresh):
             drawn = charts.over_time(estimates, "Area over time, on new rows", reference=reference)
     return page.show(
@@ -255,6 +256,7 @@ async def _evaluations(
         gone=gone,
         reference=reference is not None,
         left_out=left_out,
+        unknown=unknown,
         chart=drawn,
         area=area,
         seen_in_words=SEEN,

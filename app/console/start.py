@@ -18,7 +18,7 @@ router = APIRouter(include_in_schema=False, route_class=ConsoleRoute)
 UNDER_WAY = ("running", "cancelling", "queued")
 SHOWN = 10
 """Most entries of a list on the page. Of failed jobs, the older ones are a page further."""
-COMPARISONS_READ = 50
+COMPARISONS_READ = 20
 """Newest comparisons of a model among which one with the model of an alias is looked for."""
 
 
@@ -30,22 +30,20 @@ async def read_start(page: PageDep) -> Response:
     client, after = page.client, page.asked("after")
     datasets, jobs, models, evaluations, failed = await asyncio.gather(
         client.datasets.page(limit=SHOWN),
-        client.jobs.page(kind="all", limit=SHOWN),
+        client.jobs.page(kind="all", limit=50),
         client.models.page(limit=8),
         client.evaluations.page(limit=50),
         client.jobs.page(kind="all", unresolved=True, limit=SHOWN, after=after),
     )
     outdated = await client.models.page(outdated=True, limit=SHOWN)
-    under_way = await asyncio.gather(
-        *(client.jobs.page(kind="all", state=state, limit=SHOWN) for state in UNDER_WAY)
-    )
     return page.show(
         "start.html",
         is_empty=not (datasets.data or jobs.data or models.data),
         datasets=datasets.data,
         models=models.data,
-        running=[job for each in under_way for job in each.data],
+        running=await _under_way(client),
         ended=[job for job in jobs.data if job.finished_at][:8],
+        ended_none_of=len(jobs.data) if jobs.has_more else None,
         failed=failed,
         older=after is not None,
         drifted=_drifted(evaluations.data)[:5],
@@ -53,6 +51,19 @@ async def read_start(page: PageDep) -> Response:
         kinds=KINDS,
         place_of=place_of,
     )
+
+
+@router.get("/console/under-way")
+async def read_under_way(page: PageDep) -> Response:
+    """Return the jobs that are under way as a fragment, which the page asks for while there are any."""
+    return page.show("under_way.html", running=await _under_way(page.client), kinds=KINDS)
+
+
+async def _under_way(client: AsyncClient) -> list[Job]:
+    pages = await asyncio.gather(
+        *(client.jobs.page(kind="all", state=state, limit=SHOWN) for state in UNDER_WAY)
+    )
+    return [job for each in pages for job in each.data]
 
 
 def place_of(job: Job) -> tuple[str, str]:
@@ -103,11 +114,11 @@ async def _outdated(client: AsyncClient, behind: list[ListedModel]) -> list[Outd
 
 def _is_worse(newest_first: list[Comparison], model_id: str, other_id: str) -> bool:
     """Return True if the newest comparison of two models has shown the first to rank worse in one of its windows, and
-    better in none. Comparisons on rows that the other model was trained on show nothing.
+    better in none. A comparison shows nothing on rows that the other model was trained on, or may have been.
     """
     for each in newest_first:
         seen = {model.model_id: model.seen for model in each.models}
-        if each.result is None or seen.get(other_id, "trained") in ("trained", "overlaps"):
+        if each.result is None or seen.get(other_id) not in ("new", "validated"):
             continue
         leads = [
             pair.value if pair.first == model_id else -pair.value

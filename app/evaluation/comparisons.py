@@ -91,7 +91,7 @@ class Compared(TypedDict):
     costs: Json | None
     lists: list[Json]
     curves: list[Json]
-    overlaps: list[str]
+    overlaps: dict[str, bool | None]
 
 
 class ComparisonResult(Work):
@@ -211,10 +211,10 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
     present = np.ones(len(table.y), dtype=bool) if table.weight is None else table.weight > 0
     positives = int(table.y[present].sum())
     overlap = Overlap(payload["table"]["path"])
-    equal_rows = {model["model_id"]: overlap.notes([model]) for model in models}
+    equal_rows = {model["model_id"]: overlap.note(model) for model in models}
     return {
         "workdir": payload["workdir"],
-        "warnings": [*payload["warnings"], *chain(*equal_rows.values())],
+        "warnings": [*payload["warnings"], *chain(*(said for _, said in equal_rows.values()))],
         "result": {
             "positives": positives,
             "negatives": int(present.sum()) - positives,
@@ -232,7 +232,7 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
                 {"model_id": name, "points": _curve(table, of_model)}
                 for name, of_model in zip(names, scores, strict=True)
             ],
-            "overlaps": [name for name, notes in equal_rows.items() if notes],
+            "overlaps": {name: overlaps for name, (overlaps, _) in equal_rows.items()},
         },
     }
 

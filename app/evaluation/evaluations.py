@@ -268,10 +268,10 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             scored = metrics.ScoredRows(measure.curve, measure.effective, measure.rows)
         drifted = metrics.measure_drift(before, areas, workdir, scored)
     callback(2, 2, {})
-    equal_rows = Overlap(payload["table"]["path"]).notes([model])
+    overlaps, equal_rows = Overlap(payload["table"]["path"]).note(model)
     return {
         "workdir": str(workdir),
-        "metrics": found | {OVERLAPS: bool(equal_rows)},
+        "metrics": found | {OVERLAPS: overlaps},
         "drift": drifted,
         "curve": curve,
         "group_scores": group_scores,

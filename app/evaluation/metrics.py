@@ -626,7 +626,8 @@ def _sum_up(areas: Sequence[Json], shifts: Sequence[Json]) -> str:
 # Rows of the table that were in training, too: a copy under another name, an extract, a table that has grown.
 
 OVERLAPS = "overlaps"
-"""Of the stored metrics: whether too many rows equal training rows."""
+"""Of the stored metrics: whether too many rows equal training rows; null where the training table is gone."""
+EQUAL_ROWS = "of these rows equal a row of the table that"
 MIN_SHARE = 0.01
 """Of the rows: fewer do not move a figure."""
 BEYOND_CHANCE = 2.0
@@ -644,20 +645,19 @@ class Overlap:
         self._rows: dict[tuple[str, Features], Hashes] = {}
         self._shares: dict[tuple[str, Features], tuple[float, float]] = {}
 
-    def notes(self, models: Sequence[JudgedModel]) -> list[str]:
-        """Return a sentence for each model of whose training table too many rows are here."""
-        return [note for model in models if (note := self._note(model)) is not None]
-
-    def _note(self, model: JudgedModel) -> str | None:
+    def note(self, model: JudgedModel) -> tuple[bool | None, list[str]]:
+        """Return whether too many rows are also in the model's training table, None if that is gone, and a sentence
+        if they are.
+        """
         if model["trained_on"] is None:
-            return None
+            return None, []
         here, anyway = self._measure(model["trained_on"], tuple(model["features"]))
         if here <= max(MIN_SHARE, BEYOND_CHANCE * anyway):
-            return None
-        return (
-            f"{here:.0%} of these rows equal a row of the table that {model['name']} was trained on, "
+            return False, []
+        return True, [
+            f"{here:.0%} {EQUAL_ROWS} {model['name']} was trained on, "
             f"where {anyway:.0%} equal each other: its figures may be too optimistic"
-        )
+        ]
 
     def _measure(self, trained_on: str, features: Features) -> tuple[float, float]:
         """The share of the rows here that are in training, and of those in training that are there again."""

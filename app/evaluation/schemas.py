@@ -9,7 +9,7 @@ from pydantic import Field
 from app.datasets.schemas import GradeRows
 from app.evaluation.amounts import BY_AMOUNT, Amounts
 from app.evaluation.groups import BY_GROUP, Groups
-from app.evaluation.metrics import OVERLAPS
+from app.evaluation.metrics import EQUAL_ROWS, OVERLAPS
 from app.evaluation.service import (
     CURVE_POINTS,
     DEFAULT_LEVEL,
@@ -621,7 +621,10 @@ class Evaluation(Resource):
     )
     amount: str | None = Field(default=None, description="The column of amounts.")
     costs: NewCosts | None = Field(default=None, description="The costs that were asked for.")
-    seen: SEEN | None = Field(default=None, description=f"{SEEN_WORDS}Null until that is known.")
+    seen: SEEN | None = Field(
+        default=None,
+        description=f"{SEEN_WORDS}Null until that is known, and if the training table was gone by then.",
+    )
     warnings: list[str]
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None = Field(
         description="The metrics; their form depends on `kind`. Null until the evaluation is ready."
@@ -665,16 +668,18 @@ def _cut_of(row: EvaluationRow) -> JudgedCut | None:
 
 
 def _seen_by(row: EvaluationRow) -> str | None:
-    spec, metrics = row.job.spec, row.metrics or {}
-    if (seen := spec.get("seen")) is None and spec.get(
-        "independent"
-    ) is False:  # of an earlier version
+    seen, independent = row.job.spec.get("seen"), row.job.spec.get("independent")
+    if seen is None and independent is False:  # of an earlier version
         seen = "trained" if any(TRAINED_HERE in said for said in row.warnings) else "validated"
     if seen in ("trained", "validated"):
         return str(seen)
-    if row.metrics is None:
-        return None
-    return "overlaps" if metrics.get(OVERLAPS) else "new"
+    metrics = row.metrics or {}
+    if OVERLAPS not in metrics and any(EQUAL_ROWS in said for said in row.warnings):
+        return "overlaps"  # as a worker of an earlier version has found
+    return _OVERLAPPING[metrics.get(OVERLAPS)]
+
+
+_OVERLAPPING = {None: None, True: "overlaps", False: "new"}
 
 
 def evaluation_of(row: EvaluationRow) -> Evaluation:
@@ -759,7 +764,8 @@ class ComparedModel(Resource):
     version: int
     seen: SEEN | None = Field(
         default=None,
-        description=f"{SEEN_WORDS}Null until that is known, and where an earlier version has compared.",
+        description=f"{SEEN_WORDS}Null until that is known, if the training table was gone by then, and where an "
+        "earlier version has compared.",
     )
 
 
@@ -914,15 +920,15 @@ def _seen_in(row: ComparisonRow, model_id: str) -> str | None:
     seen: str | None = row.job.spec.get("seen", {}).get(model_id)
     if seen != "new":
         return seen
-    if row.result is None:
-        return None
-    return "overlaps" if model_id in row.result.get("overlaps", []) else "new"
+    return _OVERLAPPING[(row.result or {}).get("overlaps", {}).get(model_id)]
 
 
-def comparison_of(row: ComparisonRow) -> Comparison:
-    """Show a row with the state of its job."""
+def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:
+    """Show a row with the state of its job; its curves only if they are asked for."""
     kept = same_fields(Comparison) - {"amount", "costs", "models"}
     shown = {name: getattr(row, name) for name in kept}
+    if not curves and row.result is not None:
+        shown["result"] = row.result | {"curves": []}
     money = row.job.spec.get("amounts") or {}
     models = [
         ComparedModel(
@@ -941,7 +947,4 @@ def comparison_of(row: ComparisonRow) -> Comparison:
 
 def comparison_in_list(row: ComparisonRow) -> Comparison:
     """Show a row as a list does: without the points of the curves."""
-    shown = comparison_of(row)
-    if shown.result is not None:
-        shown.result.curves = []
-    return shown
+    return comparison_of(row, curves=False)

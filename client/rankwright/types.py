@@ -446,7 +446,7 @@ class ComparedModel(Record):
     """What the model has seen of these rows. `trained`: it was trained on rows of the dataset, and its
     figures are too optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too
     many rows equal rows that it was trained on, as a warning says. `new`: none of these. Null until
-    that is known, and where an earlier version has compared.
+    that is known, if the training table was gone by then, and where an earlier version has compared.
     """
 
 class ComparedPair(Record):
@@ -1017,7 +1017,7 @@ class Evaluation(Record):
     """What the model has seen of these rows. `trained`: it was trained on rows of the dataset, and its
     figures are too optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too
     many rows equal rows that it was trained on, as a warning says. `new`: none of these. Null until
-    that is known.
+    that is known, and if the training table was gone by then.
     """
     warnings: list[str]
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None

@@ -15,7 +15,7 @@ from app.access import service as keys
 from app.console.api import Api
 from app.jobs import execution, queue
 from app.platform.ids import new_id
-from app.platform.tables import ApiKey, BrowserSession, Dataset, Model
+from app.platform.tables import ApiKey, BrowserSession, Dataset, Job, Model
 from core.errors import CoreError
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import OWNER, Service, table
@@ -744,6 +744,26 @@ class TestNeedsAttention:
         for detail in ("a torn tree", "a bad evaluation", "a bad batch"):
             assert detail not in shown
 
+    def test_the_cards_of_jobs_say_what_they_are_about(
+        self, world: World, visit: Callable[..., Any]
+    ) -> None:
+        owner, db = "busy", world.service.context.db
+        oldest = submit(db, owner=owner, name="done")
+        change(db, oldest.id, state="succeeded", created_at=1.0, finished_at=2.0)
+        jobs = [submit(db, owner=owner, name=f"job number {number:02}") for number in range(55)]
+        window = visit(world.service)
+        page = window.sign_in(world.service.key(owner))
+        under_way = page.locator("#running")
+        expect(under_way.get_by_text("job number")).to_have_count(10)
+        expect(page.get_by_text("None of the newest 50 jobs has ended yet.")).to_be_visible()
+        # Only this card is asked for again, without all that the page is made of.
+        with page.expect_response(re.compile("/console/under-way$")) as answered:
+            for job in jobs:
+                change(db, job.id, state="succeeded", finished_at=3.0)
+        assert len(answered.value.text()) < 8000
+        expect(under_way.get_by_text("Nothing runs.")).to_be_visible()
+        window.check()
+
     def test_more_of_them_than_a_page_holds(self, world: World) -> None:
         browser = PlainBrowser(world.service, "unlucky")
         names = [f"job number {number:02}" for number in range(12)]
@@ -797,6 +817,17 @@ class TestNeedsAttention:
         compare(dataset_id)  # the alias's model has learnt these rows by heart: they show nothing
         assert "served@live" in self.items(troubled)
         compare(later)
+        assert "served@live" not in self.items(troubled)
+        with service.context.db.write() as session:  # as an earlier version has left it
+            job_id = client.get("/v1/comparisons").json()["data"][0]["job_id"]
+            row = session.get_one(Job, job_id)
+            spec = row.spec
+            row.spec = {name: value for name, value in spec.items() if name != "seen"}
+        assert "served@live" in self.items(
+            troubled
+        )  # nobody knows what its rows were to the models
+        with service.context.db.write() as session:
+            session.get_one(Job, job_id).spec = spec
         assert "served@live" not in self.items(troubled)
         # A third version has not been compared.
         service.train(client, dataset_id, name="served", seed=3)
