@@ -285,7 +285,8 @@ def test_progress_is_shown(service: Service, client: httpx.Client) -> None:
     row |= {"value": 0.75, "seconds": 0.5}
     progress = {"fraction": 0.5, "step": 1, "of": 2, "detail": "half", "phase": "fitting"}
     progress |= {"best": row | {"metric": "auc"}, "keepable": True}
-    shown = progress | {"leaderboard": [row]}
+    over_time = [{"seconds": 1.5, "value": 0.75}]
+    shown = progress | {"leaderboard": [row], "improvements": over_time}
     private = {"partial": [], "ready": [None], "trials_done": 1}
     service.context.db.writing(queue.heartbeat, service.settings, claim, shown | private)
     told = client.get(f"/v1/jobs/{job_id}").json()["progress"]
