@@ -93,7 +93,8 @@ def test_hostile_requests_are_answered_by_pages(fuzzer: ConsoleFuzzer) -> None:
     fuzzer.ask(4)
     assert "\n".join(f"{label}: {fault}" for label, fault in fuzzer.faults.items()) == ""
     statuses = sum(fuzzer.statuses.values(), Counter())
-    assert statuses.keys() >= {200, 303, 401, 403, 404, 413, 415, 422}
+    # Whether a drawn body is too large is chance: 413 has a test of its own below.
+    assert statuses.keys() >= {200, 303, 401, 403, 404, 415, 422}
 
 
 # --- requests that were answered by 500 or not at all --------------------------------------------
