@@ -50,8 +50,8 @@ LONG = pytest.mark.skipif(not LONG_FORM, reason="machines start again and again:
 JOB, WORKER, SCHEDULER = "job", "worker", "scheduler"
 
 # Passings of the failpoints at which the job's process stops, and a worker. A host is asked to begin, to make each of
-# three shards, for the totals, for the first sums and for those after each of the rounds but the last.
-ASKED = {"begin": 1, "a shard": 3, "totals": 5, "first sums": 6, "a round": 20, "last round": 35}
+# its two shards, for the totals, for the first sums and for those after each of the rounds.
+ASKED = {"begin": 1, "a shard": 3, "totals": 4, "first sums": 5, "a round": 20, "last round": 35}
 SEAMS = {
     JOB: {"connected": "connect=stop"}
     | {name: f"ask=stop@{passing}" for name, passing in ASKED.items()}
@@ -162,7 +162,7 @@ class Trainer:
         patch.setattr(FitProcess, "start_job", start_small)
         patch.setattr(fit_process, "environment_of_fit", armed)
         self.shop = make_shop(**PRODUCTION | settings)
-        self.table = self.shop.read_here(csv_table(1500))
+        self.table = self.shop.read_here(csv_table(2600))
         self._slots = make_slots(self.shop)
 
     def expected(self, n_rounds: int = N_ROUNDS) -> str:

@@ -28,6 +28,8 @@ from core.base.columns import ArrayColumns, ColumnTable
 from core.base.ranker import Ranker
 from core.base.shards import CodeFile, LocalHosts, Node, Packed, ShardHost, add_along_tree
 from core.base.table import CodedTable
+from core.boosting import stumps
+from core.boosting.stumps import MIN_SURE_MASS
 from core.coding import stored
 from core.errors import InvalidData, ShardsLost
 from tests.core.coding.test_stored import copy_of, make_rows
@@ -167,11 +169,21 @@ def fit_on(
     return lambda callback=None: save(copy_of(ranker).fit(table, y, callback=callback))
 
 
-@pytest.mark.parametrize("ranker", BOOSTED)
+@pytest.mark.parametrize(
+    ("ranker", "sure_mass"), [*((ranker, MIN_SURE_MASS) for ranker in BOOSTED), (BOOSTED[0], 0.4)]
+)
 def test_a_checkpoint_of_steps_goes_on_to_the_same_bits_on_other_hosts(
-    tmp_path: Path, ranker: Ranker
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranker: Ranker, sure_mass: float
 ) -> None:
-    """It has nothing of the rows: some hundred bytes a round, and some forty for each split of a tree."""
+    """It has nothing of the rows: some hundred bytes a round, and some forty for each split of a tree.
+
+    In the last case the sums are made anew in most of the rounds.
+    """
+    monkeypatch.setattr(stumps, "MIN_SURE_MASS", sure_mass)
+    asked = Asked(2, tmp_path)
+    assert fit_on(tmp_path, asked, ranker)() == fit_on(tmp_path, None, ranker)()
+    if sure_mass > MIN_SURE_MASS:
+        assert asked.questions["take"] > 45
     whole = fit_on(tmp_path, LocalHosts(3, tmp_path), ranker)()
     for at in (1, 9, 25):
         checkpoints = Checkpoints()
