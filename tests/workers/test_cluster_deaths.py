@@ -250,6 +250,8 @@ def test_a_job_whose_cluster_dies_at_every_seam_ends_as_if_nothing_had_died(
         if (stops, victim) not in SHORT:
             pytest.skip("killed in the long form: `make long`")
         seams = {name: seams[name] for name in SHORT[stops, victim]}
+    if victim == SCHEDULER:  # workers may answer the last question before its death is heard
+        seams = {name: faults for name, faults in seams.items() if name != "last round"}
     expected = trainer.expected()
     job_id, n_lost = "", 0
     for faults in seams.values():
