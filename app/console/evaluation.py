@@ -28,9 +28,10 @@ from app.console import charts
 from app.console.api import path_segment
 from app.console.charts import Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
-from app.console.rendering import number, when
+from app.console.rendering import exact, number
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability, read_top_of_list
+from app.console.words import area_by_chance
 from app.http.forms import Fields, number_or_text
 from app.roc_plot import Line, RocPlot
 
@@ -183,15 +184,10 @@ def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
     return DrawnWindow(
         window,
         _title(window),
-        _chance(window.fpr_min, window.fpr_max),
+        area_by_chance(window.fpr_min, window.fpr_max),
         charts.forest([*filter(None, areas)], "Areas with their intervals"),
         charts.forest([*filter(None, differences)], "Differences with their intervals", zero=0.0),
     )
-
-
-def _chance(fpr_min: float, fpr_max: float) -> float:
-    """Return the area that scores which say nothing have over a window: the diagonal's mean TPR there."""
-    return (fpr_min + fpr_max) / 2
 
 
 def _title(window: ComparedWindow | WindowArea) -> str:
@@ -286,7 +282,7 @@ def area(evaluation: Evaluation) -> Interval | WindowArea | None:
 
 
 def _areas(newest_first: list[Evaluation]) -> list[Estimate]:
-    found = ((when(each.created_at), area(each)) for each in reversed(newest_first))
+    found = ((exact(each.created_at), area(each)) for each in reversed(newest_first))
     return [
         estimate
         for name, each in found
@@ -382,7 +378,8 @@ def _figures(evaluation: Evaluation) -> list[Figure]:
     if isinstance(metrics, EvaluatedCurve):
         found.append(Figure("AUC", metrics.auc, 0.5))
         found += [
-            Figure(_title(each), each, _chance(each.fpr_min, each.fpr_max)) for each in metrics.pauc
+            Figure(_title(each), each, area_by_chance(each.fpr_min, each.fpr_max))
+            for each in metrics.pauc
         ]
         found += [
             Figure(

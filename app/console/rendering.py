@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from itertools import count as count_up
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from markupsafe import Markup
+
+from app.console.words import METRICS, state, title
 from app.http.static import StaticFiles
 
 if TYPE_CHECKING:
@@ -41,9 +45,18 @@ def _environment() -> Environment:
         plain=plain,
         clock=clock,
         run_time=run_time,
+        title=title,
+        state=state,
         segment=lambda text: quote(str(text), safe=""),
     )
-    environment.globals["static"] = STATIC.url
+    numbers = count_up(1)
+    environment.globals.update(
+        static=STATIC.url,
+        METRICS=METRICS,
+        # The id of a part that a page may have several times, also by fragments that come later.
+        new_id=lambda: f"u{next(numbers)}",
+        now=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )
     return environment
 
 
@@ -81,11 +94,44 @@ def plain(value: object) -> str:
 
 
 def when(moment: str | None) -> str:
-    """Return a time of the API (ISO 8601) in UTC, to the second."""
+    """Return a time of the API (ISO 8601) in words, relative to now ("3 minutes ago"), as an element with the exact
+    time behind it. The script of the page keeps the words right.
+    """
     if moment is None:
         return DASH
     at = datetime.fromisoformat(moment).astimezone(UTC)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        at.isoformat(timespec="milliseconds"), exact(moment), ago(at, datetime.now(UTC))
+    )
+
+
+def exact(moment: str) -> str:
+    """Return a time of the API in UTC, to the second."""
+    at = datetime.fromisoformat(moment).astimezone(UTC)
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def ago(at: datetime, now: datetime) -> str:
+    """Return how long ago a time was, or in how long it is, in the largest whole unit; beyond 30 days, the day in UTC.
+
+    console.js has the same rule, which a test compares with this one.
+    """
+    seconds = (now - at).total_seconds()
+    past, seconds = seconds >= 0, abs(seconds)
+    if seconds < 60:
+        return "just now" if past else "in less than a minute"
+    unit, length = (
+        ("minute", 60)
+        if seconds < 3600
+        else ("hour", 3600)
+        if seconds < 86_400
+        else ("day", 86_400)
+    )
+    whole = int(seconds // length)
+    if unit == "day" and whole > 30:
+        return at.astimezone(UTC).strftime("%Y-%m-%d")
+    words = f"{whole} {unit}{'' if whole == 1 else 's'}"
+    return f"{words} ago" if past else f"in {words}"
 
 
 def date(seconds: float) -> str:

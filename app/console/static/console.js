@@ -61,6 +61,51 @@ reach();
 window.addEventListener("resize", reach);
 document.addEventListener("htmx:afterSettle", reach);
 
+// "3 minutes ago" stays true while the page is open. The service's clock counts, not the reader's.
+const ahead = Date.parse(document.body.dataset.now) - Date.now();
+function ago(at, now) {  // the rule of `ago` in rendering.py
+  const past = now >= at, seconds = Math.abs(now - at) / 1000;
+  if (seconds < 60) return past ? "just now" : "in less than a minute";
+  const [unit, length] = seconds < 3600 ? ["minute", 60] : seconds < 86400 ? ["hour", 3600] : ["day", 86400];
+  const whole = Math.floor(seconds / length);
+  if (unit === "day" && whole > 30) return new Date(at).toISOString().slice(0, 10);
+  const words = `${whole} ${unit}${whole === 1 ? "" : "s"}`;
+  return past ? `${words} ago` : `in ${words}`;
+}
+const tell_time = () => {
+  for (const time of document.querySelectorAll("time[datetime][title]")) {
+    const words = ago(Date.parse(time.dateTime), Date.now() + ahead);
+    if (time.textContent !== words) time.textContent = words;
+  }
+};
+setInterval(tell_time, 10_000);
+document.addEventListener("visibilitychange", tell_time);
+
+// Buttons that copy. Over plain HTTP, and where it is forbidden, scripts have no clipboard: there a selection is copied.
+const offer_copies = () => { for (const button of document.querySelectorAll("button.copy[hidden]")) button.hidden = false; };
+offer_copies();
+document.addEventListener("htmx:afterSettle", offer_copies);
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest?.("button.copy");
+  if (!button) return;
+  let copied = false;
+  try { await navigator.clipboard.writeText(button.dataset.copy); copied = true; } catch {
+    const field = document.createElement("textarea");
+    field.value = button.dataset.copy;
+    field.className = "away";
+    button.after(field);
+    field.select();
+    copied = document.execCommand("copy");
+    field.remove();
+    button.focus();
+  }
+  const word = button.firstElementChild;
+  word.textContent = copied ? "Copied" : "Not copied";
+  clearTimeout(waiting);
+  busy.textContent = copied ? "Copied" : "The browser did not allow to copy. Select the text instead.";
+  setTimeout(() => { word.textContent = "Copy"; busy.textContent = ""; }, 2000);
+});
+
 // A part of a page that follows a job: each event has its fragment loaded anew.
 for (const part of document.querySelectorAll("[data-events]")) follow(part);
 

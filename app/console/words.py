@@ -1,0 +1,149 @@
+"""What people call the API's parameters, states and metrics: labels of forms and tables. The API's own name stands
+behind the mark ⓘ (the macro `info`).
+
+Templates have `title` and `state` as filters and `METRICS` as a global.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+PARAMETERS: Mapping[str, str] = {
+    # a training job
+    "dataset_id": "Dataset",
+    "name": "Name",
+    "seed": "Random seed",
+    "controls": "Compare with plain algorithms",
+    "label_noise": "Wrong labels",
+    "timeout_seconds": "Time limit, seconds",
+    "priority": "Priority in the queue",
+    "tags": "Tags",
+    "budget_seconds": "Time to search, seconds",
+    "max_score_microseconds": "Longest time to score a row, µs",
+    # the objective
+    "metric": "Figure to raise",
+    "fpr_min": "Window: lowest false positive rate",
+    "fpr_max": "Window: highest false positive rate",
+    "fpr": "False positive rate",
+    "recall": "Fraction of the positives to catch",
+    "count": "Number of first rows",
+    "share": "Fraction of first rows",
+    # validation and search
+    "method": "Method",
+    "fraction": "Fraction of rows held out",
+    "time_column": "Column of times",
+    "folds": "Folds",
+    "repeats": "Repeats of the folds",
+    "n_candidates": "Candidates to try",
+    # parameters of algorithms
+    "n_rounds": "Rounds",
+    "max_rounds": "Most rounds",
+    "early_stopping_rounds": "Stop after rounds without a gain",
+    "validation_fraction": "Fraction of rows that decides when to stop",
+    "learning_rate": "Step size",
+    "weak_ranker": "Kind of weak ranker",
+    "max_bins": "Most bins of a column",
+    "smoothing": "Smoothing of steps",
+    "max_depth": "Most splits from root to leaf",
+    "max_leaves": "Most leaves of a tree",
+    "min_samples_leaf": "Fewest rows of a leaf",
+    "leaf": "Value of a leaf",
+    "subsample": "Fraction of rows per tree",
+    "max_features": "Fraction of columns per tree",
+    "category_penalty": "Penalty on splits by category",
+    "max_categories": "Most categories of a column",
+    "target_encoding": "Categories above which counts replace them",
+    "crosses": "Most pairs of columns of categories",
+    "push": "Weight of the top of the list",
+    "monotone": "Columns that only raise or lower the score",
+    "random_state": "Random seed",
+    "include_constant": "Use the constant classifier",
+    "n_bags": "Bags",
+    "n_pairs": "Most pairs of columns",
+    "truncation": "First rows whose order counts",
+    "normalize": "Divide by score differences",
+    "penalty": "Penalty on roughness",
+    "n_knots": "Knots of a column",
+    "coarseness": "Angles to try",
+    "balance_classes": "Weigh both classes alike",
+    "output": "Kind of score",
+    "epsilon": "Loss that is allowed",
+    "noise_rate": "Fraction of wrong labels",
+    "class_prior": "True fraction of positives",
+    "C": "Weight of errors against simplicity",
+    "tol": "Accuracy of the solution",
+    "max_iter": "Most iterations",
+    "standardize": "Scale columns to the same spread",
+    "feature_map": "Map of the columns",
+    "n_components": "Features of the map",
+    "bandwidth": "Width of the kernel",
+    "anchor": "Pull towards the whole curve",
+    "surrogate": "Bound that is minimised",
+    "asymmetry": "Weight of the negatives",
+    "splitter": "How a node is split",
+    "leafrank_depth": "Most splits of a node's tree",
+    "leafrank_max_leaves": "Most leaves of a node's tree",
+    "leafrank_pruning": "Pruning of a node's tree",
+    "grid_resolution": "Fineness of the grid",
+    "pruning": "Pruning",
+    "leaf_penalty": "Penalty on a leaf",
+    "penalty_scale": "Factor of the penalty",
+    "n_folds": "Folds that choose the pruning",
+    "order": "Order of the leaves",
+    "n_trees": "Trees",
+    "pairs": "Pairs that must be in order",
+}
+"""By the last part of the name: `algorithm.fpr_max` and `objective.fpr_max` mean the same."""
+
+STATES: Mapping[str, str] = {
+    "timed_out": "timed out",
+    "processing": "under way",
+}
+"""States whose name is not the word for them."""
+
+
+class Metric(NamedTuple):
+    """What a figure is called, its unit ("" for a plain number), and its value where scores say nothing: a number, or
+    words if it depends on the rows or the window; None if there is none.
+    """
+
+    name: str
+    unit: str
+    chance: float | str | None
+
+
+METRICS: Mapping[str, Metric] = {
+    "auc": Metric("AUC", "0 to 1", 0.5),
+    "pauc": Metric("Partial AUC", "0 to 1", "the mean of both ends of the window"),
+    "tpr": Metric("True positive rate", "fraction of the positives", "the false positive rate"),
+    "fpr": Metric("False positive rate", "fraction of the negatives", None),
+    "precision": Metric("Precision", "fraction of the flagged rows", "the fraction of positives"),
+    "average_precision": Metric("Average precision", "0 to 1", "the fraction of positives"),
+    "precision_at_recall": Metric(
+        "Precision at a recall", "fraction of the flagged rows", "the fraction of positives"
+    ),
+    "lift": Metric("Lift of the first rows", "times the fraction of positives", 1.0),
+    "ndcg": Metric("NDCG", "0 to 1", None),
+    "pair_order": Metric("Pairs in order", "fraction of the pairs", 0.5),
+    "c_index": Metric("C-index", "fraction of the pairs", 0.5),
+    "mean_auc": Metric("Mean AUC of two grades", "0 to 1", 0.5),
+}
+
+
+def title(name: str) -> str:
+    """Return what people call a parameter, given by its name or its path in a request; else the name unchanged."""
+    last = name.rpartition(".")[2]
+    return PARAMETERS.get(last, last)
+
+
+def state(name: str) -> str:
+    """Return the word for a state."""
+    return STATES.get(name, name.replace("_", " "))
+
+
+def area_by_chance(fpr_min: float, fpr_max: float) -> float:
+    """Return the area, normalised to 0 to 1, over a window of FPR where the scores say nothing: the diagonal's mean
+    TPR there.
+    """
+    return (fpr_min + fpr_max) / 2

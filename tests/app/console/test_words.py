@@ -1,0 +1,116 @@
+"""Names and times on pages, in people's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from app.console.rendering import ago, when
+from app.console.words import PARAMETERS, title
+from app.training.service import AUTO, parameter_schema
+from core.registry import ALGORITHMS
+from tests.app.live_service import Service
+
+AGES = (0, 59.9, 60, 119, 3599, 3600, 7200, 86_399, 86_400, 30 * 86_400, 31 * 86_400, 4e8)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_each_parameter_has_a_name_in_words(name: str) -> None:
+    parameters = parameter_schema(name, ALGORITHMS[name])["properties"]
+    assert set(parameters) <= set(PARAMETERS)
+    assert title(f"algorithm.{next(iter(parameters))}") != next(iter(parameters))
+
+
+def test_a_time_has_words_and_the_exact_time_behind_them() -> None:
+    now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    said = [ago(now - timedelta(seconds=age), now) for age in AGES]
+    assert said == [
+        *("just now", "just now", "1 minute ago", "1 minute ago", "59 minutes ago", "1 hour ago"),
+        *("2 hours ago", "23 hours ago", "1 day ago", "30 days ago", "2026-01-29", "2013-06-27"),
+    ]
+    assert ago(now + timedelta(seconds=30), now) == "in less than a minute"
+    assert ago(now + timedelta(days=3, hours=5), now) == "in 3 days"
+    assert str(when("2013-06-28T04:53:20+02:00")) == (
+        '<time datetime="2013-06-28T02:53:20.000+00:00" title="2013-06-28 02:53:20 UTC">2013-06-28</time>'
+    )
+    assert when(None) == "–"
+
+
+def test_the_mark_and_the_button_escape_what_they_say() -> None:
+    from app.console.rendering import _environment
+
+    macros = '{% import "macros.html" as m with context %}{{ m.info(a, b) }}{{ m.copy(a, b) }}'
+    page = _environment().from_string(macros).render(a="<i>", b='"x"', root="")
+    assert "<i>" not in page
+    assert page.count("&lt;i&gt;") == 2
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_marks_times_and_copying_in_a_browser(
+    start: Callable[..., Service], visit: Callable[..., Any], script: bool
+) -> None:
+    service = start()
+    client = service.client(secret := service.key())
+    dataset_id = service.upload(client)
+    service.train(client, dataset_id, seed=1)
+    window = visit(service, width=390, script=script)
+    page = window.sign_in(secret)
+
+    page.goto(f"{service.url}/console/evaluations")
+    mark = page.get_by_role("button", name="About windows")
+    words = page.get_by_text("area under the ROC curve up to this")
+    expect(words).to_be_hidden()
+    mark.focus()
+    page.keyboard.press("Enter")
+    expect(words).to_be_visible()
+    expect(words).to_contain_text("In the API: windows")
+    if script:
+        window.check()
+    page.keyboard.press("Escape")
+    expect(words).to_be_hidden()
+
+    page.goto(f"{service.url}/console/keys")
+    page.get_by_label("Name").fill("mine")
+    page.get_by_role("button", name="Make the key").click()
+    button = page.locator("button.copy")
+    if not script:
+        expect(page.get_by_label("Secret")).to_be_visible()
+        expect(button).to_be_hidden()
+        return
+    button.click()
+    expect(button).to_contain_text("Copied")
+    expect(button).to_have_text("Copy the secret")
+    made = page.get_by_label("Secret", exact=True).input_value()
+    page.goto(f"{service.url}/console/keys")
+    field = page.get_by_label("Name")
+    field.click()
+    page.keyboard.press("Control+V")
+    assert len(made) > 20
+    expect(field).to_have_value(made)
+
+    # The words move on while the page is open; the script and the service have the same rule.
+    time = page.locator("td time").first
+    expect(time).to_have_text("just now")
+    expect(time).to_have_attribute("title", (time.get_attribute("title") or "").strip())
+    moments = page.evaluate(
+        """ages => {
+          const cell = document.querySelector("td time").parentNode;
+          cell.replaceChildren();
+          const now = Date.now();
+          for (const age of ages) {
+            const time = document.createElement("time");
+            time.dateTime = new Date(now - age * 1000 - 500).toISOString();
+            time.title = "a time";
+            cell.append(time);
+          }
+          document.dispatchEvent(new Event("visibilitychange"));
+          return [...cell.children].map(time => [time.dateTime, time.textContent]);
+        }""",
+        [*AGES, -90_001],
+    )
+    for moment, said in moments:
+        assert said == ago(datetime.fromisoformat(moment), datetime.now(UTC)), moment
