@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from app.console.rendering import ago, when
 from app.console.words import PARAMETERS, title
-from app.training.service import AUTO, parameter_schema
+from app.training.service import parameter_schema
 from core.registry import ALGORITHMS
 from tests.app.live_service import Service
 
