@@ -111,6 +111,7 @@ SEVERAL = {
     "put_pairs": "looks before a body of hours is sent, accepts it, and reads again after a wait",
     "put_part": "looks before a body of hours is sent, and accepts it",
     "create_version": "looks before the body is sent; `?validate=true` looks once more, and then reads the table",
+    "read_table_again": "`?validate=true` looks for the dataset, and then reads the table",
     "create_batch_score": "looks for the model before the body is sent; a dataset is asked for in another way",
     "read_job": "looks for the job, and once more after a wait for its end",
     "read_events": "a stream looks for the job, and then for its events as long as it lasts",

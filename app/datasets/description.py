@@ -11,6 +11,37 @@ from app.ingest.formats import CHOICES, CONTENT_TYPES, CSV, check_length, encodi
 from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, nearest
 from app.platform.tables import DatasetKind, VersionMode
 
+DIALECT_FIELDS = {
+    "encoding": "Of a CSV: `utf-8`, `utf-16`, `latin-1` or `windows-1252`.",
+    "delimiter": "Of a CSV: `comma`, `semicolon`, `tab` or `pipe`.",
+    "decimal": "Of a CSV: `point` or `comma`, what stands before decimals.",
+}
+FIELD_TEXTS = {
+    "name": "Name of the dataset. Default: `table`.",
+    "label": "Column of the label.",
+    "positive": "Value of the label that counts as positive.",
+    "weight": "Column of the row weights.",
+    "group": "Column of groups: rows with the same value are never divided between training and validation.",
+    "query": "Column of queries: rows with the same value are one list, such as the answers to one question. Rankers "
+    "learn and are judged within queries. Rows of a query are never divided between training and validation.",
+    "item": "Column of the items' names, for `preferences`.",
+    "labels": "Columns of the labels, separated by commas, for `multilabel`.",
+    "categorical": "Columns to read as categories although they hold numbers, separated by commas. Put a name that "
+    "contains a comma in quotes.",
+    "numeric": "Columns to read as numbers, separated by commas. Any other text in them counts as missing.",
+    "drop": "Columns to leave out, separated by commas.",
+    "missing": "Texts that mean a missing value, separated by commas, in upper or lower case. An empty cell is always "
+    "missing. Default: `NA,N/A,null,NaN,?`.",
+    "strict": "`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a "
+    "warning. Default: `false`.",
+    "encoding": f"{DIALECT_FIELDS['encoding']} UTF-8 or UTF-16 unless it is given.",
+    "delimiter": f"{DIALECT_FIELDS['delimiter']} Read off the header unless it is given.",
+    "decimal": f"{DIALECT_FIELDS['decimal']} The point unless it is given.",
+    "kind": "`bipartite`: rows with a label of two values. `preferences`: rows are items, "
+    "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. "
+    "`multilabel`: rows with several labels of two values each. "
+    "`graded`: rows with a label of grades, whole numbers from 0 to 31; the greater is the better.",
+}
 CONTENT_ENCODINGS = ("gzip", "zstd")
 KINDS = tuple(DatasetKind)
 FIELDS = (
@@ -27,8 +58,7 @@ _BOOLEANS = ("true", "false")
 _NO_ITEM = "rows have labels; items belong to kind=preferences"
 _ONE_LABEL = "several labels belong to kind=multilabel"
 _NO_LABEL = "items have no label; pairs say which one is better"
-# Fields that mean nothing for a kind, and why.
-_FOREIGN: Mapping[str, Mapping[str, str]] = {
+FOREIGN: Mapping[str, Mapping[str, str]] = {
     DatasetKind.BIPARTITE: {"item": _NO_ITEM, "labels": _ONE_LABEL},
     DatasetKind.PREFERENCES: {
         **dict.fromkeys(("label", "positive", "labels"), _NO_LABEL),
@@ -46,6 +76,7 @@ _FOREIGN: Mapping[str, Mapping[str, str]] = {
         "positive": "grades are whole numbers, and a greater one is better",
     },
 }
+"""Fields that mean nothing for a kind, and why."""
 MODES = tuple(VersionMode)
 CLOSED: Mapping[str, Collection[str]] = {
     "kind": KINDS,
@@ -108,7 +139,7 @@ def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> Description:
         errors.append({"parameter": "kind", "detail": detail})
     errors += [
         {"parameter": field, "detail": f"{field} cannot be given with kind={kind}: {why}"}
-        for field, why in _FOREIGN.get(kind, {}).items()
+        for field, why in FOREIGN.get(kind, {}).items()
         if field in given
     ]
     if "group" in given and "query" in given:

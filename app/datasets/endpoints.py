@@ -11,65 +11,39 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.access.authentication import GuardedRoute, needs
+from app.datasets import rereading
 from app.datasets import service as datasets
 from app.datasets.description import (
+    DIALECT_FIELDS,
+    FIELD_TEXTS,
     Description,
     NewVersion,
     describe,
     describe_version,
     schema_of,
 )
-from app.datasets.schemas import Dataset, DatasetPage, Preview, TableCheck
+from app.datasets.schemas import Dataset, DatasetPage, Preview, TableCheck, TableReading
 from app.datasets.uploads import (
     Received,
     TableRequestDep,
     UploadHandler,
     accept_upload,
     body_docs,
+    read_when_ended,
     receive,
     shown,
 )
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, RowFilterDep
 from app.http.forms import FORM
-from app.jobs.acceptance import PreferWaitDep, wake_a_worker
-from app.platform.sql import Session
+from app.http.idempotency import IdempotentDep
+from app.jobs.acceptance import PreferWaitDep, create, wake_a_worker
+from app.platform.sql import Json, Session
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus, VersionMode
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
 
 Table = Received[Description]
-DIALECT_FIELDS = {
-    "encoding": "Of a CSV: `utf-8`, `utf-16`, `latin-1` or `windows-1252`.",
-    "delimiter": "Of a CSV: `comma`, `semicolon`, `tab` or `pipe`.",
-    "decimal": "Of a CSV: `point` or `comma`, what stands before decimals.",
-}
-FIELD_TEXTS = {
-    "name": "Name of the dataset. Default: `table`.",
-    "label": "Column of the label.",
-    "positive": "Value of the label that counts as positive.",
-    "weight": "Column of the row weights.",
-    "group": "Column of groups: rows with the same value are never divided between training and validation.",
-    "query": "Column of queries: rows with the same value are one list, such as the answers to one question. Rankers "
-    "learn and are judged within queries. Rows of a query are never divided between training and validation.",
-    "item": "Column of the items' names, for `preferences`.",
-    "labels": "Columns of the labels, separated by commas, for `multilabel`.",
-    "categorical": "Columns to read as categories although they hold numbers, separated by commas. Put a name that "
-    "contains a comma in quotes.",
-    "numeric": "Columns to read as numbers, separated by commas. Any other text in them counts as missing.",
-    "drop": "Columns to leave out, separated by commas.",
-    "missing": "Texts that mean a missing value, separated by commas, in upper or lower case. An empty cell is always "
-    "missing. Default: `NA,N/A,null,NaN,?`.",
-    "strict": "`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a "
-    "warning. Default: `false`.",
-    "encoding": f"{DIALECT_FIELDS['encoding']} UTF-8 or UTF-16 unless it is given.",
-    "delimiter": f"{DIALECT_FIELDS['delimiter']} Read off the header unless it is given.",
-    "decimal": f"{DIALECT_FIELDS['decimal']} The point unless it is given.",
-    "kind": "`bipartite`: rows with a label of two values. `preferences`: rows are items, "
-    "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. "
-    "`multilabel`: rows with several labels of two values each. "
-    "`graded`: rows with a label of grades, whole numbers from 0 to 31; the greater is the better.",
-}
 _FIELDS_EXAMPLES = {
     "categorical": {"example": "zip,shop"},
     "drop": {"example": 'customer_id,"name, first"'},
@@ -170,6 +144,61 @@ def list_datasets(
 def read_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> Dataset:
     """The dataset's status, with the profile of its columns if it is `ready`, or the errors if it is `invalid`."""
     return Dataset.model_validate(context.db.reading(datasets.find, caller.owner, dataset_id))
+
+
+READ = "/{dataset_id}/read"
+
+
+@router.post(
+    READ,
+    status_code=202,
+    response_model=Dataset,
+    summary="Read a table again with other fields",
+    responses={
+        200: {
+            "model": TableCheck,
+            "description": "The request was only checked (`?validate=true`).",
+        },
+        201: {
+            "model": Dataset,
+            "description": "The table was read within the wait: `ready` or `invalid`.",
+        },
+    },
+)
+@needs("train")
+async def read_table_again(
+    *,
+    dataset_id: str,
+    body: TableReading,
+    context: ContextDep,
+    caller: CallerDep,
+    wait: PreferWaitDep,
+    idempotent: IdempotentDep,
+) -> Response:
+    """Make a new dataset of the bytes that were uploaded for this one, with another label, positive value, group or any
+    other field of an upload. Nothing is sent again. The dataset in the address may be invalid; it does not change.
+
+    A column that is given a role loses any other that it had. 409 `appended_version` for rows that were appended to
+    another version.
+    """
+    owner, settings, changes = caller.owner, context.settings, body.changes()
+
+    def check() -> Json:
+        def find(session: Session) -> tuple[DatasetRow, int]:
+            dataset = rereading.find_readable(session, owner, dataset_id)
+            return dataset, rereading.count_parts(session, dataset)
+
+        with context.computation():  # its memory is limited only by its bounds
+            dataset, n_parts = context.db.reading(find)
+            return rereading.check(context.blobs, settings, dataset, changes, n_parts)
+
+    if idempotent.validate:
+        return JSONResponse(await run_in_threadpool(check))
+
+    def work(session: Session) -> Json:
+        return shown(rereading.accept(session, settings, owner, dataset_id, changes))
+
+    return await create(context, idempotent, wait, "/v1/datasets", work, read_when_ended(owner))
 
 
 @router.get("/{dataset_id}/preview", summary="Read the first rows")

@@ -14,9 +14,19 @@ from starlette.responses import JSONResponse, Response
 from app.access.authentication import GuardedRoute, needs
 from app.datasets import parts
 from app.datasets import service as datasets
-from app.datasets.endpoints import FIELD_TEXTS, field_docs
+from app.datasets.description import FIELD_TEXTS
+from app.datasets.endpoints import field_docs
 from app.datasets.schemas import Dataset, ServerPath, Upload, UploadClose, UploadPage, UploadPart
-from app.datasets.uploads import Adds, Received, body_docs, query_fields, receive, shown, stated
+from app.datasets.uploads import (
+    Adds,
+    Received,
+    body_docs,
+    query_fields,
+    read_when_ended,
+    receive,
+    shown,
+    stated,
+)
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import (
     Answer,
@@ -28,7 +38,6 @@ from app.http.idempotency import (
 from app.jobs.acceptance import PreferWaitDep, accepted, wake_a_worker
 from app.platform.errors import Invalid
 from app.platform.sql import Json, Session
-from app.platform.tables import DatasetStatus
 
 PATH = "/v1/uploads"
 router = APIRouter(prefix=PATH, tags=["datasets"], route_class=GuardedRoute)
@@ -226,12 +235,8 @@ async def close_upload(
     if is_new:
         wake_a_worker(context, dataset["job_id"])
 
-    def refetch(session: Session, dataset_id: str) -> tuple[Json, bool]:
-        found = datasets.find(session, owner, dataset_id)
-        return shown(found), found.status != DatasetStatus.PROCESSING
-
     return await accepted(
-        context, owner, Answer(202, dataset, False), wait, "/v1/datasets", refetch
+        context, owner, Answer(202, dataset, False), wait, "/v1/datasets", read_when_ended(owner)
     )
 
 

@@ -297,6 +297,27 @@ def add_parts(
     )
 
 
+def upload_of(session: Session, dataset_id: str) -> Upload | None:
+    """Return the upload of several files that is this dataset; None for a table of one body. The caller has checked
+    its owner.
+    """
+    statement = select(Upload).where(Upload.dataset_id == dataset_id)
+    return session.scalars(statement).one_or_none()
+
+
+def copy_parts(session: Session, owner: str, upload_id: str, to_id: str) -> None:
+    """Add the parts of an upload to a new one, which names the same bytes."""
+    same = [
+        column.key
+        for column in UploadPart.__table__.c
+        if column.key not in {"id", "upload_id", "created_at"}
+    ]
+    parts = parts_of(session, upload_id)
+    add_parts(
+        session, owner, to_id, [{name: getattr(part, name) for name in same} for part in parts]
+    )
+
+
 def delete_upload(session: Session, owner: str, upload_id: str) -> None:
     """Remove an upload that is not closed, and its parts."""
     session.execute(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from app.datasets.description import CONTENT_ENCODINGS
+from app.datasets.description import CONTENT_ENCODINGS, FIELD_TEXTS, schema_of
 from app.datasets.parts import MAX_PARTS
 from app.datasets.service import is_constant
 from app.http.schemas import Body, Kind, PageOf, Resource, Timestamp, one_of
@@ -315,6 +315,53 @@ class Dataset(Resource):
     @classmethod
     def _absent_as_empty(cls, value: Any) -> Any:
         return value or []
+
+
+def _field(name: str) -> Any:
+    """Return a field of an upload as a member of a body."""
+    return Field(
+        default=None,
+        description=FIELD_TEXTS[name],
+        json_schema_extra={"anyOf": [schema_of(name), {"type": "null"}]},
+    )
+
+
+class TableReading(Body):
+    """Fields of an upload that are to be others, as text. A field that is not given stays as the dataset says; null is
+    the default of `POST /v1/datasets`.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"positive": "yes", "group": "customer"}]}
+    )
+
+    name: str | None = _field("name")
+    label: str | None = _field("label")
+    positive: str | None = _field("positive")
+    weight: str | None = _field("weight")
+    group: str | None = _field("group")
+    query: str | None = _field("query")
+    item: str | None = _field("item")
+    labels: str | None = _field("labels")
+    categorical: str | None = _field("categorical")
+    numeric: str | None = _field("numeric")
+    drop: str | None = _field("drop")
+    missing: str | None = _field("missing")
+    strict: bool | None = Field(
+        default=None,
+        description="True: a value that does not fit its column, or a row without a label, is an error.",
+    )
+    encoding: str | None = _field("encoding")
+    delimiter: str | None = _field("delimiter")
+    decimal: str | None = _field("decimal")
+    kind: str | None = _field("kind")
+
+    def changes(self) -> dict[str, str | None]:
+        """Return the fields that are given, as an upload has them."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        if given.get("strict") is not None:
+            given["strict"] = str(given["strict"]).lower()
+        return given
 
 
 class DatasetPage(PageOf[Dataset]):

@@ -355,6 +355,16 @@ def shown(dataset: DatasetRow) -> Json:
     return Dataset.model_validate(dataset).model_dump(mode="json")
 
 
+def read_when_ended(owner: str) -> Refetch:
+    """Return what reads an owner's dataset again, and says whether its table has been read."""
+
+    def refetch(session: Session, dataset_id: str) -> tuple[Json, bool]:
+        dataset = datasets.find(session, owner, dataset_id)
+        return shown(dataset), dataset.status != DatasetStatus.PROCESSING
+
+    return refetch
+
+
 @dataclass(frozen=True)
 class UploadHandler(Generic[Described]):
     """What an upload is for: `describe` reads its fields, `check` reads the table and keeps nothing, `accept` writes
@@ -392,11 +402,7 @@ async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]
             return JSONResponse(await run_in_threadpool(_check, context, handler, table))
         answer = await run_in_threadpool(_accept, sending, handler, table)
 
-    def refetch(session: Session, dataset_id: str) -> tuple[Json, bool]:
-        dataset = datasets.find(session, sending.owner, dataset_id)
-        return shown(dataset), dataset.status != DatasetStatus.PROCESSING
-
-    path, again = handler.path, handler.refetch or refetch
+    path, again = handler.path, handler.refetch or read_when_ended(sending.owner)
     return await accepted(context, sending.owner, answer, sending.wait, path, again)
 
 

@@ -41,10 +41,12 @@ from rankwright.resources import (
     Model,
     Names,
     Page,
+    _fields_of,
     _joined,
     _named,
     _ref,
     _steps_of,
+    _table_query,
 )
 from rankwright.tables import Progress, Table, body_of, folder_bodies, is_folder
 from rankwright.transport import (
@@ -168,23 +170,6 @@ class AsyncDatasets(_DatasetsOperations, Asynchronous):
 
     def __getitem__(self, id: str) -> AsyncDataset:
         return cast(AsyncDataset, AsyncDataset._of_id(self._transport, id))
-
-
-_FIELDS = (
-    *("name", "label", "positive", "weight", "group", "query", "item", "labels", "categorical"),
-    *("numeric", "drop", "missing", "strict", "encoding", "delimiter", "decimal", "kind"),
-)
-"""What can be said of a table."""
-
-
-def _fields_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the arguments of a call say of a table."""
-    return _table_query({name: given[name] for name in _FIELDS})
-
-
-def _table_query(options: Mapping[str, Any]) -> dict[str, Any]:
-    joined = ("labels", "categorical", "numeric", "drop", "missing")
-    return {name: _joined(value) if name in joined else value for name, value in options.items()}
 
 
 # --- uploads of several files ---------------------------------------------------------------------

@@ -307,6 +307,23 @@ def _joined(names: Names) -> str | None:
     return names if names is None or isinstance(names, str) else ",".join(names)
 
 
+_FIELDS = (
+    *("name", "label", "positive", "weight", "group", "query", "item", "labels", "categorical"),
+    *("numeric", "drop", "missing", "strict", "encoding", "delimiter", "decimal", "kind"),
+)
+"""What can be said of a table."""
+
+
+def _fields_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the arguments of a call say of a table."""
+    return _table_query({name: given[name] for name in _FIELDS})
+
+
+def _table_query(options: Mapping[str, Any]) -> dict[str, Any]:
+    joined = ("labels", "categorical", "numeric", "drop", "missing")
+    return {name: _joined(value) if name in joined else value for name, value in options.items()}
+
+
 def _id(thing: Any) -> str:
     """Return the id of a resource, or the id itself, as a part of a path."""
     return segment(_named(thing))
@@ -579,6 +596,41 @@ class _DatasetOperations(ApiObject):
             path = f"/v1/datasets/{_id(self)}/versions"
             data = yield from self._send_table(path, body_of(table, media_type), progress, **said)
         return (yield from self._read(data, wait))
+
+    @returning
+    def read_again(
+        self,
+        *,
+        name: str | None = None,
+        label: str | None = None,
+        positive: str | None = None,
+        weight: str | None = None,
+        group: str | None = None,
+        query: str | None = None,
+        item: str | None = None,
+        labels: Names = None,
+        categorical: Names = None,
+        numeric: Names = None,
+        drop: Names = None,
+        missing: Names = None,
+        strict: bool | None = None,
+        encoding: str | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
+        kind: str | None = None,
+        reset: Sequence[str] = (),
+        wait: bool = True,
+    ) -> Steps[Either[Dataset, AsyncDataset]]:
+        """Make a new dataset of the bytes that were uploaded for this one, with other fields; return it.
+
+        The arguments are those of `Client.upload`. A field that is not given stays as it is; `reset` names fields that
+        get their default. The dataset may be invalid, and does not change. InvalidTable: if the new one cannot be used.
+        """
+        said = {name: value for name, value in _fields_of(locals()).items() if value is not None}
+        fields = dict.fromkeys(reset) | said
+        request = Request.of_json("POST", f"/v1/datasets/{_id(self)}/read", fields)
+        response = yield from send(request)
+        return (yield from self._read(response.json(), wait))
 
     @operation
     def put_pairs(

@@ -49,6 +49,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         add(app)
     for command in (
         datasets.upload,
+        datasets.read_again,
         lists.list_,
         datasets.versions,
         models.show,
@@ -73,7 +74,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         lists.alias,
         lists.codes,
     ):
-        name = command.__name__.rstrip("_")
+        name = command.__name__.rstrip("_").replace("_", "-")
         app.command(name, rich_help_panel="Use the service")(command)
     return app
 

@@ -1,4 +1,4 @@
-"""`rankwright upload | versions`: tables on the way to the service."""
+"""`rankwright upload | read-again | versions`: tables on the way to the service."""
 
 from __future__ import annotations
 
@@ -119,6 +119,66 @@ def upload(
         _show_dataset(dataset)
 
 
+def read_again(
+    dataset: Annotated[
+        str, typer.Argument(help="Id of the dataset, or its name: then the newest one.")
+    ],
+    *,
+    label: Label = None,
+    positive: Positive = None,
+    name: DatasetName = None,
+    weight: Weight = None,
+    group: Group = None,
+    query: Query = None,
+    kind: Kind = None,
+    item: Item = None,
+    labels: Labels = None,
+    categorical: Categorical = None,
+    numeric: Numeric = None,
+    drop: Drop = None,
+    missing: Missing = None,
+    strict: Strict = False,
+    encoding: Encoding = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    reset: Annotated[
+        str | None,
+        typer.Option(help="Fields that get their default, separated by commas, such as `drop`."),
+    ] = None,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a new dataset of a table that is uploaded already, with another label, group or other fields."""
+    fields = given(
+        name=name,
+        label=label,
+        positive=positive,
+        weight=weight,
+        group=group,
+        query=query,
+        kind=kind,
+        item=item,
+        labels=labels,
+        categorical=categorical,
+        numeric=numeric,
+        drop=drop,
+        missing=missing,
+        strict=True if strict else None,
+        encoding=encoding,
+        delimiter=delimiter,
+        decimal=decimal,
+    )
+    with service(url, key, quiet=as_json) as client:
+        first = client.datasets[find_dataset(client, dataset)]
+        made = first.read_again(**fields, reset=reset.split(",") if reset else (), wait=False)
+        _wait(made, f"the table of {first.id}")
+    if as_json:
+        out.print_json(data=made.data.to_json())
+    else:
+        _show_dataset(made.data)
+
+
 def _show_dataset(dataset: types.Dataset) -> None:
     from rich.markup import escape
 
@@ -188,7 +248,7 @@ def find_dataset(client: Client, ref: str) -> str:
     )
 
 
-def _wait(dataset: Dataset, path: Path, fields: Mapping[str, Any] | None = None) -> None:
+def _wait(dataset: Dataset, path: Path | str, fields: Mapping[str, Any] | None = None) -> None:
     """Wait until a table or its pairs have been read. Raises CommandFailed if they are invalid.
 
     With the `fields` of an upload the message suggests a command that would do.
@@ -202,6 +262,7 @@ def _wait(dataset: Dataset, path: Path, fields: Mapping[str, Any] | None = None)
     lines = [f"{path} is not valid:", *describe_errors(errors)]
     suggested = next((e["suggestion"] for e in errors if e.get("suggestion")), None)
     if suggested is not None and fields is not None:
+        path = Path(path)
         wanted = {**fields, **suggested}
         if wanted.get("name") == path.name.split(".")[0]:
             del wanted["name"]  # which it is anyway

@@ -82,6 +82,7 @@ def requests_of(
         ("POST", "/v1/uploads/{upload_id}/close"): {"json": {"parts": 1}},
         ("POST", "/v1/uploads/{upload_id}/files"): {"json": {"path": "rows.csv"}},
         ("PUT", "/v1/datasets/{dataset_id}/pairs"): pairs,
+        ("POST", "/v1/datasets/{dataset_id}/read"): {"json": {"positive": "no"}},
         ("POST", "/v1/datasets/{dataset_id}/versions"): {"content": b"a,b\n1,0\n", "headers": CSV},
         ("POST", "/v1/jobs"): {"json": job},
         ("PUT", "/v1/models/{name}/aliases/{alias}"): {"json": {"model_id": ids["ref"]}},

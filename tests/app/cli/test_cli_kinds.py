@@ -205,6 +205,19 @@ def test_a_refusal_is_short_and_says_what_to_type(run: Run, tmp_path: Path) -> N
     assert ".csv, .tsv, .txt," in run("upload", path.rename(tmp_path / "a.xls"), code=1).stderr
 
 
+def test_a_table_is_read_again(run: Run, people: Path) -> None:
+    first = id_of(
+        run("upload", people, "--label", "left", "--positive", "yes", "--drop", "age").stdout
+    )
+    said = run("read-again", "people", "--positive", "no", "--reset", "drop", "--json").stdout
+    made = json.loads(said)
+    assert (made["status"], made["positive"], made["drop"]) == ("ready", "no", None)
+    assert made["id"] != first
+    refused = run("read-again", made["id"], "--positive", "perhaps", code=1).stderr
+    assert refused.startswith(f"the table of {made['id']} is not valid:")
+    assert "got 'perhaps'" in refused
+
+
 def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
     first = id_of(run("upload", people, "--label", "left", "--positive", "yes").stdout)
     said = run("upload", people, "--append-to", first).stdout

@@ -57,6 +57,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "create_version": ("dataset.add_version", ([{"a": 1}],)),
     "list_uploads": ("uploads.list", ()),
     "open_upload": ("uploads.open", ()),
+    "read_table_again": ("dataset.read_again", ()),
     "read_upload": ("uploads.get", ("up_1",)),
     "put_part": ("uploads.put_part", ("up_1", 1, [{"a": 1}])),
     "add_files": ("uploads.add_files", ("up_1", "sales")),

@@ -1,0 +1,152 @@
+"""A table that is stored, read again with other fields: it becomes a dataset of its own, and nothing is sent."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+
+from app.access import service as access
+from app.datasets import repository
+from app.datasets import service as datasets
+from app.datasets.description import FOREIGN, LISTS, Description, Format, describe, split_names
+from app.platform.blobs import BlobStore
+from app.platform.errors import Conflict, Invalid, Unavailable
+from app.platform.ids import new_id
+from app.platform.settings import Settings
+from app.platform.sql import Json, Session
+from app.platform.tables import Dataset, VersionMode
+
+Changes = Mapping[str, str | None]
+"""Fields of an upload that are another text from now on; None: their default."""
+_COLUMN_FIELDS = ("weight", "group", "query", "item", "labels", "categorical", "numeric", "drop")
+"""The fields that give columns a role, but for the label."""
+_APART = (("group", "query"), ("query", "group"))
+
+
+def fields_of(dataset: Dataset) -> dict[str, str]:
+    """Return what is known of a dataset's table as the fields of an upload. Of a ready one they are also what the
+    service decided itself: label, positive value, item.
+    """
+    found = {"name": dataset.name, "kind": dataset.kind, **(dataset.dialect or {})}
+    for name in ("label", "positive", "weight", "group", "query", "item"):
+        found[name] = getattr(dataset, name)
+    for name in ("categorical", "numeric", "drop"):
+        found[name] = join_names(getattr(dataset, name) or ())
+    if dataset.labels is not None:
+        found["labels"] = join_names(each["name"] for each in dataset.labels)
+    if dataset.missing is not None:
+        found["missing"] = (
+            join_names(dataset.missing) or ","
+        )  # no text but the empty one is missing
+    if dataset.strict:
+        found["strict"] = "true"
+    return {name: text for name, text in found.items() if text}
+
+
+def describe_again(dataset: Dataset, changes: Changes) -> tuple[Description, dict[str, str]]:
+    """Return the description of a table that is read again, and its fields; raises Invalid.
+
+    A field that is not changed stays, unless it contradicts one that is: `positive` belongs to its label, some fields
+    belong to one kind, a column has one role, and rows have groups or queries.
+    """
+    said = {name: text for name, text in changes.items() if text is not None}
+    kept = {name: text for name, text in fields_of(dataset).items() if name not in changes}
+    for name in FOREIGN.get(said.get("kind", dataset.kind), {}):
+        kept.pop(name, None)
+    if changes.get("label", dataset.label) != dataset.label:
+        kept.pop("positive", None)
+    for given, other in _APART:
+        if given in said:
+            kept.pop(other, None)
+    taken = {
+        column for name in ("label", *_COLUMN_FIELDS) for column in _columns(name, said.get(name))
+    }
+    for name in kept.keys() & set(_COLUMN_FIELDS):
+        left = [column for column in _columns(name, kept[name]) if column not in taken]
+        if left:
+            kept[name] = join_names(left) if name in LISTS else left[0]
+        else:
+            del kept[name]
+    fields = kept | said
+    try:
+        return describe(fields), fields
+    except Invalid as error:
+        for each in error.errors:
+            each["pointer"] = f"/{each.pop('parameter')}"
+        raise
+
+
+def _columns(name: str, text: str | None) -> list[str]:
+    """Return the columns that a field names."""
+    if text is None:
+        return []
+    return split_names(text) if name in LISTS else [text]
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Write names as `split_names` reads them."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(list(names))
+    return line.getvalue()
+
+
+def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:
+    """Return the owner's dataset; raises NotFound, and Conflict if its upload is no table of its own."""
+    dataset = datasets.find(session, owner, dataset_id)
+    if dataset.mode == VersionMode.APPEND:
+        raise Conflict(
+            f"only a table that was uploaded whole can be read again: the upload of {dataset.id} is rows that were "
+            f"appended to {dataset.parent_id}",
+            code="appended_version",
+        )
+    return dataset
+
+
+def check(
+    blobs: BlobStore, settings: Settings, dataset: Dataset, changes: Changes, n_parts: int
+) -> Json:
+    """Read the table as the worker would, and keep nothing; raises BadTable with every error."""
+    if n_parts:
+        raise Invalid(
+            f"with validate=true a table must be one file, the upload of {dataset.id} has {n_parts} parts"
+        )
+    description, _ = describe_again(dataset, changes)
+    path = blobs.path(dataset.upload_key)
+    if not path.exists():
+        raise Unavailable(
+            f"the bytes uploaded for {dataset.id} are not in the blob store", code="blob_missing"
+        )
+    return datasets.check_table(blobs, settings, description, path, _format_of(dataset))
+
+
+def count_parts(session: Session, dataset: Dataset) -> int:
+    """Return the number of files that a dataset was made of; 0 for a table that came as one body."""
+    upload = repository.upload_of(session, dataset.id)
+    return 0 if upload is None else len(repository.parts_of(session, upload.id))
+
+
+def _format_of(dataset: Dataset) -> Format:
+    return Format(dataset.content_type, dataset.content_encoding)  # the dialect has the charset
+
+
+def accept(
+    session: Session, settings: Settings, owner: str, dataset_id: str, changes: Changes
+) -> Dataset:
+    """Write a dataset of the same bytes, and the job that will read them, into the caller's transaction.
+
+    The bytes are named by both datasets from then on, and stay as long as one of them does.
+    """
+    repository.lock_shared(session, owner, [dataset_id])  # until a second row names the bytes
+    first = find_readable(session, owner, dataset_id)
+    description, fields = describe_again(first, changes)
+    received = datasets.Upload(first.upload_key, first.bytes, first.sha256, _format_of(first))
+    upload = repository.upload_of(session, first.id)
+    if upload is None:
+        return datasets.accept(session, settings, owner, description, received)
+    access.admit_bytes(session, settings, owner, first.bytes)
+    again = repository.insert_upload(session, id=new_id("up"), owner=owner, fields=fields)
+    repository.copy_parts(session, owner, upload.id, again.id)
+    made = datasets.accept(session, settings, owner, description, received, upload_id=again.id)
+    repository.set_dataset(session, owner, again.id, made.id)
+    return made

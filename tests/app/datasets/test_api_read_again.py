@@ -1,0 +1,271 @@
+"""A stored upload that is read again over HTTP: with other fields, from every kind of dataset; and what is refused."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rankwright import Client
+
+from app.access.repository import stored_bytes
+from tests.app.live_service import OWNER, STRANGER, Service, table
+from tests.app.refusals import CSV, everything, refused
+
+ROWS = "".join(
+    f"{n % 7},{n * 3 % 11},{'ab'[n % 2]},c{n // 4},{'xyz'[n % 3]},{n % 5 == 0}\n" for n in range(60)
+)
+SHOP = "age,income,branch,customer,sort,left\n" + ROWS
+NOWHERE = "ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012"
+
+
+def upload(service: Service, client: httpx.Client, body: str | bytes, **fields: str) -> Any:
+    answer = client.post("/v1/datasets", params=fields, content=body, headers=CSV)
+    assert answer.status_code == 202, answer.text
+    service.work()
+    return client.get(f"/v1/datasets/{answer.json()['id']}").json()
+
+
+def read_again(client: httpx.Client, dataset_id: str, **changes: Any) -> httpx.Response:
+    return client.post(f"/v1/datasets/{dataset_id}/read", json=changes)
+
+
+def reread(service: Service, client: httpx.Client, dataset_id: str, **changes: Any) -> Any:
+    answer = read_again(client, dataset_id, **changes)
+    assert answer.status_code == 202, answer.text
+    assert answer.headers["Location"] == f"/v1/datasets/{answer.json()['id']}"
+    service.work()
+    return client.get(answer.headers["Location"]).json()
+
+
+def test_from_the_stored_bytes_a_new_dataset(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    fields = {"name": "shop", "label": "left", "positive": "True", "drop": "branch"}
+    first = upload(service, client, SHOP, **fields, categorical="age", missing="0,none")
+    assert first["status"] == "ready"
+    other = reread(service, client, first["id"], positive="False", group="customer")
+    assert (other["status"], other["positive"], other["negative"]) == ("ready", "False", "True")
+    assert (other["positives"], other["negatives"]) == (first["negatives"], first["positives"])
+    assert other["group"] == "customer"
+    assert other["id"] != first["id"]
+    assert (other["series_id"], other["version"], other["parent_id"]) == (other["id"], 1, None)
+    kept = ("name", "label", "drop", "categorical", "missing", "upload_sha256", "sha256", "bytes")
+    assert {name: other[name] for name in kept} == {name: first[name] for name in kept}
+    assert client.get(f"/v1/datasets/{first['id']}").json() == first
+    # What it is does not depend on how it came.
+    whole = upload(service, client, SHOP, **fields | {"positive": "False"}, group="customer",
+                   categorical="age", missing="0,none")  # fmt: skip
+    own = {"id", "series_id", "job_id", "created_at"}
+    assert {n: v for n, v in whole.items() if n not in own} == {
+        n: v for n, v in other.items() if n not in own
+    }
+
+
+def test_the_bytes_stay_while_one_dataset_names_them(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    first = service.upload(client)
+    made = read_again(client, first, positive="no").json()
+    assert client.delete(f"/v1/datasets/{first}").status_code == 204
+    refused(read_again(client, first), 404, "not_found")
+    service.work()
+    assert client.get(f"/v1/datasets/{made['id']}").json()["positive"] == "no"
+    with service.context.db.read() as session:
+        held = stored_bytes(session, OWNER)
+    again = reread(service, client, made["id"])
+    with service.context.db.read() as session:
+        assert stored_bytes(session, OWNER) == 2 * held  # each dataset counts for the quota
+    with service.setting(quota_bytes=2 * held):
+        refused(read_again(client, again["id"]), 429, "quota_exceeded", "bytes")
+
+
+def test_an_invalid_dataset_becomes_a_valid_one(service: Service, client: httpx.Client) -> None:
+    invalid = upload(service, client, SHOP, name="shop", label="sort", group="customer")
+    assert invalid["status"] == "invalid"
+    suggestion = next(e["suggestion"] for e in invalid["errors"] if e["suggestion"])
+    mended = reread(service, client, invalid["id"], **suggestion)
+    assert (mended["status"], mended["label"], mended["group"]) == ("ready", "sort", "customer")
+    assert mended["negative"] == f"not {suggestion['positive']}"
+    latin = "größe,left\n1,ja\n2,nein\n3,ja\n4,nein\n".encode("latin-1")
+    garbled = upload(service, client, latin)
+    assert garbled["status"] == "invalid"
+    assert (
+        reread(service, client, garbled["id"], encoding="latin-1")["columns"][0]["name"] == "größe"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "changes", "expected"),
+    [
+        # The positive value belongs to its label.
+        ({"label": "left", "positive": "False"}, {"label": "branch"}, {"positive": "b", "label": "branch"}),
+        ({"label": "left", "positive": "False"}, {"label": "left"}, {"positive": "False"}),
+        ({"label": "left", "positive": "False"}, {"positive": None}, {"positive": "True"}),
+        # A column has one role, and rows have groups or queries.
+        ({"drop": "customer,branch"}, {"group": "customer"}, {"drop": ["branch"], "group": "customer"}),
+        ({"categorical": "age,income"}, {"numeric": "age"}, {"categorical": ["income"], "numeric": ["age"]}),
+        ({"query": "customer"}, {"group": "customer"}, {"query": None, "group": "customer"}),
+        ({"group": "customer"}, {"query": "branch"}, {"query": "branch", "group": None}),
+        ({"group": "branch"}, {"label": "branch"}, {"group": None, "label": "branch"}),
+        # Null is the default of an upload, and what is not given stays.
+        ({"drop": "branch", "missing": ","}, {"drop": None}, {"drop": None, "missing": []}),
+        ({"strict": "true"}, {"strict": False, "group": "customer"}, {"strict": False}),
+        ({"strict": "true"}, {"group": "customer"}, {"strict": True}),
+        # Another kind drops what it does not have.
+        ({"label": "left"}, {"kind": "multilabel", "labels": "left,branch"}, {"kind": "multilabel", "label": None}),
+        ({"positive": "True"}, {"kind": "graded", "label": "age"}, {"kind": "graded", "positive": None}),
+    ],
+)  # fmt: skip
+def test_what_stays_and_what_goes(
+    service: Service,
+    client: httpx.Client,
+    before: dict[str, str],
+    changes: dict[str, Any],
+    expected: dict[str, Any],
+) -> None:
+    first = upload(service, client, SHOP, **before)
+    assert first["status"] == "ready", first["errors"]
+    made = reread(service, client, first["id"], **changes)
+    assert made["status"] == "ready", made["errors"]
+    assert {name: made[name] for name in expected} == expected
+
+
+def test_names_with_commas_and_quotes_stay(service: Service, client: httpx.Client) -> None:
+    body = '"a,b","say ""x""",left\n' + "".join(f"{n},{n % 3},{n % 2}\n" for n in range(20))
+    first = upload(service, client, body, categorical='"a,b","say ""x"""')
+    made = reread(service, client, first["id"], positive="0")
+    assert made["categorical"] == first["categorical"] == ["a,b", 'say "x"']
+
+
+def test_a_table_of_several_files(service: Service, client: httpx.Client) -> None:
+    upload_id = client.post("/v1/uploads", params={"name": "shop", "label": "left"}).json()["id"]
+    head, *rows = SHOP.splitlines()
+    for number, part in enumerate((rows[:25], rows[25:]), start=1):
+        body = "\n".join([head, *part, ""])
+        answer = client.put(f"/v1/uploads/{upload_id}/parts/{number}", content=body, headers=CSV)
+        assert answer.status_code == 201
+    first = client.post(f"/v1/uploads/{upload_id}/close", json={"parts": 2}).json()["id"]
+    service.work()
+    refused(
+        client.post(f"/v1/datasets/{first}/read?validate=true", json={}), 422, "invalid", "2 parts"
+    )
+    made = read_again(client, first, group="customer", positive="False").json()
+    assert client.delete(f"/v1/datasets/{first}").status_code == 204
+    service.work()
+    shown = client.get(f"/v1/datasets/{made['id']}").json()
+    assert (shown["status"], shown["rows"], shown["group"]) == ("ready", 60, "customer")
+    assert (shown["positive"], shown["positives"]) == ("False", 48)
+    whole = upload(service, client, SHOP, label="left", positive="False", group="customer")
+    assert shown["columns"] == whole["columns"]
+
+
+def test_versions(service: Service, client: httpx.Client) -> None:
+    """A table that replaced another is one of its own; rows that were appended are none."""
+    first = service.upload(client)
+    address = f"/v1/datasets/{first}/versions"
+    replaced = client.post(f"{address}?mode=replace", content=table(seed=1), headers=CSV).json()
+    service.work()
+    made = reread(service, client, replaced["id"], positive="no")
+    assert (made["rows"], made["series_id"], made["positive"]) == (120, made["id"], "no")
+    more = client.post(
+        f"/v1/datasets/{replaced['id']}/versions", content=table(seed=2), headers=CSV
+    ).json()
+    refused(read_again(client, more["id"]), 409, "appended_version", replaced["id"])
+
+
+def test_a_typed_file_and_items(service: Service, client: httpx.Client) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"x": list(range(40)), "y": ["no", "yes"] * 20}), sink)
+    headers = {"Content-Type": "application/vnd.apache.parquet"}
+    first = client.post("/v1/datasets", content=sink.getvalue(), headers=headers).json()["id"]
+    service.work()
+    assert reread(service, client, first, positive="no")["positives"] == 20
+    refused(read_again(client, first, decimal="comma"), 422, "invalid", "text/csv")
+    items = upload(service, client, "film,length\na,1\nb,2\nc,4\n", kind="preferences", item="film")
+    pairs = "better,worse\na,b\n"
+    client.put(f"/v1/datasets/{items['id']}/pairs", content=pairs, headers=CSV)
+    service.work()
+    made = reread(service, client, items["id"], name="others")
+    assert (made["status"], made["item"], made["pairs"]) == ("ready", "film", None)
+
+
+def test_once_under_one_key(service: Service, client: httpx.Client) -> None:
+    first = service.upload(client)
+    address, key = f"/v1/datasets/{first}/read", {"Idempotency-Key": "once"}
+    made = client.post(address, json={"positive": "no"}, headers=key)
+    again = client.post(address, json={"positive": "no"}, headers=key)
+    assert (again.status_code, again.json()) == (202, made.json())
+    assert again.headers["Idempotent-Replayed"] == "true"
+    refused(client.post(address, json={}, headers=key), 422, "idempotency_key_reused")
+    assert len(client.get("/v1/datasets").json()["data"]) == 2
+
+
+def test_who_waits_gets_the_dataset_that_was_read(service: Service, client: httpx.Client) -> None:
+    first = service.upload(client)
+    with service.at_work():
+        answer = client.post(
+            f"/v1/datasets/{first}/read", json={"positive": "no"}, headers={"Prefer": "wait=20"}
+        )
+    assert (answer.status_code, answer.json()["status"]) == (201, "ready")
+
+
+def test_checking_keeps_nothing(service: Service, client: httpx.Client) -> None:
+    first = upload(service, client, SHOP)["id"]
+    before = everything(service)
+    address = f"/v1/datasets/{first}/read?validate=true"
+    assert client.post(address, json={"label": "branch"}).json()["positives"] == 30
+    refused(client.post(address, json={"label": "sort"}), 422, "invalid_table", "third value")
+    assert everything(service) == before
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "words"),
+    [
+        ({"mode": "append"}, "/mode", "mode"),
+        ({"kind": "sorted"}, "/kind", "kind must be"),
+        ({"delimiter": "dot"}, "/delimiter", "delimiter must be one of"),
+        ({"label": ""}, "/label", "label must have 1 to 255 characters"),
+        ({"label": "a\0"}, "/label", "no NUL"),
+        ({"group": "left", "label": "left"}, "/label", "each role needs a column of its own"),
+        ({"group": "left"}, "/label", "each role needs a column of its own"),
+        ({"group": "age", "query": "income"}, "/group", "cannot be given together"),
+        ({"labels": "a,b"}, "/labels", "kind=multilabel"),
+        ({"drop": ["age"]}, "/drop", "drop"),
+        ({"positive": 1}, "/positive", "positive"),
+        ({"strict": "yes"}, "/strict", "strict"),
+        ({"drop": "a,a"}, "/drop", "each name once"),
+    ],
+)
+def test_what_cannot_be_said(
+    small: Service, dataset_id: str, body: dict[str, Any], pointer: str, words: str
+) -> None:
+    client = small.client(small.key())
+    problem = refused(read_again(client, dataset_id, **body), 422, "invalid", words)
+    assert problem["errors"][0]["pointer"] == pointer
+
+
+def test_whose_it_is_not(small: Service, dataset_id: str) -> None:
+    client = small.client(small.key())
+    for other in ("ds_x", NOWHERE):
+        refused(read_again(client, other), 404, "not_found")
+    refused(read_again(small.client(small.key(STRANGER)), dataset_id), 404, "not_found")
+    refused(read_again(small.client(small.key(scopes=["read"])), dataset_id), 403, "forbidden")
+    for body in (b"", b"[]", b"{", b'"x"'):
+        answer = client.post(
+            f"/v1/datasets/{dataset_id}/read",
+            content=body,
+            headers={"Content-Type": "application/json"},
+        )
+        assert answer.status_code in (400, 422), answer.text
+
+
+def test_the_client(service: Service) -> None:
+    with Client(service.url, service.key()) as client, service.at_work():
+        first = client.upload(SHOP.encode(), label="left", drop=["branch"], media_type="text/csv")
+        made = first.read_again(group="customer", categorical=["age", "income"], reset=["drop"])
+        assert (made.data.status, made.data.group, made.data.drop) == ("ready", "customer", None)
+        assert made.data.categorical == ["age", "income"]
