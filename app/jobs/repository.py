@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, and_, case, delete, func, insert, or_, select, update
-from sqlalchemy.orm import Session, selectinload
+from sqlalchemy import Select, and_, delete, exists, insert, not_, or_, select, update
+from sqlalchemy.orm import Session, aliased, selectinload
 
 from app.platform.sql import ALL_ROWS, Json, Page, RowFilter, db_now, delete_some, fetch_page
 from app.platform.tables import Job, JobEvent, JobOutputRow, JobState, Worker
@@ -28,6 +28,8 @@ _INSERT = (
     .returning(Job)
 )
 _ADD_EVENT = insert(JobEvent).values(at=db_now())
+_UPLOADS = ("ingest", "ingest_files")
+"""Kinds of job that count as one: a table is read from one file or from several."""
 
 
 def insert_job(session: Session, **values: Any) -> Job:
@@ -93,23 +95,24 @@ def _unresolved(
     """Keep jobs that failed or timed out, without those that were retried, whose output was deleted, or after which a
     job of the same kind and name succeeded. A table that is read from one file or from several is one kind.
     """
-    kind = case((Job.kind == "ingest_files", "ingest"), else_=Job.kind)
-    ours = select(kind.label("kind"), Job.name, Job.created_at).where(
-        Job.owner == owner, Job.parent_id.is_(None), Job.state == JobState.SUCCEEDED
+    done, again = aliased(Job), aliased(Job)
+    later = and_(
+        done.owner == owner,
+        done.name == Job.name,
+        done.state == JobState.SUCCEEDED,
+        done.created_at >= Job.created_at,
+        done.parent_id.is_(None),
     )
-    each = ours.subquery()
-    # Each part is computed once, and not for each job that failed.
-    latest = select(each.c.kind, each.c.name, func.max(each.c.created_at).label("at"))
-    done = latest.group_by(each.c.kind, each.c.name).subquery()
-    retried = select(Job.retry_of).where(Job.owner == owner, Job.retry_of.is_not(None))
     kept = [
         and_(Job.kind == name, Job.id.in_(select(table.job_id).where(table.owner == owner)))
         for name, table in tables.items()
     ]
-    return statement.outerjoin(done, and_(done.c.kind == kind, done.c.name == Job.name)).where(
+    # An index answers each `exists` for one job: what was retried by its origin, what succeeded by kind and name.
+    return statement.where(
         Job.state.in_((JobState.FAILED, JobState.TIMED_OUT)),
-        or_(done.c.at.is_(None), done.c.at < Job.created_at),
-        Job.id.not_in(retried),
+        not_(exists().where(later, done.kind == Job.kind)),
+        or_(Job.kind.not_in(_UPLOADS), not_(exists().where(later, done.kind.in_(_UPLOADS)))),
+        not_(exists().where(again.retry_of == Job.id)),
         or_(Job.kind.not_in(tables), *kept),
     )
 

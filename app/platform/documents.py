@@ -380,3 +380,32 @@ class ReasonEntry(TypedDict):
     max: float | str | None
     categories: list[str] | None
     missing: bool | None
+
+
+class ScoreHistogram(TypedDict):
+    """The distribution of a column of scores: `counts` of the bins between `edges`. A score on an edge is in the bin
+    above.
+    """
+
+    name: str
+    low: float | None
+    high: float | None
+    mean: float | None
+    edges: list[float]
+    counts: list[int]
+
+
+class BatchSummary(TypedDict):
+    """What a batch of scores holds, in short.
+
+    `flagged` counts the rows with a score of at least `threshold`, the cut of the alias; None: there is no cut.
+    `ignored` are columns of the rows that were not read. `first` are the rows with the highest scores, best first, a
+    value for each of `columns`; None where there are several scores per row.
+    """
+
+    scores: list[ScoreHistogram]
+    flagged: int | None
+    threshold: float | None
+    ignored: list[str]
+    columns: list[str]
+    first: list[list[Any]] | None

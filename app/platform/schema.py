@@ -14,7 +14,7 @@ from app.platform.errors import Refused, Unavailable
 
 log = logging.getLogger(__name__)
 
-REVISION = "0031"
+REVISION = "0032"
 """Revision of the newest migration. It is stated here because most processes need not import Alembic."""
 FIRST_REVISION = "0001"
 """Oldest revision that can be migrated."""

@@ -30,6 +30,7 @@ from sqlalchemy.orm import (
 from app.platform.documents import (
     AliasCut,
     AliasPromise,
+    BatchSummary,
     BestMargin,
     Control,
     ControlFigure,
@@ -335,6 +336,8 @@ class Job(Base):
         Index(None, "state", "owner", "parent_id"),
         Index(None, "finished_at"),
         Index(None, "owner", "created_at", "id"),
+        Index(None, "owner", "kind", "name", "state", "created_at"),
+        Index(None, "retry_of"),
         Index(None, "dataset_id"),
         CheckConstraint(
             "state IN ('queued','running','waiting','succeeded','failed','cancelled','timed_out')",
@@ -927,7 +930,8 @@ class ComparisonModel(Base):
 class BatchScore(JobOutputRow):
     """The scores that a model gives to the rows of a table. The result's columns are written when the job succeeds.
 
-    The rows are a dataset's, or an upload's that is deleted as soon as it is scored.
+    The rows are a dataset's, or an upload's that is deleted as soon as it is scored; `file_name` is then that of the
+    upload. `alias` is the one that the model was named by. `summary` is read only where it is named: it may be long.
     """
 
     __tablename__ = "batch_scores"
@@ -952,3 +956,6 @@ class BatchScore(JobOutputRow):
     columns: Mapped[list[Json] | None]
     result_key: Mapped[str | None] = mapped_column(index=True)
     result_bytes: Mapped[int | None]
+    file_name: Mapped[str | None]
+    alias: Mapped[str | None]
+    summary: Mapped[Document[BatchSummary] | None] = mapped_column(deferred=True)

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from app.datasets import service as datasets
 from app.jobs import queue
@@ -320,3 +320,25 @@ class TestEvents:
             second.id: ("queued", 1),
         }
         assert db.reading(jobs.states, []) == {}
+
+
+def test_failures_that_nothing_has_made_good_are_found_by_indexes(db: Database) -> None:
+    asked: list[tuple[str, Any]] = []
+
+    def note(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
+        asked.append((statement, parameters))
+
+    event.listen(db.engine, "before_cursor_execute", note)
+    with db.read() as session:
+        jobs.list_page(session, "o", state=None, kind="all", dataset_id=None, unresolved=True)
+    event.remove(db.engine, "before_cursor_execute", note)
+    statement, parameters = next(each for each in asked if "LIMIT" in each[0])
+    with db.engine.connect() as connection:
+        words = "EXPLAIN QUERY PLAN"
+        if connection.dialect.name == "postgresql":
+            words = "EXPLAIN"
+            connection.exec_driver_sql("SET enable_seqscan = off")  # of few rows it would scan all
+        plan = str(connection.exec_driver_sql(f"{words} {statement}", parameters).all())
+    for index in ("ix_jobs_owner_kind_name_state_created_at", "ix_jobs_retry_of"):
+        assert index in plan, plan
+    assert "SCAN jobs" not in plan
