@@ -59,11 +59,12 @@ class Adds(Enum):
 
 @dataclass(frozen=True)
 class Received(Generic[Described]):
-    """Bytes on their way into the store, and what the caller says about them."""
+    """Bytes on their way into the store, and what the caller says about them; `file_name` is that of a form."""
 
     writer: BlobWriter
     description: Described
     format: Format
+    file_name: str | None = None
 
 
 def body_docs(
@@ -230,7 +231,8 @@ async def _receive(
     if "validate" in reader.form.fields:
         raise Invalid("validate must be in the query, because it is read before the form")
     description = describe(given | reader.form.fields)
-    return Received(writer, description, check_format(*_file_format(reader.form)))
+    table_format = check_format(*_file_format(reader.form))
+    return Received(writer, description, table_format, reader.form.file_name)
 
 
 def _is_form(request: Request) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from app.jobs.kinds import Output, status_of
 from app.models import repository
 from app.models.service import ResolvedModel, find_named, find_to_use
 from app.platform.blobs import BlobStore
+from app.platform.documents import BatchSummary
 from app.platform.errors import Conflict, Invalid, TooLarge, Unavailable
 from app.platform.settings import Settings
 from app.platform.sql import Json, Reading, Session
@@ -24,7 +26,8 @@ from app.scoring.probabilities import DEFAULT, ProbabilityOptions
 from app.scoring.reasons import ReasonOptions, prepare
 from app.scoring.reasons import check_options as check_reason_options
 from app.scoring.service import ModelCache
-from app.scoring.table_rows import Bounds, TableOptions, check_options, read_body
+from app.scoring.summary import MAX_IGNORED
+from app.scoring.table_rows import FILE_NAME, Bounds, TableOptions, check_options, read_body
 
 BATCH_SCORE = "batch_score"
 """The kind of job that scores a table."""
@@ -34,10 +37,12 @@ BATCH_SCORES = Output(BatchScore, "bat", "batch score")
 SCORE_COLUMNS = ("score", "fpr", "tpr")
 PROBABILITY_OPTIONS = "probability"
 """Where the `ProbabilityOptions` stand among the options that a batch score keeps."""
-ROW_COLUMN = "row"
-"""Where only the best rows are kept: their numbers, from 0."""
+ROW_COLUMN = "row_number"
+"""The number of each row in its table: 1 is the first row below the header."""
 REASON_OPTIONS, DICTIONARY = "reasons", "dictionary"
 """Where the `ReasonOptions` stand there, and the revision of the dictionary that tells the reasons."""
+MAX_FILE_NAME = 255
+"""Characters of the name of a file."""
 CUT = "cut"
 """Where the cut of the alias stands among the options, if it keeps a promise."""
 _DROPPED = "dropped"
@@ -52,6 +57,27 @@ class UploadRequest:
 
     model: str
     terms: Json
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What is scored, a dataset or an upload, and by which model, as it was asked for."""
+
+    ref: str
+    upload: datasets.Upload | None = None
+    file_name: str | None = None
+    dataset: Dataset | None = None
+
+
+def tidy_name(given: str | None) -> str | None:
+    """Return the name of a file without folders and without what cannot be printed; None if nothing is left."""
+    last = re.split(r"[/\\]", given or "")[-1]
+    return "".join(filter(str.isprintable, last)).strip()[:MAX_FILE_NAME] or None
+
+
+def label_names(model: Model) -> list[str]:
+    """Return the model's label columns, which rows to score may have."""
+    return _labels(model) or [name for name in (model.label,) if name is not None]
 
 
 def sha256_of(batch: BatchScore) -> str | None:
@@ -113,7 +139,8 @@ def submit(
         session, owner, ref, dataset_id, keep, options, top, reasons, lock=True
     )
     read_options = TableOptions(keep=tuple(keep), top=top)
-    return _insert(session, settings, found, read_options, options, reasons, dataset=dataset)
+    given = _Given(ref, dataset=dataset)
+    return _insert(session, settings, found, read_options, options, reasons, given)
 
 
 def accept(
@@ -122,15 +149,19 @@ def accept(
     owner: str,
     request: UploadRequest,
     upload: datasets.Upload,
+    file_name: str | None = None,
 ) -> BatchScore:
-    """The same for an upload whose bytes will be durable when the transaction ends."""
+    """The same for an upload whose bytes will be durable when the transaction ends. `file_name` is that of a form; one
+    that the request states goes first.
+    """
     found = find_to_use(session, owner, request.model, {"parameter": "model"})
     options = check_options(TableOptions.from_json(request.terms), upload.format)
     probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
     reasons = ReasonOptions.from_json(request.terms.get(REASON_OPTIONS))
     _check_upload(_name(found.model), _labels(found.model), options, probability, reasons)
     _check_reasons(session, found, reasons, "parameter", "")
-    return _insert(session, settings, found, options, probability, reasons, upload=upload)
+    given = _Given(request.model, upload, request.terms.get(FILE_NAME) or tidy_name(file_name))
+    return _insert(session, settings, found, options, probability, reasons, given)
 
 
 def find_model(session: Session, owner: str, ref: str) -> Model:
@@ -191,8 +222,6 @@ def _check_results(
         detail = f"top needs a model with one score per row, {model} has {len(labels)}"
         raise _invalid(key, f"{place}top", detail, "invalid_parameter")
     taken = {*score_names(labels), *(options.names if options.asked and labels is None else ())}
-    if top is not None:
-        taken.add(ROW_COLUMN)
     if reasons is not None:
         taken |= {*reasons.names}
     for name in keep:
@@ -212,11 +241,9 @@ def _insert(
     options: TableOptions,
     probability: ProbabilityOptions,
     reasons: ReasonOptions | None,
-    *,
-    dataset: Dataset | None = None,
-    upload: datasets.Upload | None = None,
+    given: _Given,
 ) -> BatchScore:
-    model = found.model
+    model, dataset, upload = found.model, given.dataset, given.upload
     kept: dict[str, Any] = {PROBABILITY_OPTIONS: probability.as_json(), CUT: found.cut}
     if reasons is not None:
         codes = repository.find_reason_codes(session, model.owner, model.name)
@@ -245,6 +272,8 @@ def _insert(
         upload_key=None if upload is None else upload.key,
         upload_bytes=None if upload is None else upload.size,
         read_options=options.as_json() | kept,
+        file_name=given.file_name,
+        alias=given.ref.partition("@")[2] or None,
     )
 
 
@@ -267,6 +296,7 @@ def check(
             f"with validate=true a table may have at most {settings.max_body_bytes} bytes, got {size}"
         )
     served = cache.find(owner, request.model)
+    model = reading(find_model, owner, request.model)
     options = check_options(TableOptions.from_json(request.terms), table)
     probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
     reasons = ReasonOptions.from_json(request.terms.get(REASON_OPTIONS))
@@ -275,22 +305,43 @@ def check(
         prepare(reading, owner, served, reasons)
     bounds = Bounds(settings.max_columns, settings.max_score_bytes)
     reader, source = read_body(
-        upload.read_bytes(), table, served.features, options, served.table_dialect, bounds
+        upload.read_bytes(),
+        table,
+        served.features,
+        options,
+        served.table_dialect,
+        bounds,
+        label_names(model),
     )
     count = sum(batch.size for batch in reader.batches(source))
-    return {"valid": True, "rows": count}
+    return {"valid": True, "rows": count, "ignored": reader.unread(source.names)[:MAX_IGNORED]}
 
 
-def result(
-    session: Session, blobs: BlobStore, owner: str, batch_id: str
-) -> tuple[BatchScore, Path]:
-    """Where the scores lie; raises Conflict until they are there."""
+def summary(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, BatchSummary]:
+    """Return a batch score and its summary; raises Conflict until it is there."""
+    batch = _find_ready(session, owner, batch_id)
+    if batch.summary is None:
+        detail = f"{batch.id} was scored by a version that wrote no summary: score the rows again"
+        raise Conflict(detail, code="no_summary")
+    return batch, batch.summary
+
+
+def _find_ready(session: Session, owner: str, batch_id: str) -> BatchScore:
     batch = BATCH_SCORES.find(session, owner, batch_id)
     if batch.result_key is None:
         raise Conflict(
             f"batch score {batch.id} must be ready to have a result, it is {status_of(batch)}",
             code="batch_score_not_ready",
         )
+    return batch
+
+
+def result(
+    session: Session, blobs: BlobStore, owner: str, batch_id: str
+) -> tuple[BatchScore, Path]:
+    """Where the scores lie; raises Conflict until they are there."""
+    batch = _find_ready(session, owner, batch_id)
+    assert batch.result_key is not None
     path = blobs.path(batch.result_key)
     if not path.exists():
         raise Unavailable(

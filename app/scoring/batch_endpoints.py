@@ -45,7 +45,13 @@ from app.scoring.batch import BATCH_SCORES, UploadRequest
 from app.scoring.endpoints import ModelsDep, is_json, is_lenient
 from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, options_of
 from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS
-from app.scoring.schemas import BatchScore, NewBatchScore, ScoreTableCheck, batch_score_of
+from app.scoring.schemas import (
+    BatchScore,
+    BatchSummary,
+    NewBatchScore,
+    ScoreTableCheck,
+    batch_score_of,
+)
 
 PATH = "/v1/batch-scores"
 router = APIRouter(prefix=PATH, tags=["scoring"], route_class=GuardedRoute)
@@ -54,13 +60,14 @@ _MODEL = "model"
 _FIELDS = {
     _MODEL: "For rows that you send: the model, as id, name, name:version or name@alias.",
     "keep": "Columns to copy to the result, separated by commas.",
-    "top": "Keep only so many rows, those with the highest scores, best first. The result has their numbers in `row`.",
+    "top": "Keep only so many rows, those with the highest scores, best first.",
     "ignore": "Columns to ignore that are not features, separated by commas; `*`: all of them.",
     "missing": "Texts that mean a missing value, separated by commas. An empty cell is always missing. Default: as in "
     "the training dataset.",
     "encoding": "For a CSV: as for an upload.",
     "delimiter": "For a CSV: as for an upload.",
     "decimal": "For a CSV: `point` or `comma`. Default: as in the training dataset.",
+    table_rows.FILE_NAME: "Name of the file, to be kept with the batch score. Default: that of a form's file.",
     **PROBABILITY_DOCS,
     **REASON_DOCS,
 }
@@ -115,9 +122,9 @@ async def create_batch_score(
     """Send JSON with a model and a dataset. Or send the rows, as raw bytes or in a form with a part `file`, with the
     model in the query or in the form. A job of kind `batch_score` scores them. The result is a Parquet file.
 
-    Rows that you send need no label. They must have the model's features as columns, in any order. Other columns are an
-    error, unless `keep` or `ignore` names them or the request has `Prefer: handling=lenient`. A row with an error fails
-    the job; `error` has the lines and columns.
+    Rows that you send need no label; the model's own label column is not read. They must have the model's features as
+    columns, in any order. Other columns are an error, unless `keep` or `ignore` names them or the request has
+    `Prefer: handling=lenient`. A row with an error fails the job; `error` has the lines and columns.
     """
     if is_json(sending.request):
         return await _of_dataset(sending, caller)
@@ -134,8 +141,9 @@ async def create_batch_score(
         )
 
     def accept(session: Session, table: Received[UploadRequest], upload: Upload) -> BatchScoreRow:
+        asked = table.description
         return batch_scores.accept(
-            session, context.settings, sending.owner, table.description, upload
+            session, context.settings, sending.owner, asked, upload, table.file_name
         )
 
     handler = UploadHandler(
@@ -172,10 +180,24 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
     terms = options.as_json()
     if probability != DEFAULT:  # so that a request of an older version has the same hash
         terms[batch_scores.PROBABILITY_OPTIONS] = probability.as_json()
+    if (file_name := _file_name_of(given)) is not None:
+        terms[table_rows.FILE_NAME] = file_name
     wanted = reasons.options_of({name: given[name] for name in reasons.NAMES if name in given})
     if wanted is not None:
         terms[batch_scores.REASON_OPTIONS] = wanted.as_json()
     return UploadRequest(given[_MODEL], terms)
+
+
+def _file_name_of(given: Mapping[str, str]) -> str | None:
+    text = given.get(table_rows.FILE_NAME)
+    most = batch_scores.MAX_FILE_NAME
+    if text is not None and (text != batch_scores.tidy_name(text)):
+        detail = (
+            f"file_name must be 1 to {most} printable characters without / and \\, and without spaces around them, got "
+            f"{shown(text)}"
+        )
+        raise Invalid(detail, errors=[{"parameter": table_rows.FILE_NAME, "detail": detail}])
+    return text
 
 
 def _top_of(given: Mapping[str, str]) -> int | None:
@@ -278,16 +300,16 @@ def read_result(
         Query(description="`parquet`: the file. `csv`: the same rows as text."),
     ] = "parquet",
 ) -> Response:
-    """The kept columns, then `score`, `fpr`, `tpr` and `probability`, in the order of the rows, and `flag` if the model
-    was named by an alias that keeps a promise. With several labels there is one score per label. With `top` it is the
-    best rows alone, best first, and `row` has their numbers, from 0. 409 until the batch score is ready. The Parquet
-    file has an ETag, and Range requests can read parts of it. Kept columns of a dataset also need the scope `read`.
+    """The kept columns, `row_number`, `score`, `fpr`, `tpr` and `probability`, in the order of the rows, and `flag` if
+    the model was named by an alias that keeps a promise. `row_number` 1 is the first row of the table, below the
+    header of a CSV. With several labels there is one score per label. With `top` it is the best rows alone, best first.
+    409 until the batch score is ready. The Parquet file has an ETag, and Range requests can read parts of it. Kept
+    columns of a dataset also need the scope `read`.
     """
     batch, path = context.db.reading(
         batch_scores.result, context.blobs, caller.owner, batch_score_id
     )
-    if batch.dataset_id is not None and batch.read_options[table_rows.KEEP]:
-        check_reads(caller, "keep")
+    _check_kept(batch, caller)
     name = f"{batch.model_name}-{batch.model_version}-{batch.id}"
     if format == "csv":
         disposition = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
@@ -299,6 +321,28 @@ def read_result(
     if etag_matches(request.headers.get("if-none-match", ""), tag):
         return Response(status_code=304, headers=headers)
     return StoredFile(path, media_type=PARQUET, filename=f"{name}.parquet", headers=headers)
+
+
+@router.get(
+    "/{batch_score_id}/summary",
+    response_model=BatchSummary,
+    summary="Summarise the scores of a batch",
+)
+@needs("score")
+def read_summary(*, batch_score_id: str, context: ContextDep, caller: CallerDep) -> BatchSummary:
+    """How the scores are distributed, how many rows are flagged if the model was named by an alias that keeps a
+    promise, and the 50 rows with the highest scores, with reasons if these were asked for. 409 until the batch score is
+    ready. Kept columns of a dataset also need the scope `read`.
+    """
+    batch, found = context.db.reading(batch_scores.summary, caller.owner, batch_score_id)
+    _check_kept(batch, caller)
+    return BatchSummary.model_validate({"batch_score_id": batch.id, "rows": batch.rows, **found})
+
+
+def _check_kept(batch: BatchScoreRow, caller: Caller) -> None:
+    """Raise Forbidden if the result has columns of a dataset, and the key may not read it."""
+    if batch.dataset_id is not None and batch.read_options[table_rows.KEEP]:
+        check_reads(caller, "keep")
 
 
 def _shown(row: BatchScoreRow) -> dict[str, Any]:

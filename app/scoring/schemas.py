@@ -406,8 +406,8 @@ class BatchReasons(Resource):
 
 
 class BatchScore(Resource):
-    """A table that a job scores. If it is `ready`, `…/result` has the kept columns and the scores, in the order of the
-    rows.
+    """A table that a job scores. If it is `ready`, `…/result` has the kept columns, row numbers and scores, in the
+    order of the rows, and `…/summary` tells what is in it.
     """
 
     id: str = Field(examples=["bat_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
@@ -420,6 +420,16 @@ class BatchScore(Resource):
         description="The dataset that was scored. Null if the rows were sent with the request."
     )
     dataset_name: str | None
+    file_name: str | None = Field(
+        default=None,
+        description="Name of the file of the rows, if it was sent: as `file_name`, or by a form.",
+        examples=["customers-may.csv"],
+    )
+    alias: str | None = Field(
+        default=None,
+        description="The alias that the model was named by. Null: it was named by version, name or id.",
+        examples=["champion"],
+    )
     keep: list[str] = Field(
         description="Columns that are copied to the result.", examples=[["customer_id"]]
     )
@@ -448,6 +458,53 @@ class ScoreTableCheck(Resource):
 
     valid: bool
     rows: int | None = Field(default=None, description="Number of rows, if rows were sent.")
+    ignored: list[str] | None = Field(
+        default=None,
+        description="Columns of the rows that are not read, such as the model's label; at most 100. If rows were sent.",
+    )
+
+
+class ScoreHistogram(Resource):
+    """How the scores of a table are distributed."""
+
+    name: str = Field(description="`score`, or the label of a model with several.")
+    low: float | None = Field(description="Lowest score. Null without rows.")
+    high: float | None = Field(description="Highest score.")
+    mean: float | None
+    edges: list[float] = Field(
+        description="Edges of at most 41 equal bins, ascending; one more than `counts`. The width is 1, 2 or 5 times a "
+        "power of ten."
+    )
+    counts: list[int] = Field(
+        description="Rows per bin. A score on an edge counts in the bin above."
+    )
+
+
+class BatchSummary(Resource):
+    """What the result of a batch score holds, in short."""
+
+    batch_score_id: str
+    rows: int = Field(description="Number of rows that were scored.")
+    scores: list[ScoreHistogram] = Field(
+        description="The scores of all rows, also with `top`. One entry per label."
+    )
+    threshold: float | None = Field(
+        description="Cut of the alias, if it keeps a promise and flags a score."
+    )
+    flagged: int | None = Field(
+        description="Number of rows with a score of at least the cut. Null if the model was not named by an alias that "
+        "keeps a promise."
+    )
+    ignored: list[str] = Field(
+        description="Columns of the rows sent that were not read, such as the model's label; at most 100."
+    )
+    columns: list[str] = Field(
+        description="Columns of `first`: those of the result, at most 150. Of more, kept columns are left out."
+    )
+    first: list[list[float | int | bool | str | None]] | None = Field(
+        description="The 50 rows with the highest scores, best first; one value per column. `row_number` is the row's "
+        "number in the table, from 1. Texts end after 200 characters. Null for a model with several labels."
+    )
 
 
 def batch_score_of(row: BatchScoreRow) -> BatchScore:
@@ -462,6 +519,8 @@ def batch_score_of(row: BatchScoreRow) -> BatchScore:
         model_version=row.model_version,
         dataset_id=row.dataset_id,
         dataset_name=row.dataset_name,
+        file_name=row.file_name,
+        alias=row.alias,
         keep=row.read_options[table_rows.KEEP],
         top=row.read_options.get(table_rows.TOP),
         reasons=None

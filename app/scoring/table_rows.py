@@ -7,7 +7,7 @@ number of times. Only workers read it, under their memory limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 IGNORE, KEEP, MISSING = "ignore", "keep", "missing"
 LISTS = (IGNORE, KEEP, MISSING)
+FILE_NAME = "file_name"
 ALL = "*"
 """Ignored, it stands for every column that is no feature."""
 
@@ -200,12 +201,18 @@ class Batch:
 
 
 class RowReader:
-    """Reads the features of one model from any source."""
+    """Reads the features of one model from any source. Columns of `labels` may be there, and are not read."""
 
     def __init__(
-        self, features: FeatureIndex, options: TableOptions, missing: MissingTokens, max_rows: int
+        self,
+        features: FeatureIndex,
+        options: TableOptions,
+        missing: MissingTokens,
+        max_rows: int,
+        labels: Collection[str] = (),
     ) -> None:
         self._features = features
+        self._labels = frozenset(labels)
         self._options = options
         self._missing = missing
         self._max_rows = max_rows
@@ -220,6 +227,11 @@ class RowReader:
             if kind == NUMERIC
         }
         return [name for name in names if name in numbers and name not in self._kept]
+
+    def unread(self, names: Sequence[str]) -> list[str]:
+        """Return those columns that are neither features nor kept."""
+        used = self._kept.union(self._features.names)
+        return [name for name in names if name not in used]
 
     def batches(self, source: Source) -> Iterator[Batch]:
         """Yield the rows, batch by batch; raises Invalid for wrong columns, and BadTable for wrong values."""
@@ -250,7 +262,7 @@ class RowReader:
         """Raise Invalid for columns without a use, for features that must not be absent, and for unknown names."""
         features, options = self._features, self._options
         known, there = set(features.names), set(names)
-        used = known.union(options.ignore, options.keep)
+        used = known.union(options.ignore, options.keep, self._labels)
         unknown = () if self._passes_all else (name for name in names if name not in used)
         errors = [
             _error(name, features.unknown(name), "unknown_feature")
@@ -319,8 +331,12 @@ def read_body(
     options: TableOptions,
     table_dialect: TableDialect | None,
     bounds: Bounds,
+    labels: Collection[str] = (),
 ) -> tuple[RowReader, Source]:
-    """Return the reader of a table in memory, and its source; raises BadTable if the table claims to be too large."""
+    """Return the reader of a table in memory, and its source; raises BadTable if the table claims to be too large.
+
+    Columns of `labels` may be there, and are not read.
+    """
     from app.ingest.arrow import ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
     from app.ingest.stream import Upload, plain_bytes
@@ -329,7 +345,7 @@ def read_body(
     refuse_parquet(table)
     missing = MissingTokens(options.missing_of(table_dialect))
     max_rows = bounds.max_rows(len(features.names))
-    reader = RowReader(features, options, missing, max_rows)
+    reader = RowReader(features, options, missing, max_rows, labels)
     if table.content_type in (ARROW, ARROW_FILE):
         plain = plain_bytes(body, table.content_encoding, bounds.bytes)
         stream = plain if table.content_type == ARROW else stream_of(plain)

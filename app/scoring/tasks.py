@@ -22,7 +22,7 @@ from app.models import service as models
 from app.models.calibrations import CalibrationFile
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
-from app.platform.documents import AliasCut, ModelFeature, ReasonEntry
+from app.platform.documents import AliasCut, BatchSummary, ModelFeature, ReasonEntry
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -36,6 +36,7 @@ from app.scoring.batch import (
     REASON_OPTIONS,
     ROW_COLUMN,
     SCORE_COLUMNS,
+    label_names,
     score_names,
 )
 from app.scoring.features import FeatureIndex
@@ -51,6 +52,7 @@ from app.scoring.reasons import (
     make_reasoner,
 )
 from app.scoring.service import FLAG, Served, rank
+from app.scoring.summary import MAX_IGNORED, N_FIRST, Histogram, first_rows
 from app.scoring.table_rows import ALL, RowReader, TableOptions
 
 if TYPE_CHECKING:
@@ -99,11 +101,14 @@ class ScoredTable(Bytes):
 
 
 class ScoringPayload(Work, ScoredTable):
-    """What the fit process is given; `keep` has the form of each column that is carried to the result."""
+    """What the fit process is given; `keep` has the form of each column that is carried to the result, and
+    `label_columns` may be among the rows.
+    """
 
     model: ScoringModel
     limits: Limits
     keep: dict[str, ColumnForm | None]
+    label_columns: list[str]
 
 
 class ScoringResult(Work):
@@ -114,6 +119,7 @@ class ScoringResult(Work):
     bytes: int
     rows: int
     columns: list[Json]
+    summary: BatchSummary
 
 
 def prepare(
@@ -129,6 +135,7 @@ def prepare(
         "model": described,
         "limits": limits(settings),
         "keep": forms,
+        "label_columns": label_names(model),
         **table,
     }
 
@@ -219,43 +226,65 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     served = _load(model, workdir, typed=payload["typed"])
     missing = MissingTokens(payload["missing"])
     options = TableOptions.from_json(payload["read_options"])
-    reader = RowReader(served.features, options, missing, payload["limits"]["rows"])
+    max_rows, labels = payload["limits"]["rows"], payload["label_columns"]
+    reader = RowReader(served.features, options, missing, max_rows, labels)
     path = workdir / RESULT_FILE
 
     with ExitStack() as stack:
         source = open_source(payload, stack, missing)
         fields = kept_fields(source, payload["keep"])
-        if options.top is not None:
-            fields.append(pa.field(ROW_COLUMN, pa.int64()))
         probability = ProbabilityOptions.from_json(payload["probability"])
         added = () if served.labels is not None else probability.names_without(options.keep)
         names = (*score_names(served.labels), *added)
+        numbered = ROW_COLUMN not in (*options.keep, *names)
+        fields += [pa.field(ROW_COLUMN, pa.int64())] if numbered else []
         fields += [pa.field(name, pa.float64()) for name in names]
         flagged = served.flag_threshold is not None and FLAG not in options.keep
         if served.reasoner is not None:
             fields += _reason_fields(served.reasoner.options)
         fields += [pa.field(FLAG, pa.bool_())] if flagged else []
-        count = 0
+        count, count_flagged = 0, 0
         writer = stack.enter_context(TableWriter(path, fields))
-        best = None if options.top is None else BestRows(options.top, pa.schema(fields))
+        best = None
+        if served.labels is None:
+            best = BestRows(options.top or N_FIRST, pa.schema(fields))
+        histograms = [Histogram() for _ in served.labels or [SCORE]]
         for batch in reader.batches(source):
             kept = [
                 write_as(column, form)
                 for column, form in zip(batch.kept, payload["keep"].values(), strict=True)
             ]
             scores = _score(served, batch.blocks(len(served.features.names)), probability, added)
-            if flagged:
-                scores.append(pa.array(served.flags(scores[0].to_numpy())[FLAG]))
-            if best is None:
-                writer.write([*kept, *scores])
-            else:
-                numbers = pa.array(np.arange(count, count + batch.size))
-                best.add([*kept, numbers, *scores])
+            for histogram, column in zip(histograms, scores, strict=False):
+                histogram.add(column.to_numpy())
+            for flags in served.flags(scores[0].to_numpy()).values():
+                count_flagged += int(flags.sum())
+                scores += [pa.array(flags)] if flagged else []
+            numbers = [pa.array(np.arange(count, count + batch.size) + 1)] if numbered else []
+            row = [*kept, *numbers, *scores]
+            if best is not None:
+                best.add(row)
+            if options.top is None:
+                writer.write(row)
             count += batch.size
             callback(*source.progress(), {"rows": count})
-        if best is not None:
+        if best is not None and options.top is not None:
             for part in best.table().to_batches(max_chunksize=ROW_GROUP):
                 writer.write([drop_unused_words(column) for column in part.columns])
+        ignored = [] if payload["typed"] else reader.unread(source.names)[:MAX_IGNORED]
+    names_of_first, first = ([], None) if best is None else first_rows(best.table())
+    cut = served.flag_threshold
+    summary: BatchSummary = {
+        "scores": [
+            histogram.describe(name)
+            for histogram, name in zip(histograms, served.labels or [SCORE], strict=True)
+        ],
+        "flagged": None if cut is None else count_flagged,
+        "threshold": cut if cut is not None and np.isfinite(cut) else None,
+        "ignored": ignored,
+        "columns": names_of_first,
+        "first": first,
+    }
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return {
@@ -265,6 +294,7 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "bytes": path.stat().st_size,
         "rows": count,
         "columns": [{"name": field.name, "type": str(field.type)} for field in fields],
+        "summary": summary,
     }
 
 
@@ -419,6 +449,7 @@ def publish(blobs: BlobStore, claim: Claim, result: ScoringResult) -> Made:
     columns = {
         "rows": result["rows"],
         "columns": result["columns"],
+        "summary": result["summary"],
         "result_key": key,
         "result_bytes": result["bytes"],
         "upload_key": None,

@@ -814,6 +814,13 @@ class AsyncKeys(_KeysOperations, Asynchronous):
 # --- the clients ----------------------------------------------------------------------------------
 
 
+def _plain_name(name: str | None) -> str | None:
+    """Return the name of a file if the service takes it as it is."""
+    if name is None or "\\" in name or not name.isprintable() or name != name.strip():
+        return None
+    return name if len(name) <= 255 else None
+
+
 class _ClientOperations(ApiObject):
     @returning
     def upload(
@@ -1037,6 +1044,7 @@ class _ClientOperations(ApiObject):
         reference: str | None = None,
         direction: str | None = None,
         threshold: float | None = None,
+        file_name: str | None = None,
         progress: Progress | bool | None = None,
         wait: bool = True,
     ) -> Steps[Either[BatchScore, AsyncBatchScore]]:
@@ -1057,6 +1065,8 @@ class _ClientOperations(ApiObject):
             As of `Model.score`, for any number of rows.
         top : int, optional
             Keep only so many rows, those with the highest scores, best first.
+        file_name : str, optional
+            Name that the service keeps with the scores of rows that are sent. Default: that of the file.
         """
         query = {"model": _ref(model), "keep": _joined(keep), "ignore": _joined(ignore)}
         wanted = {
@@ -1086,6 +1096,7 @@ class _ClientOperations(ApiObject):
                 _progress(progress, sent.kind == "file"),
                 **query,
                 top=top,
+                file_name=file_name or _plain_name(sent.name),
                 missing=_joined(missing),
                 encoding=encoding,
                 delimiter=delimiter,

@@ -1595,6 +1595,12 @@ class _BatchScoreOperations(_EndedOperations):
             yield from self._download(f"/v1/batch-scores/{_id(self)}/result", to, format=format)
         )
 
+    @operation
+    def summary(self) -> Steps[types.BatchSummary]:
+        """Return how the scores are distributed, how many rows are flagged, and the first 50 rows."""
+        path = f"/v1/batch-scores/{_id(self)}/summary"
+        return (yield from self._record(types.BatchSummary, path))
+
 
 class BatchScore(_BatchScoreOperations, Resource, Blocking):
     """A table that a job scores."""

@@ -180,8 +180,8 @@ class BatchReasons(Record):
     """Revision of the reason codes. Null: the name had none."""
 
 class BatchScore(Record):
-    """A table that a job scores. If it is `ready`, `…/result` has the kept columns and the scores, in the
-    order of the rows.
+    """A table that a job scores. If it is `ready`, `…/result` has the kept columns, row numbers and
+    scores, in the order of the rows, and `…/summary` tells what is in it.
     """
 
     id: str
@@ -194,6 +194,10 @@ class BatchScore(Record):
     dataset_id: str | None
     """The dataset that was scored. Null if the rows were sent with the request."""
     dataset_name: str | None
+    file_name: str | None = None
+    """Name of the file of the rows, if it was sent: as `file_name`, or by a form."""
+    alias: str | None = None
+    """The alias that the model was named by. Null: it was named by version, name or id."""
     keep: list[str]
     """Columns that are copied to the result."""
     top: int | None = None
@@ -213,6 +217,29 @@ class BatchScore(Record):
     error: dict[str, Any] | None
     """The problem, if the job failed. Its `errors` have lines and columns."""
     created_at: str
+
+class BatchSummary(Record):
+    """What the result of a batch score holds, in short."""
+
+    batch_score_id: str
+    rows: int
+    """Number of rows that were scored."""
+    scores: list[ScoreHistogram]
+    """The scores of all rows, also with `top`. One entry per label."""
+    threshold: float | None
+    """Cut of the alias, if it keeps a promise and flags a score."""
+    flagged: int | None
+    """Number of rows with a score of at least the cut. Null if the model was not named by an alias that
+    keeps a promise.
+    """
+    ignored: list[str]
+    """Columns of the rows sent that were not read, such as the model's label; at most 100."""
+    columns: list[str]
+    """Columns of `first`: those of the result, at most 150. Of more, kept columns are left out."""
+    first: list[list[float | bool | str | None]] | None
+    """The 50 rows with the highest scores, best first; one value per column. `row_number` is the row's
+    number in the table, from 1. Texts end after 200 characters. Null for a model with several labels.
+    """
 
 class Best(Record):
     """The best candidate up to now."""
@@ -2539,6 +2566,23 @@ class ScoreDrift(Record):
     changed: bool
     words: str
 
+class ScoreHistogram(Record):
+    """How the scores of a table are distributed."""
+
+    name: str
+    """`score`, or the label of a model with several."""
+    low: float | None
+    """Lowest score. Null without rows."""
+    high: float | None
+    """Highest score."""
+    mean: float | None
+    edges: list[float]
+    """Edges of at most 41 equal bins, ascending; one more than `counts`. The width is 1, 2 or 5 times a
+    power of ten.
+    """
+    counts: list[int]
+    """Rows per bin. A score on an edge counts in the bin above."""
+
 class ScoreParts(Record):
     """A mean score, lower is better: score = miscalibration − discrimination + uncertainty."""
 
@@ -2557,6 +2601,8 @@ class ScoreTableCheck(Record):
     valid: bool
     rows: int | None = None
     """Number of rows, if rows were sent."""
+    ignored: list[str] | None = None
+    """Columns of the rows that are not read, such as the model's label; at most 100. If rows were sent."""
 
 class Scores(Record):
     """The scores, in the order of the rows. `fprs` and `tprs` are null without a validation curve."""

@@ -162,9 +162,13 @@ def _score_file(client: Client, model: str, path: Path, output: str, asked: dict
         ) from failed
     with _opened(output) as sink:
         batch.result(sink, format=format)
+    summary = batch.summary()
     batch.delete()
     found = batch.data
     err.print(f"{found.rows:,} rows scored by {found.model_name}:{found.model_version}")
+    if summary.flagged is not None:
+        share = summary.flagged / max(summary.rows, 1)
+        err.print(f"{summary.flagged:,} flagged ({share:.1%}) by the cut of {found.alias}")
 
 
 def _format_of(output: str) -> str:

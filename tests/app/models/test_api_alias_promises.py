@@ -188,7 +188,7 @@ def test_a_batch_has_the_flag(
         return pq.read_table(io.BytesIO(result.content))
 
     found = batch("model=churn@champion")
-    assert found.column_names == ["score", "fpr", "tpr", "probability", "flag"]
+    assert found.column_names == ["row_number", "score", "fpr", "tpr", "probability", "flag"]
     assert found["flag"].to_pylist() == [score >= threshold for score in found["score"].to_pylist()]
     best = batch("model=churn@champion&top=5")
     assert best["flag"].to_pylist() == [True] * 5

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app.operations import repository as blob_rows
 from app.platform.tables import BatchScore, Idempotency
@@ -118,7 +118,11 @@ def test_rows_of_their_own_get_the_figures_of_post_score(
     assert (batch["model_id"], batch["dataset_id"]) == (model_id, None)
     table = result(client, batch)
     assert [column["name"] for column in batch["columns"]] == table.column_names
-    assert table.column_names == ["id", "plan", "score", "fpr", "tpr", "probability"]
+    assert table.column_names == [
+        *("id", "plan", "row_number"),
+        *("score", "fpr", "tpr", "probability"),
+    ]
+    assert table.column("row_number").to_pylist() == list(range(1, len(ROWS) + 1))
     assert {name: table.column(name).to_pylist() for name in expected} == expected
     assert table.column("id").to_pylist() == [row["id"] for row in ROWS]
     assert table.column("plan").to_pylist() == [row["plan"] for row in ROWS]
@@ -254,7 +258,7 @@ def test_checks_and_replays(shared: Service, client: httpx.Client, model_id: str
         "headers": headers(CSV),
     }
     found = client.post(PATH, content=as_csv(ROWS), **sent)
-    assert found.json() == {"valid": True, "rows": len(ROWS)}
+    assert found.json() == {"valid": True, "rows": len(ROWS), "ignored": []}
     refused(client.post(PATH, content=as_csv(ROWS, WITH_ID), **sent), 422, "unknown_feature")
     refused(client.post(PATH, content=b"x" * 60_000, **sent), 413, "too_large")
     parquet = sent | {"headers": headers(PARQUET)}
@@ -305,8 +309,8 @@ def test_the_best_rows_alone(
         )
         assert (batch["top"], batch["rows"]) == (top, len(ROWS))
         table = result(client, batch)
-        assert table.column_names[:6] == ["id", "plan", "row", "score", "fpr", "tpr"]
-        assert table.column("row").to_pylist() == best[:top]
+        assert table.column_names[:6] == ["id", "plan", "row_number", "score", "fpr", "tpr"]
+        assert table.column("row_number").to_pylist() == [row + 1 for row in best[:top]]
         for name, values in expected.items():
             assert table.column(name).to_pylist() == [values[row] for row in best[:top]]
         for name in ("id", "plan"):
@@ -321,9 +325,94 @@ def test_the_best_rows_alone(
     dataset_id = shared.upload(owner, text, label=LABEL, categorical="plan", **DIALECT)
     asked: dict[str, Any] = {"model": "churn", "dataset_id": dataset_id, "top": 7}
     found = scored(shared, owner, owner.post(PATH, json=asked))
-    assert result(owner, found).column("row").to_pylist() == best[:7]
+    assert result(owner, found).column("row_number").to_pylist() == [row + 1 for row in best[:7]]
     for bad in (0, "x", 2_000_000, 1.5):
         refused(owner.post(PATH, json=asked | {"top": bad}), 422, "invalid", "/top")
+
+
+def summary(client: httpx.Client, batch: dict[str, Any]) -> dict[str, Any]:
+    answer = client.get(f"{PATH}/{batch['id']}/summary")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_a_summary_of_what_came_out(
+    shared: Service, client: httpx.Client, model_id: str, expected: dict[str, list[float]]
+) -> None:
+    owner = shared.client(shared.key())
+    promise = {"model_id": model_id, "promise": {"fpr": 0.2}}
+    cut = owner.put("/v1/models/churn/aliases/best", json=promise).json()["cut"]["threshold"]
+    scores = expected["score"]
+    best = sorted(range(len(ROWS)), key=lambda row: -scores[row])
+    body = as_csv(ROWS, (*WITH_ID, LABEL))
+    asked = {"model": "churn@best", "keep": "id,since", "file_name": "may.csv"}
+    answer = ask(client, body, reasons=2, **asked)
+    refused(client.get(f"{PATH}/{answer.json()['id']}/summary"), 409, "batch_score_not_ready")
+    batch = scored(shared, client, answer)
+    assert (batch["file_name"], batch["alias"]) == ("may.csv", "best")
+    found = summary(client, batch)
+    assert (found["batch_score_id"], found["rows"]) == (batch["id"], len(ROWS))
+    assert (found["threshold"], found["flagged"]) == (cut, sum(score >= cut for score in scores))
+    assert 0 < found["flagged"] < len(ROWS)
+    assert found["ignored"] == [LABEL]
+    (histogram,) = found["scores"]
+    assert (histogram["low"], histogram["high"]) == (min(scores), max(scores))
+    assert histogram["mean"] == pytest.approx(np.mean(scores))
+    assert sum(histogram["counts"]) == len(ROWS)
+    # The first rows are the best of the result, as it has them.
+    table = result(client, batch)
+    assert found["columns"] == table.column_names
+    first = pa.table(dict(zip(found["columns"], zip(*found["first"], strict=True), strict=True)))
+    assert first.column("row_number").to_pylist() == [row + 1 for row in best[:50]]
+    for name in ("id", "score", "flag", "probability", "reason_1_text", "reason_2_contribution"):
+        assert first.column(name).to_pylist() == table.column(name).take(best[:50]).to_pylist()
+    # Of the best rows alone, the histogram is still of all.
+    few = scored(shared, client, ask(client, body, top=3, **asked))
+    alone = summary(client, few)
+    assert alone["scores"] == found["scores"]
+    assert alone["flagged"] == found["flagged"]
+    assert [row[2] for row in alone["first"]] == [row + 1 for row in best[:3]]
+
+
+def test_the_label_of_the_model_is_let_through_and_others_are_not(
+    shared: Service, client: httpx.Client, model_id: str, expected: dict[str, list[float]]
+) -> None:
+    body = as_csv(ROWS, (*FEATURES, LABEL))
+    checked = ask(client, body, model="churn", validate="true")
+    assert checked.json() == {"valid": True, "rows": len(ROWS), "ignored": [LABEL]}
+    batch = scored(shared, client, ask(client, body, model="churn"))
+    table = result(client, batch)
+    assert LABEL not in table.column_names
+    assert table.column("score").to_pylist() == expected["score"]
+    assert (batch["file_name"], batch["alias"]) == (None, None)
+    kept = scored(shared, client, ask(client, body, model="churn", keep=LABEL))
+    assert result(client, kept).column(LABEL).to_pylist() == [row[LABEL] for row in ROWS]
+    assert summary(client, kept)["ignored"] == []
+    both = ask(client, as_csv(ROWS, (*WITH_ID, LABEL)), model="churn", validate="true")
+    assert [error["column"] for error in refused(both, 422, "unknown_feature")["errors"]] == ["id"]
+
+
+def test_the_summary_of_kept_columns_needs_the_scope_read(
+    shared: Service, client: httpx.Client, model_id: str
+) -> None:
+    owner = shared.client(shared.key())
+    text = as_csv(ROWS, ("id", *FEATURES, LABEL)).decode()
+    dataset_id = shared.upload(owner, text, label=LABEL, categorical="plan", **DIALECT)
+    asked = {"model": "churn", "dataset_id": dataset_id}
+    batch = scored(shared, owner, owner.post(PATH, json=asked | {"keep": ["since", "plan"]}))
+    refused(client.get(f"{PATH}/{batch['id']}/summary"), 403, "forbidden", "'read'")
+    found = summary(owner, batch)
+    assert found["ignored"] == []  # the rows are the dataset's own
+    row = ROWS[found["first"][0][2] - 1]
+    since = row["since"] and f"{row['since']}Z".replace("T", " ")
+    assert found["first"][0][:2] == [since, row["plan"]]
+    plain = scored(shared, owner, owner.post(PATH, json=asked))
+    assert summary(client, plain)["rows"] == len(ROWS)
+    # One that an older version has scored has none.
+    with shared.context.db.write() as session:
+        session.execute(update(BatchScore).values(summary=None))
+    refused(owner.get(f"{PATH}/{batch['id']}/summary"), 409, "no_summary", batch["id"])
 
 
 @given(
@@ -376,13 +465,10 @@ def test_the_best_rows_hold_no_words_of_others(rising: bool) -> None:
         ({"model": "churn", "top": "1e3"}, as_csv(ROWS), CSV, 422, "invalid"),
         ({"model": "churn", "top": "٣"}, as_csv(ROWS), CSV, 422, "invalid"),
         ({"model": "churn", "top": ""}, as_csv(ROWS), CSV, 422, "invalid"),
-        (
-            {"model": "churn", "top": "1", "keep": "row"},
-            as_csv(ROWS),
-            CSV,
-            422,
-            "column_in_two_roles",
-        ),
+        ({"model": "churn", "file_name": "a/b.csv"}, as_csv(ROWS), CSV, 422, "invalid"),
+        ({"model": "churn", "file_name": "a\nb"}, as_csv(ROWS), CSV, 422, "invalid"),
+        ({"model": "churn", "file_name": ""}, as_csv(ROWS), CSV, 422, "invalid"),
+        ({"model": "churn", "file_name": "x" * 256}, as_csv(ROWS), CSV, 422, "invalid"),
         ({"model": "nobody"}, as_csv(ROWS), CSV, 404, "not_found"),
         ({"model": "churn", "keep": "score"}, as_csv(ROWS), CSV, 422, "column_in_two_roles"),
         ({"model": "churn", "keep": ","}, as_csv(ROWS), CSV, 422, "invalid"),
@@ -416,9 +502,13 @@ def test_what_cannot_be_asked_for(
 def test_a_form_says_the_same(shared: Service, client: httpx.Client, model_id: str) -> None:
     form: dict[str, Any] = {
         "data": {"model": model_id, "keep": "id"},
-        "files": {"file": ("t.csv", as_csv(ROWS, WITH_ID))},
+        "files": {"file": ("C:\\tables\\t\u200b é.csv", as_csv(ROWS, WITH_ID))},
     }
     batch = scored(shared, client, client.post(PATH, **form))
+    assert batch["file_name"] == "t é.csv"  # without folders, and without what cannot be printed
+    form["data"]["file_name"] = "june.csv"
+    assert client.post(PATH, **form).json()["file_name"] == "june.csv"
+    shared.work()
     assert result(client, batch).column("id").to_pylist()[0] == "p0"
     assert io.BytesIO(client.get(f"{PATH}/{batch['id']}/result").content).read(4) == b"PAR1"
 

@@ -299,7 +299,7 @@ def test_a_batch_of_a_dataset(
     assert max(parts) < 0
     _, best = batch(shared, client, json=asked | {"top": 5})
     assert best.num_rows == 5
-    rows = best["row"].to_pylist()
+    rows = [number - 1 for number in best["row_number"].to_pylist()]
     for name in ("score", "reason_1_text", "reason_2_text", "reasons_rest"):
         assert best[name].to_pylist() == table[name].take(pa.array(rows)).to_pylist()
 
