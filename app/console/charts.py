@@ -346,3 +346,46 @@ def dependence(
             parts.append(text(at, bottom + 18, shown, "middle"))
     parts.append(text((left + width) / 2, bottom + 42, name, "middle"))
     return picture(width, height, title, *parts)
+
+
+def histogram(
+    edges: Sequence[float], counts: Sequence[int], title: str, *, cut: float | None = None
+) -> Markup:
+    """Draw how many values lie in each of the equal bins between `edges`; a line at `cut`, if given, which moves to the
+    nearest end.
+    """
+    width, height, left, top, bottom = 720.0, 240.0, 56.0, 22.0, 206.0
+    values = Scale(edges[0], edges[-1], left, width - 14)
+    numbers = Scale(0.0, float(max(counts)), bottom, top)
+    parts = []
+    for tick in numbers.ticks(4):
+        if tick == int(tick):
+            parts += [
+                line(left, numbers(tick), width - 14, numbers(tick), "grid-line"),
+                text(left - 6, numbers(tick) + 4, f"{tick:,.0f}", "end"),
+            ]
+    for low, high, n in zip(edges, edges[1:], counts, strict=False):
+        if n:
+            hint = f"{n:,} from {low:.6g} to {high:.6g}"
+            start, end = values(low), values(high)
+            bar = element(
+                "rect",
+                element("title", hint),
+                x=start + 0.5,
+                y=min(numbers(n), bottom - 1.5),
+                width=max(end - start - 1, 1.0),
+                height=max(bottom - numbers(n), 1.5),
+                class_="bar",
+            )
+            parts.append(bar)
+    for tick in values.ticks(8):
+        parts.append(text(values(tick), bottom + 18, f"{tick:g}", "middle"))
+    parts.append(line(left, bottom, width - 14, bottom, "axis"))
+    if cut is not None:
+        x = values(cut)
+        anchor = "end" if x > width - 120 else "start"
+        parts += [
+            line(x, top - 8, x, bottom, "cross"),
+            text(x + (-6 if anchor == "end" else 6), top - 8, f"cut {cut:.4g}", anchor),
+        ]
+    return picture(width, height, title, *parts)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter
+from markupsafe import Markup
 from rankwright.errors import ProblemError
+from rankwright.types import BatchSummary
 from starlette.responses import Response
 
 from app.access.authentication import needs
+from app.console import charts
 from app.console.api import at
 from app.console.choices import offer_datasets, offer_models
 from app.console.datasets import CHOICES
@@ -93,12 +96,98 @@ async def score_rows(page: PageDep) -> Response:
 
 @router.get("/{batch_id}")
 async def read_batch_score(batch_id: str, page: PageDep) -> Response:
-    """Show state, columns and downloads."""
-    found = (await page.client.batch_scores.get(batch_id)).data
+    """Show state, what came out, and downloads."""
+    batch = await page.client.batch_scores.get(batch_id)
+    found = batch.data
     gone = {}
     if page.can("read"):
         gone = await find_gone(page, found.model_id, found.dataset_id)
-    return page.show("batch_score.html", found=found, gone=gone)
+    summary, no_summary = None, None
+    if found.status == "ready":
+        try:
+            summary = await batch.summary()
+        except ProblemError as error:
+            if error.status not in (403, 409):
+                raise
+            no_summary = error.detail
+    return page.show(
+        "batch_score.html",
+        found=found,
+        gone=gone,
+        summary=summary,
+        no_summary=no_summary,
+        charts=[] if summary is None else _histograms(summary),
+        first=None if summary is None else _first_rows(summary, found.keep),
+    )
+
+
+def _histograms(summary: BatchSummary) -> list[tuple[str, Markup]]:
+    """Return a chart of the scores of each label, with its name."""
+    return [
+        (
+            each.name,
+            charts.histogram(
+                each.edges,
+                each.counts,
+                f"How many rows have which {each.name}",
+                cut=summary.threshold,
+            ),
+        )
+        for each in summary.scores
+        if each.counts
+    ]
+
+
+class FirstRow(NamedTuple):
+    """One of the rows with the highest scores; a reason is its text, what it adds to the score, and its error."""
+
+    number: int | None
+    kept: list[object]
+    score: float
+    probability: float | None
+    flag: bool | None
+    reasons: list[tuple[str, float, float | None]]
+
+
+class FirstRows(NamedTuple):
+    """The rows with the highest scores, and the names of their kept columns."""
+
+    kept: list[str]
+    rows: list[FirstRow]
+    has_probability: bool
+    n_reasons: int
+
+
+def _first_rows(summary: BatchSummary, keep: Sequence[str]) -> FirstRows | None:
+    """Return the first rows for the page; None for a model with several labels."""
+    if summary.first is None:
+        return None
+    names = summary.columns
+    kept = [name for name in names if name in set(keep)]
+    n_reasons = sum(name.startswith("reason_") and name.endswith("_text") for name in names)
+    rows = []
+    for values in summary.first:
+        row: dict[str, Any] = dict(zip(names, values, strict=True))
+        reasons = []
+        for k in range(1, n_reasons + 1):
+            if (text := row[f"reason_{k}_text"]) is not None:
+                error = row.get(f"reason_{k}_error")
+                reasons.append((text, row[f"reason_{k}_contribution"], error))
+        cut = summary.threshold
+        flag = None if cut is None else row["score"] >= cut
+        number = None if "row_number" in keep else row.get("row_number")
+        rows.append(
+            FirstRow(
+                number,
+                [row[name] for name in kept],
+                row["score"],
+                row.get("probability"),
+                flag,
+                reasons,
+            )
+        )
+    has_probability = any(row.probability is not None for row in rows)
+    return FirstRows(kept, rows, has_probability, n_reasons)
 
 
 @router.get("/{batch_id}/result.{kind}")

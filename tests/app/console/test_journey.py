@@ -112,7 +112,7 @@ def test_from_a_link_and_an_empty_service_to_scored_rows(
     with page.expect_download() as download:
         page.get_by_role("link", name="Download CSV").click()
     lines = download.value.path().read_text().splitlines()
-    assert lines[0].replace('"', "") == "id,score,fpr,tpr,probability"
+    assert lines[0].replace('"', "") == "id,row_number,score,fpr,tpr,probability"
     assert len(lines) == 3
 
 

@@ -482,7 +482,7 @@ def test_batch_scores_from_the_form_to_the_download(world: World) -> None:
     world.service.work()
     assert "Download CSV" in browser.read(place)
     csv = browser.client.get(f"{place}/result.csv")
-    assert csv.text.splitlines()[0].replace('"', "") == "age,score,fpr,tpr,probability"
+    assert csv.text.splitlines()[0].replace('"', "") == "age,row_number,score,fpr,tpr,probability"
     assert browser.client.get(f"{place}/result.parquet").content[:4] == b"PAR1"
     bad = browser.post(
         "/console/batch-scores", model=world.models[0], dataset_id=world.dataset_id, keep="nope"
@@ -878,7 +878,7 @@ def test_a_table_of_ones_own_is_scored_from_the_plain_form(world: World) -> None
     assert sent.status_code == 303, sent.text
     place = sent.headers["location"]
     world.service.work()
-    assert "a table of its own" in browser.read(place)
+    assert "Scores of rows.csv" in browser.read(place)
     assert "id" in browser.client.get(f"{place}/result.csv").text.splitlines()[0]
     # What the API says of the fields; they are kept.
     bad = send(text, keep="nope", delimiter="dots", missing=HOSTILE)

@@ -1,0 +1,137 @@
+"""Scoring in the console: a file of one's own from the form to its result, and one row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.live_service import Service
+
+NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
+FEATURES = ("age", "income", "town", "since")
+
+
+def customers(rows: int, seed: int, *, left: bool = True) -> str:
+    """Customers with a number of their own, gaps, words and dates; who left is known or not."""
+    rng = np.random.default_rng(seed)
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["customer", *FEATURES, *(["left"] if left else [])])
+    for k in range(rows):
+        age, income, town = rng.normal(45, 12), rng.normal(3, 1), rng.integers(3)
+        leaves = "ja" if (age - 45) / 12 + income + town + rng.normal() > 6 else "nein"
+        words = ("Bern", "Genf, Stadt", NASTY)[town]
+        cells = [f"c{k}", f"{age:.1f}", f"{income:.2f}" if k % 9 else "", words]
+        cells.append(f"20{10 + k % 14}-0{1 + k % 9}-1{k % 10}")
+        writer.writerow([*cells, leaves] if left else cells)
+    return out.getvalue()
+
+
+class World:
+    """A service with a model behind the alias champion, which flags a tenth of the negatives."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.secret = service.key()
+        self.api = service.client(self.secret)
+        self.dataset_id = service.upload(
+            self.api, customers(600, 0), label="left", positive="ja", drop="customer"
+        )
+        self.model_id = service.train(self.api, self.dataset_id)["model_id"]
+        promise = {"model_id": self.model_id, "promise": {"fpr": 0.1}}
+        answer = self.api.put("/v1/models/churn/aliases/champion", json=promise)
+        self.cut = answer.raise_for_status().json()["cut"]["threshold"]
+
+    def score(self, text: str, **query: Any) -> dict[str, Any]:
+        asked = {"model": "churn@champion", **query}
+        headers = {"Content-Type": "text/csv"}
+        answer = self.api.post("/v1/batch-scores", params=asked, content=text, headers=headers)
+        assert answer.status_code == 202, answer.text
+        self.service.work()
+        found: dict[str, Any] = self.api.get(answer.headers["Location"]).json()
+        assert found["status"] == "ready", found
+        return found
+
+
+@pytest.fixture(scope="module")
+def world(start: Callable[..., Service]) -> World:
+    return World(start())
+
+
+def shoot(page: Page, name: str) -> None:
+    if folder := os.environ.get("SHOTS"):
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False), (1920, True)])
+def test_what_came_out_of_a_file(
+    world: World, visit: Callable[..., Any], width: int, dark: bool
+) -> None:
+    keep = {"keep": "customer", "reasons": 2, "file_name": "may <b>.csv"}
+    batch = world.score(customers(300, 1), **keep)
+    summary = world.api.get(f"/v1/batch-scores/{batch['id']}/summary").json()
+    window = visit(world.service, width=width, dark=dark)
+    window.sign_in(world.secret)
+    page = window.open(f"/console/batch-scores/{batch['id']}")
+    assert page.get_by_role("heading", level=1).inner_text() == "Scores of may <b>.csv"
+    assert "churn@champion, which was churn:1" in page.inner_text("main")
+    tiles = page.locator(".tile").all_inner_texts()
+    assert [" ".join(tile.split()) for tile in tiles[:2]] == [
+        "Rows scored 300",
+        f"Flagged by champion {summary['flagged']} {summary['flagged'] / 3:.1f} % of the rows",
+    ]
+    assert "not read: left" in page.inner_text("main")
+    # The histogram has a bar for each bin with rows, and the cut.
+    (histogram,) = summary["scores"]
+    chart = page.get_by_role("img", name="How many rows have which score")
+    expect(chart.locator("rect.bar")).to_have_count(sum(map(bool, histogram["counts"])))
+    expect(chart.locator("line.cut")).to_have_count(0)
+    expect(chart.locator("line.cross")).to_have_count(1)
+    # The best rows, with their number in the file, the kept name, the cut and the reasons.
+    rows = page.get_by_role("region", name="Rows with the highest scores").locator("tbody tr")
+    expect(rows).to_have_count(50)
+    first = dict(zip(summary["columns"], summary["first"][0], strict=True))
+    cells = rows.first.locator("td").all_inner_texts()
+    assert cells[:2] == [str(first["row_number"]), first["customer"]]
+    assert first["customer"] == f"c{first['row_number'] - 1}"
+    assert cells[-2] == "yes"
+    assert f"{first['reason_1_text']} → {first['reason_1_contribution']:+.3g}" in cells[-1]
+    window.check()
+    shoot(page, f"result-{width}")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download CSV").click()
+    lines = download.value.path().read_text().splitlines()
+    assert lines[0].replace('"', "").startswith("customer,row_number,score,")
+    assert len(lines) == 301
+
+
+def test_results_without_a_cut_reasons_or_a_file(world: World) -> None:
+    browser = PlainBrowser(world.service)
+    plain = world.score(customers(20, 2, left=False), model="churn:1", ignore="customer", top=5)
+    page = browser.read(f"/console/batch-scores/{plain['id']}")
+    assert "Scores of a table of its own" in page
+    assert "by <strong>churn:1</strong>." in page
+    assert "The 5 rows with the highest scores, of 20" in page
+    assert "Flagged" not in page
+    assert "Reasons" not in page
+    assert "not read: customer" in page
+    # Who may not read the dataset does not see its columns here, and is told why.
+    asked = {"model": "churn", "dataset_id": world.dataset_id, "keep": ["town"]}
+    made = world.api.post("/v1/batch-scores", json=asked).json()["id"]
+    world.service.work()
+    assert "Bern" in browser.read(f"/console/batch-scores/{made}")
+    scorer = PlainBrowser(world.service, scopes=["score"])
+    page = scorer.read(f"/console/batch-scores/{made}")
+    assert "Bern" not in page
+    assert "There is no overview" in page
+    listed = browser.read("/console/batch-scores")
+    assert "a table of its own" in listed
