@@ -208,7 +208,7 @@ def test_reasons_and_their_codes(trained: Run, tmp_path: Path) -> None:
     rows = write(tmp_path / "rows.csv", 20, 1)
     lines = trained("score", "sum", rows, *asked).stdout.splitlines()
     assert len(lines) == 21
-    assert lines[0].split(",")[4:6] == ["reason_1_code", "reason_1_text"]
+    assert lines[0].split(",")[5:7] == ["reason_1_code", "reason_1_text"]
     one = ("score", "sum", "age=2", "town=1", "spare=0", *asked)
     assert len(json.loads(trained(*one).stdout)["reasons"]) == 1
 

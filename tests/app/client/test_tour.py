@@ -149,7 +149,9 @@ def test_everything_that_is_made_can_be_listed_read_and_deleted(
     compared = client.compare([champion, other], data)
     assert compared.data.result is not None
     batch = client.score_batch(champion, csv, keep=["left"])
-    assert batch.result(format="csv").startswith(b"left,score")
+    assert batch.result(format="csv").startswith(b"left,row_number,score")
+    summary = batch.summary()
+    assert (batch.data.file_name, sum(summary.scores[0].counts)) == (csv.name, summary.rows)
     target = io.BytesIO()
     batch.result(target)
     assert target.getvalue() == batch.result()

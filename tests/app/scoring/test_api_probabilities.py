@@ -354,15 +354,17 @@ def test_a_batch_has_probabilities(
 
     found = batch("&interval=true")
     assert found.column_names == [
-        *("score", "fpr", "tpr", "probability", "probability_low", "probability_high")
+        *("row_number", "score", "fpr", "tpr"),
+        *("probability", "probability_low", "probability_high"),
     ]
     assert found["probability"].to_pylist() == expected["probabilities"]
     assert found["probability_low"].to_pylist() == expected["probabilities_low"]
-    assert batch("&probability=false").column_names == ["score", "fpr", "tpr"]
+    scores = ["row_number", "score", "fpr", "tpr"]
+    assert batch("&probability=false").column_names == scores
     lines = IN_CSV.splitlines()
     kept = "\n".join([f"{lines[0]},probability", *(f"{line},x" for line in lines[1:])])
     own = batch("&keep=probability", kept)
-    assert own.column_names == ["probability", "score", "fpr", "tpr"]
+    assert own.column_names == ["probability", *scores]
     assert own["probability"].to_pylist() == ["x"] * len(ROWS)
 
 
@@ -375,7 +377,7 @@ def test_a_batch_of_a_dataset_takes_the_options_in_its_body(
     assert answer.status_code == 202, answer.text
     shared.work()
     columns = client.get(f"/v1/batch-scores/{answer.json()['id']}").json()["columns"]
-    assert [column["name"] for column in columns][3:] == [
+    assert [column["name"] for column in columns][4:] == [
         *("probability", "probability_low", "probability_high")
     ]
     bad = client.post("/v1/batch-scores", json=body | {"prevalence": 1})
