@@ -184,7 +184,7 @@ async def _show(
         best_chart=_best_over_time(job, now),
         log=list(_events_in_words(events.data)),
         earlier=max(0, after - EVENTS) if after else None,
-        again=await _again(page, job) if final and job.kind == "train" else None,
+        again=await again_address(page, job) if final and job.kind == "train" else None,
         advice=_advice(job),
         may_retry=_may_retry(job),
         error=None if error is None else error.problem,
@@ -366,7 +366,7 @@ def _advice(job: Job) -> str | None:
     return "The same job on the same data would fail again. Change what the error names."
 
 
-async def _again(page: Page, job: Job) -> str | None:
+async def again_address(page: Page, job: Job) -> str | None:
     """Return the address of the training form with the values of this job."""
     if not page.can("train") or not page.can("read") or job.algorithm is None:
         return None

@@ -63,7 +63,7 @@ async def move_alias(page: PageDep, ref: str) -> Response:
         if error.status not in (404, 412, 422):
             raise
         return await _show_aliases(page, ref, error.status, error.problem, alias)
-    return page.go(model_page(model.id))
+    return page.go(model_page(model.id) + "/lineage#aliases")
 
 
 @router.post("/{ref}/aliases/{alias}/remove")
@@ -79,4 +79,4 @@ async def remove_alias(page: PageDep, ref: str, alias: str) -> Response:
         if error.status not in (404, 412, 422):
             raise
         return await _show_aliases(page, ref, error.status, error.problem)
-    return page.go(model_page(model.id))
+    return page.go(model_page(model.id) + "/lineage#aliases")

@@ -1,4 +1,4 @@
-"""Parts of a model's page: importance, dependence, structure, baselines, leaderboard and bounds."""
+"""The tabs of a model's page, and parts of them: importance, dependence, structure, baselines and others."""
 
 from __future__ import annotations
 
@@ -29,16 +29,54 @@ Json = dict[str, Any]
 T = TypeVar("T")
 Limits = tuple[float, float, float]
 SHOWN_JSON = 20_000
+MAX_VERSIONS = 50
+
+
+TABS = {
+    "decide": "Decide",
+    "score": "Score",
+    "explain": "Explain",
+    "judge": "Judge",
+    "lineage": "Lineage",
+}
+"""The tabs of a model's page and their titles. The first one is the page itself."""
+_TAB_OF = {
+    "top": "decide",
+    "score": "score",
+    **dict.fromkeys(("importance", "dependence", "structure"), "explain"),
+    **dict.fromkeys(("calibration", "controls", "bounds"), "judge"),
+    **dict.fromkeys(("aliases", "leaderboard", "versions"), "lineage"),
+}
+"""The tab that each part belongs to."""
+
+
+def show_tab(
+    page: Page, model: Model, template: str, tab: str, status: int = 200, **values: Any
+) -> Response:
+    """Return a tab of a model's page, below the head that all of them have."""
+    here = page.outside(model_page(model.id))
+    return page.show(template, status, model=model, here=here, tabs=TABS, tab=tab, **values)
 
 
 async def show_part(
     page: Page, model: Model, name: str, status: int = 200, **values: Any
 ) -> Response:
-    """Return a part of a model's page: as a fragment for the script, else as a page."""
+    """Return a part of a tab: as a fragment for the script, else as the tab with this part alone."""
     template = f"model_{name}.html"
     if "hx-request" in page.request.headers:
-        return page.show(template, status, model=model, alone=False, **values)
-    return page.show("model_part.html", status, model=model, part=template, alone=True, **values)
+        here = page.outside(model_page(model.id))
+        return page.show(template, status, model=model, here=here, alone=False, **values)
+    return show_tab(
+        page,
+        model,
+        "model_part.html",
+        _TAB_OF[name],
+        status,
+        name=name,
+        part=template,
+        alone=False,
+        **values,
+    )
 
 
 async def read_or_error(asked: Awaitable[T]) -> tuple[T | None, str | None]:
@@ -49,6 +87,25 @@ async def read_or_error(asked: Awaitable[T]) -> tuple[T | None, str | None]:
         if error.status not in (404, 409, 422, 429):
             raise
         return None, error.detail
+
+
+@router.get("/{ref}/explain")
+async def read_explain(page: PageDep, ref: str) -> Response:
+    """Show what the scores are made of: each part comes after the page."""
+    model = await page.client.models[ref].read()
+    return show_tab(page, model, "model_explain.html", "explain")
+
+
+@router.get("/{ref}/versions")
+async def read_versions(page: PageDep, ref: str) -> Response:
+    """Show the newest versions of the model's name, each with a link to the same tab of its page."""
+    model = await page.client.models[ref].read()
+    found = await page.client.models.page(name=model.name, limit=MAX_VERSIONS)
+    at = page.asked("tab")
+    tab = "" if at not in TABS or at == next(iter(TABS)) else f"/{at}"
+    return await show_part(
+        page, model, "versions", versions=found.data, more=found.has_more, same_tab=tab
+    )
 
 
 @router.get("/{ref}/importance")

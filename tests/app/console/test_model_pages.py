@@ -99,22 +99,24 @@ def said(figure: dict[str, float], times: float = 1, digits: int = 3) -> tuple[s
 @pytest.mark.parametrize(
     ("query", "requests"),
     [
-        ({}, 1),
-        ({"on": "train", "scale": "log"}, 1),
-        ({"by": "fpr", "at": "0.1", "cost_false_positive": "1", "cost_false_negative": "5"}, 1),
-        ({"by": "cost", "cost_false_positive": "1", "cost_false_negative": "5"}, 1),
-        ({"prevalence": "2"}, 3),
-        ({"by": "fpr", "at": "7"}, 3),
+        ({}, 2),
+        ({"on": "train", "scale": "log"}, 2),
+        ({"by": "fpr", "at": "0.1", "cost_false_positive": "1", "cost_false_negative": "5"}, 2),
+        ({"by": "cost", "cost_false_positive": "1", "cost_false_negative": "5"}, 2),
+        ({"prevalence": "2"}, 4),
+        ({"by": "fpr", "at": "7"}, 4),
     ],
 )
-def test_a_page_of_a_model_asks_once(
+def test_a_page_of_a_model_asks_for_the_model_once(
     world: World,
     ours: Browser,
     monkeypatch: pytest.MonkeyPatch,
     query: dict[str, str],
     requests: int,
 ) -> None:
-    """What the page shows comes in one answer; only where an entered value is wrong, it asks again."""
+    """Of the model, what the page shows comes in one answer; only where an entered value is wrong, it asks again. The
+    other request is for the evaluations.
+    """
     asked = []
     send = Api.send
 
@@ -204,7 +206,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     page.get_by_role("link", name="Log FPR").click()
     assert page.locator('[data-picture="log"] .cut').is_visible()
     assert not page.locator('[data-picture="linear"]').is_visible()
-    page.get_by_role("heading", name="Importance").wait_for()
+    page.get_by_role("heading", name="The first rows of the list").wait_for()
     page.wait_for_load_state("networkidle")
     window.check()
     # One cut exactly, at the costs that were typed.
@@ -215,12 +217,13 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     assert f"{cheapest['cost']['value']:.4f}" in page.locator("#curve").inner_text()
 
 
-def test_a_row_is_scored_and_the_parts_come_by_themselves(
+def test_a_row_is_scored_and_parts_come_by_themselves(
     world: World, visit: Callable[..., Any]
 ) -> None:
     window = visit(world.service, width=390, dark=True)
     window.sign_in(world.service.key())
     page = window.open(world.page)
+    page.get_by_role("link", name="Score", exact=True).click()
     page.get_by_role("button", name="Score", exact=True).wait_for()
     assert page.get_by_role("textbox", name="age").input_value() != ""  # of the first row
     page.get_by_role("textbox", name="age").fill("forty")
@@ -246,8 +249,9 @@ def test_a_row_is_scored_and_the_parts_come_by_themselves(
     box = page.locator("#answer .done").bounding_box()
     assert 0 <= box["y"] <= box["y"] + box["height"] <= 420
     page.set_viewport_size({"width": 390, "height": 900})
-    for heading in ("Importance of features", "Partial dependence", "Beside plain algorithms"):
-        assert page.get_by_role("heading", name=heading).is_visible()
+    window.check()
+    page.get_by_role("link", name="Explain").click()
+    page.locator("#importance").get_by_text("As a table").wait_for()
     page.locator("#dependence").get_by_label("Feature").select_option("member")
     page.locator("#dependence").get_by_text("same value of member").wait_for()
     page.wait_for_load_state("networkidle")
@@ -267,9 +271,12 @@ def test_a_promise_is_asked_in_the_page(world: World, visit: Callable[..., Any])
     assert page.url.endswith(world.page)  # the part alone was loaded anew
     cut = world.ask("operating-point", fpr=0.1, confidence=0.9)
     assert f"{cut['threshold']:.6g}" in top.inner_text()
+    window.check("#top")
+    page.get_by_role("link", name="Judge").click()
     page.locator("#calibration").get_by_role("heading", name="History").wait_for()
+    page.get_by_role("heading", name="Beside plain algorithms").wait_for()
     page.wait_for_load_state("networkidle")
-    window.check("#top", "#calibration")
+    window.check()
 
 
 def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..., Any]) -> None:
@@ -277,12 +284,12 @@ def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..
     window = visit(world.service)
     window.expect("412")
     window.sign_in(world.service.key())
-    page = window.open(f"/console/models/{first}")
+    page = window.open(f"/console/models/{first}/lineage")
     page.get_by_label("New alias").fill("live")
     page.get_by_role("button", name="Make alias").click()
     page.get_by_text("moved@live", exact=True).first.wait_for()
     page.on("dialog", lambda dialog: dialog.accept())
-    page = window.open(f"/console/models/{second}")
+    page = window.open(f"/console/models/{second}/lineage")
     move = page.get_by_role("button", name="Point live here")
     move.wait_for()
     address = "/v1/models/moved/aliases/live"
@@ -290,11 +297,77 @@ def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..
     world.api.put(address, json={"model_id": first}, headers={"If-Match": '"2"'})
     move.click()
     page.get_by_text("Somebody changed the alias after you opened the page").wait_for()
-    assert "is at revision 3, not 1" in page.locator("#part").inner_text()
+    assert "is at revision 3, not 1" in page.locator("#aliases").inner_text()
     window.check()
     page.get_by_role("button", name="Point live here").click()
     page.get_by_text("moved@live", exact=True).first.wait_for()
     assert world.api.get(address).json()["model_id"] == second
+
+
+def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any]) -> None:
+    """Each tab has an address and its own parts; name, tabs and buttons stay, and lead on with this model chosen."""
+    window = visit(world.service)
+    window.sign_in(world.service.key())
+    page = window.open(world.page)
+    auc = world.ask("metrics")["auc"]
+    verdict = page.get_by_role("region", name="Verdict")
+    assert f"AUC {auc['value']:.3f} ({auc['low']:.3f} to {auc['high']:.3f})" in verdict.inner_text()
+    flagged = re.search(r"Flag the ([\d.]+) % .* catch (\d+) %", verdict.inner_text())
+    assert flagged is not None
+    cuts = world.ask("operating-points", points=300)["points"][1:]
+    few = [cut for cut in cuts if cut["flagged"]["value"] <= 0.01] or cuts[:1]
+    assert flagged[1] == f"{100 * few[-1]['flagged']['value']:.1f}"
+    assert flagged[2] == f"{100 * few[-1]['tpr']['value']:.0f}"
+    # What was judged comes before what is to be known beside it, and before the curve.
+    assert verdict.bounding_box()["y"] < page.locator("#curve").bounding_box()["y"]
+    page.get_by_role("heading", name="The first rows of the list").wait_for()
+    page.evaluate("scrollTo(0, 1500)")
+    assert page.evaluate("scrollY") > 1000
+    for part in (
+        page.get_by_role("heading", name="churn:1"),
+        page.get_by_role("link", name="Lineage"),
+    ):
+        assert 0 <= part.bounding_box()["y"] < 200
+    tabs = page.get_by_role("navigation", name="Parts of the page")
+    for name, words in (
+        ("Explain", "Partial dependence"),
+        ("Judge", "Bounds on future rows"),
+        ("Lineage", "Where it comes from"),
+    ):
+        tabs.get_by_role("link", name=name).click()
+        page.get_by_role("heading", name=words).wait_for()
+        page.wait_for_load_state("networkidle")
+        assert page.url.endswith(f"{world.page}/{name.lower()}")
+        assert tabs.locator("[aria-current]").inner_text() == name
+        window.check()
+    page.get_by_text("Other versions").click()
+    page.get_by_role("link", name="churn:2").click()
+    page.get_by_role("heading", name="churn:2").wait_for()
+    assert page.url.endswith(f"{world.second}/lineage")
+    for name, field in (("Compare", "Models"), ("Evaluate", "Model"), ("Score a file", "Model")):
+        window.open(f"/console/models/{world.second}")
+        page.locator(".model-head").get_by_role("link", name=name).click()
+        chosen = page.get_by_label(field, exact=True).first
+        assert chosen.input_value() == world.second, name
+    window.open(f"/console/models/{world.second}")
+    page.get_by_role("link", name="Retrain").click()
+    page.get_by_role("heading", name="Train", exact=True).wait_for()
+    assert page.get_by_label("Algorithm").input_value() == "treerank"
+
+
+def test_the_tabs_of_a_model_without_scripts(world: World, visit: Callable[..., Any]) -> None:
+    window = visit(world.service, width=390, script=False)
+    window.sign_in(world.service.key())
+    page = window.open(world.page)
+    tabs = page.get_by_role("navigation", name="Parts of the page")
+    tabs.get_by_role("link", name="Explain").click()
+    page.get_by_role("link", name="Structure of this model").click()
+    page.get_by_role("heading", name="Structure").wait_for()
+    assert tabs.locator("[aria-current]").inner_text() == "Explain"
+    page.get_by_text("Other versions").click()
+    page.get_by_role("link", name="Versions of churn").click()
+    page.get_by_role("link", name="churn:2").click()
+    page.get_by_role("heading", name="churn:2").wait_for()
 
 
 # --- by plain HTTP -------------------------------------------------------------------------------
@@ -329,11 +402,18 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
     page = ours.get(world.page)
     text = text_of(page)
     metrics = world.ask("metrics")
-    for words in (f"{metrics['auc']['value']:.3f}", "<b>yes (positive)", "holdout, fraction 0.25"):
+    for words in (f"{metrics['auc']['value']:.3f}", "<b>yes (positive)"):
         assert words in text
     assert len(page.content) < 150_000
+    tabs = {tab: ours.get(f"{world.page}/{tab}").text for tab in ("explain", "judge", "lineage")}
+    assert "holdout, fraction 0.25" in tabs["lineage"]
+    assert f"{metrics['pauc'][0]['value']:.3f}" in tabs["judge"]
+    for tab in (*tabs, "score"):
+        assert f'href="{world.page}/{tab}"' in page.text
     for part in PARTS:
-        assert (f'href="{world.page}/{part}"' in page.text) == (part != "leaderboard")
+        link = f'href="{world.page}/{part}"'
+        homes = [text for text in (page.text, *tabs.values()) if link in text]
+        assert len(homes) == (part != "leaderboard"), part
     for scale in ("linear", "log"):
         other = ours.get(world.page, scale=scale).text
         assert f'<div data-picture="{scale}">' in other
@@ -490,7 +570,7 @@ def test_parts_as_pages_and_as_fragments(world: World, ours: Browser) -> None:
 
 def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
     model_id = world.train(name="auto", algorithm={"name": "auto", "budget_seconds": 0.2})
-    assert "What auto tried" in text_of(ours.get(f"/console/models/{model_id}"))
+    assert "What auto tried" in text_of(ours.get(f"/console/models/{model_id}/lineage"))
     page = ours.get(f"/console/models/{model_id}/leaderboard")
     candidates = world.ask("leaderboard", model_id)["candidates"]
     assert page.text.count('class="badge chosen"') == sum(
@@ -627,7 +707,7 @@ def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:
 
 def test_a_key_sees_and_does_what_its_scopes_allow(world: World) -> None:
     reader = Browser(world.service, scopes=["read"])
-    page = reader.get(world.page).text
+    page = reader.get(world.page).text + reader.get(f"{world.page}/lineage").text
     aliases = reader.get(f"{world.page}/aliases").text
     for words in ("Delete", f"{world.page}/score", "Make alias", "Point "):
         assert words not in page + aliases
@@ -640,7 +720,8 @@ def test_a_key_sees_and_does_what_its_scopes_allow(world: World) -> None:
 def test_another_owner_sees_nothing(world: World) -> None:
     stranger = Browser(world.service, STRANGER)
     assert "churn" not in stranger.get("/console/models").text
-    for part in ("", *(f"/{part}" for part in PARTS), "/score", "/cuts", "/download/artifact"):
+    tabs = ("/score", "/explain", "/judge", "/lineage", "/versions", "/retrain")
+    for part in ("", *(f"/{part}" for part in PARTS), *tabs, "/cuts", "/download/artifact"):
         for ref in (world.first, "churn", "churn:1"):
             assert stranger.get(f"/console/models/{ref}{part}").status_code == 404, part
     for part in ("aliases", "delete", "score"):
@@ -694,7 +775,8 @@ def test_models_without_one_curve_have_pages_too(world: World, ours: Browser) ->
     service.train(api, dataset_id, name="films")
     text = text_of(ours.get("/console/models/films"))
     assert "Pairs in order" in text
-    assert "aimed at pair order" in re.sub(r"\s+", " ", text)
+    lineage = text_of(ours.get("/console/models/films/lineage"))
+    assert "aimed at pair order" in re.sub(r"\s+", " ", lineage)
     assert "Score " in text_of(ours.post("/console/models/films/score", f0="1", f1="2"))
 
     service.train(api, world.dataset_id, name="unjudged", validation={"method": "none"})
