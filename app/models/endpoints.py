@@ -404,7 +404,7 @@ def _answer(
 
 def _csv(columns: Mapping[str, Floats]) -> Iterator[str]:
     yield ",".join(columns) + "\n"
-    for start in range(0, len(columns["threshold"]), _ROWS_PER_CHUNK):
+    for start in range(0, len(next(iter(columns.values()))), _ROWS_PER_CHUNK):
         part = (column[start : start + _ROWS_PER_CHUNK].tolist() for column in columns.values())
         yield "".join(
             ",".join(repr(value) if math.isfinite(value) else "" for value in row) + "\n"
@@ -844,7 +844,8 @@ def _list_form(
         Query(
             ge=MIN_WIDTH,
             le=1.0 - MIN_WIDTH,
-            description="Fraction of positives among future rows. Default: that of the data. Not for `cost`.",
+            description="Fraction of positives among future rows. Default: that of the data. Not for `cost` and "
+            "`histogram`.",
         ),
     ] = None,
 ) -> ListCurveForm:
@@ -862,6 +863,8 @@ def answer_list_curve(
     form: ListCurveForm,
 ) -> Response:
     """Return a curve of the list in that form; `of` are further members of the JSON."""
+    if kind == "histogram":
+        return _answer_histogram(of, curve, form)
     whole, prevalence = models.list_curve_on(kind, curve, totals, form.prevalence)
     axes = models.AXES[kind]
     if form.format == "csv":
@@ -878,6 +881,29 @@ def answer_list_curve(
             "exact": len(shown.x) == len(whole.x),
             "total_points": len(whole.x),
             "points": [{"x": x, "y": y, "threshold": finite(cut)} for x, y, cut in rows],
+        }
+    )
+
+
+def _answer_histogram(of: Mapping[str, Any], curve: RocCurve, form: ListCurveForm) -> Response:
+    edges, positives, negatives = models.histogram_on(curve, form.max_points, form.prevalence)
+    low, high = edges[:-1], edges[1:]
+    if form.format == "csv":
+        columns = {"score": low, "high": high, "positives": positives, "negatives": negatives}
+        return StreamingResponse(_csv(columns), media_type="text/csv; charset=utf-8")
+    rows = zip(low.tolist(), high.tolist(), positives.tolist(), negatives.tolist(), strict=True)
+    return JSONResponse(
+        {
+            **of,
+            "kind": "histogram",
+            "axes": models.AXES["histogram"],
+            "prevalence": None,
+            "exact": True,
+            "total_points": len(low),
+            "points": [
+                {"x": start, "y": found, "threshold": start, "high": end, "negatives": other}
+                for start, end, found, other in rows
+            ],
         }
     )
 
@@ -900,7 +926,8 @@ def read_list_curve(
 ) -> Response:
     """`precision_recall`: the precision at every recall; do not join its points by straight lines. `gains`: the recall
     by the share of the list that is worked off (the Lorenz curve from the top). `cost`: the least expected cost of any
-    cut by the weight of a missed positive (Drummond & Holte 2006).
+    cut by the weight of a missed positive (Drummond & Holte 2006). `histogram`: the fraction of each class in bins of
+    the score, at most 40; the outermost bins also have the scores beyond them.
     """
     of = context.db.reading(models.roc, caller.owner, ref, on)
     with context.computation():

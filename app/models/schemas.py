@@ -100,15 +100,23 @@ class EvaluationRoc(Points):
     evaluation_id: str
 
 
-CurveKind = Literal["precision_recall", "gains", "cost"]
+CurveKind = Literal["precision_recall", "gains", "cost", "histogram"]
 
 
 class ListPoint(Resource):
-    """A point of a curve of the list, and the cut that has it. Null: nothing is flagged."""
+    """A point of a curve of the list, and the cut that has it; or a bin of the histogram. Null: nothing is flagged."""
 
     x: float
     y: float
     threshold: float | None
+    high: float | None = Field(
+        default=None, exclude_if=_is_none, description="Upper end of the bin, of a histogram only."
+    )
+    negatives: float | None = Field(
+        default=None,
+        exclude_if=_is_none,
+        description="Fraction of the negatives in the bin, of a histogram only.",
+    )
 
 
 class ListCurve(Resource):
@@ -116,12 +124,13 @@ class ListCurve(Resource):
 
     kind: CurveKind
     axes: list[str] = Field(
-        description="What x and y are: recall and precision; share of the list and recall; or weight and cost.",
+        description="What x and y are: recall and precision; share of the list and recall; weight and cost; or the "
+        "lowest score of a bin and the fraction of the positives in it.",
         examples=[["recall", "precision"]],
     )
     prevalence: float | None = Field(
         description="Fraction of positives that the curve assumes. Default: that of the data. Null for costs, whose "
-        "weight includes it."
+        "weight includes it, and for a histogram, which has each class by itself."
     )
     exact: bool = Field(
         description="True if these are all points; false if only some of them, `max_points` at most."

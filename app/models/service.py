@@ -769,10 +769,11 @@ def gains_on(
         raise _invalid_query(parameter, str(error)) from error
 
 
-AXES: Mapping[ListCurveKind, tuple[str, str]] = {
+AXES: Mapping[str, tuple[str, str]] = {
     "precision_recall": ("recall", "precision"),
     "gains": ("share", "recall"),
     "cost": ("weight", "cost"),
+    "histogram": ("score", "positives"),
 }
 """What x and y of a curve of the list are."""
 
@@ -786,11 +787,25 @@ def list_curve_on(
     """Return a curve of the list from a stored curve, and the prevalence that it assumes; raises Invalid."""
     if kind == "cost":
         if prevalence is not None:
-            detail = "prevalence is part of the weight of a cost curve: leave it out"
+            detail = f"prevalence is part of the weight of a cost curve: leave it out, got {prevalence:g}"
             raise _invalid_query("prevalence", detail)
         return core_metrics.list_curve(kind, curve, totals.prevalence), None
     share = totals.prevalence if prevalence is None else prevalence
     return core_metrics.list_curve(kind, curve, share), share
+
+
+MAX_BINS = 40
+"""Most bins of a histogram of scores: more are narrower than a picture shows."""
+
+
+def histogram_on(
+    curve: core_metrics.RocCurve, max_bins: int, prevalence: float | None
+) -> core_metrics.ScoreHistogram:
+    """Return the histogram of the scores of each class from a stored curve; raises Invalid for a prevalence."""
+    if prevalence is not None:
+        detail = f"a histogram has each class by itself: leave prevalence out, got {prevalence:g}"
+        raise _invalid_query("prevalence", detail)
+    return core_metrics.score_histogram(curve, min(max_bins, MAX_BINS))
 
 
 def _invalid_query(parameter: str, detail: str) -> Invalid:

@@ -1183,7 +1183,7 @@ class _ModelOperations(ApiObject):
         max_points: int | None = None,
         prevalence: float | None = None,
     ) -> Steps[types.ModelCurve]:
-        """Return the curve of `precision_recall`, of `gains` or of `cost`."""
+        """Return the curve of `precision_recall`, of `gains` or of `cost`, or the `histogram` of the scores."""
         return (
             yield from self._record(
                 types.ModelCurve,
@@ -1550,7 +1550,7 @@ class _EvaluationOperations(_EndedOperations):
     def curve(
         self, kind: str, *, max_points: int | None = None, prevalence: float | None = None
     ) -> Steps[types.EvaluationCurve]:
-        """Return the curve of `precision_recall`, of `gains` or of `cost`."""
+        """Return the curve of `precision_recall`, of `gains` or of `cost`, or the `histogram` of the scores."""
         path = f"/v1/evaluations/{_id(self)}/curves/{segment(kind)}"
         return (
             yield from self._record(

@@ -1066,12 +1066,14 @@ class Evaluation(Record):
 class EvaluationCurve(Record):
     """A curve of a model's list on the rows of an evaluation."""
 
-    kind: Literal['precision_recall', 'gains', 'cost']
+    kind: Literal['precision_recall', 'gains', 'cost', 'histogram']
     axes: list[str]
-    """What x and y are: recall and precision; share of the list and recall; or weight and cost."""
+    """What x and y are: recall and precision; share of the list and recall; weight and cost; or the lowest
+    score of a bin and the fraction of the positives in it.
+    """
     prevalence: float | None
     """Fraction of positives that the curve assumes. Default: that of the data. Null for costs, whose
-    weight includes it.
+    weight includes it, and for a histogram, which has each class by itself.
     """
     exact: bool
     """True if these are all points; false if only some of them, `max_points` at most."""
@@ -1658,11 +1660,17 @@ class ListFigures(Record):
     figures: list[ListFigure]
 
 class ListPoint(Record):
-    """A point of a curve of the list, and the cut that has it. Null: nothing is flagged."""
+    """A point of a curve of the list, and the cut that has it; or a bin of the histogram. Null: nothing is
+    flagged.
+    """
 
     x: float
     y: float
     threshold: float | None
+    high: float | None = None
+    """Upper end of the bin, of a histogram only."""
+    negatives: float | None = None
+    """Fraction of the negatives in the bin, of a histogram only."""
 
 class ListedModel(Record):
     """A model in a list."""
@@ -1901,12 +1909,14 @@ class Model(Record):
 class ModelCurve(Record):
     """A curve of a model's list on one part of its data."""
 
-    kind: Literal['precision_recall', 'gains', 'cost']
+    kind: Literal['precision_recall', 'gains', 'cost', 'histogram']
     axes: list[str]
-    """What x and y are: recall and precision; share of the list and recall; or weight and cost."""
+    """What x and y are: recall and precision; share of the list and recall; weight and cost; or the lowest
+    score of a bin and the fraction of the positives in it.
+    """
     prevalence: float | None
     """Fraction of positives that the curve assumes. Default: that of the data. Null for costs, whose
-    weight includes it.
+    weight includes it, and for a histogram, which has each class by itself.
     """
     exact: bool
     """True if these are all points; false if only some of them, `max_points` at most."""

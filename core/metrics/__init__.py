@@ -77,12 +77,14 @@ if TYPE_CHECKING:
         GainsCurve,
         ListCurve,
         PrecisionRecallCurve,
+        ScoreHistogram,
         cost_curve,
         gains_curve,
         gains_on_curve,
         gains_table,
         list_curve,
         precision_recall_curve,
+        score_histogram,
     )
     from .grades import (
         GradedComparison,

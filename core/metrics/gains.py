@@ -374,6 +374,53 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
     return ListCurve(x, y, curve.thresholds[hull][cut], (x, x))
 
 
+class ScoreHistogram(NamedTuple):
+    """How the scores of each class are spread over bins of equal width."""
+
+    edges: FloatArray
+    """Ends of the bins, ascending, shape (n_bins + 1,). The outermost bins also have all scores beyond them."""
+    positives: FloatArray
+    """Fraction of the positives in each bin, shape (n_bins,), float64; they sum to 1."""
+    negatives: FloatArray
+    """Fraction of the negatives in each bin."""
+
+
+MAX_TAIL = 0.005
+"""Fraction of a list's rows, both classes weighing alike, beyond either end of a histogram's edges: one far outlier
+would leave all others in a single bin."""
+
+
+def score_histogram(curve: RocCurve, n_bins: int = 40) -> ScoreHistogram:
+    """Return the histogram of the scores of each class, from a ROC curve. O(n_points).
+
+    Each point of the curve adds the rows between it and the point before, as if their score were its threshold: exact
+    where the curve has a point for each score. If all scores are equal, there is one bin, of width 1 around them.
+
+    InvalidParameter: `n_bins` is less than 1.
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve
+    >>> found = score_histogram(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 2)
+    >>> found.edges, found.positives, found.negatives
+    (array([0.1, 0.5, 0.9]), array([0.5, 0.5]), array([1., 0.]))
+    """
+    if n_bins < 1:
+        raise InvalidParameter(f"n_bins must be at least 1, got {n_bins}")
+    scores = curve.thresholds[:0:-1]
+    positives, negatives = np.diff(curve.tpr)[::-1], np.diff(curve.fpr)[::-1]
+    below = np.cumsum(positives + negatives) / 2.0
+    ends = np.searchsorted(below, [MAX_TAIL, 1.0 - MAX_TAIL])
+    low, high = scores[np.minimum(ends, len(scores) - 1)].tolist()
+    edges = np.linspace(low, high, n_bins + 1) if low < high else np.array([low - 0.5, low + 0.5])
+    bins = len(edges) - 1
+    at = np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, bins - 1)
+    heights = np.zeros((2, bins))
+    np.add.at(heights[0], at, positives)
+    np.add.at(heights[1], at, negatives)
+    return ScoreHistogram(edges, heights[0], heights[1])
+
+
 def share_of_list(curve: RocCurve, prevalence: float) -> FloatArray:
     """Return the share of all rows that each threshold flags, shape (n_points,)."""
     share = check_prevalence(prevalence)

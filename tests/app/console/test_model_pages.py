@@ -252,6 +252,7 @@ def test_a_row_is_scored_and_parts_come_by_themselves(
     window.check()
     page.get_by_role("link", name="Explain").click()
     page.locator("#importance").get_by_text("As a table").wait_for()
+    page.wait_for_load_state("networkidle")
     page.locator("#dependence").get_by_label("Feature").select_option("member")
     page.locator("#dependence").get_by_text("same value of member").wait_for()
     page.wait_for_load_state("networkidle")

@@ -258,8 +258,9 @@ def test_the_service_behind_nginx(proxied: tuple[Service, str, str]) -> None:
         while waiting and len(seen) < 60:
             path = waiting.pop(0)
             seen.add(path)
-            page = client.get(host + path)
+            page = client.get(host + path, follow_redirects=True)  # an address may lead to another
             assert page.status_code == 200, path
+            assert page.url.path.startswith(ROOT), path
             if page.headers["content-type"].startswith("text/html") and "/profile" not in path:
                 found_here = [each.replace("&amp;", "&") for each in ADDRESS.findall(page.text)]
                 links = re.findall(r'\shref="(/[^"#]*)', page.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -233,6 +234,32 @@ def test_curves_of_the_list(world: World) -> None:
     assert world.read(f"models/{world.model}/curves/gains", on="train")["on"] == "train"
 
 
+def test_the_histogram_of_the_scores(world: World) -> None:
+    """Each bin has the rows of each class whose scores lie in it, as the ROC curve counts them."""
+    for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
+        roc = world.read(f"{path}/roc", max_points=100_000)["points"]
+        found = world.read(f"{path}/curves/histogram")
+        assert (found["axes"], found["prevalence"]) == (["score", "positives"], None)
+        bins = found["points"]
+        assert len(bins) == found["total_points"] == 40
+        assert sum(each["y"] for each in bins) == pytest.approx(1)
+        assert sum(each["negatives"] for each in bins) == pytest.approx(1)
+        for left, right in itertools.pairwise(bins):
+            assert left["high"] == right["x"] == right["threshold"]
+            # What lies above a bin is what a cut there flags.
+            flagged = [each for each in roc[1:] if each["threshold"] >= left["high"]]
+            tpr, fpr = (flagged[-1]["tpr"], flagged[-1]["fpr"]) if flagged else (0, 0)
+            after = [each for each in bins if each["x"] >= left["high"]]
+            assert sum(each["y"] for each in after) == pytest.approx(tpr)
+            assert sum(each["negatives"] for each in after) == pytest.approx(fpr)
+        few = world.read(f"{path}/curves/histogram", max_points=7)["points"]
+        assert len(few) == 7
+        answer = world.client.get(f"/v1/{path}/curves/histogram", params={"format": "csv"})
+        head, *lines = answer.text.splitlines()
+        assert head == "score,high,positives,negatives"
+        assert len(lines) == 40
+
+
 def test_pictures_of_the_curves_of_the_list(world: World) -> None:
     figures = world.read(f"models/{world.model}/figures", figure="average_precision")
     area = f"{figures['figures'][0]['value']:.4f}"
@@ -256,6 +283,8 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
         ("curves/gains?prevalence=1", "invalid", "prevalence must be less than or equal to"),
         ("curves/gains?prevalence=nan", "invalid", "prevalence"),
         ("curves/cost?prevalence=0.1", "invalid_parameter", "part of the weight of a cost curve"),
+        ("curves/histogram?prevalence=0.1", "invalid_parameter", "leave prevalence out, got 0.1"),
+        ("curves/histogram?max_points=1", "invalid", "max_points must be greater than or equal"),
         ("curves/gains?format=xml", "invalid", "format"),
         ("figures", "invalid", "figure is required"),
         ("figures?figure=", "invalid_parameter", "a figure must be auc, pauc:FPR_MIN"),

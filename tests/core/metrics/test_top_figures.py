@@ -44,6 +44,7 @@ from core.metrics import (
     partial_auc_interval,
     precision_recall_curve,
     roc_curve,
+    score_histogram,
     summarise,
 )
 from core.metrics.figures import Masses
@@ -475,6 +476,24 @@ def test_a_thinned_curve_keeps_the_top_of_the_list() -> None:
     assert steps[flagged[:-1] > 200].max() < 2 * math.log(y.size) / 199
     with pytest.raises(InvalidParameter, match="max_points must be at least 2, got 1"):
         whole.thin(1)
+
+
+def test_the_histogram_of_scores_is_that_of_the_rows() -> None:
+    rng = np.random.default_rng(4)
+    y = np.repeat([1, 0], [300, 700])
+    scores = rng.normal(size=1000).round(2) + y
+    scores[0] = 1e6  # one outlier takes no bin from the others
+    edges, positives, negatives = score_histogram(roc_curve(y, scores), 20)
+    assert edges.shape == (21,)
+    assert edges[-1] < 10
+    inside = np.clip(scores, edges[0], edges[-1])
+    for value, found in ((1, positives), (0, negatives)):
+        expected = np.histogram(inside[y == value], edges)[0] / np.count_nonzero(y == value)
+        np.testing.assert_allclose(found, expected)
+    one = score_histogram(roc_curve([1, 0, 0], [2.0, 2.0, 2.0]))
+    assert (one.edges.tolist(), one.positives.tolist()) == ([1.5, 2.5], [1.0])
+    with pytest.raises(InvalidParameter, match="n_bins must be at least 1, got 0"):
+        score_histogram(roc_curve(y, scores), 0)
 
 
 def test_groups_widen_and_rows_of_no_weight_do_nothing() -> None:
