@@ -809,7 +809,8 @@ class ModelLeaderboard(Base):
 
 
 class ModelSample(Base):
-    """A few rows of one part (`train` or `validation`), in random order, as the ranker reads them.
+    """A few rows of a part (`train`, `validation`), or of a class of it (`validation_negative`), in random order, as
+    the ranker reads them.
 
     `values` has rows × features little-endian float64, row by row; `weight` a float64 a row if rows have weights. They
     are people's data, so they are deleted with the dataset.

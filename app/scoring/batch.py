@@ -23,7 +23,7 @@ from app.platform.settings import Settings
 from app.platform.sql import Json, Reading, Session
 from app.platform.tables import BatchScore, Dataset, Model
 from app.scoring.probabilities import DEFAULT, ProbabilityOptions
-from app.scoring.reasons import ReasonOptions, prepare
+from app.scoring.reasons import ReasonOptions, prepare, stored_references
 from app.scoring.reasons import check_options as check_reason_options
 from app.scoring.service import ModelCache
 from app.scoring.summary import MAX_IGNORED
@@ -198,9 +198,8 @@ def _check_reasons(
         check_reason_options(
             options,
             labels=model.labels is not None,
-            algorithm=model.algorithm,
             cut=found.cut is not None,
-            reference=repository.find_reference(session, model.id) is not None,
+            references=stored_references(session, model),
         )
     except Invalid as error:
         at = f"{place}{error.errors[0]['parameter']}"

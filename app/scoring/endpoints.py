@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -475,6 +476,7 @@ def _score_with_reasons(
     found = served.score(row).reasons
     assert found is not None
     told = {"reasons": found.as_json()[0], "reasons_rest": found.rest.item()}
+    told["exact"] = found.exact.item()
     members = orjson.dumps({**told, "reference": found.described})
     return _one_score(served, row, options)[:-1] + b"," + members[1:]
 
@@ -640,6 +642,7 @@ def _reasons_of(found: Reasons) -> dict[str, Any]:
     return {
         "reasons": found.as_json(),
         "reasons_rest": found.rest,
+        "exact": found.exact,
         "reference": found.described,
     }
 
@@ -707,7 +710,8 @@ async def explain_rows(
     options: ProbabilityDep,
 ) -> Response:
     """Each score as a sum: the mean training score plus one contribution per feature. The probability is that of the
-    score; contributions add up to scores, not to probabilities.
+    score; contributions add up to scores, not to probabilities. If scores are no sums by feature, contributions are
+    estimates, each with its standard error.
     """
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)
@@ -716,7 +720,9 @@ async def explain_rows(
     def work() -> bytes:
         served = cached or models.find(caller.owner, ref)
         rows = rows_of(served, body, lenient, bounds)
-        explained = scoring.explain(served, rows, label, options)
+        estimates = scoring.check_explained(context.db.reading, caller.owner, served, len(rows))
+        with nullcontext() if estimates is None else context.computation():
+            explained = scoring.explain(served, rows, label, options, estimates)
         answer = {"model_id": served.model_id, "explanations": explained, **options.reason(served)}
         return orjson.dumps(answer)
 

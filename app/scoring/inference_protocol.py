@@ -33,6 +33,7 @@ from app.platform.errors import (
 )
 from app.scoring import service as scoring
 from app.scoring.probabilities import DEFAULT, PROBABILITY
+from app.scoring.reasons import Estimates
 from app.scoring.service import Scores, Served
 from app.scoring.table_rows import ALL, Bounds, RowReader, TableOptions
 
@@ -482,9 +483,17 @@ class InferResponse:
 
 
 def infer(
-    served: Served, asked: InferRequest, name: str, version: str | None, bounds: Bounds
+    served: Served,
+    asked: InferRequest,
+    name: str,
+    version: str | None,
+    bounds: Bounds,
+    explained: Callable[[Served, int], Estimates | None],
 ) -> InferResponse:
-    """Return the scores of the rows that a request has. Invalid and BadTable name each value that breaks a rule."""
+    """Return the scores of the rows that a request has. Invalid and BadTable name each value that breaks a rule.
+
+    `explained` is called with the number of rows that are to be explained; see `service.check_explained`.
+    """
     options = TableOptions(ignore=(ALL,))
     tokens = options.missing_of(served.table_dialect)
     missing = _missing_tokens(None if tokens is None else tuple(tokens))
@@ -502,7 +511,8 @@ def infer(
         for output in ("score", *(("fpr", "tpr") if served.curve is not None else ()))
     ]
     reasoned = any(output.name == "reasons" for output in wanted)
-    _check_outputs(served, wanted, n_rows)
+    _check_outputs(served, wanted)
+    estimates = explained(served, n_rows) if reasoned else None
     blocks: list[Scores] = []
     kept: list[Floats] = []
     for X in parts_of_rows:
@@ -515,7 +525,9 @@ def infer(
         found |= DEFAULT.columns(served, scores.scores)
     if reasoned:
         X = np.concatenate(kept) if kept else np.empty((0, len(names)))
-        found["reasons"] = [orjson.dumps(each) for each in scoring.explain(served, X)]
+        found["reasons"] = [
+            orjson.dumps(each) for each in scoring.explain(served, X, estimates=estimates)
+        ]
     outputs, parts = [], []
     for output in wanted:
         described, part = _write(output, found[output.name])
@@ -570,15 +582,13 @@ def _matrix_of_numbers(
     return None if np.isinf(X).any() else missing.blank(X)
 
 
-def _check_outputs(served: Served, wanted: Sequence[RequestedOutput], rows: int) -> None:
+def _check_outputs(served: Served, wanted: Sequence[RequestedOutput]) -> None:
     """Refuse outputs that the model does not have, before a row is scored."""
     for output in wanted:
         if output.name in ("fpr", "tpr") and served.curve is None:
             raise Invalid(f"the model has no {output.name}: it has no ROC curve of held-out rows")
         if output.name == PROBABILITY and served.calibration is None:
             raise Invalid(f"the model has no {output.name}: {served.why_no_calibration}")
-        if output.name == "reasons":
-            scoring.check_explained(served, rows)
 
 
 def _write(output: RequestedOutput, values: Any) -> tuple[dict[str, Any], bytes]:

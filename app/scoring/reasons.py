@@ -1,7 +1,9 @@
 """Reasons beside scores: what a caller may ask, and the columns of an answer.
 
 A reason is a part of the difference between the row's score and the score of a reference, told by the dictionary of
-the model's name. All parts of a row, told or not, sum to that difference.
+the model's name. All parts of a row, told or not, sum to that difference. Where scores are sums by feature the parts
+are those of `Ranker.shapley_values`, less those of an average row; else they are Shapley values against a few stored
+rows of the reference, see `core.explain.sampling`.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from app.models import reason_codes, repository
 from app.platform.documents import ReasonEntry
 from app.platform.errors import Invalid, NotFound, refuse_all, shown
 from app.platform.sql import Json, Reading, Session
-from app.platform.tables import ModelReference
+from app.platform.tables import Model, ModelReference
 from app.scoring.features import FeatureIndex
+from app.training.interpretation import CLASSES, REFERENCE_ROWS, class_part, read_sample
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,8 +45,8 @@ REFERENCES = (NEGATIVE, AVERAGE, CUT)
 RAISES, LOWERS, BOTH = "raises", "lowers", "both"
 DIRECTIONS = (RAISES, LOWERS, BOTH)
 REASON_DOCS = {
-    REASONS: "Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Only for "
-    "models whose scores are sums.",
+    REASONS: "Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Of models "
+    "whose scores are no sums by feature they are estimates, each with its standard error.",
     REFERENCE: "What the score is compared with. `negative`: the average negative row. `average`: the average training "
     "row. `cut`: the threshold of the alias, or `threshold`. Default: `negative`.",
     DIRECTION: "`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`. Default: `raises`.",
@@ -61,7 +64,18 @@ MAX_ROWS = 1_000
 """Rows of a request whose reasons are computed at once. Jobs have no such limit."""
 MAX_STEPS = 5_000_000_000
 """Steps that the Shapley values of a request's rows may take: some seconds."""
+MAX_SCORED, MAX_SCORED_BY_JOB = 200_000, 50_000_000
+"""Rows that may be scored for the estimated reasons of a request, and of a batch: some seconds, and half an hour."""
+MAX_ESTIMATED_FEATURES = 700
+"""Features of a model with estimated reasons: of one row, with `REFERENCE_ROWS`, `MAX_SCORED` rows are not exceeded."""
 REST, REFERENCE_SCORE = "reasons_rest", "reference_score"
+PARTS, ROWS = "parts", "rows"
+METHODS = {
+    PARTS: "`parts`: the score is a sum by feature; exact Shapley values, less those of the average row.",
+    ROWS: "`rows`: Shapley values, where a feature that is not yet known has its value in a row of the reference. "
+    "Exact where at most seven features differ from that row's, else estimated from permutations, with an `error`.",
+}
+"""How contributions are found."""
 
 _MARKS = tuple(name.encode() for name in NAMES)
 _CELLS_AT_ONCE = 1 << 20
@@ -90,7 +104,8 @@ class ReasonOptions:
     def names(self) -> tuple[str, ...]:
         """The columns that are added to a table."""
         numbered = range(1, self.n + 1)
-        told = (f"reason_{k}_{what}" for k in numbered for what in ("code", "text", "contribution"))
+        whats = ("code", "text", "contribution", "error")
+        told = (f"reason_{k}_{what}" for k in numbered for what in whats)
         return (*told, REST, REFERENCE_SCORE)
 
 
@@ -144,19 +159,12 @@ def is_asked(query: bytes) -> bool:
 
 
 def has_parts(algorithm: str) -> bool:
-    """Return False for an algorithm whose scores are known not to be sums of exact parts."""
+    """Return False for an algorithm whose scores are known not to be sums of parts by feature."""
     from core.base.ranker import Ranker
     from core.registry import ALGORITHMS
 
     known = algorithm in ALGORITHMS
     return not known or ALGORITHMS[algorithm].shapley_values is not Ranker.shapley_values
-
-
-def additive_algorithms() -> list[str]:
-    """Return the algorithms whose scores are sums of exact parts, with some or all parameters."""
-    from core.registry import ALGORITHMS
-
-    return [n for n in ALGORITHMS if has_parts(n) and ALGORITHMS[n].target == "binary"]
 
 
 class AverageRowsFile(TypedDict):
@@ -201,71 +209,131 @@ def average_rows_of(row: ModelReference) -> AverageRows:
     return AverageRows(row.part, row.negatives, scores, np.stack(parts))
 
 
+class ReferenceRows(NamedTuple):
+    """A few rows that a reference is the mean of, where scores are no sums."""
+
+    part: str
+    X: Floats
+    weight: Floats
+
+
+ReferenceSamples = Mapping[str, ReferenceRows]
+"""By class, `negative` and `positive`, or `average`."""
+
+
+def read_references(session: Session, model_id: str) -> ReferenceSamples:
+    """Return the rows of references that are stored with a model; those of a deleted dataset are gone."""
+    names = {class_part(part, of): (part, of) for part in ("train", "validation") for of in CLASSES}
+    names["train"] = "train", AVERAGE
+    found = {}
+    for name, (part, of) in names.items():
+        if (stored := repository.find_sample(session, model_id, name)) is not None:
+            found[of] = ReferenceRows(part, *read_sample(stored))
+    return found
+
+
+def write_references(samples: ReferenceSamples, workdir: Path) -> Mapping[str, tuple[str, str]]:
+    """Write the rows for the process of a job; return part and file of each sample, for `load_references`."""
+    files = {}
+    for of, rows in samples.items():
+        files[of] = rows.part, f"{of}_rows.npz"
+        np.savez(workdir / files[of][1], X=rows.X, weight=rows.weight)
+    return files
+
+
+def load_references(files: Mapping[str, tuple[str, str]], workdir: Path) -> ReferenceSamples:
+    """Return what `write_references` has written."""
+    found = {}
+    for of, (part, file) in files.items():
+        with np.load(workdir / file, allow_pickle=False) as rows:
+            found[of] = ReferenceRows(part, rows["X"], rows["weight"])
+    return found
+
+
 class ReasonSources(NamedTuple):
-    """What reasons are told by: the average rows of a model, and a revision of its name's dictionary."""
+    """What reasons are told by: the average rows of a model, or rows of it, and a revision of its name's dictionary."""
 
     average_rows: AverageRows | None
+    samples: ReferenceSamples
     revision: int | None
     entries: Sequence[ReasonEntry]
 
 
 def _read_sources(
-    session: Session, owner: str, model_id: str
+    session: Session, owner: str, model_id: str, *, is_sum: bool
 ) -> tuple[ReasonSources, DictionaryLayout | None]:
     """Return what the reasons of a model are told by now: the entries, or their layout if it is held."""
-    model = repository.find(session, owner, model_id)
-    if model is None:
-        raise NotFound(f"there is no model {model_id!r}")
+    model = _find(session, owner, model_id)
     stored = repository.find_reference(session, model.id)
     average_rows = None if stored is None else average_rows_of(stored)
+    samples = {} if is_sum else read_references(session, model.id)
     revision = repository.latest_reason_revision(session, owner, model.name)
     layout = _LAYOUTS.get((model_id, revision))
     codes = None
     if revision is not None and layout is None:
         codes = repository.find_reason_codes(session, owner, model.name)
     if codes is None:
-        return ReasonSources(average_rows, revision, []), layout
-    return ReasonSources(average_rows, codes.revision, codes.entries), None
+        return ReasonSources(average_rows, samples, revision, []), layout
+    return ReasonSources(average_rows, samples, codes.revision, codes.entries), None
+
+
+def stored_references(session: Session, model: Model) -> Collection[str]:
+    """Return the references that a model's reasons can have, by what is stored with it."""
+    if repository.find_reference(session, model.id) is not None:
+        return REFERENCES
+    samples = read_references(session, model.id)
+    return _references_of(samples, is_sum=has_parts(model.algorithm))
+
+
+def _references_of(samples: ReferenceSamples, *, is_sum: bool) -> Collection[str]:
+    """Return the references of a model whose average rows are not stored."""
+    found = [AVERAGE] if is_sum or AVERAGE in samples else []
+    return [*found, NEGATIVE, CUT] if all(of in samples for of in CLASSES) else found
 
 
 def check_options(
-    options: ReasonOptions, *, labels: bool, algorithm: str | None, cut: bool, reference: bool
+    options: ReasonOptions, *, labels: bool, cut: bool, references: Collection[str]
 ) -> None:
     """Raise Invalid for reasons that a model cannot have, by what is known before it is loaded.
 
-    `algorithm` None: its scores are known to have parts. `cut` says that the model was asked for by an alias that keeps
-    a promise, `reference` that its average rows are stored.
+    `cut` says that the model was asked for by an alias that keeps a promise; `references` are those that it can have.
     """
     if labels:
         raise _refusal(REASONS, "reasons need a model with one score per row", "not_additive")
-    if algorithm is not None and not has_parts(algorithm):
-        raise not_additive(f"the scores of {algorithm} are no sums of parts by feature")
     if options.reference == CUT and options.threshold is None and not cut:
         raise _refusal(
             REFERENCE,
             "reference=cut needs a threshold, or an alias that keeps a promise",
             code="no_reference",
         )
-    if options.reference != AVERAGE and not reference:
-        raise _refusal(
-            REFERENCE,
-            f"the model has no average negative for reference={options.reference}: its scores are no sums, or it was "
-            "trained on pairs, or by a version that stored none. Ask for reference=average, or train it again",
-            "no_reference",
+    if options.reference not in references:
+        raise _no_reference(options.reference, references)
+
+
+def _no_reference(wanted: str, references: Collection[str]) -> Invalid:
+    if wanted == AVERAGE:
+        detail = "rows of the training data, which went with their dataset"
+        ways = "Train a model on a dataset that is there"
+    else:
+        detail = (
+            "an average negative: none was stored by an earlier version, or for a model of pairs; the rows of a model "
+            "whose scores are no sums went with their dataset"
         )
-
-
-def not_additive(why: str) -> Invalid:
-    """Return the refusal of a model whose scores are no sums."""
-    return _refusal(
-        REASONS,
-        f"{why}, so reasons would not be exact; models that have them: {', '.join(additive_algorithms())}",
-        "not_additive",
-    )
+        ways = "Ask for reference=average, or train it again"
+    if AVERAGE not in references:
+        ways = "Train a model on a dataset that is there"
+    return _refusal(REFERENCE, f"reference={wanted} needs {detail}. {ways}", "no_reference")
 
 
 def _refusal(parameter: str, detail: str, code: str) -> Invalid:
     return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail}])
+
+
+def too_many_rows(most: int, *, by_job: bool) -> Invalid:
+    """Return the refusal of more rows than may have reasons."""
+    way = "a batch of fewer rows" if by_job else "POST /v1/batch-scores for more"
+    detail = f"reasons are computed for at most {most} rows of this model at once: ask {way}"
+    return _refusal(REASONS, detail, "too_many_rows")
 
 
 class LoadedModel(Protocol):
@@ -294,11 +362,44 @@ class LoadedModel(Protocol):
 
 def prepare(reading: Reading, owner: str, served: LoadedModel, options: ReasonOptions) -> Reasoner:
     """Return what computes the reasons of a request's rows; raises Invalid if the model can have none of this kind."""
-    sources, layout = reading(_read_sources, owner, served.model_id)
+    is_sum = _is_sum(served)
+    sources, layout = reading(_read_sources, owner, served.model_id, is_sum=is_sum)
     if layout is None:
         layout = _lay_out(sources.entries, served.features, served.features.types)
         _LAYOUTS.put((served.model_id, sources.revision), layout)
     return make_reasoner(served, options, sources, MAX_ROWS, layout=layout)
+
+
+def _is_sum(served: LoadedModel) -> bool:
+    """Return True if the scores have parts by feature: all with several labels are taken to, and are refused later."""
+    n_features = len(served.features.names)
+    unknown = np.full((1, n_features), np.nan)
+    return served.labels is not None or (
+        _parts(served.ranker, served.features.names, unknown) is not None
+    )
+
+
+def average_estimates(reading: Reading, owner: str, served: LoadedModel) -> Estimates:
+    """Return what divides the scores of a model that are no sums, against the average training row; raises Invalid."""
+    if served.labels is not None:
+        raise _refusal("label", "contributions need a model with one score per row", "not_additive")
+    samples = reading(_read_samples, owner, served.model_id)
+    options = ReasonOptions(1, AVERAGE)
+    check_options(
+        options, labels=False, cut=False, references=_references_of(samples, is_sum=False)
+    )
+    return _estimates_against(served, options, samples, None)[0]
+
+
+def _read_samples(session: Session, owner: str, model_id: str) -> ReferenceSamples:
+    return read_references(session, _find(session, owner, model_id).id)
+
+
+def _find(session: Session, owner: str, model_id: str) -> Model:
+    model = repository.find(session, owner, model_id)
+    if model is None:
+        raise NotFound(f"there is no model {model_id!r}")
+    return model
 
 
 def make_reasoner(
@@ -315,50 +416,154 @@ def make_reasoner(
     is known.
     """
     cut = options.threshold if options.threshold is not None else served.flag_threshold
-    if served.labels is None:
-        _parts(
-            served.ranker, served.features.names, np.full((1, len(served.features.names)), np.nan)
-        )
+    is_sum = _is_sum(served)
+    references: Collection[str] = REFERENCES
+    if sources.average_rows is None or not is_sum:
+        references = _references_of(sources.samples, is_sum=is_sum)
     check_options(
-        options,
-        labels=served.labels is not None,
-        algorithm=None,
-        cut=cut is not None,
-        reference=sources.average_rows is not None,
+        options, labels=served.labels is not None, cut=cut is not None, references=references
     )
-    reference, described = _reference(served.ranker, options, sources.average_rows, cut)
+    measure: _Parts | Estimates
+    if is_sum:
+        measure, described = _parts_against(served, options, sources.average_rows, cut)
+    else:
+        measure, described = _estimates_against(served, options, sources.samples, cut)
     described["direction"] = options.direction
     described["dictionary"] = sources.revision
     types = types or served.features.types
     layout = layout or _lay_out(sources.entries, served.features, types)
     return Reasoner(
-        served.ranker, served.features, options, reference, layout, described, max_rows, types
+        served.ranker, served.features, options, measure, layout, described, max_rows, types
     )
 
 
-def _reference(
-    ranker: Ranker, options: ReasonOptions, rows: AverageRows | None, cut: float | None
-) -> tuple[Reference, Json]:
-    """Return the reference that was asked for, and what an answer says of it."""
-    from core.errors import InvalidParameter
-    from core.explain import Reference, average_reference, reference_at
+def _parts_against(
+    served: LoadedModel, options: ReasonOptions, rows: AverageRows | None, cut: float | None
+) -> tuple[_Parts, Json]:
+    """Return what divides scores that are sums, against the reference that was asked for, and what is said of it."""
+    from core.explain import Reference, average_reference
+
+    def against(reference: Reference, on: Json) -> tuple[_Parts, Json]:
+        described = {"kind": options.reference, "score": reference.score, **on, "method": PARTS}
+        return _Parts(served.ranker, served.features.names, reference), described
 
     if options.reference == AVERAGE:
-        reference = average_reference(ranker)
-        return reference, {"kind": AVERAGE, "score": reference.score, "on": "train", "rows": None}
+        return against(average_reference(served.ranker), {"on": "train", "rows": None})
     assert rows is not None
     negative, positive = map(Reference, rows.scores, rows.parts)
     on = {"on": rows.part, "rows": rows.rows}
     if options.reference == NEGATIVE:
-        return negative, {"kind": NEGATIVE, "score": negative.score, **on}
+        return against(negative, on)
+    return against(_reference_at(cut, negative, positive), on)
+
+
+def _estimates_against(
+    served: LoadedModel, options: ReasonOptions, samples: ReferenceSamples, cut: float | None
+) -> tuple[Estimates, Json]:
+    """Return the same for scores that are no sums."""
+    from core.explain import Reference
+
+    n_features = len(served.features.names)
+    if n_features > MAX_ESTIMATED_FEATURES:
+        detail = (
+            f"reasons of a {type(served.ranker).__name__} are estimated, which needs at most "
+            f"{MAX_ESTIMATED_FEATURES} features, the model has {n_features}"
+        )
+        raise _refusal(REASONS, detail, "too_many_features")
+
+    def of(name: str) -> Estimates:
+        rows, n = samples[name], REFERENCE_ROWS
+        return Estimates(served.ranker, served.features.names, rows.X[:n], rows.weight[:n])
+
+    first = of(AVERAGE if options.reference == AVERAGE else CLASSES[0])
+    part = samples[AVERAGE if options.reference == AVERAGE else CLASSES[0]].part
+    on = {"on": part, "rows": len(first.X), "method": ROWS}
+    if options.reference != CUT:
+        return first, {"kind": options.reference, "score": first.score, **on}
+    last, nothing = of(CLASSES[1]), np.zeros(n_features)
+    ends = (Reference(each.score, nothing) for each in (first, last))
+    _reference_at(cut, *ends)
+    assert cut is not None
+    far = (cut - first.score) / (last.score - first.score)
+    weight = np.concatenate([(1.0 - far) * first.weight, far * last.weight])
+    X = np.concatenate([first.X, last.X])
+    estimates = Estimates(served.ranker, served.features.names, X, weight)
+    estimates.score = cut  # but for rounding it is the mean
+    return estimates, {"kind": CUT, "score": cut, **on}
+
+
+def _reference_at(cut: float | None, negative: Reference, positive: Reference) -> Reference:
+    from core.errors import InvalidParameter
+    from core.explain import reference_at
+
     assert cut is not None
     if not math.isfinite(cut):
         detail = "the cut of the alias flags no score, so that there is no distance to it"
         raise _refusal(REFERENCE, detail, "no_reference")
     try:
-        return reference_at(cut, negative, positive), {"kind": CUT, "score": cut, **on}
+        return reference_at(cut, negative, positive)
     except InvalidParameter as error:
         raise _refusal(REFERENCE, str(error), "no_reference") from error
+
+
+class Divided(NamedTuple):
+    """Scores less that of a reference, divided among the features."""
+
+    values: Floats
+    """Shape (rows, features)."""
+    errors: Floats
+    """Their standard errors, 0 where a value is exact."""
+    exact: npt.NDArray[np.bool_]
+    """Whether all values of a row are."""
+
+
+class _Parts:
+    """Divides scores that are sums by feature, exactly."""
+
+    def __init__(self, ranker: Ranker, names: Sequence[str], reference: Reference) -> None:
+        self._ranker, self._names, self._reference = ranker, names, reference
+        self.score = reference.score
+
+    def most_rows(self, rows: int | None) -> int | None:
+        """Return how many rows may be divided at once, `rows` at most; None: any number."""
+        steps = self._ranker.count_shapley_steps()
+        return rows if rows is None or not steps else min(rows, max(1, MAX_STEPS // steps))
+
+    def divide(self, X: Floats) -> Divided:
+        """Divide the scores of rows."""
+        parts = _parts(self._ranker, self._names, X)
+        assert parts is not None
+        return Divided(
+            parts - self._reference.parts, np.zeros(X.shape), np.ones(len(X), dtype=np.bool_)
+        )
+
+
+class Estimates:
+    """Divides any scores against rows of the reference; see `core.explain.shapley_estimate`."""
+
+    def __init__(self, ranker: Ranker, names: Sequence[str], X: Floats, weight: Floats) -> None:
+        self._ranker, self._names, self.X = ranker, tuple(names), np.ascontiguousarray(X)
+        self.weight = weight / weight.sum()
+        self.score = float(self.weight @ ranker.score_rows(self.X))
+
+    def most_rows(self, rows: int | None) -> int | None:
+        """Return how many rows may be divided at once; None as `rows` means by a job."""
+        from core.explain import count_scored
+
+        scored = max(1, count_scored(len(self._names), len(self.X)))
+        if rows is None:
+            return max(1, MAX_SCORED_BY_JOB // scored)
+        return min(rows, max(1, MAX_SCORED // scored))
+
+    def divide(self, X: Floats) -> Divided:
+        """Divide the scores of rows."""
+        from core.base.table import CodedTable
+        from core.explain import shapley_estimate
+
+        rows, others = (
+            CodedTable(each, self._names, self._ranker.categories_) for each in (X, self.X)
+        )
+        return Divided(*shapley_estimate(self._ranker, rows, others, self.weight))
 
 
 @dataclass(frozen=True)
@@ -372,6 +577,10 @@ class Reasons:
     """The features of each reason, by row."""
     contributions: Floats
     """Shape (rows, n)."""
+    errors: Floats
+    """Their standard errors; 0 where a contribution is exact."""
+    exact: npt.NDArray[np.bool_]
+    """Whether all parts of a row are exact, shape (rows,)."""
     rest: Floats
     """What all other parts of a row sum to, shape (rows,)."""
     described: Json
@@ -381,12 +590,19 @@ class Reasons:
         """Return the reasons by row."""
         return [
             [
-                {"code": code, "text": text, "columns": columns, "contribution": part}
-                for code, text, columns, part in zip(
+                {
+                    "code": code,
+                    "text": text,
+                    "columns": columns,
+                    "contribution": part,
+                    "error": error,
+                }
+                for code, text, columns, part, error in zip(
                     self.codes[i],
                     self.texts[i],
                     columns_of_row,
                     self.contributions[i].tolist(),
+                    self.errors[i].tolist(),
                     strict=False,
                 )
             ]
@@ -400,6 +616,7 @@ class Reasons:
             found[f"reason_{k + 1}_code"] = self.codes[:, k]
             found[f"reason_{k + 1}_text"] = self.texts[:, k]
             found[f"reason_{k + 1}_contribution"] = self.contributions[:, k]
+            found[f"reason_{k + 1}_error"] = self.errors[:, k]
         score = np.full(len(self.rest), self.described["score"])
         return {**found, REST: self.rest, REFERENCE_SCORE: score}
 
@@ -413,6 +630,8 @@ class Reasons:
             np.concatenate([block.texts for block in blocks]),
             [row for block in blocks for row in block.columns],
             np.concatenate([block.contributions for block in blocks]),
+            np.concatenate([block.errors for block in blocks]),
+            np.concatenate([block.exact for block in blocks]),
             np.concatenate([block.rest for block in blocks]),
             blocks[0].described,
         )
@@ -427,15 +646,15 @@ def as_arrow(column: npt.NDArray[Any]) -> pa.Array:
     return pa.array(np.ascontiguousarray(column), from_pandas=True)  # NaN: no reason
 
 
-def _parts(ranker: Ranker, names: Sequence[str], X: Floats) -> Floats:
-    """Return the parts of scores, less the mean training score; raises Invalid if they have none."""
+def _parts(ranker: Ranker, names: Sequence[str], X: Floats) -> Floats | None:
+    """Return the parts of scores, less the mean training score; None if they have none."""
     from core.base.table import CodedTable
     from core.errors import InvalidParameter
 
     try:
         return ranker.shapley_values(CodedTable(X, tuple(names), ranker.categories_))
-    except InvalidParameter as error:
-        raise not_additive(str(error)) from error
+    except InvalidParameter:
+        return None
 
 
 class _Entry(NamedTuple):
@@ -562,7 +781,7 @@ class Reasoner:
         ranker: Ranker,
         features: FeatureIndex,
         options: ReasonOptions,
-        reference: Reference,
+        measure: _Parts | Estimates,
         layout: DictionaryLayout,
         described: Json,
         max_rows: int | None,
@@ -572,10 +791,10 @@ class Reasoner:
         self._features = features
         self._types = types
         self.options = options
-        self._reference = reference
+        self._measure = measure
         self.described = described
-        self._left = max_rows
-        self._max_rows = max_rows
+        self._by_job = max_rows is None
+        self._left = self._max_rows = measure.most_rows(max_rows)
         self._own, self._feature_of, self._n_items, self._told, self._entries = layout
 
     def of(self, X: Floats, scores: Floats) -> Reasons:
@@ -587,26 +806,20 @@ class Reasoner:
 
     def _count(self, n_rows: int) -> None:
         """Count rows, and raise Invalid once they are too many."""
-        if self._left is None or self._max_rows is None:
+        if self._left is None:
             return
-        most = self._max_rows
-        if steps := self._ranker.count_shapley_steps():
-            most = min(most, max(1, MAX_STEPS // steps))
         self._left -= n_rows
-        if self._left < self._max_rows - most:
-            detail = (
-                f"reasons are computed for at most {most} rows of this model at once; send more "
-                "to POST /v1/batch-scores"
-            )
-            raise _refusal(REASONS, detail, "too_many_rows")
+        if self._left < 0:
+            raise too_many_rows(self._max_rows or 0, by_job=self._by_job)
 
     def _of(self, X: Floats, scores: Floats) -> Reasons:
         from core.explain import largest
 
         names, n = self._features.names, self.options.n
-        parts = np.zeros(X.shape)
+        divided = Divided(X, X, np.ones(0, dtype=np.bool_))
         if len(X):
-            parts = _parts(self._ranker, names, X) - self._reference.parts
+            divided = self._measure.divide(X)
+        parts = divided.values
         if not np.isfinite(parts).all():
             raise _refusal(REASONS, "a part of a score is too large to be told", "not_additive")
         owner = np.full(X.shape, -1, dtype=np.intp)
@@ -619,13 +832,17 @@ class Reasoner:
                 free &= (total > 0 if entry.direction == RAISES else total < 0)[:, np.newaxis]
             owner[:, entry.columns] = np.where(free, entry.item, owner[:, entry.columns])
         owner = np.where(owner < 0, self._own, owner)
-        items = np.zeros((len(X), self._n_items))
-        np.add.at(items, (np.arange(len(X))[:, np.newaxis], owner), parts)
+        items, errors_of_items = np.zeros((2, len(X), self._n_items))
+        at = np.arange(len(X))[:, np.newaxis], owner
+        np.add.at(items, at, parts)
+        # Errors of one row hang together: that of a sum is at most the sum of theirs.
+        np.add.at(errors_of_items, at, divided.errors)
         order = largest(items, n, cast(Any, self.options.direction))
-        contributions = np.full((len(X), n), np.nan)
+        contributions, errors = np.full((2, len(X), n), np.nan)
         found = order >= 0
-        contributions[:, : order.shape[1]][found] = np.take_along_axis(items, order, axis=1)[found]
-        rest = scores - self._reference.score - np.nansum(contributions, axis=1)
+        for into, each in ((contributions, items), (errors, errors_of_items)):
+            into[:, : order.shape[1]][found] = np.take_along_axis(each, order, axis=1)[found]
+        rest = scores - self._measure.score - np.nansum(contributions, axis=1)
         codes, texts = np.full((2, len(X), n), None, dtype=object)
         columns: list[list[list[str]]] = []
         for i, row in enumerate(order.tolist()):
@@ -641,7 +858,8 @@ class Reasoner:
                     texts[i, k] = self._plain(feature, X[i, feature])
                     told.append([names[feature]])
             columns.append(told)
-        return Reasons(codes, texts, columns, contributions, rest, self.described)
+        terms = contributions, errors, divided.exact, rest
+        return Reasons(codes, texts, columns, *terms, self.described)
 
     def _plain(self, i: int, value: float) -> str:
         """Return the phrase for a feature of which the dictionary has no entry."""

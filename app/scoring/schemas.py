@@ -22,6 +22,7 @@ from app.scoring.probabilities import ProbabilityOptions
 from app.scoring.reasons import (
     DIRECTIONS,
     MAX_REASONS,
+    METHODS,
     REASON_DOCS,
     REFERENCES,
     ReasonOptions,
@@ -29,7 +30,8 @@ from app.scoring.reasons import (
 from app.scoring.reasons import NAMES as REASON_NAMES
 from app.scoring.reasons import options_of as reason_options_of
 from app.scoring.table_rows import MAX_NAMES, MAX_TOP
-from app.training.interpretation import METHODS, Importances
+from app.training.interpretation import METHODS as IMPORTANCES
+from app.training.interpretation import Importances
 
 _ROW = {"age": 41, "income": 52000, "contract": "two year"}
 _MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
@@ -175,7 +177,10 @@ class ReasonReference(Resource):
     )
     score: float = Field(description="The score of the reference.", examples=[-0.81])
     on: Part | None = Field(description="The part of the data whose rows were averaged.")
-    rows: int | None = Field(description="Number of negatives that were averaged.")
+    rows: int | None = Field(
+        description="Number of rows that were averaged: of negatives, except for `average`."
+    )
+    method: Annotated[str, one_of(METHODS)] = Field(description=" ".join(METHODS.values()))
     direction: Annotated[str, one_of(DIRECTIONS)] = Field(
         description="`raises`, `lowers` or `both`: the parts that are reasons."
     )
@@ -195,9 +200,15 @@ class Reason(Resource):
         description="The features that the code sums.", examples=[["income", "salary"]]
     )
     contribution: float = Field(examples=[0.64])
+    error: float = Field(
+        description="Standard error of the contribution, where it is estimated: with 95 % confidence it is within "
+        "twice this. 0: it is exact. Of a code that sums several features it is an upper bound.",
+        examples=[0.0],
+    )
 
 
 _REFERENCE = "With `reasons`: what they compare with."
+_EXACT = "With `reasons`: true if no part of the score is an estimate."
 
 
 class Score(Resource):
@@ -238,6 +249,8 @@ class Score(Resource):
     )
     reference: ReasonReference | None = Field(default=None, description=_REFERENCE)
 
+    exact: bool | None = Field(default=None, description=_EXACT)
+
 
 class Scores(Resource):
     """The scores, in the order of the rows. `fprs` and `tprs` are null without a validation curve."""
@@ -264,12 +277,14 @@ class Scores(Resource):
     reasons: list[list[Reason]] | None = Field(
         default=None,
         description="With `reasons=3`: the greatest parts of each score, see `Score`. A table has the columns "
-        "`reason_1_code`, `reason_1_text`, `reason_1_contribution` and so on, `reasons_rest` and `reference_score`.",
+        "`reason_1_code`, `reason_1_text`, `reason_1_contribution`, `reason_1_error` and so on, `reasons_rest` and "
+        "`reference_score`.",
     )
     reasons_rest: list[float] | None = Field(
         default=None, description="With `reasons`: the sum of all other parts of each score."
     )
     reference: ReasonReference | None = Field(default=None, description=_REFERENCE)
+    exact: list[bool] | None = Field(default=None, description=_EXACT)
 
 
 class LabelScore(Resource):
@@ -302,7 +317,7 @@ class Ranking(Resource):
 
 
 class Explanation(Resource):
-    """One score as a sum: `offset` (the mean training score) plus all contributions."""
+    """One score as a sum: `offset` (the mean score of the training rows, or of some of them) plus all contributions."""
 
     score: float
     fpr: float | None
@@ -312,6 +327,13 @@ class Explanation(Resource):
     probability_high: ProbabilityHigh = None
     offset: float
     contributions: dict[str, float]
+    exact: bool = Field(
+        description="False: the contributions are estimates, for the model's scores are no sums by feature. They sum "
+        "to the score exactly nevertheless."
+    )
+    errors: dict[str, float] | None = Field(
+        description="Standard error of each contribution. Null: they are exact."
+    )
 
 
 class Explanations(Resource):
@@ -556,7 +578,7 @@ class Importance(Resource):
     """The features, most important first. Values of different methods cannot be compared."""
 
     model_id: str
-    method: Annotated[str, one_of(METHODS)] = Field(
+    method: Annotated[str, one_of(IMPORTANCES)] = Field(
         description="`squared_auc_gain` for ranking trees, `mean_absolute_contribution` for models that are a sum "
         "over features, `permutation_auc` for all others."
     )
@@ -574,7 +596,7 @@ def importance_of(measured: Importances) -> Importance:
     return Importance(
         model_id=measured.model.id,
         method=row.method,
-        description=METHODS[row.method],
+        description=IMPORTANCES[row.method],
         on=cast(Part, row.part),
         label=measured.label,
         features=[FeatureImportance.model_validate(feature) for feature in measured.features],

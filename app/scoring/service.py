@@ -29,9 +29,10 @@ from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.preload import preload
 from app.platform.sql import Reading, Session
 from app.platform.tables import Model, ModelCalibration, ModelCurve
+from app.scoring import reasons
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import NOTHING, ProbabilityOptions
-from app.scoring.reasons import Reasoner, Reasons
+from app.scoring.reasons import Estimates, Reasoner, Reasons
 from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body, read_plain_lines
 
 if TYPE_CHECKING:
@@ -306,15 +307,37 @@ def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
     return np.concatenate([above[np.argsort(-scores[above], kind="stable")], tied])
 
 
-def check_explained(served: Served, rows: int) -> None:
-    """Raise Invalid if the scores of so many rows cannot be explained at once, or the model's not at all."""
+def check_explained(reading: Reading, owner: str, served: Served, rows: int) -> Estimates | None:
+    """Raise Invalid if the scores of so many rows cannot be explained at once. Return what estimates the contributions
+    where scores are no sums by feature, else None.
+    """
     if rows > MAX_EXPLAINED:
         raise Invalid(f"at most {MAX_EXPLAINED} rows can be explained at once, got {rows}")
-    if not hasattr(served.ranker, "contributions"):
+    if _contributions(served, np.full((1, len(served.features.names)), np.nan)) is not None:
+        return None
+    estimates = reasons.average_estimates(reading, owner, served)
+    most = estimates.most_rows(MAX_EXPLAINED)
+    if most is not None and rows > most:
         raise Invalid(
-            f"scores of {type(served.ranker).__name__} are not sums over features, so they cannot be explained",
-            code="not_additive",
+            f"at most {most} rows of this model can be explained at once, got {rows}: contributions are estimated",
+            code="too_many_rows",
         )
+    return estimates
+
+
+def _contributions(served: Served, X: Floats) -> Floats | None:
+    """Return the contributions of rows; None if scores are no sums by feature."""
+    from core.base.ranker import ContributionRanker
+    from core.base.table import CodedTable
+    from core.errors import InvalidParameter
+
+    ranker = served.ranker
+    if not isinstance(ranker, ContributionRanker):
+        return None
+    try:
+        return ranker.contributions(CodedTable(X, tuple(served.features.names), ranker.categories_))
+    except InvalidParameter:
+        return None
 
 
 class Explained(TypedDict):
@@ -328,27 +351,37 @@ class Explained(TypedDict):
     probability_high: NotRequired[float | None]
     offset: float
     contributions: dict[str, float]
+    exact: bool
+    errors: dict[str, float] | None
 
 
 def explain(
-    served: Served, X: Floats, label: str | None = None, options: ProbabilityOptions = NOTHING
+    served: Served,
+    X: Floats,
+    label: str | None = None,
+    options: ProbabilityOptions = NOTHING,
+    estimates: Estimates | None = None,
 ) -> list[Explained]:
     """Return for each row its score as a sum: `offset` and a contribution per feature, and the probabilities of
     `options`.
 
-    For a model with several labels it is the score of one of them.
+    For a model with several labels it is the score of one of them. `estimates` is that of `check_explained`.
     """
-    from core.base.table import CodedTable
-
     position = served.label(label)
-    check_explained(served, len(X))
     ranker: Any = served.ranker
     scores, fprs, tprs, _ = served.score(X)
     names = served.features.names
-    parts = ranker.contributions(CodedTable(X, tuple(names), ranker.categories_))
-    offset = ranker.offset_  # comes with `contributions`
+    exact, errors = np.ones(len(X), dtype=np.bool_), np.zeros((len(X), len(names)))
+    if estimates is not None:
+        offset = estimates.score
+        parts, errors, exact = estimates.divide(X)
+    else:
+        found = _contributions(served, X)
+        assert found is not None
+        parts, offset = found, ranker.offset_  # comes with `contributions`
     if served.labels is not None:
-        scores, parts, offset = scores[:, position], parts[..., position], offset[position]
+        scores, parts = scores[:, position], parts[..., position]
+        offset = ranker.offset_[position]
     probabilities = options.columns(served, scores)
     return [
         {
@@ -361,6 +394,8 @@ def explain(
             },
             "offset": float(offset),
             "contributions": dict(zip(names, parts[i].tolist(), strict=True)),
+            "exact": bool(exact[i]),
+            "errors": None if exact[i] else dict(zip(names, errors[i].tolist(), strict=True)),
         }
         for i in range(len(X))
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +49,10 @@ from app.scoring.reasons import (
     ReasonSources,
     as_arrow,
     average_rows_of,
+    load_references,
     make_reasoner,
+    read_references,
+    write_references,
 )
 from app.scoring.service import FLAG, Served, rank
 from app.scoring.summary import MAX_IGNORED, N_FIRST, Histogram, first_rows
@@ -69,11 +72,12 @@ _READ_AS_NUMBERS = ("boolean", "datetime")  # in a dataset's own table, which is
 
 
 class ReasonsFile(TypedDict):
-    """The reasons to compute: the options, the dictionary, and the average rows."""
+    """The reasons to compute: the options, the dictionary, and the average rows, or files of rows of them."""
 
     options: Json
     entries: Sequence[ReasonEntry]
     average_rows: AverageRowsFile | None
+    references: Mapping[str, tuple[str, str]]
 
 
 class ScoringModel(TypedDict):
@@ -177,6 +181,7 @@ def _reasons(
         "options": options,
         "entries": [] if codes is None else codes.entries,
         "average_rows": None if stored is None else average_rows_of(stored).write(workdir),
+        "references": write_references(read_references(session, model.id), workdir),
     }
 
 
@@ -383,7 +388,10 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
         return served
     rows = asked["average_rows"]
     sources = ReasonSources(
-        None if rows is None else AverageRows.read(rows, workdir), None, asked["entries"]
+        None if rows is None else AverageRows.read(rows, workdir),
+        load_references(asked["references"], workdir),
+        None,
+        asked["entries"],
     )
     types = [feature["type"] for feature in model["features"]]
     return replace(

@@ -447,6 +447,8 @@ class FitContext:
         with interpretation.read_together(tables, seed):
             drawn = {part: split_data.sample(part, seed) for part in parts}
             reference = _measure_reference(ranker, split_data, seed, folder)
+            if reference is None:
+                drawn |= _draw_references(split_data, seed)
         samples = {
             part: interpretation.as_scored(sample, ranker)
             for part, sample in drawn.items()
@@ -541,10 +543,21 @@ def _measure_reference(
     """Write the average negative and positive of the rows that judge, else of the training rows."""
     if not isinstance(split_data, BipartiteSplitData):
         return None
-    part = "train" if split_data.validation is None else VALIDATION
-    return interpretation.measure_reference(
-        ranker, part, split_data.validation or split_data.train, seed, folder
-    )
+    return interpretation.measure_reference(ranker, *_judged(split_data), seed, folder)
+
+
+def _draw_references(split_data: SplitData, seed: int) -> Mapping[str, Table]:
+    """Return rows of both classes, where no average row was measured; none of other data than rows of two classes."""
+    if not isinstance(split_data, BipartiteSplitData):
+        return {}
+    return interpretation.draw_references(*_judged(split_data), seed)
+
+
+def _judged(split_data: BipartiteSplitData) -> tuple[str, Table]:
+    """Return the part whose rows judge, and its rows: the training part if there is no other."""
+    if split_data.validation is None:
+        return "train", split_data.train
+    return VALIDATION, split_data.validation
 
 
 def _prove_monotone(ranker: Ranker) -> MonotoneRecord | None:

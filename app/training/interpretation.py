@@ -71,6 +71,9 @@ def _draw(table: Table, seed: int, among: Rows, n_rows: int) -> Rows:
     return generator.permutation(among)[:n_rows]
 
 
+REFERENCE_ROWS = 64
+"""Rows of each class that stand for what is unknown of a row, where scores have no exact parts."""
+CLASSES = ("negative", "positive")
 MAX_REFERENCE_ROWS = 10_000
 """Rows of a class that an average row is the mean of."""
 MIN_REFERENCE_ROWS = 10
@@ -146,6 +149,17 @@ def measure_reference(
         "rows": [len(rows) for rows in drawn],
         "scores": [negative.score, positive.score],
     }
+
+
+def draw_references(part: str, table: Table, seed: int) -> dict[str, Table]:
+    """Return a few negatives and positives of a part, by `class_part`: what reasons of scores without parts need."""
+    drawn = zip(CLASSES, _draw_reference(table, seed, REFERENCE_ROWS), strict=True)
+    return {class_part(part, of): table.take(rows) for of, rows in drawn if len(rows)}
+
+
+def class_part(part: str, of: str) -> str:
+    """Return the name under which the sampled rows of one class of a part are stored."""
+    return f"{part}_{of}"
 
 
 def as_scored(sample: Table, ranker: Ranker) -> Table:

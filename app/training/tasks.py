@@ -435,7 +435,7 @@ def _rows_to_interpret(claim: Claim, model_id: str, result: TrainResult) -> list
             ModelSample(
                 model_id=model_id,
                 part=part,
-                dataset_id=dataset_of[part],
+                dataset_id=dataset_of[part.partition("_")[0]],
                 rows=sample["rows"],
                 values=data[:end],
                 weight=data[end:] or None,

@@ -812,7 +812,7 @@ class _ModelOperations(ApiObject):
         With `reasons=3` there are the three parts of each score that set it most apart from a `reference`: "negative",
         the average negative; "average", the average training row; or "cut", a `threshold` or that of the alias.
         `direction` is "raises" (why is the score high?), "lowers" or "both". They are the columns `reason_1_code`,
-        `reason_1_text`, `reason_1_contribution` and so on, `reasons_rest` and `reference_score`.
+        `reason_1_text`, `reason_1_contribution`, `reason_1_error` and so on, `reasons_rest` and `reference_score`.
 
         A large frame, or many rows as dicts, travel in several requests, which one version of the model answers. A file
         travels in one, which the service scores block by block: TooLarge beyond its limit (a GiB, unless it is set

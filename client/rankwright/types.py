@@ -1157,7 +1157,9 @@ class Event(Record):
     data: dict[str, Any]
 
 class Explanation(Record):
-    """One score as a sum: `offset` (the mean training score) plus all contributions."""
+    """One score as a sum: `offset` (the mean score of the training rows, or of some of them) plus all
+    contributions.
+    """
 
     score: float
     fpr: float | None
@@ -1172,6 +1174,12 @@ class Explanation(Record):
     """With `interval=true`: the probability if the row itself counts as a positive."""
     offset: float
     contributions: dict[str, float]
+    exact: bool
+    """False: the contributions are estimates, for the model's scores are no sums by feature. They sum to
+    the score exactly nevertheless.
+    """
+    errors: dict[str, float] | None
+    """Standard error of each contribution. Null: they are exact."""
 
 class Explanations(Record):
     """One explanation per row."""
@@ -2341,6 +2349,10 @@ class Reason(Record):
     columns: list[str]
     """The features that the code sums."""
     contribution: float
+    error: float
+    """Standard error of the contribution, where it is estimated: with 95 % confidence it is within twice
+    this. 0: it is exact. Of a code that sums several features it is an upper bound.
+    """
 
 class ReasonCodes(Record):
     """The dictionary of reasons of a name of models, for all its versions."""
@@ -2371,7 +2383,13 @@ class ReasonReference(Record):
     on: Literal['validation', 'train'] | None
     """The part of the data whose rows were averaged."""
     rows: int | None
-    """Number of negatives that were averaged."""
+    """Number of rows that were averaged: of negatives, except for `average`."""
+    method: Literal['parts', 'rows']
+    """`parts`: the score is a sum by feature; exact Shapley values, less those of the average row. `rows`:
+    Shapley values, where a feature that is not yet known has its value in a row of the reference. Exact
+    where at most seven features differ from that row's, else estimated from permutations, with an
+    `error`.
+    """
     direction: Literal['raises', 'lowers', 'both']
     """`raises`, `lowers` or `both`: the parts that are reasons."""
     dictionary: int | None
@@ -2559,6 +2577,8 @@ class Score(Record):
     """With `reasons`: the sum of all other parts."""
     reference: ReasonReference | None = None
     """With `reasons`: what they compare with."""
+    exact: bool | None = None
+    """With `reasons`: true if no part of the score is an estimate."""
 
 class ScoreDrift(Record):
     """Change of the scores of one class between the model's validation and this dataset."""
@@ -2641,13 +2661,15 @@ class Scores(Record):
     """
     reasons: list[list[Reason]] | None = None
     """With `reasons=3`: the greatest parts of each score, see `Score`. A table has the columns
-    `reason_1_code`, `reason_1_text`, `reason_1_contribution` and so on, `reasons_rest` and
-    `reference_score`.
+    `reason_1_code`, `reason_1_text`, `reason_1_contribution`, `reason_1_error` and so on,
+    `reasons_rest` and `reference_score`.
     """
     reasons_rest: list[float] | None = None
     """With `reasons`: the sum of all other parts of each score."""
     reference: ReasonReference | None = None
     """With `reasons`: what they compare with."""
+    exact: list[bool] | None = None
+    """With `reasons`: true if no part of the score is an estimate."""
 
 class Search(Record):
     """What the search tried and chose, on splits of the training rows. These validation rows are not used

@@ -21,5 +21,6 @@ if TYPE_CHECKING:
         variable_dependence,
     )
     from .reasons import Reference, average_reference, largest, mean_reference, reference_at
+    from .sampling import ShapleyEstimate, count_scored, shapley_estimate
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

@@ -6,7 +6,7 @@ import io
 import itertools
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
@@ -18,7 +18,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import make_transient
 
 from app.models import repository
+from app.platform.errors import Invalid
 from app.platform.tables import ModelReference, ReasonCodes
+from app.scoring.features import FeatureIndex
+from app.scoring.reasons import ReasonOptions, ReasonSources, ReferenceRows, make_reasoner
+from core import Logistic, RankAverage, RankBoost
+from core.base.ranker import Ranker
+from core.base.table import CodedTable
 from tests.app.live_service import Service
 from tests.app.refusals import refused as refused_with
 
@@ -71,7 +77,8 @@ def models(shared: Service, client: httpx.Client) -> dict[str, str]:
             "algorithm": {"name": "logistic"},
             "validation": {"method": "cross_validation", "folds": 2},
         },
-        "forest": {"algorithm": {"name": "treerank"}},
+        "tree": {"algorithm": {"name": "martirank"}},
+        "average": {"algorithm": {"name": "auto", "budget_seconds": 4.0}},
     }
     found = {}
     for name, job in jobs.items():
@@ -109,7 +116,7 @@ def ask(client: httpx.Client, path: str = PATH, rows: Any = None, **query: Any) 
     return found
 
 
-@pytest.mark.parametrize("name", ["credit", "trees", "linear"])
+@pytest.mark.parametrize("name", ["credit", "trees", "linear", "tree", "average"])
 @pytest.mark.parametrize("reference", ["negative", "average", "cut"])
 def test_all_parts_sum_to_the_difference(
     client: httpx.Client, models: dict[str, str], name: str, reference: str
@@ -248,7 +255,7 @@ def check_table(table: pa.Table, said: dict[str, Any]) -> None:
         assert row["reference_score"] == said["reference"]["score"]
         for k in range(2):
             reason = reasons[k] if k < len(reasons) else {}
-            for what in ("code", "text", "contribution"):
+            for what in ("code", "text", "contribution", "error"):
                 value = row[f"reason_{k + 1}_{what}"]
                 assert value == reason.get(what)
 
@@ -345,20 +352,104 @@ def test_bad_options(
     refused(client.post("/v1/batch-scores", params={"model": "credit", **query}, **csv), 422, words)
 
 
-def test_models_without_parts(client: httpx.Client, models: dict[str, str]) -> None:
-    path = "/v1/models/forest/score"
-    for answer in (
-        client.post(path, params={"reasons": 1}, json={"rows": ROWS}),
-        client.get(path, params={**ROWS[0], "reasons": 1}),
-        client.post(
-            "/v1/batch-scores",
-            params={"model": "forest", "reasons": 1},
-            content=IN_CSV,
-            headers={"Content-Type": CSV},
-        ),
+@pytest.mark.parametrize("name", ["tree", "average"])
+def test_scores_that_are_no_sums_have_estimates(
+    shared: Service, client: httpx.Client, models: dict[str, str], name: str
+) -> None:
+    """Of four features all sets are scored: contributions are exact, by the score of the rows that are mixed."""
+    path = f"/v1/models/{name}/score"
+    found = ask(client, path, reasons=20, direction="both")
+    members = client.get(f"/v1/models/{name}").json()["algorithm"].get("members", [1, 2])
+    method = "rows" if len(members) > 1 else "parts"  # the clock may have ended `auto` with one
+    assert found["reference"]["method"] == method
+    assert 0 < found["reference"]["rows"] <= ask(client, reasons=1)["reference"]["rows"]
+    assert found["exact"] == [True] * 3
+    assert {reason["error"] for row in found["reasons"] for reason in row} == {0.0}
+    one = client.get(path, params={**ROWS[0], "reasons": 20, "direction": "both"}).json()
+    assert (one["reasons"], one["exact"]) == (found["reasons"][0], True)
+    explained = client.post(f"/v1/models/{name}/explain", json={"rows": ROWS}).json()
+    average = ask(client, path, reasons=20, direction="both", reference="average")
+    for row, reasons, score in zip(
+        explained["explanations"], average["reasons"], average["scores"], strict=True
     ):
-        problem = refused(answer, 422, "rankboost")
-        assert problem["code"] == "not_additive"
+        parts = {reason["columns"][0]: reason["contribution"] for reason in reasons}
+        assert row["exact"]
+        assert row["errors"] is None
+        assert {name: part for name, part in row["contributions"].items() if part} == parts
+        assert row["offset"] == average["reference"]["score"]
+        assert row["offset"] + sum(parts.values()) == pytest.approx(score, abs=1e-12)
+    asked: dict[str, Any] = {"params": {"model": name, "reasons": 20, "direction": "both"}}
+    _, table = batch(shared, client, content=IN_CSV, headers={"Content-Type": CSV}, **asked)
+    told = [[reason["contribution"] for reason in row] for row in found["reasons"]]
+    columns = [table[f"reason_{k}_contribution"].to_pylist() for k in range(1, 5)]
+    assert [
+        [each for each in row if each is not None] for row in zip(*columns, strict=True)
+    ] == told
+
+
+class Loaded(NamedTuple):
+    """A ranker as it is served."""
+
+    ranker: Ranker
+    features: FeatureIndex
+    model_id: str = "m"
+    labels: list[str] | None = None
+    flag_threshold: float | None = None
+
+
+def loaded(n_features: int, seed: int = 0) -> tuple[Loaded, dict[str, ReferenceRows]]:
+    """Return a mean of ranks, as `auto` trains it, with rows of its references."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(400, n_features))
+    y = X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=400) > 0
+    members: list[Ranker] = [Logistic(), RankBoost(weak_ranker="tree", n_rounds=10)]
+    names = tuple(f"x{j}" for j in range(n_features))
+    ranker = RankAverage(members=members).fit(CodedTable(X, names, (None,) * n_features), y)
+    features: Any = [{"name": name, "type": "numeric", "missing": False} for name in names]
+    samples = {"average": X, "negative": X[~y], "positive": X[y]}
+    rows = {of: ReferenceRows("train", of_it, np.ones(len(of_it))) for of, of_it in samples.items()}
+    return Loaded(ranker, FeatureIndex(features, ranker.categories_)), rows
+
+
+def test_estimates_have_their_errors() -> None:
+    """Codes over several features have at most the sum of their errors; parts sum to the score all the same."""
+    served, samples = loaded(12)
+    X = samples["average"].X[:3]
+    scores = served.ranker.score_rows(X)
+    money: Any = {"code": "M", "text": "Money", "columns": ["x0", "x1"], "direction": None}
+    money |= dict.fromkeys(("min", "max", "categories", "missing"))
+    for reference in ("negative", "average", "cut"):
+        options = ReasonOptions(20, reference, "both", 0.1 if reference == "cut" else None)
+        found = []
+        for entries in ([], [money]):
+            sources = ReasonSources(None, samples, None, entries)
+            reasons = make_reasoner(served, options, sources, 10).of(X, scores)
+            assert not reasons.exact.any()
+            total = np.nansum(reasons.contributions, axis=1) + reasons.rest
+            np.testing.assert_allclose(total + reasons.described["score"], scores, atol=1e-12)
+            np.testing.assert_allclose(reasons.rest, 0.0, atol=1e-9)
+            found.append(reasons.as_json())
+        for row, with_code in zip(*found, strict=True):
+            parts = {each["columns"][0]: each for each in row}
+            (told,) = (each for each in with_code if each["code"])
+            errors = [parts[name]["error"] for name in told["columns"]]
+            assert told["error"] == pytest.approx(sum(errors), abs=1e-15)
+            assert min(errors) > 0
+
+
+def test_estimates_are_bounded() -> None:
+    served, samples = loaded(30)
+    sources = ReasonSources(None, samples, None, [])
+    X = np.zeros((25, 30))
+    with pytest.raises(Invalid, match="at most 24 rows of this model") as error:
+        make_reasoner(served, ReasonOptions(1), sources, 1000).of(X, np.zeros(25))
+    assert error.value.code == "too_many_rows"
+    with pytest.raises(Invalid, match="at most 6200 rows") as error:
+        make_reasoner(served, ReasonOptions(1), sources, None).of(np.zeros((6201, 30)), X[:, 0])
+    served, samples = loaded(701)
+    with pytest.raises(Invalid, match="at most 700 features") as error:
+        make_reasoner(served, ReasonOptions(1), ReasonSources(None, samples, None, []), 1000)
+    assert error.value.code == "too_many_features"
 
 
 def test_what_no_model_can_have(client: httpx.Client, models: dict[str, str]) -> None:
@@ -398,6 +489,36 @@ def test_a_model_of_an_earlier_version(
         make_transient(row)
         with shared.context.db.write() as session:
             session.add(row)
+
+
+def test_the_rows_of_references_go_with_their_dataset(
+    shared: Service, client: httpx.Client
+) -> None:
+    dataset_id = shared.upload(client, people())
+    done = shared.train(client, dataset_id, name="gone", algorithm={"name": "martirank"})
+    path = f"/v1/models/{done['model_id']}/score"
+    assert ask(client, path, reasons=1)["reasons"]
+    with shared.context.db.write() as session:  # as of a version that stored rows of no class
+        for part in ("validation_negative", "validation_positive"):
+            session.delete(repository.find_sample(session, done["model_id"], part))
+    csv: dict[str, Any] = {"content": IN_CSV, "headers": {"Content-Type": CSV}}
+    asked: dict[str, Any] = {"model": done["model_id"], "reasons": 1}
+    for answer in (
+        client.post(path, params={"reasons": 1}, json={"rows": ROWS}),
+        client.post("/v1/batch-scores", params=asked, **csv),
+    ):
+        assert refused(answer, 422, "Ask for reference=average")["code"] == "no_reference"
+    assert ask(client, path, reasons=1, reference="average")["reasons"]
+    assert client.delete(f"/v1/datasets/{dataset_id}").status_code == 204
+    average: dict[str, Any] = {"reasons": 1, "reference": "average"}
+    for answer in (
+        client.post(path, params=average, json={"rows": ROWS}),
+        client.post("/v1/batch-scores", params=asked | average, **csv),
+        client.post(f"/v1/models/{done['model_id']}/explain", json={"rows": ROWS}),
+    ):
+        problem = refused(answer, 422, "went with their dataset", "Train a model on a dataset")
+        assert problem["code"] == "no_reference"
+    assert ask(client, path)["scores"]
 
 
 def test_too_many_rows(client: httpx.Client, models: dict[str, str]) -> None:

@@ -311,8 +311,9 @@ def test_too_many_binary_rows_are_refused_before_a_value_is_converted(form: str)
     asked = read_request(body, headers["Inference-Header-Content-Length"])
     tracemalloc.start()
     try:
+        bounds = Bounds(100, 8 * len(names) * (n_rows - 1))
         with pytest.raises(BadTable, match="at most 65535 rows"):
-            infer(served, asked, "churn", None, Bounds(100, 8 * len(names) * (n_rows - 1)))
+            infer(served, asked, "churn", None, bounds, lambda served, rows: None)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -17,20 +17,17 @@ import pyarrow.csv
 import pytest
 
 from app.platform.database import Database
-from app.platform.errors import Invalid
 from app.platform.tables import Dataset, JobState
 from app.scoring import service as scoring
 from app.training import interpretation
 from core import artifact
 from core.base.parameters import list_parameters
-from core.errors import InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
 from tests.app.workbench import OWNER, Workbench, breast_cancer
 from tests.raw_table import raw_table
 
 BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target == "binary"}
-KERNELS = {"fourier", "nystroem"}
 VARIANTS: dict[str, dict[str, Any]] = {
     **{name: {"name": name} for name in BINARY},
     "rankboost on columns": {"name": "rankboost", "weak_ranker": "column"},
@@ -136,14 +133,13 @@ def test_from_job_to_score(trained_on: tuple[Workbench, dict[str, Dataset]], var
         if "pruning" in algorithm:
             assert kept["validation_auc"] == max(step["validation_auc"] for step in path)
     assert bench.db.reading(interpretation.read_importance, OWNER, model.id, None).features
-    if hasattr(served.ranker, "contributions") and algorithm.get("feature_map") not in KERNELS:
-        explained = scoring.explain(served, matrix[:3])
-        for parts, score in zip(explained, scores, strict=False):
-            assert list(parts["contributions"]) == names
-            total = parts["offset"] + sum(parts["contributions"].values())
-            assert total == pytest.approx(score, abs=1e-6 * max(1.0, abs(score)))
-    else:
-        with pytest.raises((Invalid, InvalidParameter), match="are not sums"):
-            scoring.explain(served, matrix[:3])
+    estimates = scoring.check_explained(bench.db.reading, OWNER, served, 3)
+    explained = scoring.explain(served, matrix[:3], estimates=estimates)
+    for parts, score in zip(explained, scores, strict=False):
+        assert list(parts["contributions"]) == names
+        total = parts["offset"] + sum(parts["contributions"].values())
+        assert total == pytest.approx(score, abs=1e-6 * max(1.0, abs(score)))
+        assert parts["exact"] == (parts["errors"] is None)
+        assert (estimates is None) <= parts["exact"]
     again = artifact.load(artifact.save(served.ranker))
     assert np.array_equal(again.decision_function(pa.Table.from_pylist(rows)), scores)

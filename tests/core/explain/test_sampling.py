@@ -1,0 +1,233 @@
+"""Shapley values against reference rows: all sets beside the definition, samples beside all sets and their errors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+from core import (
+    AUCSVM,
+    AdaBoostMH,
+    AUCBoost,
+    Logistic,
+    LogitBoost,
+    MartiRank,
+    RankAverage,
+    RankBoost,
+    TreeRank,
+    TreeRankForest,
+)
+from core.base.table import CodedTable
+from core.errors import InvalidData, InvalidParameter
+from core.explain import count_scored, mean_reference, shapley_estimate
+
+ENSEMBLE = RankAverage(
+    members=[
+        Logistic(),
+        RankBoost(weak_ranker="tree", n_rounds=5),
+        LogitBoost(n_rounds=5),
+        TreeRank(min_samples_leaf=5),
+    ],
+    weights=[1, 2, 1, 1],
+)
+OTHERS = [
+    ENSEMBLE,
+    MartiRank(),
+    TreeRank(min_samples_leaf=5),
+    TreeRank(splitter="logistic", min_samples_leaf=10),
+    TreeRankForest(n_trees=3),
+    AUCSVM(feature_map="fourier", n_components=5),
+    AUCBoost(weak_ranker="logistic", n_rounds=2),
+]
+
+
+def rows(n: int, d: int, *, missing: float = 0.0, seed: int = 0) -> tuple[Any, Any]:
+    """Return numbers with ties and a constant column, and labels that depend on features alone and in threes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)).round(1)
+    y = X[:, 0] * X[:, 1] * X[:, 2] + X[:, 0] + 0.5 * X[:, d - 2] + 0.3 * rng.normal(size=n) > 0
+    X[:, d - 1] = 7.0
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, y
+
+
+def by_orders(ranker: Any, X: Any, references: Any, weight: Any) -> Any:
+    """Return the values by their definition: the mean gain over all orders in which features become known."""
+    n, d = X.shape
+    values = np.zeros((n, d))
+    for order in itertools.permutations(range(d)):
+        at = np.repeat(references[np.newaxis], n, axis=0)
+        before = np.stack([ranker.decision_function(each) for each in at]) @ weight
+        for j in order:
+            at[:, :, j] = X[:, np.newaxis, j]
+            after = np.stack([ranker.decision_function(each) for each in at]) @ weight
+            values[:, j] += (after - before) / math.factorial(d)
+            before = after
+    return values
+
+
+def by_sets(ranker: Any, x: Any, references: Any) -> Any:
+    """Return the values of a row by all sets of its features."""
+    d = len(x)
+    sets = np.array(list(itertools.product((False, True), repeat=d)))
+    scored = [ranker.decision_function(np.where(sets, x, z)) for z in references]
+    game = dict(zip(map(tuple, sets.tolist()), np.mean(scored, axis=0), strict=True))
+    values = np.zeros(d)
+    for known, of_known in game.items():
+        for j in np.flatnonzero(~np.array(known)):
+            share = 1.0 / (d * math.comb(d - 1, sum(known)))
+            values[j] += share * (game[(*known[:j], True, *known[j + 1 :])] - of_known)
+    return values
+
+
+@pytest.mark.parametrize("ranker", OTHERS, ids=repr)
+def test_few_features_have_the_values_of_the_definition(ranker: Any) -> None:
+    X, y = rows(150, 4)
+    ranker.fit(X, y)
+    weight = np.array([0.5, 0.2, 0.3])
+    found = shapley_estimate(ranker, X[:4], X[10:13], 3 * weight)
+    np.testing.assert_allclose(found.values, by_orders(ranker, X[:4], X[10:13], weight), atol=1e-9)
+    assert found.exact.all()
+    assert not found.errors.any()
+    assert not found.values[:, 3].any()  # a column that never changes
+
+
+def test_missing_values_and_categories_are_values_like_others() -> None:
+    X, y = rows(150, 4, missing=0.3)
+    X[:, 3] = np.arange(150) % 3
+    categories = (None, None, None, ("a", "b", "c"))
+    names = ("p", "q", "r", "s")
+    ranker = RankAverage(
+        members=[RankBoost(weak_ranker="tree", n_rounds=5), LogitBoost(n_rounds=5)]
+    )
+    ranker.fit(CodedTable(X, names, categories), y ^ (X[:, 3] == 1))
+    some, references = X[:5], X[20:24]
+    assert np.isnan(some).any()
+    assert np.isnan(references).any()
+
+    class Numbers:
+        decision_function = staticmethod(ranker.score_rows)
+
+    tables = (CodedTable(each, names, categories) for each in (some, references))
+    found = shapley_estimate(ranker, *tables)
+    expected = by_orders(Numbers, some, references, np.full(4, 0.25))
+    np.testing.assert_allclose(found.values, expected, atol=1e-12)
+
+
+def test_a_sum_has_the_values_that_its_parts_have() -> None:
+    """Two ways: its parts less those of the average row, and what any score gains; pairs of orders are exact."""
+    X, y = rows(200, 12, missing=0.1)
+    ranker = RankBoost(n_rounds=20).fit(X, y)
+    found = shapley_estimate(ranker, X[:5], X[100:120])
+    parts = ranker.shapley_values(X[:5]) - mean_reference(ranker, X[100:120]).parts
+    np.testing.assert_allclose(found.values, parts, atol=1e-12)
+    np.testing.assert_allclose(found.errors, 0.0, atol=1e-12)
+    assert not found.exact.any()
+
+
+def test_samples_are_as_near_as_their_errors_say() -> None:
+    X, y = rows(400, 10)
+    X[:, 9] = np.arange(400) % 11
+    ranker = ENSEMBLE.fit(X, y)
+    references = X[100:164]
+    found = shapley_estimate(ranker, X[:12], references)
+    assert not found.exact.any()
+    expected = np.stack([by_sets(ranker, x, references) for x in X[:12]])
+    drawn = found.errors > 1e-9
+    assert drawn.mean() > 0.5
+    np.testing.assert_allclose(found.values[~drawn], expected[~drawn], atol=1e-9)
+    off = np.abs(found.values - expected)[drawn] / found.errors[drawn]
+    assert 0.85 < (off < 2.0).mean() <= 1.0
+    assert off.max() < 6.0
+    assert 0.5 < np.sqrt((off**2).mean()) < 1.5
+    sums = ranker.decision_function(X[:12]) - ranker.decision_function(references).mean()
+    np.testing.assert_allclose(found.values.sum(axis=1), sums, atol=1e-12)
+
+
+def test_equal_features_have_equal_values() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)).round(1)
+    X[:, 1] = X[:, 0]
+    ranker = MartiRank().fit(X[:, [0, 2]], X[:, 0] * X[:, 2] > 0)
+
+    class Mean(Logistic):
+        """A score that treats two features alike."""
+
+        def score_rows(self, X: Any) -> Any:
+            both = np.ascontiguousarray(np.column_stack([X[:, 0] + X[:, 1], X[:, 2]]))
+            return ranker.score_rows(both)
+
+    found = shapley_estimate(Mean().fit(X, X[:, 2] > 0), X[:6], X[50:60])
+    np.testing.assert_allclose(found.values[:, 0], found.values[:, 1], atol=1e-12)
+
+
+def test_a_row_has_the_same_values_beside_any_rows_and_with_any_threads() -> None:
+    X, y = rows(300, 14)
+    ranker = ENSEMBLE.fit(X, y)
+    references = X[100:110]
+    together = shapley_estimate(ranker, X[:7], references)
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        for i in (0, 6):
+            alone = shapley_estimate(ranker, X[i : i + 1], references)
+            assert alone.values.tobytes() == together.values[i].tobytes()
+            assert alone.errors.tobytes() == together.errors[i].tobytes()
+    finally:
+        numba.set_num_threads(threads)
+    zero = X[:1].copy()
+    zero[0, 3] = 0.0
+    found = [
+        shapley_estimate(ranker, each, references).values.tolist() for each in (zero, zero * 1)
+    ]
+    zero[0, 3] = -0.0
+    assert shapley_estimate(ranker, zero, references).values.tolist() == found[0] == found[1]
+
+
+def test_a_reference_may_count_against() -> None:
+    """Weights below 0: a reference beyond the rows, on the line through the means of two kinds."""
+    X, y = rows(200, 5)
+    ranker = MartiRank().fit(X, y)
+    two = [shapley_estimate(ranker, X[:3], X[50 + 4 * k : 54 + 4 * k]).values for k in range(2)]
+    weight = np.repeat([1.5, -0.5], 4)
+    found = shapley_estimate(ranker, X[:3], X[50:58], weight)
+    np.testing.assert_allclose(found.values, 1.5 * two[0] - 0.5 * two[1], atol=1e-12)
+
+
+def test_rows_that_are_scored_are_counted() -> None:
+    class Counted(Logistic):
+        """It counts the rows that it scores."""
+
+        scored = 0
+
+        def score_rows(self, X: Any) -> Any:
+            self.scored += len(X)
+            return super().score_rows(X)
+
+    for d in (1, 5, 8, 9, 70, 80):
+        X, y = rows(100, max(d, 4))
+        ranker = Counted().fit(np.ascontiguousarray(X[:, :d]), y)
+        before = ranker.scored
+        shapley_estimate(ranker, X[:1, :d], X[50:53, :d])
+        assert ranker.scored - before - 4 <= count_scored(d, 3)
+
+
+def test_what_cannot_be_divided() -> None:
+    X, y = rows(100, 4)
+    ranker = Logistic().fit(X, y)
+    for none in ((X[:1], X[:0]), (X[:0], X[:1])):
+        with pytest.raises(InvalidData, match="minimum of 1"):
+            shapley_estimate(ranker, *none)
+    for weight in ([1.0], [1.0, -1.0], [1.0, np.nan]):
+        with pytest.raises(InvalidData, match="weight must"):
+            shapley_estimate(ranker, X[:1], X[:2], weight)
+    with pytest.raises(InvalidData):
+        shapley_estimate(ranker, X[:1, :3], X[:2])
+    several = AdaBoostMH(n_rounds=2).fit(X, np.column_stack([y, ~y]))
+    with pytest.raises(InvalidParameter, match="one score per row"):
+        shapley_estimate(several, X[:1], X[:2])
