@@ -73,7 +73,8 @@ PARTS, ROWS = "parts", "rows"
 METHODS = {
     PARTS: "`parts`: the score is a sum by feature; exact Shapley values, less those of the average row.",
     ROWS: "`rows`: Shapley values, where a feature that is not yet known has its value in a row of the reference. "
-    "Exact where at most seven features differ from that row's, else estimated from permutations, with an `error`.",
+    "Exact for ranking trees, and where at most seven features differ from that row's; else estimated from "
+    "permutations, with an `error`.",
 }
 """How contributions are found."""
 

@@ -2387,8 +2387,8 @@ class ReasonReference(Record):
     method: Literal['parts', 'rows']
     """`parts`: the score is a sum by feature; exact Shapley values, less those of the average row. `rows`:
     Shapley values, where a feature that is not yet known has its value in a row of the reference. Exact
-    where at most seven features differ from that row's, else estimated from permutations, with an
-    `error`.
+    for ranking trees, and where at most seven features differ from that row's; else estimated from
+    permutations, with an `error`.
     """
     direction: Literal['raises', 'lowers', 'both']
     """`raises`, `lowers` or `both`: the parts that are reasons."""

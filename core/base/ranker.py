@@ -384,6 +384,20 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             f"the score of a {type(self).__name__} is no sum that can be divided among features exactly"
         )
 
+    def divide_exactly(self, x: Floats, references: Floats, shares: Floats) -> Floats | None:
+        """Return the exact Shapley values of a checked row's score against reference rows; None if it would take long.
+
+        The game is that of `core.explain.shapley_estimate`, which asks this first.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,), float64
+        references : ndarray of shape (n_references, n_features), float64, C-contiguous
+        shares : ndarray of shape (n_references,), float64
+            The weights of the references, with the sum 1.
+        """
+        return None
+
     def count_shapley_steps(self) -> int:
         """Return the most steps that the Shapley values of one row take; 0 if they take no longer than its score."""
         return 0

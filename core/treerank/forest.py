@@ -37,7 +37,7 @@ from core.trees import predictor
 from core.trees.predictor import Nodes
 
 from . import options
-from .cuts import CutRules, link_all, mean_values, sum_gains
+from .cuts import MAX_VISITED, CutRules, link_all, mean_values, sum_gains
 from .growth import Limits, Sample, grow
 from .leafrank import CodedSample, FeatureDraw, LeafRank, Shape, code_sample
 from .tree import MAX_MASS, Booleans, Integers, Tree
@@ -326,6 +326,11 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         nodes = self._linked.nodes._replace(mean=self._linked.means)
         predictor.add_parts(X, nodes, parts)
         return parts / len(self.trees_)
+
+    def divide_exactly(self, x: Floats, references: Floats, shares: Floats) -> Floats | None:
+        """Return exact Shapley values; see `Ranker.divide_exactly`."""
+        parts = predictor.mixed_shapley(x, references, shares, self._linked.nodes, MAX_VISITED)
+        return None if parts is None else parts / len(self.trees_)
 
     @property
     def feature_importances_(self) -> Floats:

@@ -31,7 +31,7 @@ from core.trees.coding import store_table
 
 from . import description, options, pruning
 from .classifiers import ClassifierRules, ClassifierSplitter, EstimatorRules, EstimatorSplitter
-from .cuts import CutRules, FeatureGains, mean_values, sum_gains
+from .cuts import MAX_VISITED, CutRules, FeatureGains, mean_values, sum_gains
 from .grid import GridRules, GridSplitter
 from .growth import Limits, Sample, SplitterGrower, TreeGrower
 from .leafrank import CutGrower, Shape
@@ -190,6 +190,15 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         parts = np.zeros(X.shape)
         predictor.add_parts(X, self.tree_.linked._replace(mean=mean), parts)
         return parts
+
+    def divide_exactly(self, x: Floats, references: Floats, shares: Floats) -> Floats | None:
+        """Return exact Shapley values, of the splitters 'leafrank' and 'axis'; see `Ranker.divide_exactly`."""
+        if not isinstance(self.tree_.rules, CutRules):
+            return None
+        nodes = self.tree_.linked
+        n_cuts = len(nodes.mean) - self.tree_.n_leaves
+        nodes = nodes._replace(mean=np.append(np.zeros(n_cuts), self._leaf_scores))
+        return predictor.mixed_shapley(x, references, shares, nodes, MAX_VISITED)
 
     @property
     def feature_importances_(self) -> Floats:

@@ -9,6 +9,7 @@ every row then takes as many steps as the tree is deep, with no branch to mispre
 child, as those of LeafRank's small trees do.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -38,6 +39,8 @@ WALKED_AT_ONCE = 64
 ROWS_PER_TREE = 512
 # Rows of a task.
 TASK_ROWS = 1 << 14
+# Features of a path, at most, for its leaf's worth in all orders to be a double.
+MAX_PATH_FEATURES = 500
 
 
 CODED_SPLIT = np.dtype(
@@ -620,3 +623,108 @@ def add_shapley(X: Floats, nodes: Nodes, cover: Floats, parts: Floats) -> None:
     """
     points, masses = np.polynomial.legendre.leggauss(_count_points(nodes, X.shape[1]))
     _add_shapley(X, nodes, cover, 0.5 * (points + 1.0), 0.5 * masses, parts)
+
+
+@kernel(
+    numba.boolean(
+        _MATRIX, _MATRIX, _F1, _NODES, numba.float64[:, ::1], numba.int64, numba.float64[:, ::1]
+    )
+)
+def _add_mixed(X, references, shares, nodes, orders, most, parts):  # type: ignore[no-untyped-def]
+    """Add the Shapley values against reference rows; see `mixed_shapley`.
+
+    X, parts: (n_rows, n_features) float64, `parts` written; references: (n_references, n_features) float64; shares:
+    (n_references,) float64; orders[a, b] = a! b! / (a + b + 1)!. Return False once more than `most` nodes were visited.
+    """
+    deepest = 1
+    for t in range(len(nodes.root)):
+        deepest = max(deepest, nodes.depth[t])
+    # By level of the walk: the node, and how many of its children are still to be visited on which side.
+    at = np.empty(deepest + 1, dtype=np.uint64)
+    stage = np.empty(deepest + 1, dtype=np.int64)
+    # Of each feature whose value a path takes from one of the two rows: 1 for the row, 2 for the reference.
+    side = np.zeros(X.shape[1], dtype=np.int64)
+    taken = np.empty(deepest + 1, dtype=np.int64)
+    visited = 0
+    for i in range(X.shape[0]):
+        row = np.uint64(i)
+        for r in range(len(shares)):
+            reference = np.uint64(r)
+            for t in range(len(nodes.root)):
+                level, n_row, n_reference = 0, 0, 0
+                at[0], stage[0] = np.uint64(nodes.root[t]), 0
+                while level >= 0:
+                    node = at[level]
+                    if np.uint64(nodes.child[np.uint64(2) * node]) == node:
+                        value = shares[r] * nodes.mean[node]
+                        for k in range(n_row + n_reference):
+                            j = taken[k]
+                            if side[j] == 1:
+                                parts[i, j] += value * orders[n_row - 1, n_reference]
+                            else:
+                                parts[i, j] -= value * orders[n_row, n_reference - 1]
+                        level -= 1
+                        continue
+                    j = nodes.feature[node]
+                    if stage[level] == 0:
+                        visited += 1
+                        if visited > most:
+                            return False
+                        mine = _step(X, nodes, True, row, node)
+                        other = _step(references, nodes, True, reference, node)
+                        stage[level] = 3
+                        following = other if side[j] == 2 else mine
+                        if side[j] == 0 and mine != other:
+                            stage[level], side[j] = 1, 1
+                            taken[n_row + n_reference] = j
+                            n_row += 1
+                        level += 1
+                        at[level], stage[level] = following, 0
+                    elif stage[level] == 1:
+                        stage[level], side[j] = 2, 2
+                        n_row, n_reference = n_row - 1, n_reference + 1
+                        level += 1
+                        at[level], stage[level] = _step(references, nodes, True, reference, node), 0
+                    else:
+                        if stage[level] == 2:
+                            side[j] = 0
+                            n_reference -= 1
+                        level -= 1
+    return True
+
+
+def mixed_shapley(
+    x: Floats, references: Floats, shares: Floats, nodes: Nodes, most: int
+) -> Floats | None:
+    """Return the exact Shapley values of a row's sum of trees against reference rows; None if that takes too long.
+
+    The game is that of `core.explain.shapley_estimate`: a feature that is not known has its value in a reference row. A
+    path on which the row and the reference part is followed to both sides: to the one with the row's value of the
+    feature, to the other with the reference's. A leaf that takes a features from the row and b from the reference is
+    reached by all sets that have the first and not the others, which settles what it is worth to each (Lundberg and
+    others, "From local explanations to global understanding with explainable AI for trees", Nature Machine
+    Intelligence 2, 2020, Algorithm 3). Several nodes may lead to one child.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_features,), float64
+    references : ndarray of shape (n_references, n_features), float64, C-contiguous
+    shares : ndarray of shape (n_references,), float64
+        Their weights.
+    nodes : Nodes
+        `mean` of the leaves is all that is read of it.
+    most : int
+        Nodes that may be visited.
+
+    Returns
+    -------
+    ndarray of shape (n_features,), float64
+    """
+    size = min(int(nodes.depth.max(initial=1)), len(x)) + 1
+    if size > MAX_PATH_FEATURES:
+        return None
+    counts = range(size)
+    orders = np.array([[1.0 / ((a + b + 1) * math.comb(a + b, a)) for b in counts] for a in counts])
+    parts = np.zeros((1, len(x)))
+    done = _add_mixed(x[np.newaxis], references, shares, nodes, orders, most, parts)
+    return parts[0] if done else None

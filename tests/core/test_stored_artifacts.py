@@ -27,6 +27,7 @@ from core import (
     save,
 )
 from core.base.ranker import Ranker
+from core.explain import shapley_estimate
 from core.registry import ALGORITHMS
 from core.svm import PAUCSVM
 
@@ -140,6 +141,22 @@ def test_an_artifact_of_earlier_code_is_the_ranker_that_it_was(name: str) -> Non
         assert json.loads(json.dumps(known[parameter])) == value
     again = load(save(ranker))
     assert again.decision_function(scored_rows(ranker)).tobytes() == scores.tobytes()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_an_artifact_of_earlier_code_has_reasons(name: str) -> None:
+    """Its scores are divided among its features against other rows, and the parts sum to them."""
+    ranker = load((FOLDER / f"{name}.rankwright").read_bytes())
+    if ranker.target == "multilabel":
+        return
+    rows = scored_rows(ranker)
+    scores = ranker.decision_function(rows)
+    found = shapley_estimate(ranker, rows[:5], rows[5:])
+    assert found.exact.all()
+    difference = scores[:5] - scores[5:].mean()
+    most = np.abs(scores).max()
+    np.testing.assert_allclose(found.values.sum(axis=1), difference, atol=1e-9 * most)
+    assert np.abs(found.values).max() > 1e-6 * most
 
 
 def test_every_algorithm_has_a_stored_artifact() -> None:

@@ -25,6 +25,7 @@ from core import (
 from core.base.table import CodedTable
 from core.errors import InvalidData, InvalidParameter
 from core.explain import count_scored, mean_reference, shapley_estimate
+from core.treerank import forest, treerank
 
 ENSEMBLE = RankAverage(
     members=[
@@ -128,6 +129,42 @@ def test_a_sum_has_the_values_that_its_parts_have() -> None:
     np.testing.assert_allclose(found.values, parts, atol=1e-12)
     np.testing.assert_allclose(found.errors, 0.0, atol=1e-12)
     assert not found.exact.any()
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        TreeRank(min_samples_leaf=5),
+        TreeRank(splitter="axis", order="concave"),
+        TreeRankForest(n_trees=3),
+    ],
+    ids=repr,
+)
+def test_ranking_trees_are_exact_with_many_features(
+    ranker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the paths of two rows through the trees, and by all sets; where that takes too long, by samples."""
+    X, y = rows(300, 9, missing=0.1)
+    X[:, 8] = np.arange(300) * 3 % 70
+    names, categories = tuple("abcdefghi"), (*(None,) * 8, tuple(f"c{k:02d}" for k in range(70)))
+    ranker.fit(CodedTable(X, names, categories), y ^ (X[:, 8] % 7 > 4))
+    some, references = X[:6], X[100:110]
+    tables = [CodedTable(each, names, categories) for each in (some, references)]
+    found = shapley_estimate(ranker, *tables)
+    assert found.exact.all()
+    assert not found.errors.any()
+
+    class Numbers:
+        decision_function = staticmethod(ranker.score_rows)
+
+    expected = np.stack([by_sets(Numbers, x, references) for x in some])
+    np.testing.assert_allclose(found.values, expected, atol=1e-9)
+    assert np.count_nonzero(np.abs(expected) > 1e-3) > 20
+    for module in (treerank, forest):
+        monkeypatch.setattr(module, "MAX_VISITED", 3)
+    sampled = shapley_estimate(ranker, *tables)
+    assert not sampled.exact.any()
+    np.testing.assert_allclose(sampled.values.sum(axis=1), found.values.sum(axis=1), atol=1e-9)
 
 
 def test_samples_are_as_near_as_their_errors_say() -> None:
