@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app.ingest.formats import CHOICES, CONTENT_TYPES, CSV, check_length, encoding_of
+from app.ingest.roles import split_names
 from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, nearest
 from app.platform.tables import DatasetKind, VersionMode
 
@@ -19,7 +19,7 @@ DIALECT_FIELDS = {
 FIELD_TEXTS = {
     "name": "Name of the dataset. Default: `table`.",
     "label": "Column of the label.",
-    "positive": "Value of the label that counts as positive.",
+    "positive": "Value of the label that counts as positive; or several, separated by commas. All others are negative.",
     "weight": "Column of the row weights.",
     "group": "Column of groups: rows with the same value are never divided between training and validation.",
     "query": "Column of queries: rows with the same value are one list, such as the answers to one question. Rankers "
@@ -220,12 +220,6 @@ def _read_lists(
         elif (twice := first_doubled(names)) is not None:
             wrong.append((field, f"{field} must list each name once, {twice!r} occurs twice"))
     return lists, [{"parameter": field, "detail": detail} for field, detail in wrong]
-
-
-def split_names(text: str) -> list[str]:
-    """Divide at the commas; a name that holds one stands in quotes, as in CSV."""
-    line = " ".join(text.splitlines())
-    return [name.strip() for name in next(csv.reader([line], skipinitialspace=True)) or [""]]
 
 
 @dataclass(frozen=True)

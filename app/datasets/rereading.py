@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from app.access import service as access
 from app.datasets import repository
 from app.datasets import service as datasets
-from app.datasets.description import FOREIGN, LISTS, Description, Format, describe, split_names
+from app.datasets.description import FOREIGN, LISTS, Description, Format, describe
+from app.ingest.roles import split_names
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, Unavailable
 from app.platform.ids import new_id

@@ -157,6 +157,16 @@ class DatasetProfile(Resource):
         )
 
 
+class CountedValue(Resource):
+    """A value of the label, and how many rows have it."""
+
+    value: str
+    count: int | None = Field(
+        description="Number of rows. Null for a version to which rows were appended."
+    )
+    positive: bool = Field(description="True if the value counts as positive.")
+
+
 class TableFault(Resource):
     """An error in a table, and its place."""
 
@@ -170,6 +180,11 @@ class TableFault(Resource):
         default=None,
         description="Fields of the upload that may correct the error, each with a value: a likely label, a positive "
         "value.",
+    )
+    values: list[CountedValue] | None = Field(
+        default=None,
+        description="For a label of more than two values: the values in the rows that were read, the most frequent "
+        "first, at most 100. Name those that count as positive in `positive`.",
     )
 
 
@@ -260,6 +275,14 @@ class Dataset(Resource):
     label: str | None
     positive: str | None = Field(description="Value of the label that counts as positive.")
     negative: str | None
+    positive_guessed: bool | None = Field(
+        description="True if the upload did not name the positive value, and the label's two values do not say by "
+        "themselves which one it is, as `1` and `0` or `yes` and `no` do: check it. Null if it is not known."
+    )
+    label_values: list[CountedValue] | None = Field(
+        description="The values of the label in the upload, the most frequent first: all that count as positive, and "
+        "at most 100 in all. Null without one label of classes, and until the table was read."
+    )
     weight: str | None
     group: str | None
     query: str | None = Field(

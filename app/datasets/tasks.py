@@ -66,7 +66,9 @@ class Declared(TypedDict):
 
 
 class ParentTable(TypedDict):
-    """A ready table that rows are added to; `pairs` has negative and positive value of each label."""
+    """A ready table that rows are added to; `pairs` has the negative value and the name of the positive class of each
+    label, and after them the values of a class of several.
+    """
 
     path: str
     sha256: str
@@ -246,11 +248,22 @@ def parent_of(blobs: BlobStore, dataset: Dataset) -> ParentTable:
             for column in dataset.columns
         ],
         "pairs": {
-            label["name"]: [label["negative"], label["positive"]]
+            label["name"]: [
+                label["negative"],
+                label["positive"],
+                *several_positives(dataset, label["name"]),
+            ]
             for label in labels
             if label["name"] is not None and label["positive"] is not None
         },
     }
+
+
+def several_positives(dataset: Dataset, label: str) -> list[str]:
+    """Return the values of a ready dataset's label that count as positive; none if it is one."""
+    column = next(each for each in dataset.columns if each["name"] == label)
+    found = [each["value"] for each in column.get("values") or () if each["positive"]]
+    return found if len(found) > 1 else []
 
 
 def limits(settings: Settings) -> Limits:

@@ -28,10 +28,19 @@ from app.ingest.columns import (
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, RowError, show, too_many_rows
 from app.ingest.profile import Floats, Survey, TextProfile, count_queries
 from app.ingest.readers import open_source
-from app.ingest.roles import assign, label_type, order_pair, suggest_labels
+from app.ingest.roles import (
+    assign,
+    find_positives,
+    is_certain,
+    label_type,
+    order_pair,
+    split_names,
+    suggest_labels,
+    unknown_positive,
+)
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source
 from app.ingest.value_columns import MissingTokens, as_text, count_codes, encode, is_dated
-from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, read_number
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.ingest.writer import CATEGORIES, TableWriter
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
@@ -48,6 +57,8 @@ _SUGGESTIONS: Mapping[str, Mapping[str, str]] = {
     "decimal=comma": {"decimal": "comma"},
 }
 """Words in the description of an error -> the upload's fields that would make the table valid."""
+_MAX_COUNTED_VALUES = 100
+"""Most values of a label that are shown with their rows."""
 _MAX_VALUES = 1000  # of a label, among which the positive one is looked for
 
 
@@ -374,14 +385,23 @@ class Build:
         }
 
     def _order(self, values: Sequence[str], positive: str | None) -> tuple[str, ...]:
+        """Return the negative value and the name of the positive class; then the values of a class of several."""
         if len(values) < 2:
             return tuple(values)
-        if positive is None or not self._takes_rest():
-            return order_pair(values[:2], positive)
-        chosen = _matching(values, positive)
+        if positive is None:
+            return order_pair(values[:2], None)
+        known = values if self._takes_rest() or len(split_names(positive)) > 1 else values[:2]
+        chosen = find_positives(known, positive)
         if chosen is None:
-            return order_pair(values[:2], positive)  # which says what is wrong
-        return next(value for value in values if value != chosen), chosen
+            raise unknown_positive(known, positive)
+        negative = next((value for value in known if value not in chosen), None)
+        if negative is None:
+            raise BadTable(
+                f"positive must leave a value of the label that is negative, got {show(positive)}",
+                column=self._roles.labels[0],
+                code="one_class",
+            )
+        return (negative, *chosen) if len(chosen) == 1 else (negative, positive.strip(), *chosen)
 
     def _first_values(self) -> dict[str, list[str]]:
         """Return the distinct values of each column in the first rows."""
@@ -460,6 +480,7 @@ class Build:
                 f"; its values are {shown}; name one of them in positive; all others are then negative",
                 suggestion,
                 about="third value",
+                values=count_values(values),
             )
             if not self._payload[LABEL] and len(values) > _LISTED:
                 self._suggest_label(refusal, None, label)
@@ -479,9 +500,10 @@ class Build:
         seen: dict[str, dict[str, None]] = {label: {} for label in labels}
 
         def settled(values: Mapping[str, None]) -> bool:
-            return len(values) >= 2 and (
-                positive is None or _matching(values, positive) is not None
-            )
+            if positive is None:
+                return len(values) >= 2
+            chosen = find_positives(values, positive)
+            return chosen is not None and len(values) > len(chosen)
 
         aside = Errors()  # rows are checked when all columns are read
         for rows in self.source.batches(aside, labels) if labels else ():
@@ -562,11 +584,19 @@ class Build:
 
     def _negative(self, converter: Converter, label: str) -> str:
         """Return the name of the negative class: its value, or "not" the positive one."""
-        positive = converter.pairs[label][1]
-        others = [value for value in converter.label_values[label] if value != positive]
+        positive, *several = converter.pairs[label][1:]
+        positives = {positive, *several}
+        others = [value for value in converter.label_values[label] if value not in positives]
         return (
             converter.pairs[label][0] if len(others) <= 1 else f"not {positive}"[:MAX_NAME_LENGTH]
         )
+
+    def _describe_label(self, converter: Converter, label: str) -> dict[str, Any]:
+        """Return the values of a label in the upload, and whether the positive one was guessed."""
+        negative, *positives = converter.pairs[label]
+        guessed = self._payload["positive"] is None and not is_certain(negative, positives[0])
+        values = count_values(converter.label_values[label], positives[1:] or positives)
+        return {"values": values, "guessed": guessed}
 
     def _warnings(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
         """Return the warnings: how values that did not fit were handled, and which field changes that."""
@@ -584,10 +614,10 @@ class Build:
                 found.append(
                     _warning("rows_without_label", label, detail, count, STRICT, first.line)
                 )
-            negatives = len(converter.label_values[label]) - 1
+            pair = converter.pairs.get(label, ())
+            negatives = len(converter.label_values[label].keys() - set(pair[1:]))
             if negatives > 1:
-                positive = converter.pairs[label][1]
-                detail = f"{negatives} values other than {show(positive)} count as negative"
+                detail = f"{negatives} values other than {show(pair[1])} count as negative"
                 found.append(_warning("label_of_many_values", label, detail, negatives, "positive"))
         for unnamed in self._nameless:
             detail = (
@@ -645,6 +675,7 @@ class Build:
             elif name in roles.labels:
                 values = (self._negative(converter, name), converter.pairs[name][1])
                 column |= {"type": label_type(values), "role": LABEL}
+                column |= self._describe_label(converter, name)
                 of_label = TextProfile()
                 of_label.update(dict(zip(values, converter.class_counts[name], strict=True)))
                 column |= of_label.summary()
@@ -660,6 +691,25 @@ class Build:
                 column |= converter.profiles[name].summary()
             columns.append(column)
         return columns
+
+
+def count_values(
+    counts: Mapping[str, int], positives: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """Return a label's values with their rows: the positive ones, and the most frequent others."""
+    ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    # What is longer than a name cannot be named, and NUL cannot be kept.
+    others = [
+        (value, count)
+        for value, count in ordered
+        if value not in positives and len(value) <= MAX_NAME_LENGTH and "\0" not in value
+    ]
+    shown = {value for value, _ in others[: max(0, _MAX_COUNTED_VALUES - len(positives))]}
+    return [
+        {"value": value, "count": count, "positive": value in positives}
+        for value, count in ordered
+        if value in positives or value in shown
+    ]
 
 
 def _warning(
@@ -683,18 +733,6 @@ def _describe_row(error: RowError) -> str:
     if error.line:
         return f"in line {error.line}{of_part}"
     return f"this{of_part}"
-
-
-def _matching(values: Iterable[str], positive: str) -> str | None:
-    """Return the value that the name of the positive class means: the equal text, else the only value with the same
-    number.
-    """
-    if positive.strip() in values:
-        return positive.strip()
-    if (wanted := read_number(positive.strip())) is None:
-        return None
-    equal = [value for value in values if read_number(value) == wanted]
-    return equal[0] if len(equal) == 1 else None
 
 
 def _is_boolean(kind: pa.DataType) -> bool:
@@ -862,11 +900,18 @@ class Appending(Build):
     def _takes_rest(self) -> bool:
         positive = self._payload["positive"]
         negatives = [pair[0] for pair in self._parent["pairs"].values()]
-        return positive is not None and negatives == [f"not {positive}"]
+        return positive is not None and negatives == [f"not {positive}"[:MAX_NAME_LENGTH]]
 
     def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
         pairs: Mapping[str, tuple[str, ...]] = self._parent["pairs"]
         return pairs
+
+    def _describe_label(self, converter: Converter, label: str) -> dict[str, Any]:
+        """Return the values as of one table; where the parent's rows have only their class, those that are positive."""
+        several = converter.pairs[label][2:]
+        if not several and not self._takes_rest():
+            return super()._describe_label(converter, label)
+        return {"values": [{"value": value, "count": None, "positive": True} for value in several]}
 
     def _known_types(self) -> dict[str, str]:
         return {name: column["type"] for name, column in self._features.items()}

@@ -506,7 +506,8 @@ class Converter:
     """Convert batches to rows of the typed table, and update the profile of every column.
 
     `types` has the type of every feature. `kept` has, for each column with too many words, the words that are not
-    pooled. With `rest`, every value of the label other than the positive one is negative.
+    pooled. `pairs` has the negative value and the name of the positive class of each label, and after them the values
+    of a class of several. With `rest`, every other value of the label is negative.
     """
 
     hint = _HINT
@@ -677,15 +678,16 @@ class Converter:
     def _label(self, rows: Rows, name: str) -> pa.Array:
         pair = self.pairs[name]
         text = as_text(rows.batch.column(name), self._missing)
-        if self._rest and len(pair) == 2:
-            codes = pc.cast(pc.equal(text, pair[1]), pa.int32())
+        if self._rest and len(pair) >= 2:
+            codes = pc.cast(pc.is_in(text, pa.array(pair[1:], pa.string())), pa.int32())
         else:
-            codes = pc.index_in(text, pa.array(pair, pa.string()))
-            codes = pc.if_else(pc.is_valid(text), codes, pa.scalar(None, pa.int32()))
+            found = pc.index_in(text, pa.array(pair, pa.string()))
+            codes = pc.min_element_wise(found, pa.scalar(1, pa.int32()), skip_nulls=False)
+        codes = pc.if_else(pc.is_valid(text), codes, pa.scalar(None, pa.int32()))
         self._note_values(name, text)
         bad = to_mask(pc.is_null(codes))
         if bad.any():
-            beside = " and ".join(show(value) for value in pair)
+            beside = " and ".join(show(value) for value in pair[:2])
 
             def detail(row: int) -> str:
                 value = text[row].as_py()

@@ -73,14 +73,22 @@ class BadTable(Invalid):
         refusal.total = self.total
         return refusal
 
-    def suggest(self, detail: str, suggestion: Mapping[str, str], about: str = "") -> None:
+    def suggest(
+        self,
+        detail: str,
+        suggestion: Mapping[str, str],
+        about: str = "",
+        values: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         """Add a hint to the first error that contains `about`: the upload's fields with which the table would be
-        valid.
+        valid, and the values of the label with their rows.
         """
         error = next(error for error in self.errors if about in error["detail"])
         error["detail"] += detail
         if suggestion:
             error["suggestion"] = dict(suggestion)
+        if values:
+            error["values"] = list(values)
         self.detail += detail
 
 

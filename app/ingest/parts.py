@@ -55,7 +55,7 @@ class Guess(TypedDict):
 
     `types` has a letter for each feature: a capital one where the type is known, and depends on no value. `surveyed`
     has "1" for each feature that is no identifier, as far as the first rows show. `pairs` has the values of each label,
-    the negative one first. `typed` is True if the format has types. `names` is a hash of the columns' names.
+    as the converter takes them. `typed` is True if the format has types. `names` is a hash of the columns' names.
     """
 
     types: str

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -188,24 +189,67 @@ def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:
     in text order. Raises BadTable when the name given is neither.
     """
     first, second = sorted(values)
-    numbers = [read_number(first), read_number(second)]
     if positive is not None:
-        match = [value for value in (first, second) if value == positive.strip()]
-        if not match and (wanted := read_number(positive)) is not None:
-            match = [v for v, n in zip((first, second), numbers, strict=True) if n == wanted]
-        if len(match) != 1:
-            raise BadTable(
-                f"positive must be one of the label's values {show(first)} and {show(second)}, "
-                f"got {show(positive)}",
-                code="unknown_positive",
-            )
-        return (second if match[0] == first else first), match[0]
-    low, high = numbers
+        chosen = find_positives(values, positive)
+        if chosen is None or len(chosen) != 1:
+            raise unknown_positive(sorted(values), positive)
+        return (second if chosen[0] == first else first), chosen[0]
+    low, high = read_number(first), read_number(second)
     if low is not None and high is not None and low != high:
         return (first, second) if low < high else (second, first)
     if first.lower() in FAVOURED and second.lower() not in FAVOURED:
         return second, first
     return first, second
+
+
+def is_certain(negative: str, positive: str) -> bool:
+    """Return True if a label's two values say by themselves which one is positive: 1 beside 0 or -1, or a word such as
+    true or yes beside another one.
+    """
+    numbers = read_number(negative), read_number(positive)
+    if None not in numbers:
+        return numbers in ((0.0, 1.0), (-1.0, 1.0))
+    return positive.lower() in FAVOURED and negative.lower() not in FAVOURED
+
+
+def find_positives(values: Collection[str], positive: str) -> tuple[str, ...] | None:
+    """Return the values of a label that the name of the positive class means; None if they lack any.
+
+    That is the value that is written so, else the only one with the same number; else all those that the name lists,
+    separated by commas.
+    """
+    if (one := _find_value(values, positive.strip())) is not None:
+        return (one,)
+    listed = [_find_value(values, name) for name in split_names(positive)]
+    found = tuple(dict.fromkeys(value for value in listed if value is not None))
+    return found if None not in listed and len(found) > 1 else None
+
+
+def _find_value(values: Collection[str], name: str) -> str | None:
+    if name in values:
+        return name
+    if (wanted := read_number(name)) is None:
+        return None
+    equal = [value for value in values if read_number(value) == wanted]
+    return equal[0] if len(equal) == 1 else None
+
+
+def unknown_positive(values: Sequence[str], positive: str) -> BadTable:
+    """Return the error for a name that is no value of the label, nor a list of some."""
+    listed = [show(value) for value in values[:_LISTED]]
+    rest = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
+    shown = " and ".join(listed) if len(values) == 2 else ", ".join(listed) + rest
+    several = ", or several of them separated by commas" if len(values) > 2 else ""
+    return BadTable(
+        f"positive must be one of the label's values {shown}{several}, got {show(positive)}",
+        code="unknown_positive",
+    )
+
+
+def split_names(text: str) -> list[str]:
+    """Divide at the commas; a name that holds one stands in quotes, as in CSV."""
+    line = " ".join(text.splitlines())
+    return [name.strip() for name in next(csv.reader([line], skipinitialspace=True)) or [""]]
 
 
 def label_type(pair: Sequence[str]) -> str:

@@ -249,6 +249,19 @@ class Dataset(UploadRow):
         return VersionMode.REPLACE if self.base_id is None else VersionMode.APPEND
 
     @property
+    def label_values(self) -> list[Json] | None:
+        """The values of the one label in the upload, with their rows; None if they are not known."""
+        return self._of_label().get("values") or None
+
+    @property
+    def positive_guessed(self) -> bool | None:
+        """Whether the service guessed which value of the label is positive; None if that is not known."""
+        return self._of_label().get("guessed")
+
+    def _of_label(self) -> Json:
+        return next((each for each in self.columns or () if each["name"] == self.label), {})
+
+    @property
     def upload_sha256(self) -> str:
         """SHA-256 of the bytes as they came; it is the blob's name."""
         return self.upload_key.rpartition("/")[2]

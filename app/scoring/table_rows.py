@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.description import MAX_LIST_LENGTH, Format, split_names
+from app.datasets.description import MAX_LIST_LENGTH, Format
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, show, too_many_rows
 from app.ingest.formats import ARROW, ARROW_FILE, CHOICES, CSV, NDJSON, PARQUET, Dialect
+from app.ingest.roles import split_names
 from app.ingest.rows import MAX_LINE_LENGTH, Rows, Source
 from app.ingest.values import BOOLEAN, NUMERIC
 from app.platform.documents import TableDialect

@@ -633,6 +633,15 @@ class Cost(Record):
     false_positive: float
     false_negative: float
 
+class CountedValue(Record):
+    """A value of the label, and how many rows have it."""
+
+    value: str
+    count: int | None
+    """Number of rows. Null for a version to which rows were appended."""
+    positive: bool
+    """True if the value counts as positive."""
+
 class CrossGroupAuc(Record):
     """xAUC: the probability that a positive of one group scores above a negative of another; a tie counts
     half (Kallus & Zhou 2019).
@@ -716,6 +725,14 @@ class Dataset(Record):
     positive: str | None
     """Value of the label that counts as positive."""
     negative: str | None
+    positive_guessed: bool | None
+    """True if the upload did not name the positive value, and the label's two values do not say by
+    themselves which one it is, as `1` and `0` or `yes` and `no` do: check it. Null if it is not known.
+    """
+    label_values: list[CountedValue] | None
+    """The values of the label in the upload, the most frequent first: all that count as positive, and at
+    most 100 in all. Null without one label of classes, and until the table was read.
+    """
     weight: str | None
     group: str | None
     query: str | None
@@ -2744,6 +2761,10 @@ class TableFault(Record):
     suggestion: dict[str, str] | None = None
     """Fields of the upload that may correct the error, each with a value: a likely label, a positive
     value.
+    """
+    values: list[CountedValue] | None = None
+    """For a label of more than two values: the values in the rows that were read, the most frequent first,
+    at most 100. Name those that count as positive in `positive`.
     """
 
 class TableWarning(Record):

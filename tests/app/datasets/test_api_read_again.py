@@ -269,3 +269,43 @@ def test_the_client(service: Service) -> None:
         made = first.read_again(group="customer", categorical=["age", "income"], reset=["drop"])
         assert (made.data.status, made.data.group, made.data.drop) == ("ready", "customer", None)
         assert made.data.categorical == ["age", "income"]
+
+
+def test_a_label_of_many_values_from_its_refusal_to_a_version(service_on_both: Service) -> None:
+    """The refusal counts the values; some of them are named; and rows that are appended later know them."""
+    service = service_on_both
+    client = service.client(service.key())
+    invalid = upload(service, client, SHOP, label="sort", drop="left")
+    values = next(each["values"] for each in invalid["errors"] if each["values"])
+    assert values == [{"value": v, "count": 20, "positive": False} for v in "xyz"]
+    assert (invalid["label_values"], invalid["positive_guessed"]) == (None, None)
+    made = reread(service, client, invalid["id"], positive="x,z")
+    assert (made["status"], made["positives"], made["negative"]) == ("ready", 40, "y")
+    assert [each["positive"] for each in made["label_values"]] == [True, False, True]
+    assert made["positive_guessed"] is False
+    more = client.post(
+        f"/v1/datasets/{made['id']}/versions",
+        content="age,income,branch,customer,sort\n1,2,a,c1,z\n1,2,a,c1,x\n1,2,a,c1,y\n",
+        headers=CSV,
+    ).json()
+    service.work()
+    second = client.get(f"/v1/datasets/{more['id']}").json()
+    assert (second["status"], second["positives"], second["negatives"]) == ("ready", 42, 21)
+    again = client.post(
+        f"/v1/datasets/{second['id']}/versions",
+        content="age,income,branch,customer,sort\n1,2,a,c1,z\n1,2,a,c1,w\n",
+        headers=CSV,
+    ).json()
+    service.work()
+    refusal = client.get(f"/v1/datasets/{again['id']}").json()["errors"]
+    assert [each["line"] for each in refusal] == [3]  # z is known, w is not
+
+
+def test_a_guess_is_told(service: Service, client: httpx.Client) -> None:
+    rows = "".join(f"{n},{'ja' if n % 6 == 0 else 'nein'}\n" for n in range(60))
+    made = upload(service, client, "a,left\n" + rows)
+    assert (made["positive"], made["positive_guessed"]) == ("nein", True)
+    assert made["label_values"] == [
+        {"value": "nein", "count": 50, "positive": True},
+        {"value": "ja", "count": 10, "positive": False},
+    ]

@@ -73,6 +73,65 @@ def test_one_value_against_all_others(tmp_path: Path) -> None:
     assert "third value" in refuse(tmp_path, body, positive="low", strict=True).detail
 
 
+def test_several_values_are_positive(tmp_path: Path) -> None:
+    body = "a,y\n1,low\n2,mid\n3,\n4,high\n5,mid\n6,none\n"
+    table = read(tmp_path, body, positive="high, mid")
+    assert table.columns["y"] == [0, 1, 1, 1, 0]
+    assert (table.result["positive"], table.result["negative"]) == ("high, mid", "not high, mid")
+    assert (table.result["positives"], table.result["negatives"]) == (3, 2)
+    assert table.column("y")["values"] == [
+        {"value": "mid", "count": 2, "positive": True},
+        {"value": "high", "count": 1, "positive": True},
+        {"value": "low", "count": 1, "positive": False},
+        {"value": "none", "count": 1, "positive": False},
+    ]
+    assert [each["count"] for each in table.result["warnings"]] == [1, 2]  # no label; negatives
+    # One value is left: it is the negative one. Strict callers may have no other.
+    for strict in (False, True):
+        rest = read(tmp_path, "a,y\n1,x\n2,y\n3,z\n4,y\n", positive="z,x", strict=strict)
+        assert (rest.columns["y"], rest.result["negative"]) == ([1, 0, 1, 0], "y")
+        assert rest.result["warnings"] == []
+    error = refuse(tmp_path, "a,y\n1,x\n2,y\n3,z\n4,w\n", positive="z,x", strict=True)
+    assert "'w' is a third value of the label, beside 'y' and 'z,x'" in error.detail
+    # A value is compared as text, else as a number; one with a comma stands in quotes, or is meant as it is.
+    numbers = read(tmp_path, "a,y\n1,1.0\n2,2\n3,3\n", positive="1,3")
+    assert numbers.columns["y"] == [1, 0, 1]
+    commas = 'a,y\n1,"p,q"\n2,p\n3,r\n4,q\n'
+    assert read(tmp_path, commas, positive='"p,q",r').columns["y"] == [1, 0, 1, 0]
+    assert read(tmp_path, commas, positive="p,q").columns["y"] == [1, 0, 0, 0]
+    for positive, code, words in (
+        ("high,odd", "unknown_positive", "values 'low', 'mid', 'high', 'none', or several of them"),
+        ("low,mid,high,none", "one_class", "positive must leave a value of the label"),
+        (",", "unknown_positive", "got ','"),
+    ):
+        error = refuse(tmp_path, body, positive=positive)
+        assert (error.code, words in error.detail) == (code, True), error.detail
+
+
+def test_whether_the_positive_value_was_guessed(tmp_path: Path) -> None:
+    for values, guessed in (
+        ("01", False), ("no yes", False), ("-1 1", False), ("false true", False),
+        ("ja nein", True), ("1 2", True), ("0 2", True), ("yes true", True),
+    ):  # fmt: skip
+        one, other = values.split() if " " in values else values
+        table = read(tmp_path, f"a,y\n1,{one}\n2,{other}\n")
+        assert table.column("y")["guessed"] is guessed, values
+        table = read(tmp_path, f"a,y\n1,{one}\n2,{other}\n", positive=one)
+        assert table.column("y")["guessed"] is False
+
+
+def test_values_of_a_label_are_counted(tmp_path: Path) -> None:
+    rows = "".join(f"{n},w{n % 150:03d}\n" for n in range(200)) + f"1,{'x' * 300}\n"
+    table = read(tmp_path, "a,y\n" + rows, positive="w149")
+    values = table.column("y")["values"]
+    assert len(values) == 100
+    assert {"value": "w149", "count": 1, "positive": True} in values
+    assert [each["count"] for each in values] == [2] * 50 + [1] * 50
+    (fault,) = [e for e in refuse(tmp_path, "a,y\n" + rows).errors if "values" in e]
+    assert fault["values"][0] == {"value": "w000", "count": 2, "positive": False}
+    assert "x" * 300 not in str(fault["values"])
+
+
 def test_label_with_three_values(tmp_path: Path) -> None:
     error = refuse(tmp_path, "a,y\n1,no\n2,yes\n3,no\n4,maybe\n5,maybe\n")
     detail = "'maybe' is a third value of the label, beside 'no' and 'yes'"

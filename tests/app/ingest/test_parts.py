@@ -236,6 +236,16 @@ def test_more_words_than_are_counted(
         assert several[1:] == one[1:]
 
 
+def test_a_positive_class_of_several_values(tmp_path: Path) -> None:
+    rows = [f"{n},{n * 7 % 5},{'uvwxyz'[n % 6]}" for n in range(60)]
+    given: dict[str, Any] = {"label": "y", "positive": "v,x"}
+    one = whole(tmp_path / "one", as_csv("a,b,y", rows), **given)
+    bodies = [as_csv("a,b,y", part) for part in (rows[:2], rows[2:40], rows[40:])]
+    several, _ = in_parts(tmp_path / "several", bodies, **given)
+    assert several == one
+    assert several[0]["positives"] == 20
+
+
 @pytest.mark.parametrize(
     ("kind", "head", "given", "rows"),
     [
