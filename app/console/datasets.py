@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright.errors import ProblemError
-from rankwright.types import Column, ColumnProfile, Dataset, DatasetProfile
+from rankwright.types import Column, ColumnProfile, CountedValue, Dataset, DatasetProfile
 from starlette.responses import Response
 
 from app.access.authentication import needs
@@ -18,6 +18,15 @@ from app.console import charts, samples
 from app.console.api import at, refusal
 from app.console.rendering import count, date, percent
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.upload_fields import (
+    MAIN_FIELDS,
+    OTHER_FIELDS,
+    ROLE_FIELDS,
+    UPLOAD_FIELDS,
+    changes_of,
+    joined,
+    said_of,
+)
 from app.console.uploads import send_form
 from app.http.dependencies import context_of
 
@@ -33,20 +42,15 @@ SORTS = {
     "missing": "by gaps, most first",
     "distinct": "by distinct values, most first",
 }
-MAIN_FIELDS = ("name", "label", "positive")
-ROLE_FIELDS = ("weight", "group", "query")
-OTHER_FIELDS = (
-    *("kind", "labels", "item", "categorical", "numeric", "drop", "missing", "strict"),
-    *("encoding", "delimiter", "decimal"),
-)
-CHOICES = {
-    "kind": ("bipartite", "preferences", "multilabel", "graded"),
-    "strict": ("false", "true"),
-    "encoding": ("utf-8", "utf-16", "latin-1", "windows-1252"),
-    "delimiter": ("comma", "semicolon", "tab", "pipe"),
-    "decimal": ("point", "comma"),
-}
 MODES = ("append", "replace")
+CHOICES = {name: tuple(each.choices) for name, each in UPLOAD_FIELDS.items() if each.choices}
+_FIELDS = {
+    "fields": UPLOAD_FIELDS,
+    "main": MAIN_FIELDS,
+    "roles": ROLE_FIELDS,
+    "others": OTHER_FIELDS,
+}
+"""What the templates with fields of an upload need."""
 
 
 @router.get("")
@@ -91,17 +95,12 @@ async def upload_sample(page: PageDep) -> Response:
 
 
 def _show_form(page: Page, given: dict[str, str], error: ProblemError | None = None) -> Response:
-    described = page.request.app.openapi()["paths"]["/v1/datasets"]["post"]["parameters"]
     return page.show(
         "dataset_new.html",
         200 if error is None else error.status,
-        docs={each["name"]: each["description"] for each in described},
         given=given,
         error=None if error is None else error.problem,
-        main=MAIN_FIELDS,
-        roles=ROLE_FIELDS,
-        others=OTHER_FIELDS,
-        choices=CHOICES,
+        **_FIELDS,
         most=context_of(page.request).settings.max_body_bytes,
     )
 
@@ -135,6 +134,30 @@ async def upload_version(dataset_id: str, page: PageDep) -> Response:
     return page.go(f"/console/datasets/{made}")
 
 
+@router.post("/{dataset_id}/read")
+async def read_again(dataset_id: str, page: PageDep) -> Response:
+    """Read the stored table again, with the fields of the form that are others than before, or with the ticked values
+    of the label as the positive ones.
+    """
+    table, form = page.client.datasets[dataset_id], await page.form()
+    dataset = await table.refresh()
+    try:
+        changes, reset = changes_of(dataset, form)
+        if "ticks" in form:
+            ticked = form.getlist("tick")
+            if not ticked:
+                detail = "tick the values of the rows that you want to catch"
+                raise refusal(422, "Nothing is ticked", detail)
+            changes["positive"] = ticked[0] if len(ticked) == 1 else joined(ticked)
+        if not changes and not reset:
+            raise refusal(422, "Nothing was changed", "change a field: the table was read so")
+        made = await table.read_again(**cast(Any, changes), reset=reset, wait=False)
+    except ProblemError as error:
+        chosen = form.getlist("tick") if "ticks" in form else None
+        return await _show(page, dataset_id, "dataset.html", error, chosen)
+    return page.go(f"/console/datasets/{made.id}")
+
+
 @router.post("/{dataset_id}/pairs")
 @needs("train")
 async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
@@ -159,7 +182,11 @@ async def delete_dataset(dataset_id: str, page: PageDep) -> Response:
 
 
 async def _show(
-    page: Page, dataset_id: str, template: str, error: ProblemError | None = None
+    page: Page,
+    dataset_id: str,
+    template: str,
+    error: ProblemError | None = None,
+    ticked: list[str] | None = None,
 ) -> Response:
     table = page.client.datasets[dataset_id]
     dataset = await table.refresh()
@@ -181,9 +208,58 @@ async def _show(
         notices=_notices(dataset, profile),
         error=None if error is None else error.problem,
         modes=MODES,
+        given=said_of(dataset) | page.filled(),
+        ticked=ticked,
+        label_step=_label_step(dataset),
+        likely_groups=_likely_groups(dataset, profile),
+        **_FIELDS,
         job_id=_job_of(dataset),
         most=COLUMNS,
     )
+
+
+class LabelStep(NamedTuple):
+    """The question which rows are to be caught: the label, its values, and the rows that were counted."""
+
+    label: str
+    values: list[CountedValue]
+    rows: int
+    asked: bool
+    """True if the table waits for the answer, or the service has guessed it."""
+
+
+def _label_step(dataset: Dataset) -> LabelStep | None:
+    """Return the question, if the table can be read again with another answer."""
+    if dataset.mode == "append" or dataset.kind != "bipartite":
+        return None
+    if dataset.status == "invalid":
+        fault = next((each for each in dataset.errors if each.values), None)
+        if fault is None or fault.column is None:
+            return None
+        label, values, asked = fault.column, fault.values or [], True
+    elif dataset.label_values and dataset.label is not None:
+        share = (dataset.positives or 0) / (dataset.rows or 1)
+        asked = bool(dataset.positive_guessed) or share > 0.5
+        label, values = dataset.label, dataset.label_values
+    else:
+        return None
+    return LabelStep(label, values, sum(each.count or 0 for each in values), asked)
+
+
+def _likely_groups(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
+    """Return the columns that may say which rows belong together, where rows are repeated and none says so."""
+    if dataset.mode == "append" or dataset.group or dataset.query or profile is None:
+        return []
+    if not profile.duplicates.repeated:
+        return []
+    rows = dataset.rows or 0
+    return [
+        each.name
+        for each in sorted(dataset.columns, key=lambda each: -(each.distinct or 0))
+        if each.role in ("feature", "identifier")
+        and not each.missing
+        and 1 < (each.distinct or 0) < rows
+    ][:COLUMNS]
 
 
 class ColumnPage(NamedTuple):
@@ -319,9 +395,8 @@ def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
     fraction = (dataset.positives or 0) / (dataset.rows or 1)
     if fraction > 0.5:
         found.append(
-            f"“{dataset.positive}” counts as positive, and {percent(fraction)} of the rows have it. Is it the "
-            f"value that you want at the top of a list? If not, upload the table again with the other value as "
-            f"positive."
+            f"“{dataset.positive}” counts as positive, and {percent(fraction)} of the rows have it. Do you want these "
+            "at the top of the list? Mostly the rarer rows are to be caught."
         )
     constant = [column.name for column in features if column.constant]
     if constant:

@@ -174,7 +174,7 @@ async def _show(
         template,
         200 if error is None else error.status,
         job=job,
-        now=now,
+        progress=now,
         kind=KINDS.get(job.kind, job.kind),
         final=final,
         made=list(_made(job)),

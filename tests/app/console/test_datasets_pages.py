@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from markupsafe import escape
 from playwright.sync_api import expect
 
 from tests.app.console.plain_browser import PlainBrowser
@@ -56,7 +57,7 @@ def test_what_is_wrong_with_the_fields_is_said_and_they_are_kept(ours: PlainBrow
     assert "label cannot be given with kind=preferences" in answer.text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;&#34;&#39;{{ 7 * 7 }}" in answer.text
     assert "<script>alert" not in answer.text
-    assert "<option selected>preferences</option>" in answer.text
+    assert '<option value="preferences" selected>' in answer.text
 
 
 def test_a_form_without_a_file_is_told_so(ours: PlainBrowser) -> None:
@@ -112,7 +113,7 @@ def test_faults_are_a_table_of_lines_and_columns(service: Service, ours: PlainBr
     assert "The table cannot be used as it is" in page
     assert "left" in page
     assert "Upload another file" in page
-    assert "positive=" in page  # the suggestion leads to the form, filled in
+    assert "Which rows do you want to catch?" in page
 
 
 def test_names_and_values_are_text(service: Service, ours: PlainBrowser) -> None:
@@ -329,6 +330,181 @@ def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
         assert what.removeprefix("is ").removeprefix("a ") in answer.json()["detail"]
 
 
+YES_AND_NO = "age,customer,gone\n" + "".join(
+    f"{n % 9},c{n % 50},{'ja' if n % 7 == 0 else 'nein'}\n" for n in range(210)
+)
+LETTERS = "x,w,z,letter\n" + "".join(
+    f"{n % 9},{n % 5},{n % 4},{chr(65 + n * n % 26)}\n" for n in range(900)
+)
+
+
+def test_the_rows_to_catch_are_chosen_before_the_upload(
+    service: Service, visit: Callable[..., Any]
+) -> None:
+    client = service.client(service.key())
+    window = visit(service, width=390, dark=True)
+    page = window.sign_in(service.key())
+    sent: list[str] = []
+    page.on("request", lambda asked: sent.append(asked.url) if asked.method == "POST" else None)
+    window.open("/console/datasets/new")
+    file = {"name": "gone.csv", "mimeType": "text/csv", "buffer": YES_AND_NO.encode()}
+    page.set_input_files("#file", file)
+    step = page.get_by_role("region", name="Which rows do you want to catch?")
+    rows = step.get_by_role("row").all_inner_texts()
+    assert [row.split() for row in rows[1:]] == [
+        ["nein", "180", "86", "%"],
+        ["ja", "the", "rarer", "one", "30", "14", "%"],
+    ]
+    window.check()
+    # No value is certain, so one must be ticked; not all can be; and most of the rows are asked about.
+    warning = step.get_by_text("86 % of the rows have “nein”. Mostly the rarer rows")
+    upload = page.get_by_role("button", name="Upload", exact=True)
+    upload.click()
+    step.get_by_label("nein").check()
+    warning.wait_for()
+    window.check()
+    step.get_by_label("ja").check()
+    expect(warning).to_be_hidden()
+    upload.click()
+    assert sent == []
+    assert page.url.endswith("/console/datasets/new")
+    step.get_by_label("nein").uncheck()
+    upload.click()
+    page.get_by_text("A worker is reading the table").wait_for()
+    service.work()
+    shown = client.get(f"/v1/datasets/{page.url.rpartition('/')[2]}").json()
+    assert (shown["positive"], shown["positives"], shown["positive_guessed"]) == ("ja", 30, False)
+
+    # A label of many values; and what is no label of classes.
+    window.open("/console/datasets/new")
+    file = {"name": "letters.csv", "mimeType": "text/csv", "buffer": LETTERS.encode()}
+    page.set_input_files("#file", file)
+    for letter in "ABE":
+        step.get_by_label(letter, exact=True).check()
+    upload.click()
+    page.get_by_text("A worker is reading the table").wait_for()
+    service.work()
+    shown = client.get(f"/v1/datasets/{page.url.rpartition('/')[2]}").json()
+    caught = sum(chr(65 + n * n % 26) in "ABE" for n in range(900))
+    assert (shown["status"], shown["positives"]) == ("ready", caught)
+    assert sorted(v["value"] for v in shown["label_values"] if v["positive"]) == ["A", "B", "E"]
+    window.open("/console/datasets/new")
+    numbers = "a,price\n" + "".join(f"{n % 5},{n}.5\n" for n in range(300))
+    file = {"name": "prices.csv", "mimeType": "text/csv", "buffer": numbers.encode()}
+    page.set_input_files("#file", file)
+    page.get_by_text("“price” has 300 different values in the file. Is it the right").wait_for()
+    expect(step).to_be_hidden()
+    window.check()
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_stored_table_is_read_again_from_its_page(
+    service: Service, visit: Callable[..., Any], script: bool
+) -> None:
+    """With another answer for the label, a group, or any field; what is not changed stays. Without scripts, too."""
+    client = service.client(service.key())
+    answer = client.post(
+        "/v1/datasets",
+        params={"name": "letters", "label": "letter", "drop": "w", "categorical": "x"},
+        content=LETTERS,
+        headers={"Content-Type": "text/csv"},
+    )
+    service.work()
+    window = visit(service, width=1280 if script else 390, script=script)
+    page = window.sign_in(service.key())
+
+    def made() -> dict[str, Any]:
+        page.wait_for_load_state()
+        page.get_by_text("A worker is reading the table").wait_for()
+        service.work()
+        found: dict[str, Any] = client.get(f"/v1/datasets/{page.url.rpartition('/')[2]}").json()
+        page.reload()
+        return found
+
+    window.open(f"/console/datasets/{answer.json()['id']}")
+    for letter in "AE":
+        page.get_by_label(letter, exact=True).check()
+    if script:
+        window.check()
+    page.get_by_role("button", name="Read the table with this answer").click()
+    shown = made()
+    assert (shown["status"], shown["name"]) == ("ready", "letters")
+    positive = shown["positive"]
+    assert positive in ("A,E", "E,A")
+    assert (shown["drop"], shown["categorical"]) == (["w"], ["x"])
+
+    # Rows are repeated: the column of what belongs together is asked for.
+    page.get_by_label("Rows that belong together").first.select_option("z")
+    page.get_by_role("button", name="Read again with it").click()
+    shown = made()
+    assert (shown["group"], shown["positive"], shown["drop"]) == ("z", positive, ["w"])
+    assert page.get_by_role("button", name="Read again with it").count() == 0
+
+    # Any field, with what is filled in kept when it is refused.
+    page.get_by_text("Read this table again in another way").click()
+    again = page.locator("#read-again")
+    again.get_by_label("Values to catch").fill("A,Q,?")
+    again.get_by_label("Name", exact=True).fill("another name")
+    again.get_by_role("button", name="Read again").click()
+    shown = made()
+    assert (shown["status"], shown["name"]) == ("invalid", "another name")
+    assert "positive must be one of the label's values" in page.content()
+    page.get_by_text("Read this table again in another way").click()
+    again.get_by_label("Values to catch").fill("Q")
+    again.get_by_label("Rows that belong together").fill("")
+    if script:
+        window.check()
+    again.get_by_role("button", name="Read again").click()
+    shown = made()
+    assert (shown["status"], shown["positive"], shown["group"]) == ("ready", "Q", None)
+
+    # A guess is told, and corrected.
+    guessed = client.post(
+        "/v1/datasets", content=YES_AND_NO, headers={"Content-Type": "text/csv"}
+    ).json()["id"]
+    service.work()
+    window.open(f"/console/datasets/{guessed}")
+    page.get_by_text("“nein” is a guess").wait_for()
+    page.get_by_label("nein", exact=True).uncheck()
+    page.get_by_label("ja", exact=True).check()
+    if script:
+        window.check()
+    page.get_by_role("button", name="Read again with this answer").click()
+    assert made()["positive"] == "ja"
+    assert "is a guess" not in page.content()
+
+
+def test_what_cannot_be_read_again_is_said(
+    service: Service, ours: PlainBrowser, browser_of: Callable[..., PlainBrowser], dataset_id: str
+) -> None:
+    page = f"/console/datasets/{dataset_id}"
+    for fields, words in (
+        ({"ticks": "yes"}, "tick the values of the rows"),
+        ({"label": "left", "positive": "yes"}, "change a field"),
+        ({"group": "left", "name": NASTY}, "each role needs a column of its own"),
+        ({"decimal": "dot", "drop": "age"}, "decimal must be one of"),
+    ):
+        answer = ours.post(f"{page}/read", **fields)
+        assert (answer.status_code, words in answer.text) == (422, True), answer.text
+        assert "<script>alert" not in answer.text
+        for name in fields.keys() & {"name", "drop"}:
+            assert f'name="{name}" value="{escape(fields[name])}"' in answer.text
+    assert ours.post("/console/datasets/ds_x/read", label="a").status_code == 404
+    reader = browser_of(scopes=["read"])
+    assert "/read" not in reader.get(page).text
+    assert reader.post(f"{page}/read", group="age").status_code == 403
+    assert browser_of(STRANGER).post(f"{page}/read", group="age").status_code == 404
+    page = f"/console/datasets/{service.upload(service.client(service.key()))}"
+    more = ours.post(f"{page}/versions", ("more.csv", table(60)), mode="append").headers["location"]
+    service.work()
+    assert "/read" not in ours.get(more).text
+    refused = ours.post(f"{more}/read", group="age")
+    assert (refused.status_code, "only a table that was uploaded whole" in refused.text) == (
+        409,
+        True,
+    )
+
+
 def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
     service: Service, visit: Callable[..., Any], tmp_path: Any
 ) -> None:
@@ -352,26 +528,25 @@ def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
     page.get_by_role("cell", name="1 value where the header has 2").wait_for()
     window.check()
     page.set_input_files("#file", guesses)
-    for label, positive, why in (
-        ("rare", "0", "is the rarer of the two: 10 of the first rows, “7” 20"),
-        ("word", "yes", "is the usual word for it"),
-        ("text", "zz", "is the rarer"),
+    step = page.get_by_role("region", name="Which rows do you want to catch?")
+    for label, value, why in (
+        ("rare", "0", "“0” is the rarer value"),
+        ("word", "yes", "“yes” is the usual word for them, so it is ticked"),
+        ("text", "zz", "“zz” is the rarer value"),
         ("sick", "malignant", "is the usual word"),
     ):
         page.get_by_label("Label", exact=True).fill(label)
         page.get_by_label("Label", exact=True).blur()
-        page.get_by_text(f"A guess: “{positive}” {why}").wait_for()
-        assert page.get_by_label("Positive value").input_value() == positive
+        step.get_by_text(why).wait_for()
+        box = step.get_by_label(value, exact=True)
+        assert box.is_checked() == ("usual word" in why)
     window.check()
-    page.get_by_label("Positive value").fill("benign")
-    page.get_by_text("A guess").wait_for(state="hidden")
-    page.get_by_label("Positive value").fill("")
     page.set_input_files("#file", good)
     page.get_by_label(f"Use {NASTY} as").select_option("leave out")
     page.get_by_label("Use income as").select_option("leave out")
     assert page.get_by_label("Name", exact=True).input_value() == "my people"
     assert page.get_by_label("Label", exact=True).input_value() == "left"
-    assert page.get_by_label("Positive value").input_value() == "yes"
+    assert page.get_by_role("checkbox", name="yes").is_checked()
     window.check()
     page.get_by_role("button", name="Upload", exact=True).click()
     page.get_by_text("A worker is reading the table").wait_for()

@@ -83,6 +83,7 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
         return made
 
     people = upload(table(), "?label=left&positive=yes")
+    ask("POST /v1/datasets/{id}/read", 202, json={"positive": "no"}, id=people)
     versions = "POST /v1/datasets/{id}/versions"
     ask(versions, 202, content=table(10, 1), id=people, query="?mode=replace")
     items = upload("item,x\na,1\nb,2\nc,3\n", "?kind=preferences")

@@ -1,0 +1,274 @@
+// What is in a table, read here from its first bytes: its columns, and the values of its label. The same step for the
+// label is on the page of a dataset, where the service has counted.
+
+for (const form of document.querySelectorAll("form[data-upload]")) {
+  if (!form.querySelector("[data-preview]")) continue;
+  form.addEventListener("table-chosen", (event) => preview(form, (name) => form.querySelector(`[data-${name}]`), event.detail));
+  form.addEventListener("label-counted", ({ detail }) => {
+    const rows = detail.values.reduce((sum, each) => sum + each.count, 0);
+    ask(form, { name: detail.column, counts: new Map(detail.values.map((each) => [each.value, each.count])), rows, where: "by the service" });
+  });
+}
+const steps = (root) => { for (const form of root.querySelectorAll("form[data-label-form]")) watch(form, null); };
+steps(document);
+document.addEventListener("htmx:load", (event) => steps(event.target));
+
+
+const MAX_BYTES = 1 << 18, MAX_ROWS = 5000, MAX_SHOWN = 200;
+const MISSING = new Set(["", "na", "n/a", "null", "nan", "?"]);
+const LABELS = ["label", "target", "class", "y"];
+
+async function preview(form, part, file) {
+  const name = form.elements.namedItem("name");
+  if (!name.value || name.dataset.guessed) {
+    name.value = file.name.replace(/\.(gz|zst)$/i, "").replace(/\.[a-z]+$/i, "");
+    name.dataset.guessed = "yes";
+  }
+  let table = null;
+  try { table = await read(file); } catch { table = null; }
+  if (file !== form.elements.namedItem("file").files[0]) return;  // another was chosen meanwhile
+  delete form.querySelector("[data-label-step]").dataset.of;
+  const summary = part("summary");
+  part("preview").hidden = false;
+  part("columns").replaceChildren();
+  if (!table || !table.names.length) {
+    summary.textContent = `${file.name}, ${size(file.size)}. There is no preview of this format here. Name the label's column below. What counts as positive can be chosen when the table is read: its page lists the values.`;
+    ask(form, null);
+    return;
+  }
+  const whole_file = table.whole;
+  summary.textContent = `${file.name}, ${size(file.size)}: ${table.names.length} columns; the types are guesses from ${whole_file ? "its" : "the first"} ${table.rows.length.toLocaleString("en")} rows.`;
+  list("columns", table.names);
+  const columns = table.names.map((each, at) => ({ name: each, ...guess(table.rows.map((row) => row[at] ?? "")) }));
+  const label = form.elements.namedItem("label");
+  if (!label.value || !table.names.includes(label.value)) {
+    label.value = LABELS.find((each) => table.names.includes(each)) ?? table.names.at(-1);
+  }
+  const selects = columns.slice(0, MAX_SHOWN).map((column) => row_of(part("columns"), column));
+  const all = () => columns.map((column, at) => [column, selects[at]?.value ?? "feature"]);
+  for (const [at, select] of selects.entries()) {
+    if (columns[at].name === label.value) select.value = "label";
+    select.addEventListener("change", () => {
+      if (["label", "weight", "group", "query", "item"].includes(select.value) && form.elements.namedItem("kind").value !== "multilabel") {
+        for (const other of selects) if (other !== select && other.value === select.value) other.value = "feature";
+      }
+      take_over();
+    });
+  }
+  form.elements.namedItem("kind").onchange = take_over;
+
+  function take_over() {  // what the table says goes into the form's fields
+    const named = (use) => all().filter(([, value]) => value === use).map(([column]) => column.name);
+    const several = form.elements.namedItem("kind").value === "multilabel";
+    const set = (field, names) => { form.elements.namedItem(field).value = names.map(names.length > 1 || LIST.has(field) ? quote : (one) => one).join(","); };
+    const labels = named("label");
+    set("label", several ? [] : labels);
+    set("labels", several ? labels : []);
+    set("weight", named("weight"));
+    set("group", named("group"));
+    set("query", named("query"));
+    set("item", named("item"));
+    set("drop", named("leave out"));
+    set("categorical", named("categories"));
+    set("numeric", named("numbers"));
+    choose_positive();
+  }
+
+  function choose_positive() {
+    const column = columns.find((each) => each.name === label.value);
+    ask(form, column && { name: column.name, counts: column.counts, rows: table.rows.length - column.gaps, where: whole_file ? "in the file" : `in the first ${table.rows.length.toLocaleString("en")} rows` });
+  }
+  label.onchange = () => {
+    for (const [at, select] of selects.entries()) {
+      if (columns[at].name === label.value) select.value = "label"; else if (select.value === "label") select.value = "feature";
+    }
+    choose_positive();
+  };
+  choose_positive();
+}
+
+// --- the label: which of its values are those that are wanted at the top ----------------------------
+
+const MAX_VALUES = 100;  // beyond, a column is no label of classes
+// Words that say which of two values is wanted. For all others the rarer one is a guess, and the reader decides.
+const POSITIVE = new Set([
+  ..."true yes y t positive pos + fraud fraudulent malignant bad spam churn churned left lost default defaulted".split(" "),
+  ..."failed failure fault faulty sick ill dead died attack anomaly abnormal".split(" "),
+]);
+
+function guess_positive(counts) {  // the value, why, and whether there is no doubt
+  const two = [...counts.keys()], numbers = two.map(Number);
+  const usual = numbers.every(Number.isFinite) ? two.filter((_, at) => numbers[at] === 1 && numbers[1 - at] <= 0) : two.filter((value) => POSITIVE.has(value.toLowerCase()));
+  if (two.length === 2 && usual.length === 1) return [usual[0], `“${usual[0]}” is the usual word for them, so it is ticked.`, true];
+  const [rarer, next] = two.toSorted((a, b) => counts.get(a) - counts.get(b));
+  if (two.length !== 2 || counts.get(rarer) === counts.get(next)) return [null, "", false];
+  return [rarer, `“${rarer}” is the rarer value: often it is the one.`, false];
+}
+
+// Fill in the step for a column of the label: its name, its values with their rows, the rows that have one, and where they were counted.
+function ask(form, column) {
+  const step = form.querySelector("[data-label-step]"), field = form.elements.namedItem("positive");
+  const kind = form.elements.namedItem("kind").value || "bipartite", note = document.getElementById("g-positive");
+  const n = column?.counts.size ?? 0;
+  const fits = kind === "bipartite" && n >= 2 && n <= MAX_VALUES;
+  step.hidden = !fits;
+  field.closest("div").hidden = fits;
+  note.textContent = "";
+  step.querySelector("[data-label-values]").replaceChildren();
+  if (!fits) {
+    if (kind === "bipartite" && n === 1) note.textContent = `Only “${[...column.counts.keys()][0]}” is in “${column.name}” ${column.where}. Write the value that you want to catch, or leave this empty: the page of the dataset lists all values.`;
+    if (kind === "bipartite" && n > MAX_VALUES) note.textContent = `“${column.name}” has ${n.toLocaleString("en")} different values ${column.where}. Is it the right column? A label mostly has two.`;
+    return;
+  }
+  if (step.dataset.of !== column.name) { if (step.dataset.of !== undefined) field.value = ""; step.dataset.of = column.name; }
+  const [guessed, why, certain] = guess_positive(column.counts);
+  const wanted = new Set([field.value, ...names_of(field.value)]);
+  const ordered = [...column.counts].sort((a, b) => b[1] - a[1]);
+  if (!ordered.some(([value]) => wanted.has(value)) && certain) wanted.add(guessed);
+  step.querySelector("[data-label-values]").replaceChildren(...ordered.map(([value, count], at) => {
+    const box = make("input", { type: "checkbox", id: `v-${at}`, "data-value": value, "data-count": count });
+    box.checked = wanted.has(value);
+    const share = percent(count / column.rows);
+    const mark = value === guessed && !certain ? [" ", make("span", { class: "badge" }, "the rarer one")] : [];
+    return make("tr", {}, make("td", { class: "wrap" }, box, " ", make("label", { for: `v-${at}` }, value), ...mark), make("td", { class: "n" }, count.toLocaleString("en")), make("td", { class: "n" }, share));
+  }));
+  step.querySelector("[data-label-column]").textContent = column.name;
+  step.querySelector("[data-label-told]").textContent = `${why} Counted ${column.where}.`.trim();
+  watch(step, field);
+}
+
+// The ticks of a step go into its field, if it has one; without any, or with all, the form cannot be sent.
+function watch(step, field) {
+  const boxes = [...step.querySelectorAll("[data-label-values] input")], warning = step.querySelector("[data-label-warning]");
+  const total = boxes.reduce((sum, box) => sum + Number(box.dataset.count), 0);
+  const tell = () => {
+    const ticked = boxes.filter((box) => box.checked), share = ticked.reduce((sum, box) => sum + Number(box.dataset.count), 0) / total;
+    const words = ticked.map((box) => box.dataset.value);
+    if (field) field.value = words.length > 1 ? words.map(quote).join(",") : words[0] ?? "";
+    boxes[0].setCustomValidity(!ticked.length ? "Tick the values of the rows that you want to catch." : ticked.length === boxes.length ? "Leave a value without a tick: those rows are the others." : "");
+    warning.hidden = !(share > 0.5) || ticked.length === boxes.length;
+    warning.textContent = `${percent(share)} of the rows have ${words.length > 1 ? "one of the ticked values" : `“${words[0]}”`}. Mostly the rarer rows are to be caught. Do you want these at the top of the list?`;
+  };
+  for (const box of boxes) box.onchange = tell;
+  tell();
+}
+
+function percent(share) {
+  return share > 0 && share < 0.01 ? "under 1 %" : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
+}
+
+function names_of(text) {  // of a list with commas, in which a name may stand in quotes
+  return [...text.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,]*))\s*(?:,|$)/g)].map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain.trim()).filter(Boolean);
+}
+
+const LIST = new Set(["labels", "drop", "categorical", "numeric"]);
+const quote = (name) => /[",]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name;
+const USES = ["feature", "label", "weight", "group", "query", "leave out", "categories", "numbers", "item"];
+const WORDS = { feature: "feature", label: "label", weight: "weights", group: "groups", query: "queries", "leave out": "leave out", categories: "feature, as words", numbers: "feature, as numbers", item: "item's name" };
+
+function row_of(body, column) {
+  const select = make("select", { "aria-label": `Use ${column.name} as` }, ...USES.map((use) => make("option", { value: use }, WORDS[use])));
+  const shown = column.values.slice(0, 4).map((value) => value.length > 24 ? value.slice(0, 23) + "…" : value).join(", ");
+  body.append(make("tr", {}, make("td", { class: "wrap" }, make("strong", {}, column.name)), make("td", {}, column.type + (column.gaps ? `, ${column.gaps} gaps` : "")), make("td", {}, select), make("td", { class: "wrap" }, shown)));
+  return select;
+}
+
+async function read(file) {
+  const name = file.name.toLowerCase();
+  let stream = file.slice(0, MAX_BYTES).stream();
+  if (/\.(parquet|arrow|arrows|feather|zst)$/.test(name)) return null;
+  if (name.endsWith(".gz")) stream = stream.pipeThrough(new DecompressionStream("gzip"));
+  const bytes = await gather(stream);
+  const wide = bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : "utf-8";
+  const text = new TextDecoder(wide).decode(bytes);
+  if (text.includes("\0")) return null;
+  const whole = bytes.length < MAX_BYTES && file.size <= MAX_BYTES;
+  const found = /^\s*\{/.test(text) ? of_lines(text, whole) : of_csv(text, whole);
+  return { ...found, whole: whole && found.rows.length < MAX_ROWS };
+}
+
+async function gather(stream) {
+  const parts = [];
+  let total = 0;
+  const reader = stream.getReader();
+  try {
+    while (total < MAX_BYTES) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      parts.push(value);
+      total += value.length;
+    }
+    await reader.cancel();
+  } catch { /* a compressed file that was cut: what came is enough */ }
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
+}
+
+function of_lines(text, whole) {
+  const lines = text.split("\n").filter((line) => line.trim());
+  if (!whole && lines.length > 1) lines.pop();
+  const found = [];
+  for (const line of lines.slice(0, MAX_ROWS)) try { found.push(JSON.parse(line)); } catch { break; }
+  const names = [...new Set(found.flatMap(Object.keys))];
+  return { names, rows: found.map((row) => names.map((name) => row[name] === null || row[name] === undefined ? "" : String(row[name]))) };
+}
+
+function of_csv(text, whole) {
+  const head = text.split(/\r\n|\r|\n/, 1)[0];
+  const counts = [";", "\t", "|"].map((mark) => [head.split(mark).length - 1, mark]).sort((a, b) => b[0] - a[0]);
+  const mark = head.includes(",") || !counts[0][0] ? "," : counts[0][1];
+  const rows = [];
+  let row = [], value = "", quoted = false;
+  for (let at = text.charCodeAt(0) === 0xfeff ? 1 : 0; at < text.length && rows.length <= MAX_ROWS; at++) {
+    const sign = text[at];
+    if (quoted) {
+      if (sign !== '"') value += sign;
+      else if (text[at + 1] === '"') { value += sign; at++; } else quoted = false;
+    } else if (sign === '"' && value.trim() === "") { quoted = true; value = ""; }
+    else if (sign === mark) { row.push(value.trim()); value = ""; }
+    else if (sign === "\n" || sign === "\r") {
+      if (sign === "\r" && text[at + 1] === "\n") at++;
+      row.push(value.trim());
+      if (row.length > 1 || row[0] !== "") rows.push(row);
+      row = []; value = "";
+    } else value += sign;
+  }
+  if (whole && (row.length || value) && rows.length <= MAX_ROWS) rows.push([...row, value.trim()]);
+  const [names = [], ...rest] = rows;
+  return { names, rows: rest };
+}
+
+function guess(values) {
+  const known = values.filter((value) => !MISSING.has(value.toLowerCase()));
+  const share = (test) => known.length ? known.filter(test).length / known.length : 0;
+  const counts = new Map();
+  for (const value of known) counts.set(value, (counts.get(value) ?? 0) + 1);
+  const distinct = [...counts.keys()];
+  let type = "words";
+  if (!known.length) type = "empty";
+  else if (known.every((value) => /^(true|false)$/i.test(value))) type = "true or false";
+  else if (share((value) => /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value)) > 0.9) type = "numbers";
+  else if (share((value) => /^\d{4}-\d\d-\d\d([ T]|$)/.test(value)) > 0.9) type = "dates";
+  else if (known.length >= 20 && distinct.length > 0.9 * known.length) type = "identifiers";
+  return { type, gaps: values.length - known.length, values: distinct, counts };
+}
+
+// --- small things --------------------------------------------------------------------------------
+
+function make(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+function list(id, values) {
+  document.getElementById(id)?.replaceChildren(...values.map((value) => make("option", { value })));
+}
+
+function size(bytes) {
+  for (const unit of ["B", "kB", "MB", "GB"]) {
+    if (bytes < 1000) return `${unit === "B" ? bytes : bytes.toFixed(1)} ${unit}`;
+    bytes /= 1000;
+  }
+  return `${bytes.toFixed(1)} TB`;
+}
