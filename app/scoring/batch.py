@@ -25,6 +25,7 @@ from app.platform.tables import BatchScore, Dataset, Model
 from app.scoring.probabilities import DEFAULT, ProbabilityOptions
 from app.scoring.reasons import ReasonOptions, prepare, stored_references
 from app.scoring.reasons import check_options as check_reason_options
+from app.scoring.reasons import check_rows as check_reasoned_rows
 from app.scoring.service import ModelCache
 from app.scoring.summary import MAX_IGNORED
 from app.scoring.table_rows import FILE_NAME, Bounds, TableOptions, check_options, read_body
@@ -119,7 +120,9 @@ def check_dataset(
             detail = f"dataset {dataset.id} keeps no column {show(name)}"
             raise _invalid("pointer", f"/keep/{place}", detail, "unknown_column")
     _check_results(_name(model), _labels(model), keep, options, top, reasons, "pointer", "/")
-    _check_reasons(session, found, reasons, "pointer", "/")
+    n_rows = dataset.rows or 0
+    n_rows = n_rows if top is None else min(n_rows, top)
+    _check_reasons(session, found, reasons, "pointer", "/", n_rows)
     return found, dataset
 
 
@@ -188,9 +191,14 @@ def _check_upload(
 
 
 def _check_reasons(
-    session: Session, found: ResolvedModel, options: ReasonOptions | None, key: str, place: str
+    session: Session,
+    found: ResolvedModel,
+    options: ReasonOptions | None,
+    key: str,
+    place: str,
+    n_rows: int = 0,
 ) -> None:
-    """Raise Invalid for reasons that the model cannot have."""
+    """Raise Invalid for reasons that the model cannot have, or not of so many rows; 0: it is not known how many."""
     if options is None:
         return
     model = found.model
@@ -201,6 +209,7 @@ def _check_reasons(
             cut=found.cut is not None,
             references=stored_references(session, model),
         )
+        check_reasoned_rows(model, n_rows)
     except Invalid as error:
         at = f"{place}{error.errors[0]['parameter']}"
         raise _invalid(key, at, error.detail, error.code) from error

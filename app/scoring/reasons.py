@@ -80,6 +80,7 @@ METHODS = {
 
 _MARKS = tuple(name.encode() for name in NAMES)
 _CELLS_AT_ONCE = 1 << 20
+_ESTIMATED_AT_ONCE = 16  # rows: some seconds
 _AVERAGE_ROWS_FILE = "average_rows.npy"
 
 
@@ -330,10 +331,21 @@ def _refusal(parameter: str, detail: str, code: str) -> Invalid:
     return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail}])
 
 
+def check_rows(model: Model, n_rows: int) -> None:
+    """Raise Invalid if a batch has more rows than may have estimated reasons, by what is known before it is loaded."""
+    from core.explain import count_scored
+
+    if not has_parts(model.algorithm):
+        scored = count_scored(len(model.features), REFERENCE_ROWS)
+        most = max(1, MAX_SCORED_BY_JOB // max(1, scored))
+        if n_rows > most:
+            raise too_many_rows(most, by_job=True)
+
+
 def too_many_rows(most: int, *, by_job: bool) -> Invalid:
     """Return the refusal of more rows than may have reasons."""
-    way = "a batch of fewer rows" if by_job else "POST /v1/batch-scores for more"
-    detail = f"reasons are computed for at most {most} rows of this model at once: ask {way}"
+    way = "ask for them of the top rows only" if by_job else "send more to POST /v1/batch-scores"
+    detail = f"reasons are computed for at most {most} rows of this model at once: {way}"
     return _refusal(REASONS, detail, "too_many_rows")
 
 
@@ -774,6 +786,10 @@ def _condition(
     return applies
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class Reasoner:
     """Computes reasons of rows: the parts of their scores, less those of a reference, told by a dictionary."""
 
@@ -793,6 +809,8 @@ class Reasoner:
         self._types = types
         self.options = options
         self._measure = measure
+        self.tick: Callable[[], object] = _nothing
+        """It is called after every few rows whose reasons take long: a job tells by it that it goes on, or ends."""
         self.described = described
         self._by_job = max_rows is None
         self._left = self._max_rows = measure.most_rows(max_rows)
@@ -802,8 +820,14 @@ class Reasoner:
         """Return the reasons of rows; X and scores are those of `Served.score`. Raises Invalid for too many rows."""
         self._count(len(X))
         size = max(1, _CELLS_AT_ONCE // self._n_items)
+        if isinstance(self._measure, Estimates):
+            size = min(size, _ESTIMATED_AT_ONCE)
         starts = range(0, len(X), size) or (0,)
-        return Reasons.join([self._of(X[at : at + size], scores[at : at + size]) for at in starts])
+        found = []
+        for at in starts:
+            found.append(self._of(X[at : at + size], scores[at : at + size]))
+            self.tick()
+        return Reasons.join(found)
 
     def _count(self, n_rows: int) -> None:
         """Count rows, and raise Invalid once they are too many."""

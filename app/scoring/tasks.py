@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 
+from app.datasets.matrices import Floats
 from app.datasets.tasks import Bytes, Limits, find_to_read, limits, lock_inputs
 from app.ingest.formats import PARQUET
 from app.jobs.execution import complete_output
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
 SCORES = "scores"
 SCORE = SCORE_COLUMNS[0]
 RESULT_FILE = "scores.parquet"
+MAX_HELD_VALUES = 5_000_000
+"""Values that may wait for reasons: rows × features of the best rows; three times as many rows are held."""
 _CURVE_FILE = "model.curve"
 _READ_AS_NUMBERS = ("boolean", "datetime")  # in a dataset's own table, which is typed
 
@@ -250,16 +253,23 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         fields += [pa.field(FLAG, pa.bool_())] if flagged else []
         count, count_flagged = 0, 0
         writer = stack.enter_context(TableWriter(path, fields))
-        best = None
+        best, deferred = None, _defers_reasons(served, options.top)
+        scorer = replace(served, reasoner=None) if deferred else served
+        if served.reasoner is not None:
+            served.reasoner.tick = lambda: callback(*source.progress(), {"rows": count})
         if served.labels is None:
-            best = BestRows(options.top or N_FIRST, pa.schema(fields))
+            held = fields if not deferred else _held_fields(served, fields)
+            best = BestRows(options.top or N_FIRST, pa.schema(held))
         histograms = [Histogram() for _ in served.labels or [SCORE]]
         for batch in reader.batches(source):
             kept = [
                 write_as(column, form)
                 for column, form in zip(batch.kept, payload["keep"].values(), strict=True)
             ]
-            scores = _score(served, batch.blocks(len(served.features.names)), probability, added)
+            blocks = batch.blocks(len(served.features.names))
+            if deferred:
+                blocks = iter(parts := [X.copy() for X in blocks])
+            scores = _score(scorer, blocks, probability, added)
             for histogram, column in zip(histograms, scores, strict=False):
                 histogram.add(column.to_numpy())
             for flags in served.flags(scores[0].to_numpy()).values():
@@ -267,17 +277,21 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
                 scores += [pa.array(flags)] if flagged else []
             numbers = [pa.array(np.arange(count, count + batch.size) + 1)] if numbered else []
             row = [*kept, *numbers, *scores]
+            row += [_held_values(parts)] if deferred else []
             if best is not None:
                 best.add(row)
             if options.top is None:
                 writer.write(row)
             count += batch.size
             callback(*source.progress(), {"rows": count})
-        if best is not None and options.top is not None:
-            for part in best.table().to_batches(max_chunksize=ROW_GROUP):
+        first_table = None if best is None else best.table()
+        if first_table is not None and deferred:
+            first_table = _add_reasons(first_table, served, fields)
+        if first_table is not None and options.top is not None:
+            for part in first_table.to_batches(max_chunksize=ROW_GROUP):
                 writer.write([drop_unused_words(column) for column in part.columns])
         ignored = [] if payload["typed"] else reader.unread(source.names)[:MAX_IGNORED]
-    names_of_first, first = ([], None) if best is None else first_rows(best.table())
+    names_of_first, first = ([], None) if first_table is None else first_rows(first_table)
     cut = served.flag_threshold
     summary: BatchSummary = {
         "scores": [
@@ -301,6 +315,43 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "columns": [{"name": field.name, "type": str(field.type)} for field in fields],
         "summary": summary,
     }
+
+
+def _defers_reasons(served: Served, top: int | None) -> bool:
+    """Return True if reasons are computed at the end, of the rows that stay: if their values may be held until then."""
+    n_features = len(served.features.names)
+    return served.reasoner is not None and top is not None and top * n_features <= MAX_HELD_VALUES
+
+
+def _held_fields(served: Served, fields: Sequence[pa.Field]) -> list[pa.Field]:
+    """Return the fields of the rows that are held: without reasons, and at the end the values of the features."""
+    import pyarrow as pa
+
+    assert served.reasoner is not None
+    told = served.reasoner.options.names
+    values = pa.field("values", pa.list_(pa.float64(), len(served.features.names)))
+    return [*(field for field in fields if field.name not in told), values]
+
+
+def _held_values(blocks: Sequence[Floats]) -> pa.Array:
+    """Return the rows of blocks, of which there is at least one, as a column."""
+    import pyarrow as pa
+
+    X = np.concatenate(blocks)
+    return pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
+
+
+def _add_reasons(held: pa.Table, served: Served, fields: Sequence[pa.Field]) -> pa.Table:
+    """Return the table with the reasons of its rows, and without the values of the features, its last column."""
+    import pyarrow as pa
+
+    assert served.reasoner is not None
+    X = held.column(held.num_columns - 1).combine_chunks().flatten().to_numpy()
+    X = np.ascontiguousarray(X.reshape(held.num_rows, len(served.features.names)))
+    reasons = served.reasoner.of(X, held.column(SCORE).to_numpy())
+    told = dict(zip(served.reasoner.options.names, _reason_columns([reasons]), strict=True))
+    columns = [told[f.name] if f.name in told else held.column(f.name) for f in fields]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 class BestRows:

@@ -491,6 +491,28 @@ def test_a_model_of_an_earlier_version(
             session.add(row)
 
 
+@pytest.mark.parametrize("name", ["tree", "trees"])
+def test_the_top_of_a_batch_has_the_reasons_of_its_rows(
+    shared: Service,
+    client: httpx.Client,
+    models: dict[str, str],
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reasons are computed of the rows that stay alone: so a table may have more rows than may have reasons."""
+    dataset_id = shared.upload(client, people(200))
+    asked = {"model": name, "dataset_id": dataset_id, "reasons": 2, "keep": ["job"]}
+    _, whole = batch(shared, client, json=asked)
+    monkeypatch.setattr("app.scoring.reasons.MAX_SCORED_BY_JOB", 9 * 64 * 14)
+    _, best = batch(shared, client, json=asked | {"top": 9})
+    expected = whole.take(pa.array(np.argsort(-whole["score"].to_numpy(), kind="stable")[:9]))
+    assert best.to_pylist() == expected.to_pylist()
+    if name == "tree":
+        answer = client.post("/v1/batch-scores", json=asked)
+        problem = refused(answer, 422, "at most 9 rows", "of the top rows only")
+        assert problem["errors"][0]["pointer"] == "/reasons"
+
+
 def test_the_rows_of_references_go_with_their_dataset(
     shared: Service, client: httpx.Client
 ) -> None:
