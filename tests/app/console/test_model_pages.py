@@ -569,6 +569,35 @@ def test_parts_as_pages_and_as_fragments(world: World, ours: Browser) -> None:
     assert "sandbox" in drawing.headers["content-security-policy"]
 
 
+@pytest.mark.parametrize(
+    "algorithm", [{"name": "auto", "budget_seconds": 5.0}, {"name": "martirank"}]
+)
+def test_a_row_scored_by_a_model_that_is_no_sum_has_reasons(
+    world: World, visit: Callable[..., Any], algorithm: dict[str, Any]
+) -> None:
+    """`auto`, the default, averages ranks: its reasons are estimated, and say which values set the row apart."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 12)).round(2)
+    y = X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=300) > 0
+    lines = [",".join([*(f"part{j}" for j in range(12)), "left"])]
+    lines += [
+        ",".join([*map(str, x), "yes" if late else "no"]) for x, late in zip(X, y, strict=True)
+    ]
+    table = "\n".join(lines) + "\n"
+    dataset_id = world.service.upload(world.api, table, label="left", positive="yes", name="parts")
+    done = world.service.train(world.api, dataset_id, name="parts", algorithm=algorithm)
+    window = visit(world.service)
+    window.sign_in(world.service.key())
+    page = window.open(f"/console/models/{done['model_id']}/score")
+    page.get_by_label("part2", exact=True).fill("3.5")
+    page.get_by_role("button", name="Score", exact=True).click()
+    answer = page.locator("#answer")
+    answer.get_by_role("heading", name="Reasons").wait_for()
+    expect(answer).to_contain_text("part2")
+    expect(answer).not_to_contain_text("No reasons")
+    window.check("#score")
+
+
 def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
     model_id = world.train(name="auto", algorithm={"name": "auto", "budget_seconds": 0.2})
     assert "What auto tried" in text_of(ours.get(f"/console/models/{model_id}/lineage"))

@@ -27,15 +27,13 @@ from core.errors import InvalidData, InvalidParameter
 from core.explain import count_scored, mean_reference, shapley_estimate
 from core.treerank import forest, treerank
 
-ENSEMBLE = RankAverage(
-    members=[
-        Logistic(),
-        RankBoost(weak_ranker="tree", n_rounds=5),
-        LogitBoost(n_rounds=5),
-        TreeRank(min_samples_leaf=5),
-    ],
-    weights=[1, 2, 1, 1],
-)
+MEMBERS = [
+    Logistic(),
+    RankBoost(weak_ranker="tree", n_rounds=5),
+    LogitBoost(n_rounds=5),
+    TreeRank(min_samples_leaf=5),
+]
+ENSEMBLE = RankAverage(members=MEMBERS, weights=[1, 2, 1, 1])
 OTHERS = [
     ENSEMBLE,
     MartiRank(),
@@ -165,6 +163,28 @@ def test_ranking_trees_are_exact_with_many_features(
     sampled = shapley_estimate(ranker, *tables)
     assert not sampled.exact.any()
     np.testing.assert_allclose(sampled.values.sum(axis=1), found.values.sum(axis=1), atol=1e-9)
+
+
+def test_an_ensemble_has_the_weighted_values_of_its_members_ranks() -> None:
+    """Shapley values are linear in the score: what each member's rank of a row is owed to sums to the ensemble's."""
+    X, y = rows(200, 5, missing=0.1)
+    ensemble = RankAverage(members=MEMBERS[1:], weights=[2, 1, 1]).fit(X, y)
+    found = shapley_estimate(ensemble, X[:5], X[50:70])
+    expected = np.zeros((5, 5))
+    for member, ranks, weight in zip(
+        ensemble.members_, ensemble._ranks, ensemble.weights_.tolist(), strict=True
+    ):
+
+        class Rank(Logistic):
+            """The rank of a row by one member."""
+
+            def score_rows(self, X: Any, member: Any = member, ranks: Any = ranks) -> Any:
+                return ranks.of(member.score_rows(X))
+
+        expected += (
+            weight * shapley_estimate(Rank().fit(np.nan_to_num(X), y), X[:5], X[50:70]).values
+        )
+    np.testing.assert_allclose(found.values, expected, atol=1e-12)
 
 
 def test_samples_are_as_near_as_their_errors_say() -> None:
