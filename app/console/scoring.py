@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright.errors import ProblemError
-from rankwright.types import BatchSummary
+from rankwright.types import BatchScore, BatchSummary
 from starlette.responses import Response
 
 from app.access.authentication import needs
@@ -20,11 +21,14 @@ from app.console.evaluation import find_gone
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.uploads import send_form
 from app.http.dependencies import context_of
+from app.http.forms import Fields, number_or_text
 
 router = APIRouter(
     prefix="/console/batch-scores", include_in_schema=False, route_class=ConsoleRoute
 )
-FIELDS = ("keep", "ignore", "missing", "encoding", "delimiter", "decimal")
+MAX_NAMED = 100
+"""Columns that the service names at most in a refusal."""
+FIELDS = ("missing", "encoding", "delimiter", "decimal")
 
 
 @router.get("")
@@ -72,13 +76,25 @@ async def score_dataset(page: PageDep) -> Response:
     dataset = page.client.datasets[form.get("dataset_id", "")]
     try:
         made = await page.client.score_batch(
-            form.get("model", ""), dataset, keep=keep or None, wait=False
+            form.get("model", ""),
+            dataset,
+            keep=keep or None,
+            top=_number(form, "top"),
+            reasons=_number(form, "reasons"),
+            prevalence=_number(form, "prevalence"),
+            wait=False,
         )
     except ProblemError as error:
         if error.status == 403:
             raise
         return await _list(page, error.problem, form)
     return page.go(f"/console/batch-scores/{made.id}")
+
+
+def _number(form: Fields, name: str) -> Any:
+    """Return a whole number as such; what is no number stays text, so that the API says what is wrong."""
+    found = number_or_text(str(form.get(name, "")))
+    return int(found) if isinstance(found, float) and found.is_integer() else found
 
 
 @router.post("/rows")
@@ -114,10 +130,47 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
         "batch_score.html",
         found=found,
         gone=gone,
+        misfit=_misfit(found),
         summary=summary,
         no_summary=no_summary,
         charts=[] if summary is None else _histograms(summary),
         first=None if summary is None else _first_rows(summary, found.keep),
+    )
+
+
+class Misfit(NamedTuple):
+    """The columns by which a table does not fit its model, and the query of the form that ignores the unknown ones."""
+
+    unknown: list[str]
+    missing: list[str]
+    not_there: list[str]
+    again: str
+
+
+def _misfit(batch: BatchScore) -> Misfit | None:
+    """Return the columns that do not fit; None if something else is wrong, or nothing."""
+    errors: Sequence[Mapping[str, Any]] = (batch.error or {}).get("errors") or []
+    unknown, missing, not_there = (
+        [each["column"] for each in errors if each.get("code") == code and "column" in each]
+        for code in ("unknown_feature", "absent_feature", "unknown_column")
+    )
+    if not (unknown or missing or not_there):
+        return None
+    given = {
+        "model": f"{batch.model_name}{f'@{batch.alias}' if batch.alias else f':{batch.model_version}'}",
+        "keep": _listed([name for name in batch.keep if name not in not_there]),
+        "ignore": "*" if len(unknown) >= MAX_NAMED else _listed(unknown),
+        "top": batch.top,
+        "reasons": None if batch.reasons is None else batch.reasons.n,
+    }
+    query = urlencode({name: value for name, value in given.items() if value})
+    return Misfit(unknown, missing, not_there, query)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names with commas between them; one that holds a comma or a quote stands in quotes."""
+    return ",".join(
+        '"{}"'.format(name.replace('"', '""')) if set(name) & {",", '"'} else name for name in names
     )
 
 

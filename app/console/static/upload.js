@@ -74,6 +74,7 @@ function prepare(form) {
   }
 
   function refuse(answer) {
+    if (!form.dispatchEvent(new CustomEvent("refused", { detail: answer, cancelable: true }))) return;  // told elsewhere
     const errors = answer.errors || [];
     const box = make("div", { class: "problem", role: "alert" }, make("p", {}, make("strong", {}, `${answer.title}. `), answer.detail || ""));
     if (errors.some((each) => each.line !== undefined || each.column !== undefined)) {
@@ -97,7 +98,11 @@ function prepare(form) {
 
   function praise(answer) {
     const words = [`${answer.rows.toLocaleString("en")} rows`];
-    if (!answer.columns) { show([{ detail: `The file can be used: ${words[0]}. Nothing was stored.` }], "done"); return; }  // rows to score
+    if (!answer.columns) {  // rows to score
+      const unread = answer.ignored?.length ? ` Columns that are not read: ${answer.ignored.join(", ")}.` : "";
+      show([{ detail: `The file can be used: ${words[0]}.${unread} Nothing was stored.` }], "done");
+      return;
+    }
     if (answer.positives !== null) words.push(`${answer.positives.toLocaleString("en")} positives`);
     const types = answer.columns.map((each) => `${each.name} (${each.role === "feature" ? each.type : each.role})`);
     show([{ detail: `The file can be used: ${words.join(", ")}. Nothing was stored.` }, { detail: types.join(", ") }, ...answer.warnings.map((each) => ({ detail: `${each.column}: ${each.detail}` }))], "done");

@@ -102,7 +102,7 @@ def test_from_a_link_and_an_empty_service_to_scored_rows(
     page.get_by_role("button", name="Check without scoring").click()
     page.get_by_role("alert").get_by_text("id", exact=False).first.wait_for()
     window.check()
-    page.get_by_label("Keep columns").fill("id")
+    page.locator("form[data-upload]").get_by_label("Keep columns").fill("id")
     page.get_by_role("button", name="Check without scoring").click()
     page.get_by_text("The file can be used: 2 rows").wait_for()
     window.check()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -135,3 +137,125 @@ def test_results_without_a_cut_reasons_or_a_file(world: World) -> None:
     assert "There is no overview" in page
     listed = browser.read("/console/batch-scores")
     assert "a table of its own" in listed
+
+
+def file(text: str, name: str = "june.csv") -> Any:
+    return {"name": name, "mimeType": "text/csv", "buffer": text.encode()}
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (1280, True), (1920, False)])
+def test_columns_that_do_not_fit_are_one_message_and_one_click(
+    world: World, visit: Callable[..., Any], width: int, dark: bool
+) -> None:
+    window = visit(world.service, width=width, dark=dark)
+    window.expect("status of 422")
+    window.sign_in(world.secret)
+    page = window.open("/console/batch-scores?model=churn@champion")
+    own = page.locator("form[data-upload]")
+    n_before = len(world.api.get("/v1/batch-scores").json()["data"])
+    # Nothing is sent but the head of the file, and no job is made.
+    lines = customers(200, 3).splitlines()
+    text = "\n".join([f"{lines[0]},note", *(f"{line},x" for line in lines[1:])]) + "\n"
+    page.set_input_files("#file", file(text))
+    own.get_by_label("Reasons for each row").fill("2")
+    own.get_by_label("Only the best rows").fill("30")
+    own.get_by_label("Share of positives").fill("0.05")
+    own.get_by_role("button", name="Score", exact=True).click()
+    alert = own.get_by_role("alert")
+    alert.get_by_text("2 columns that the model does not use: customer, note").wait_for()
+    assert "left" not in alert.inner_text()  # the model's own label
+    window.check()
+    shoot(page, f"misfit-{width}")
+    # What is missing and what is no number, in the same message; nothing can be ignored about it.
+    bad = text.replace("age", "years", 1).replace(lines[1].split(",")[1], "old", 1)
+    page.set_input_files("#file", file(bad))
+    own.get_by_role("button", name="Check without scoring").click()
+    alert.get_by_text("1 column that the model needs, and the table does not have: age").wait_for()
+    expect(alert).to_contain_text("3 columns that the model does not use: customer, years, note")
+    own.get_by_label("Ignore columns").fill("customer,note")
+    page.set_input_files("#file", file(text.replace(f",{lines[1].split(',')[1]},", ",old,", 1)))
+    own.get_by_role("button", name="Check without scoring").click()
+    expect(alert).to_contain_text("1 column of another type:")
+    expect(alert).to_contain_text("feature 'age' must be a finite number, got 'old' (line 2)")
+    # One click ignores them, and the check runs again by itself.
+    own.get_by_label("Ignore columns").fill("")
+    page.set_input_files("#file", file(text))
+    own.get_by_role("button", name="Check without scoring").click()
+    alert.get_by_role("button", name="Ignore them, and check again").click()
+    own.get_by_role("status").get_by_text("The file can be used: 200 rows.").wait_for()
+    assert own.get_by_label("Ignore columns").input_value() == "customer,note"
+    assert "Columns that are not read: customer, left, note." in own.inner_text()
+    assert len(world.api.get("/v1/batch-scores").json()["data"]) == n_before
+    # Or the names are kept, and the file is scored.
+    own.get_by_label("Ignore columns").fill("note")
+    own.get_by_role("button", name="Score", exact=True).click()
+    alert.get_by_role("button", name="Keep it, and score").click()
+    page.wait_for_url("**/batch-scores/bat_*")
+    made = world.api.get(f"/v1{page.url.partition('/console')[2]}").json()
+    assert (made["keep"], made["top"], made["reasons"]["n"]) == (["customer"], 30, 2)
+    assert (made["file_name"], made["alias"]) == ("june.csv", "champion")
+    with world.service.at_work():
+        page.get_by_role("heading", name="The 30 rows with the highest scores").wait_for()
+    assert "The 30 rows with the highest scores, of 200" in page.inner_text("main")
+
+
+def test_of_a_long_file_the_head_is_checked(world: World, visit: Callable[..., Any]) -> None:
+    window = visit(world.service)
+    window.expect("status of 422")
+    window.sign_in(world.secret)
+    page = window.open("/console/batch-scores?model=churn&ignore=customer")
+    own = page.locator("form[data-upload]")
+    own.evaluate("form => { form.dataset.most = 100000; }")
+    sent: list[int] = []
+    page.on("request", lambda request: sent.append(len(request.post_data_buffer or b"")))
+    page.set_input_files("#file", file(customers(9000, 4)))
+    own.get_by_role("button", name="Check without scoring").click()
+    own.get_by_text("Only the first rows").or_(
+        own.get_by_text("The columns and the first")
+    ).wait_for()
+    assert max(sent) < 70_000
+    page.set_input_files("#file", file(customers(9000, 4), "june.csv.gz"))
+    own.get_by_role("button", name="Check without scoring").click()
+    own.get_by_text("too long to be checked here").wait_for()
+
+
+def test_a_dataset_is_scored_with_the_same_wishes(world: World) -> None:
+    browser = PlainBrowser(world.service)
+    fields = {"model": "churn@champion", "dataset_id": world.dataset_id, "keep": "town"}
+    sent = browser.post("/console/batch-scores", **fields, top="7", reasons="1", prevalence="0.02")
+    world.service.work()
+    page = browser.read(sent.headers["location"])
+    assert "The 7 rows with the highest scores, of 600" in page
+    assert "Reasons" in page
+    assert "{{ 7 * 7 }}" in page
+    assert "<script>alert" not in page
+    for name, value in (("top", "many"), ("reasons", "99"), ("prevalence", "2")):
+        bad = browser.post("/console/batch-scores", **fields, **{name: value})
+        assert bad.status_code == 422
+        assert name in bad.text
+        assert f'name="{name}" value="{value}"' in bad.text  # nothing typed is lost
+
+
+def test_a_failed_batch_leads_to_a_form_that_ignores_the_columns(world: World) -> None:
+    """Without a script the columns are first looked at by the worker."""
+    browser = PlainBrowser(world.service)
+    text = customers(5, 5).replace("customer,", '"customer, no",', 1).replace("age", "years", 1)
+    sent = browser.client.post(
+        "/console/batch-scores/rows",
+        data={"csrf": browser.csrf, "model": "churn@champion", "reasons": "2", "keep": "town"},
+        files={"file": ("rows.csv", text.encode())},
+    )
+    assert sent.status_code == 303, sent.text
+    world.service.work()
+    page = browser.read(sent.headers["location"])
+    assert "Columns that the model does not use: customer, no, years." in page
+    assert "the table does not have: age." in page
+    found = re.search(r'href="(/console/batch-scores\?[^"]+)">Score again', page)
+    assert found is not None
+    form = browser.read(html.unescape(found[1]))
+    for name, value in (("ignore", '"customer, no",years'), ("reasons", "2"), ("keep", "town")):
+        assert (
+            f'name="{name}" value="{html.escape(value, quote=True).replace("&quot;", "&#34;")}"'
+            in form
+        )
+    assert re.search(r'<option value="churn@champion" selected', form)

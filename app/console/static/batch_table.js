@@ -1,0 +1,127 @@
+// Tables to score: their columns are checked before they are sent, and what does not fit the model is one message.
+
+const HEAD_BYTES = 1 << 16;  // of a longer file, only these are checked beforehand
+const MANY = 100;  // the service names no more columns than that
+
+for (const form of document.querySelectorAll("form[data-batch]")) watch(form);
+document.addEventListener("htmx:load", (event) => {
+  for (const form of event.target.querySelectorAll("form[data-batch]")) watch(form);
+});
+
+function watch(form) {
+  if (form.dataset.watched) return;
+  form.dataset.watched = "yes";
+  const check = form.querySelector("[data-check]");
+  let passed = false, again = null;
+
+  form.addEventListener("submit", (event) => {
+    if (passed) { passed = false; return; }
+    again = ["score", () => form.requestSubmit()];
+    hold(event, () => { passed = true; form.requestSubmit(); });  // the upload goes on
+  }, true);
+  check.addEventListener("click", (event) => {
+    again = ["check again", () => check.click()];
+    const chosen = form.elements.namedItem("file").files[0];
+    if (!chosen || chosen.size <= Number(form.dataset.most) || !form.reportValidity()) return;
+    hold(event, (checked) => show("done", make("p", {}, checked
+      ? "The columns and the first rows fit the model. The others were not checked: the file is long. Nothing was stored."
+      : "The file is too long to be checked here. “Score” sends it: the worker checks it before it scores a row.")));
+  }, true);
+  form.addEventListener("refused", (event) => { if (tell(event.detail)) event.preventDefault(); });
+
+  // Check the head of the file; where the columns fit, or that cannot be said here, go on.
+  async function hold(event, go_on) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const chosen = form.elements.namedItem("file").files[0];
+    const buttons = [...form.querySelectorAll("button")].filter((each) => !each.disabled);
+    for (const each of buttons) each.disabled = true;
+    let problem = null, head = null;
+    try {
+      head = await head_of(chosen);
+      problem = head && await ask(chosen.name, head);
+    } catch { /* the upload tells what is wrong with the file or the connection */ }
+    for (const each of buttons) each.disabled = false;
+    if (problem === "ended") window.come_back();
+    else if (!problem || !tell(problem)) go_on(Boolean(head));
+  }
+
+  async function ask(name, head) {  // what is wrong with the head of the file, or null
+    const body = new FormData();
+    for (const [field, value] of new FormData(form)) if (field !== "csrf" && field !== "file" && value !== "") body.append(field, value);
+    body.append("file", new File([head], name));
+    const headers = { "x-csrf-token": form.elements.namedItem("csrf").value };
+    const answer = await fetch(`${form.dataset.upload}?validate=true`, { method: "POST", body, headers });
+    if (answer.redirected || answer.headers.get("x-session-changed")) return "ended";
+    return answer.ok ? null : await answer.json();
+  }
+
+  // Say which columns do not fit; false: what is wrong is something else.
+  function tell(problem) {
+    const errors = problem.errors || [];
+    const named = (...codes) => errors.filter((each) => codes.includes(each.code) && each.column).map((each) => each.column);
+    const unknown = named("unknown_feature"), missing = named("absent_feature"), not_there = named("unknown_column");
+    const wrong = Map.groupBy(errors.filter((each) => each.column && (each.line || each.code === "unsupported_type")), (each) => each.column);
+    if (!unknown.length && !missing.length && !not_there.length && !wrong.size) return false;
+    const parts = [];
+    if (unknown.length) {
+      const many = unknown.length >= MANY;
+      parts.push(make("p", {}, make("strong", {}, `${columns(unknown, many)} that the model does not use: `), names(unknown)));
+      parts.push(make("p", { class: "actions" }, offer("Ignore", "ignore", many ? ["*"] : unknown), ...(many ? [] : [offer("Keep", "keep", unknown)])));
+    }
+    if (missing.length) parts.push(make("p", {}, make("strong", {}, `${columns(missing)} that the model needs, and the table does not have: `), names(missing), ". Add them to the table. A cell may be empty."));
+    if (not_there.length) parts.push(make("p", {}, make("strong", {}, `${columns(not_there)} named in this form, and not in the table: `), names(not_there), "."));
+    if (wrong.size) {
+      const lines = [...wrong].map(([, found]) => make("li", {}, found[0].detail, place(found)));
+      parts.push(make("p", {}, make("strong", {}, `${columns([...wrong.keys()])} of another type:`)), make("ul", {}, ...lines));
+    }
+    show("problem", make("p", {}, make("strong", {}, "The table does not fit the model.")), ...parts);
+    return true;
+  }
+
+  function offer(verb, field, list) {
+    const [next, go] = again ?? ["score", () => form.requestSubmit()];
+    const button = make("button", { type: "button" }, `${verb} ${list.length === 1 && list[0] !== "*" ? "it" : "them"}, and ${next}`);
+    button.addEventListener("click", () => {
+      const input = form.elements.namedItem(field);
+      input.value = [input.value.trim(), ...list.map((name) => name === "*" ? name : quote(name))].filter(Boolean).join(",");
+      go();
+    });
+    return button;
+  }
+
+  function show(kind, ...parts) {
+    const box = make("div", { class: kind, role: kind === "problem" ? "alert" : "status" }, ...parts);
+    form.querySelector("[data-outcome]").replaceChildren(box);
+    box.scrollIntoView({ block: "nearest" });
+  }
+}
+
+async function head_of(file) {  // whole lines; null: a format that is not read by lines, or nothing to read
+  if (!file?.size || !/\.(csv|tsv|txt|ndjson|jsonl)$/i.test(file.name)) return null;
+  if (file.size <= HEAD_BYTES) return file;
+  const end = new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer()).lastIndexOf(10) + 1;
+  return end ? file.slice(0, end) : null;
+}
+
+const columns = (list, more = false) => `${list.length}${more ? " or more" : ""} ${list.length === 1 ? "column" : "columns"}`;
+const quote = (name) => /[",\s]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name;
+
+function names(list) {
+  const shown = list.slice(0, 20).flatMap((name, at) => [at ? ", " : "", make("code", {}, name)]);
+  return make("span", {}, ...shown, list.length > 20 ? ` and ${list.length - 20} more` : "");
+}
+
+function place(found) {
+  const lines = found.map((each) => each.line).filter(Boolean);
+  if (!lines.length) return "";
+  const first = lines.slice(0, 5).join(", ");
+  return lines.length > 5 ? ` (lines ${first} and ${lines.length - 5} more)` : ` (${lines.length > 1 ? "lines" : "line"} ${first})`;
+}
+
+function make(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
