@@ -349,7 +349,7 @@ class Job(Base):
         Index(None, "state", "owner", "parent_id"),
         Index(None, "finished_at"),
         Index(None, "owner", "created_at", "id"),
-        Index(None, "owner", "kind", "name", "state", "created_at"),
+        Index(None, "name", "owner", "kind", "state", "created_at"),
         Index(None, "retry_of"),
         Index(None, "dataset_id"),
         CheckConstraint(

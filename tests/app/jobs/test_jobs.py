@@ -339,6 +339,6 @@ def test_failures_that_nothing_has_made_good_are_found_by_indexes(db: Database) 
             words = "EXPLAIN"
             connection.exec_driver_sql("SET enable_seqscan = off")  # of few rows it would scan all
         plan = str(connection.exec_driver_sql(f"{words} {statement}", parameters).all())
-    for index in ("ix_jobs_owner_kind_name_state_created_at", "ix_jobs_retry_of"):
+    for index in ("ix_jobs_name_owner_kind_state_created_at", "ix_jobs_retry_of"):
         assert index in plan, plan
     assert "SCAN jobs" not in plan

@@ -18,16 +18,16 @@ def upgrade() -> None:
     op.add_column("batch_scores", sa.Column("alias", sa.Text(), nullable=True))
     op.add_column("batch_scores", sa.Column("summary", sa.JSON(), nullable=True))
     op.create_index(
-        "ix_jobs_owner_kind_name_state_created_at",
+        "ix_jobs_name_owner_kind_state_created_at",
         "jobs",
-        ["owner", "kind", "name", "state", "created_at"],
+        ["name", "owner", "kind", "state", "created_at"],
     )
     op.create_index("ix_jobs_retry_of", "jobs", ["retry_of"])
 
 
 def downgrade() -> None:
     op.drop_index("ix_jobs_retry_of", "jobs")
-    op.drop_index("ix_jobs_owner_kind_name_state_created_at", "jobs")
+    op.drop_index("ix_jobs_name_owner_kind_state_created_at", "jobs")
     op.drop_column("batch_scores", "summary")
     op.drop_column("batch_scores", "alias")
     op.drop_column("batch_scores", "file_name")
