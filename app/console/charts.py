@@ -389,3 +389,21 @@ def histogram(
             text(x + (-6 if anchor == "end" else 6), top - 8, f"cut {cut:.4g}", anchor),
         ]
     return picture(width, height, title, *parts)
+
+
+def part_bar(part: float, greatest: float) -> Markup:
+    """Draw a part of a score to the right of a middle line, or to the left if it is negative; it is told beside."""
+    width, height = 120.0, 14.0
+    scale = Scale(-greatest, greatest, 2.0, width - 2.0)
+    middle, end = scale(0.0), scale(part)
+    bar = element(
+        "rect",
+        x=min(middle, end),
+        y=2.0,
+        width=max(abs(end - middle), 1.0),
+        height=height - 4,
+        class_="bar less" if part < 0 else "bar",
+    )
+    axis = line(middle, 0.0, middle, height, "zero")
+    box = f"0 0 {width:g} {height:g}"
+    return element("svg", bar, axis, class_="chart part", viewBox=box, aria_hidden="true")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter
+from markupsafe import Markup
 from rankwright.errors import ProblemError
+from rankwright.resources import AsyncModel
 from rankwright.types import (
     Feature,
     LabelScores,
     Model,
+    Scores,
 )
 from starlette.responses import Response
 
@@ -25,15 +28,19 @@ from app.http.forms import Fields, number_or_text
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
 Json = dict[str, Any]
-MAX_FORM_FEATURES = 100
+GROUP_SIZE = 100
+"""Fields that the form shows at once: of more features, each group of so many is folded."""
+MAX_FORM_FEATURES = 900
 """Most fields of the form that scores a row; for a model with more features the row is entered as JSON."""
+MAX_ALIASES = 20
+MAX_REASONS = 10
 
 
 @router.get("/{ref}/score")
 async def read_score(page: PageDep, ref: str) -> Response:
     """Show the form that scores a row, filled with a row of the dataset if it still exists."""
     model = await page.client.models[ref].read()
-    return await _show_score(page, model, await _example(page, model))
+    return await _show_score(page, model, await _example(page, model), await _cuts(page, model))
 
 
 @router.post("/{ref}/score")
@@ -41,37 +48,43 @@ async def score_row(page: PageDep, ref: str) -> Response:
     """Score the entered row, with the reasons if the model can state them."""
     form = await page.form()
     model = await page.client.models[ref].read()
-    label = str(form.get("label", "")) or None
-    entered = _entered(form, model.features)
+    asked = {name: str(form.get(name, "")) for name in ("label", "compare")}
+    entered, cuts = _entered(form, model.features), await _cuts(page, model)
     status, problem, answer = 200, None, None
     try:
         row = _row(form, model.features)
-        answer = await _answer(page, model, row, label)
+        answer = await _answer(page, model, row, asked["label"] or None, asked["compare"], cuts)
     except ProblemError as error:
         if error.status != 422:
             raise
         status, problem = error.status, error.problem
     if "hx-request" in page.request.headers:
         status = 200  # the asking part of the page shows the problem; the page itself has loaded
-    return await _show_score(page, model, entered, status, problem, answer, label)
+    return await _show_score(page, model, entered, cuts, status, problem, answer, asked)
+
+
+async def _cuts(page: Page, model: Model) -> dict[str, float | None]:
+    """Return the cuts by which aliases of the model flag rows, by alias; None: one that flags no row."""
+    if model.labels or not model.aliases:
+        return {}
+    found = await page.client.models.alias_page(model.name, limit=MAX_ALIASES)
+    here = [each for each in found.data if each.model_id == model.id]
+    return {each.alias: each.cut.threshold for each in here if each.cut is not None}
 
 
 async def _show_score(
     page: Page,
     model: Model,
     entered: Mapping[str, str],
+    cuts: Mapping[str, float | None],
     status: int = 200,
     problem: Json | None = None,
     answer: ScoredRow | None = None,
-    label: str | None = None,
+    asked: Mapping[str, str] | None = None,
 ) -> Response:
-    chart = None
-    if answer is not None and answer.contributions:
-        parts = [each for each in answer.contributions.items() if each[1] != 0]
-        parts = sorted(parts, key=lambda each: -abs(each[1]))[:20]
-        chart = charts.bars(parts, "What each feature adds to the score")
+    numbered = list(enumerate(model.features))
     at_fault = {
-        str(each.get("pointer", "")).rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+        _name_of(str(each.get("pointer", ""))): each["detail"]
         for each in (problem or {}).get("errors") or []
     }
     return await show_part(
@@ -80,13 +93,32 @@ async def _show_score(
         "score",
         status,
         entered=entered,
-        as_fields=len(model.features) <= MAX_FORM_FEATURES,
+        as_fields=len(numbered) <= MAX_FORM_FEATURES,
+        groups=[numbered[at : at + GROUP_SIZE] for at in range(0, len(numbered), GROUP_SIZE)],
+        references=_references(model, cuts),
         problem=problem,
-        at_fault=at_fault,
+        at_fault={
+            each.name: at_fault[each.name] for each in model.features if each.name in at_fault
+        },
         answer=answer,
-        chart=chart,
-        label=label,
+        asked=asked or {"label": "", "compare": ""},
     )
+
+
+def _name_of(pointer: str) -> str:
+    """Return the last name of a JSON pointer."""
+    return pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+
+
+def _references(model: Model, cuts: Mapping[str, float | None]) -> dict[str, str]:
+    """Return what a score can be compared with, by the value of the form, with its words."""
+    if model.labels:
+        return {}
+    found = {"negative": "the average negative row", "average": "the average training row"}
+    of_cuts = {
+        f"cut:{alias}": f"the cut of {alias}" for alias, cut in cuts.items() if cut is not None
+    }
+    return found | of_cuts
 
 
 async def _example(page: Page, model: Model) -> dict[str, str]:
@@ -157,9 +189,23 @@ def _value(text: str, kind: str) -> object:
     return text
 
 
+class RowReason(NamedTuple):
+    """A part of the score: what it is told by, the row's own values that it is about, and its standard error."""
+
+    text: str
+    values: str
+    part: float
+    error: float
+    bar: Markup
+
+
 @dataclass(frozen=True)
 class ScoredRow:
-    """The score of a row, its position on the curve, its probability, and the reasons, or why there are none."""
+    """The score of a row, its position on the curve, its probability, and the reasons, or why there are none.
+
+    `flags` says by alias whether its cut flags the row. The reasons and `rest` sum to the score less `reference_score`,
+    which is that of `reference`.
+    """
 
     score: float | None = None
     fpr: float | None = None
@@ -169,35 +215,114 @@ class ScoredRow:
     probability_high: float | None = None
     no_probability: str | None = None
     labels: Sequence[tuple[str, float]] = ()
-    contributions: Mapping[str, float] = field(default_factory=dict)
-    offset: float | None = None
+    flags: Sequence[tuple[str, float | None, bool]] = ()
+    reasons: Sequence[RowReason] = ()
+    rest: float = 0.0
+    exact: bool = True
+    reference: str = ""
+    reference_score: float = 0.0
     why_not: str | None = None
 
 
-async def _answer(page: Page, model: Model, row: Json, label: str | None) -> ScoredRow:
-    """Return the score, its position on the curve, its probability, and the reasons; no reasons if the scores are not
-    sums of parts.
-    """
+async def _answer(
+    page: Page,
+    model: Model,
+    row: Json,
+    label: str | None,
+    compare: str,
+    cuts: Mapping[str, float | None],
+) -> ScoredRow:
+    """Return the score, its position on the curve, its probability, and the reasons if the model has any."""
     of = page.client.models[model.id]
     scores = await of.score_rows([row], interval=True)
     if isinstance(scores, LabelScores):
-        label = label or scores.labels[0]
         scored = ScoredRow(labels=list(zip(scores.labels, scores.scores[0], strict=True)))
-    else:
-        label = None
-        scored = ScoredRow(
-            score=scores.scores[0],
-            fpr=scores.fprs[0] if scores.fprs else None,
-            tpr=scores.tprs[0] if scores.tprs else None,
-            probability=scores.probabilities[0] if scores.probabilities else None,
-            probability_low=scores.probabilities_low[0] if scores.probabilities_low else None,
-            probability_high=scores.probabilities_high[0] if scores.probabilities_high else None,
-            no_probability=scores.no_probability,
+        return await _explained(of, scored, row, label or scores.labels[0])
+    score = scores.scores[0]
+    scored = ScoredRow(
+        score=score,
+        fpr=scores.fprs[0] if scores.fprs else None,
+        tpr=scores.tprs[0] if scores.tprs else None,
+        probability=scores.probabilities[0] if scores.probabilities else None,
+        probability_low=scores.probabilities_low[0] if scores.probabilities_low else None,
+        probability_high=scores.probabilities_high[0] if scores.probabilities_high else None,
+        no_probability=scores.no_probability,
+        flags=[(alias, cut, cut is not None and score >= cut) for alias, cut in cuts.items()],
+    )
+    # The average negative, unless something else was chosen or the model has none.
+    for reference in [compare] if compare else ["negative", "average"]:
+        kind, _, alias = reference.partition(":")
+        try:
+            found = await of.score_rows(
+                [row],
+                probability=False,
+                reasons=min(MAX_REASONS, len(model.features)),
+                reference=kind,
+                direction="both",
+                threshold=cuts.get(alias),
+            )
+        except ProblemError as error:
+            if error.status != 422:
+                raise
+            scored = replace(scored, why_not=error.detail)
+            continue
+        assert isinstance(found, Scores)
+        assert found.reasons is not None
+        assert found.reasons_rest is not None
+        assert found.reference is not None
+        told = [
+            (each.text if each.code else "", each.columns, each.contribution, each.error)
+            for each in found.reasons[0]
+        ]
+        return replace(
+            scored,
+            reasons=_reasons(told, row),
+            rest=found.reasons_rest[0],
+            exact=bool(found.exact and found.exact[0]),
+            reference=reference,
+            reference_score=found.reference.score,
+            why_not=None,
         )
+    return scored
+
+
+async def _explained(of: AsyncModel, scored: ScoredRow, row: Json, label: str) -> ScoredRow:
+    """Return the scored row with the reasons that a model with several labels has: against the mean training row."""
     try:
-        (reasons,) = (await of.explain([row], label=label)).explanations
+        (found,) = (await of.explain([row], label=label)).explanations
     except ProblemError as error:
         if error.status != 422:
             raise
         return replace(scored, why_not=error.detail)
-    return replace(scored, contributions=reasons.contributions, offset=reasons.offset)
+    errors = found.errors or {}
+    parts = sorted(found.contributions.items(), key=lambda each: -abs(each[1]))
+    told = [("", [name], part, errors.get(name, 0.0)) for name, part in parts if part != 0]
+    return replace(
+        scored,
+        reasons=_reasons(told[:MAX_REASONS], row),
+        rest=sum(part for _, _, part, _ in told[MAX_REASONS:]),
+        exact=found.exact,
+        reference="average",
+        reference_score=found.offset,
+    )
+
+
+def _reasons(
+    told: Sequence[tuple[str, Sequence[str], float, float]], row: Mapping[str, object]
+) -> list[RowReason]:
+    """Return the reasons with the row's own values, and a bar for each part."""
+    greatest = max((abs(part) for _, _, part, _ in told), default=0.0)
+    return [
+        RowReason(
+            text,
+            ", ".join(f"{name} = {_shown(row.get(name))}" for name in columns),
+            part,
+            error,
+            charts.part_bar(part, greatest),
+        )
+        for text, columns, part, error in told
+    ]
+
+
+def _shown(value: object) -> str:
+    return "missing" if value is None else _field(value)

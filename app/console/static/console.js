@@ -47,7 +47,8 @@ document.addEventListener("htmx:afterSettle", (event) => {
   const answer = event.target.querySelector?.(".answer:not([hidden])");
   if (!answer || event.detail.requestConfig?.verb !== "post") return;
   answer.focus({ preventScroll: true });
-  answer.scrollIntoView({ block: "nearest" });
+  const first = answer.querySelector(".done, .problem") ?? answer;  // the answer may be higher than the window
+  first.scrollIntoView({ block: "nearest" });
 });
 
 // What scrolls can be reached by keyboard.

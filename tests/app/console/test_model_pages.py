@@ -235,13 +235,15 @@ def test_a_row_is_scored_and_parts_come_by_themselves(
     page.locator("#score").get_by_label(NASTY).select_option("")
     page.get_by_role("button", name="Score", exact=True).click()
     row = {"age": 44.5, "member": True, NASTY: None}
-    explained = world.api.post(f"/v1/models/{world.first}/explain", json={"rows": [row]}).json()
-    reasons = explained["explanations"][0]
-    page.get_by_text(f"Score {reasons['score']:.4f}").wait_for()
+    address = f"/v1/models/{world.first}/score?reasons=3&direction=both"
+    scored = world.api.post(address, json={"rows": [row]}).json()
+    page.get_by_text(f"Score {scored['scores'][0]:.4f}").wait_for()
     text = page.locator("#score").inner_text()
-    assert f"{100 * reasons['fpr']:.2f} % of the negatives" in text
-    assert f"Probability {100 * reasons['probability']:.1f} %" in text
-    assert f"{reasons['contributions']['age']:.3g}" in text
+    assert f"{100 * scored['fprs'][0]:.2f} % of the negatives" in text
+    assert f"Probability {100 * scored['probabilities'][0]:.1f} %" in text
+    (part,) = (each for each in scored["reasons"][0] if each["columns"] == ["age"])
+    told = page.locator(".reasons tr").filter(has_text="age = 44.5")
+    assert f"→ {part['contribution']:+.3g}" in told.inner_text()
     # The answer is where the eye is, in a low window, too: below the button, and whoever listens is told.
     page.set_viewport_size({"width": 390, "height": 420})
     page.get_by_role("button", name="Score", exact=True).click()
@@ -647,7 +649,8 @@ def test_rows_by_a_plain_form(world: World, ours: Browser) -> None:
     chain = world.train(algorithm={"name": "martirank", "n_rounds": 2}, name="chain")
     other = text_of(ours.post(f"/console/models/{chain}/score", f0="44", f1="true", f2=""))
     assert "Score " in other
-    assert "not sums over features" in other
+    assert "age = 44" in other
+    assert "± is the standard error of an estimate" not in other  # of three features it is exact
     for body in ("[", "[1]", '{"age": 1}', json.dumps({NASTY: 1})):
         answer = ours.post(f"{world.page}/score", row=body)
         assert answer.status_code == 422, body

@@ -259,3 +259,143 @@ def test_a_failed_batch_leads_to_a_form_that_ignores_the_columns(world: World) -
             in form
         )
     assert re.search(r'<option value="churn@champion" selected', form)
+
+
+# --- one row -------------------------------------------------------------------------------------
+
+
+def fill(page: Page, **values: str) -> None:
+    for name, value in values.items():
+        field = page.locator("#score").get_by_label(name, exact=True)
+        if field.evaluate("each => each.tagName") == "SELECT":
+            field.select_option(value)
+        else:
+            field.fill(value)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False), (1920, True)])
+def test_a_row_has_its_answer_its_flag_and_its_values_beside_reasons(
+    world: World, visit: Callable[..., Any], width: int, dark: bool
+) -> None:
+    window = visit(world.service, width=width, dark=dark)
+    window.sign_in(world.secret)
+    page = window.open(f"/console/models/{world.model_id}/score")
+    # What is wrong stands at its field, and is read with it; other fields keep what was typed.
+    fill(page, age="old", income="4.25", since="may")
+    page.get_by_role("button", name="Score", exact=True).click()
+    answer = page.locator("#answer")
+    expect(answer).to_contain_text("2 values are wrong")
+    for name, words in (("age", "must be a finite number, got 'old'"), ("since", "'may'")):
+        field = page.locator("#score").get_by_label(name, exact=True)
+        expect(field).to_have_attribute("aria-invalid", "true")
+        expect(field).to_have_accessible_description(re.compile(re.escape(words)))
+    assert page.get_by_label("income", exact=True).input_value() == "4.25"
+    window.check()
+    shoot(page, f"row-wrong-{width}")
+    fill(page, age="70", since="2015-05-01", town="Genf, Stadt")
+    page.get_by_role("button", name="Score", exact=True).click()
+    expect(answer).to_contain_text("Reasons")
+    row = {"age": 70, "income": 4.25, "town": "Genf, Stadt", "since": "2015-05-01"}
+    query = {"reasons": 4, "direction": "both", "interval": True}
+    path = f"/v1/models/{world.model_id}/score"
+    found = world.api.post(path, params=query, json={"rows": [row]}).json()
+    score = found["scores"][0]
+    told = " ".join(answer.inner_text().split())
+    assert f"Score {score:.4f}" in told
+    assert ("Flagged: at or above" if score >= world.cut else "Not flagged: below") in told
+    assert f"the cut {world.cut:.4f} of champion" in told
+    for reason in found["reasons"][0]:
+        (name,) = reason["columns"]
+        assert f"{name} = {row[name]} → {reason['contribution']:+.3g}" in told
+    assert f"The average negative row has the score {found['reference']['score']:.4f}" in told
+    # The pair of Venn and Abers is behind the mark: it is not a range around the probability.
+    assert f"Probability {100 * found['probabilities'][0]:.1f} %" in told
+    pair = f"{100 * found['probabilities_low'][0]:.1f} %"
+    mark = answer.get_by_role("button", name="About interval")
+    expect(answer.get_by_text("Venn and Abers")).to_be_hidden()
+    mark.click()
+    expect(answer.get_by_text("Venn and Abers")).to_contain_text(pair)
+    page.keyboard.press("Escape")
+    # Beside the form where there is room, else below the button; in view both times.
+    box, button = answer.bounding_box(), page.locator("#score-button").bounding_box()
+    assert box is not None
+    assert button is not None
+    if width >= 1280:
+        assert box["x"] > button["x"] + button["width"]
+    else:
+        assert box["y"] > button["y"]
+    expect(answer.get_by_text("Score", exact=False).first).to_be_in_viewport()
+    window.check()
+    shoot(page, f"row-{width}")
+    # Another reference: the cut of the alias.
+    page.get_by_label("Compare the score with").select_option("the cut of champion")
+    page.get_by_role("button", name="Score", exact=True).click()
+    expect(answer).to_contain_text(f"The cut of champion has the score {world.cut:.4f}")
+    chosen = page.get_by_label("Compare the score with")
+    expect(chosen).to_have_value("cut:champion")
+
+
+def test_estimated_reasons_have_their_error(world: World) -> None:
+    forest = world.service.train(
+        world.api, world.dataset_id, name="forest", algorithm={"name": "treerank_forest"}
+    )["model_id"]
+    row = {"age": 70, "income": None, "town": "Bern", "since": "2015-05-01"}
+    path = f"/v1/models/{forest}/score?reasons=4&direction=both"
+    found = world.api.post(path, json={"rows": [row]}).json()
+    browser = PlainBrowser(world.service)
+    page = browser.post(
+        f"/console/models/{forest}/score", f0="70", f1="", f2="Bern", f3="2015-05-01"
+    )
+    text = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page.text)).split())
+    assert "The average negative row has the score" in text
+    for reason in found["reasons"][0]:
+        (name,) = reason["columns"]
+        value = "missing" if row[name] is None else row[name]
+        assert f"{name} = {value} → {reason['contribution']:+.3g}" in text
+    assert found["exact"] == [True]  # of four features all sets are scored
+    assert "standard error" not in text
+    bad = browser.post(f"/console/models/{forest}/score", f0="70", compare="<b>")
+    assert bad.status_code == 200
+    assert "&lt;b&gt;" in bad.text
+    assert "No reasons: reference must be" in html.unescape(bad.text)
+
+
+def test_many_features_are_found_by_a_part_of_their_name(
+    world: World, visit: Callable[..., Any]
+) -> None:
+    rng = np.random.default_rng(1)
+    names = [f"measure {k:03}" for k in range(240)]
+    rows = rng.normal(size=(80, 240)).round(2)
+    lines = [",".join([*names, "left"])]
+    for row in rows:
+        lines.append(",".join([*map(str, row), "yes" if row[7] + row[230] > 0 else "no"]))
+    dataset_id = world.service.upload(
+        world.api, "\n".join(lines) + "\n", label="left", positive="yes", name="wide"
+    )
+    model_id = world.service.train(world.api, dataset_id, name="wide")["model_id"]
+    window = visit(world.service)
+    window.sign_in(world.secret)
+    page = window.open(f"/console/models/{model_id}/score")
+    expect(page.get_by_label("measure 230", exact=True)).to_be_hidden()
+    finder = page.get_by_label("Find a feature")
+    finder.fill("RE 23")
+    page.get_by_text("10 found").wait_for()
+    page.get_by_label("measure 230", exact=True).fill("far")
+    expect(page.get_by_label("measure 007", exact=True)).to_be_hidden()
+    window.check("#score")
+    shoot(page, "row-many")
+    page.get_by_role("button", name="Score", exact=True).click()
+    # The group with the field is open, and the field says what is wrong.
+    wrong = page.get_by_label("measure 230", exact=True)
+    expect(wrong).to_have_accessible_description(re.compile("finite number, got 'far'"))
+    expect(wrong).to_be_visible()
+    wrong.fill("3.5")
+    page.get_by_role("button", name="Score", exact=True).click()
+    expect(page.locator("#answer")).to_contain_text("measure 230 = 3.5 → +")
+    plain = visit(world.service, script=False)
+    plain.sign_in(world.secret)
+    page = plain.open(f"/console/models/{model_id}/score")
+    page.get_by_text("201 to 240").click()
+    page.get_by_label("measure 230", exact=True).fill("3.5")
+    page.get_by_role("button", name="Score", exact=True).click()
+    expect(page.locator("#answer")).to_contain_text("measure 230 = 3.5 → +")
