@@ -296,7 +296,7 @@ def test_a_row_has_its_answer_its_flag_and_its_values_beside_reasons(
     page.get_by_role("button", name="Score", exact=True).click()
     expect(answer).to_contain_text("Reasons")
     row = {"age": 70, "income": 4.25, "town": "Genf, Stadt", "since": "2015-05-01"}
-    query = {"reasons": 4, "direction": "both", "interval": True}
+    query: dict[str, Any] = {"reasons": 4, "direction": "both", "interval": True}
     path = f"/v1/models/{world.model_id}/score"
     found = world.api.post(path, params=query, json={"rows": [row]}).json()
     score = found["scores"][0]
