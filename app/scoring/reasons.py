@@ -69,14 +69,19 @@ MAX_SCORED, MAX_SCORED_BY_JOB = 200_000, 50_000_000
 MAX_ESTIMATED_FEATURES = 700
 """Features of a model with estimated reasons: of one row, with `REFERENCE_ROWS`, `MAX_SCORED` rows are not exceeded."""
 REST, REFERENCE_SCORE = "reasons_rest", "reference_score"
-PARTS, ROWS = "parts", "rows"
+PARTS, ROWS, CONTRIBUTIONS = "parts", "rows", "contributions"
 METHODS = {
     PARTS: "`parts`: the score is a sum by feature; exact Shapley values, less those of the average row.",
     ROWS: "`rows`: Shapley values, where a feature that is not yet known has its value in a row of the reference. "
     "Exact for ranking trees, and where at most seven features differ from that row's; else estimated from "
     "permutations, with an `error`.",
 }
-"""How contributions are found."""
+"""How the contributions of reasons are found."""
+EXPLAIN_METHODS = {
+    CONTRIBUTIONS: "`contributions`: the score is a sum by feature; in trees each split's change goes to its feature.",
+    ROWS: METHODS[ROWS],
+}
+"""How those of `…/explain` are."""
 
 _MARKS = tuple(name.encode() for name in NAMES)
 _CELLS_AT_ONCE = 1 << 20

@@ -21,6 +21,7 @@ from app.scoring.dependence import Dependence, DependenceOnVariables
 from app.scoring.probabilities import ProbabilityOptions
 from app.scoring.reasons import (
     DIRECTIONS,
+    EXPLAIN_METHODS,
     MAX_REASONS,
     METHODS,
     REASON_DOCS,
@@ -327,6 +328,9 @@ class Explanation(Resource):
     probability_high: ProbabilityHigh = None
     offset: float
     contributions: dict[str, float]
+    method: Annotated[str, one_of(EXPLAIN_METHODS)] = Field(
+        description=" ".join(EXPLAIN_METHODS.values())
+    )
     exact: bool = Field(
         description="False: the contributions are estimates, for the model's scores are no sums by feature. They sum "
         "to the score exactly nevertheless."

@@ -32,7 +32,7 @@ from app.platform.tables import Model, ModelCalibration, ModelCurve
 from app.scoring import reasons
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import NOTHING, ProbabilityOptions
-from app.scoring.reasons import Estimates, Reasoner, Reasons
+from app.scoring.reasons import CONTRIBUTIONS, Estimates, Reasoner, Reasons
 from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body, read_plain_lines
 
 if TYPE_CHECKING:
@@ -351,6 +351,7 @@ class Explained(TypedDict):
     probability_high: NotRequired[float | None]
     offset: float
     contributions: dict[str, float]
+    method: str
     exact: bool
     errors: dict[str, float] | None
 
@@ -394,6 +395,7 @@ def explain(
             },
             "offset": float(offset),
             "contributions": dict(zip(names, parts[i].tolist(), strict=True)),
+            "method": CONTRIBUTIONS if estimates is None else reasons.ROWS,
             "exact": bool(exact[i]),
             "errors": None if exact[i] else dict(zip(names, errors[i].tolist(), strict=True)),
         }

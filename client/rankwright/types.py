@@ -1191,6 +1191,12 @@ class Explanation(Record):
     """With `interval=true`: the probability if the row itself counts as a positive."""
     offset: float
     contributions: dict[str, float]
+    method: Literal['contributions', 'rows']
+    """`contributions`: the score is a sum by feature; in trees each split's change goes to its feature.
+    `rows`: Shapley values, where a feature that is not yet known has its value in a row of the
+    reference. Exact for ranking trees, and where at most seven features differ from that row's; else
+    estimated from permutations, with an `error`.
+    """
     exact: bool
     """False: the contributions are estimates, for the model's scores are no sums by feature. They sum to
     the score exactly nevertheless.

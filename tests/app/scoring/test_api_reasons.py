@@ -374,6 +374,7 @@ def test_scores_that_are_no_sums_have_estimates(
     ):
         parts = {reason["columns"][0]: reason["contribution"] for reason in reasons}
         assert row["exact"]
+        assert row["method"] == ("rows" if method == "rows" else "contributions")
         assert row["errors"] is None
         assert {name: part for name, part in row["contributions"].items() if part} == parts
         assert row["offset"] == average["reference"]["score"]
