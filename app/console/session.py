@@ -7,9 +7,9 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
 from fastapi import APIRouter, Depends, Query
@@ -46,6 +46,55 @@ _PORTS = {"http": ":80", "https": ":443"}
 _PATH_OF = re.compile(r"https?://[^/?#]+(?P<path>/[^?#]*)")
 
 
+class Entry(NamedTuple):
+    """A page that the head leads to, and the scope that it needs."""
+
+    address: str
+    name: str
+    scope: str | None = None
+
+
+class Group(NamedTuple):
+    """Pages that the head shows together, and the one of them that the reader is on or below."""
+
+    name: str
+    entries: Sequence[Entry]
+    current: Entry | None = None
+
+
+NAVIGATION = (
+    Group(
+        "Data",
+        (
+            Entry("/console/datasets", "Datasets", "read"),
+            Entry("/console/datasets/new", "Upload", "train"),
+        ),
+    ),
+    Group(
+        "Train",
+        (Entry("/console/train", "Train", "train"), Entry("/console/jobs", "Jobs", "read")),
+    ),
+    Group(
+        "Models",
+        (
+            Entry("/console/models", "Models", "read"),
+            Entry("/console/comparisons", "Compare", "read"),
+            Entry("/console/evaluations", "Evaluations", "read"),
+            Entry("/console/batch-scores", "Batch scores", "score"),
+        ),
+    ),
+    Group(
+        "Admin",
+        (
+            Entry("/console/keys", "Keys", "admin"),
+            Entry("/console/audit", "Audit", "admin"),
+            Entry("/console/health", "Health"),
+            Entry("/docs", "API"),
+        ),
+    ),
+)
+
+
 @dataclass
 class Page:
     """A request of a browser that is signed in."""
@@ -62,6 +111,18 @@ class Page:
     def can(self, scope: str) -> bool:
         """Return True if the key has this scope: pages hide what it may not do."""
         return scope in self.scopes
+
+    def navigation(self) -> list[Group]:
+        """Return the groups of the head, with the pages that the key may see."""
+        path = self.request.url.path
+        found = []
+        for group in NAVIGATION:
+            entries = [each for each in group.entries if each.scope is None or self.can(each.scope)]
+            here = [each for each in entries if f"{path}/".startswith(f"{each.address}/")]
+            if entries:
+                current = max(here, key=lambda each: len(each.address), default=None)
+                found.append(Group(group.name, entries, current))
+        return found
 
     def check_scope(self, scope: str | None) -> None:
         """Raise Forbidden if the key lacks the route's scope. Routes for tables declare it, so that no table is sent

@@ -920,3 +920,48 @@ def test_rows_are_scored_with_the_scope_for_it_alone(world: World) -> None:
             files=rows,
         )
         assert answer.status_code == status
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_the_head_is_one_line_and_leads_everywhere(
+    world: World, visit: Callable[..., Any], script: bool
+) -> None:
+    window = visit(world.service, width=390, script=script)
+    page = window.sign_in(world.service.key())
+    groups = page.get_by_role("navigation", name="Main").get_by_role("link")
+    assert groups.all_inner_texts() == ["Data", "Train", "Models", "Admin"]
+    header = page.get_by_role("banner").bounding_box()
+    assert header is not None
+    assert header["height"] < 64  # the text of a second line would not fit
+    found = []
+    for group in ("Data", "Train", "Models", "Admin"):
+        page.get_by_role("link", name=group, exact=True).first.click()
+        expect(groups.get_by_text(group)).to_have_attribute("aria-current", "true")
+        inner = page.get_by_role("navigation", name=group, exact=True)
+        lines = {
+            box["y"] for each in inner.get_by_role("link").all() if (box := each.bounding_box())
+        }
+        assert len(lines) == 1
+        root = "document.documentElement"
+        assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth")
+        found += inner.get_by_role("link").all_inner_texts()
+        expect(inner.locator("[aria-current=page]")).to_have_count(1)
+    assert found == [
+        *("Datasets", "Upload", "Train", "Jobs", "Models", "Compare", "Evaluations"),
+        *("Batch scores", "Keys", "Audit", "Health", "API"),
+    ]
+    window.open(f"/console/models/{world.models[0]}")
+    expect(groups.get_by_text("Models")).to_have_attribute("aria-current", "true")
+    # By keyboard alone: the skip link, the brand, then the groups.
+    window.open("/console")
+    for _ in range(5):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/console/models")
+
+
+def test_the_head_leads_only_where_a_key_may_go(world: World) -> None:
+    text = world.browser("score").read("/console")
+    assert "/console/batch-scores" in text
+    for hidden in ("/console/models", "/console/train", "/console/jobs", "/console/keys"):
+        assert f'href="{hidden}"' not in text
