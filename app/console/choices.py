@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from fastapi import APIRouter
@@ -28,10 +29,11 @@ _VERSION = re.compile(r"(.*):\s*(\d*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Choice:
-    """An option: the value that the form sends, and the text that a person reads."""
+    """An option: the value that the form sends, the text that a person reads, and why it cannot be chosen, if so."""
 
     value: str
     text: str
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,32 +47,35 @@ class Offer:
 
 @router.get("/models")
 async def find_models(page: PageDep) -> Response:
-    """Return the models that match a text, as a fragment; models that are selected already stay."""
-    chosen = page.request.query_params.getlist("models")
-    offer = await offer_models(page, chosen)
-    return page.show("options.html", offer=offer, chosen=chosen, several=bool(chosen))
+    """Return the models that match a text, as a fragment."""
+    return page.show("options.html", offer=await offer_models(page), chosen=[])
 
 
 @router.get("/datasets")
 async def find_datasets(page: PageDep) -> Response:
     """Return the datasets that match a text, as a fragment."""
-    offer = await offer_datasets(page)
-    return page.show("options.html", offer=offer, chosen=[], several=False)
+    return page.show("options.html", offer=await offer_datasets(page), chosen=[])
 
 
 async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
-    """Return models, each alias before the version that it points to, and the selected ones."""
+    """Return models: first the aliases, then the versions, the newest first, and the selected ones."""
     models, sought = page.client.models, _sought(page, "models")
     name, _, version = sought.partition(":")
-    name, _, alias = name.partition("@")
-    found, more = await _look_through(models.page, name, version, alias)
+    name, at, alias = name.partition("@")
+    found, more = await _look_through(partial(models.page, aliased=True), name, version, alias)
+    choices = [choice for each in found for choice in _aliases_of(each, alias)]
+    ids: set[str] = set()
+    if not at:
+        newest, further = await _look_through(models.page, name, version)
+        newest.sort(key=lambda each: str(each.version) != version.strip())  # before 70 comes 7
+        choices += map(_of_model, newest)
+        ids, more = {each.id for each in newest}, more or further
 
     async def find(ref: str) -> tuple[str, Choice]:
         model = await models[ref].read()
-        return model.id, _of_model(model)[-1]
+        return model.id, _of_model(model)
 
-    choices = [choice for each in found for choice in _of_model(each)]
-    choices += await _chosen(chosen, {each.id for each in found}, choices, find)
+    choices += await _chosen(chosen, ids, choices, find)
     return Offer(choices, sought, more)
 
 
@@ -143,13 +148,16 @@ def _fits(each: ListedModel | Dataset, version: str, alias: str) -> bool:
     return fits and str(each.version).startswith(version.strip())
 
 
-def _of_model(model: ListedModel | Model) -> list[Choice]:
-    aliases = [
+def _aliases_of(model: ListedModel, start: str) -> list[Choice]:
+    return [
         Choice(f"{model.name}@{alias}", f"{model.name}@{alias}, now version {model.version}")
         for alias in model.aliases
+        if alias.startswith(start)
     ]
-    text = f"{model.name}:{model.version} ({model.algorithm['name']})"
-    return [*aliases, Choice(model.id, text)]
+
+
+def _of_model(model: ListedModel | Model) -> Choice:
+    return Choice(model.id, f"{model.name}:{model.version} ({model.algorithm['name']})")
 
 
 def _of_dataset(dataset: Dataset) -> Choice:

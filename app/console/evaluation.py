@@ -91,7 +91,9 @@ async def _comparisons(
 ) -> Response:
     found = await page.client.comparisons.page(limit=50, after=page.asked("after"))
     asked = page.request.query_params
-    chosen = given.getlist("models") if given else asked.getlist("models")
+    chosen = (
+        given.getlist("models") if given else asked.getlist("models") + asked.getlist("model_id")
+    )
     offered = await _offered(page, chosen, (given or asked).get("dataset_id", ""))
     return page.show(
         "comparisons.html",

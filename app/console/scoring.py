@@ -50,7 +50,9 @@ async def _list(
     if page.can("read"):
         chosen = given or page.request.query_params
         offered = {
-            "models": await offer_models(page, [str(chosen.get("model", ""))]),
+            "models": await offer_models(
+                page, [str(chosen.get("model") or chosen.get("model_id") or "")]
+            ),
             "datasets": await offer_datasets(page, [str(chosen.get("dataset_id", ""))]),
         }
     return page.show(

@@ -91,6 +91,9 @@ def list_models(
     paging: PagingDep,
     only: TaggedFilterDep,
     name: Annotated[str | None, Query(description="Only models with exactly this name.")] = None,
+    aliased: Annotated[
+        bool, Query(description="`true`: only models that an alias points to.")
+    ] = False,
     outdated: Annotated[
         bool,
         Query(
@@ -100,7 +103,13 @@ def list_models(
 ) -> ModelPage:
     """All models of the owner, newest first."""
     page: Any = context.db.reading(
-        models.list_page, caller.owner, name=name, outdated=outdated, only=only, **vars(paging)
+        models.list_page,
+        caller.owner,
+        name=name,
+        aliased=aliased,
+        outdated=outdated,
+        only=only,
+        **vars(paging),
     )
     return ModelPage(
         data=[listed_of(row) for row in page.data], has_more=page.has_more, next=page.next

@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import exists, func, select, union, update
 from sqlalchemy import insert as sql_insert
-from sqlalchemy.orm import Session, aliased, defer
+from sqlalchemy.orm import Session, defer
+from sqlalchemy.orm import aliased as another
 
 from app.platform.documents import AliasCut, AliasPromise
 from app.platform.sql import ALL_ROWS, Page, RowFilter, db_now, fetch_page, next_number, upsert_into
@@ -93,24 +94,27 @@ def list_page(
     owner: str,
     *,
     name: str | None,
+    aliased: bool = False,
     outdated: bool = False,
     only: RowFilter = ALL_ROWS,
     limit: int,
     after: str | None,
 ) -> Page[Model]:
-    """Return the owner's models, newest first: all, those of one name, or as a filter says; `outdated` leaves those
-    that an alias points to although there is a newer version.
+    """Return the owner's models, newest first: all, those of one name, or as a filter says. `aliased` leaves those
+    that an alias points to, `outdated` those of them that have a newer version.
     """
     statement = only.apply(select(Model).where(Model.owner == owner), Model)
     if name is not None:
         statement = statement.where(Model.name == name)
-    if outdated:
-        newer = aliased(Model)
+    if aliased or outdated:
         pointed_at = select(ModelAlias.model_id).where(ModelAlias.owner == owner)
+        statement = statement.where(Model.id.in_(pointed_at))
+    if outdated:
+        newer = another(Model)
         newer_one = exists().where(
             newer.owner == owner, newer.name == Model.name, newer.version > Model.version
         )
-        statement = statement.where(Model.id.in_(pointed_at), newer_one)
+        statement = statement.where(newer_one)
     return fetch_page(session, statement, Model.created_at, Model.id, limit=limit, after=after)
 
 

@@ -126,18 +126,26 @@ def list_page(
     owner: str,
     *,
     name: str | None,
+    aliased: bool = False,
     outdated: bool = False,
     only: RowFilter = ALL_ROWS,
     limit: int,
     after: str | None,
 ) -> Page[Listed]:
-    """Return the owner's models, newest first: all, those of one name, or as a filter says; `outdated` leaves those
-    that an alias points to although there is a newer version.
+    """Return the owner's models, newest first: all, those of one name, or as a filter says. `aliased` leaves those
+    that an alias points to, `outdated` those of them that have a newer version.
     """
     if name is not None and not re.fullmatch(NAME, name):
         raise Invalid(f"name must match {NAME}, got {name[:100]!r}")
     page = repository.list_page(
-        session, owner, name=name, outdated=outdated, only=only, limit=limit, after=after
+        session,
+        owner,
+        name=name,
+        aliased=aliased,
+        outdated=outdated,
+        only=only,
+        limit=limit,
+        after=after,
     )
     ids = [model.id for model in page.data]
     aliases: dict[str, list[str]] = {model_id: [] for model_id in ids}

@@ -421,6 +421,7 @@ class _ModelsOperations(_Collection):
         self,
         *,
         name: str | None = None,
+        aliased: bool | None = None,
         outdated: bool | None = None,
         search: str | None = None,
         created_after: Time = None,
@@ -429,13 +430,14 @@ class _ModelsOperations(_Collection):
     ) -> Items[types.ListedModel]:
         """Yield the models, the newest first: of one name, or with a text in their names; by when they were made.
 
-        `tag` is `"team:risk"`, or `"team"` for any value; of several a model has all. `outdated` leaves those that an
-        alias points to although there is a newer version.
+        `tag` is `"team:risk"`, or `"team"` for any value; of several a model has all. `aliased` leaves those that an
+        alias points to, `outdated` those of them that have a newer version.
         """
         yield from self._pages(
             "/v1/models",
             types.ListedModel.from_json,
             name=name,
+            aliased=aliased,
             outdated=outdated,
             search=search,
             created_after=created_after,
@@ -448,6 +450,7 @@ class _ModelsOperations(_Collection):
         self,
         *,
         name: str | None = None,
+        aliased: bool | None = None,
         outdated: bool | None = None,
         search: str | None = None,
         created_after: Time = None,
@@ -462,6 +465,7 @@ class _ModelsOperations(_Collection):
                 types.ListedModel,
                 "/v1/models",
                 name=name,
+                aliased=aliased,
                 outdated=outdated,
                 search=search,
                 created_after=created_after,

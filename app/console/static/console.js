@@ -10,7 +10,6 @@ const wait = (text = "Working …") => {
 };
 const rest = () => { clearTimeout(waiting); busy.textContent = ""; };
 document.addEventListener("submit", (event) => {
-  if (event.target.id === "find") { event.preventDefault(); return; }  // what is found comes as it is typed
   const asked = event.target.dataset.confirm;
   if (asked && !window.confirm(asked)) { event.preventDefault(); return; }
   if (event.defaultPrevented) return;  // another script sends it
@@ -162,14 +161,14 @@ function keep() {
   if (!owner) return;
   const forms = {};
   for (const form of document.forms) {
-    if (form.matches(".who, #find")) continue;
+    if (form.matches(".who")) continue;
     forms[key_of(form)] = typed_in(form).map((field) => [field.name, ["checkbox", "radio"].includes(field.type) ? field.checked && field.value : field.multiple ? [...field.selectedOptions].map((option) => option.value) : field.value]);
   }
   try { storage?.setItem(KEPT, JSON.stringify({ owner, page: location.pathname + location.search, forms })); } catch { /* there is no room: nothing is kept */ }
 }
 document.addEventListener("submit", (event) => {
   if (event.target.matches(".who")) storage?.removeItem(KEPT);  // who signs out is done
-  else if (event.target.id !== "find") keep();
+  else keep();
 }, true);
 document.addEventListener("htmx:beforeRequest", keep);
 // Another sign-in in this browser: the page's own token is of the session before.
@@ -216,6 +215,7 @@ function restore(forms) {
         if (field.tagName === "SELECT") {
           for (const each of wanted) if (![...field.options].some((option) => option.value === each)) field.add(new Option(each, each));
           for (const option of field.options) option.selected = wanted.includes(option.value);
+          field.dispatchEvent(new Event("restored"));  // a picker shows it
           if (field.hasAttribute("hx-post")) follows = field;
         } else field.value = value;
         if (value && value !== field.defaultValue) { const fold = field.closest("details"); if (fold) fold.open = true; }

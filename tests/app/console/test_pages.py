@@ -322,25 +322,82 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
         ("later:210", "later:210 "),
         ("oldest@l", "oldest@live"),
         ("nothing", "Nothing has this"),
+        ("", "There are more"),
     ):
         assert words in plain.read(f"/console/pick/models?find_models={sought}")
+    everything = plain.read("/console/pick/models")
+    assert everything.index("oldest@live") < everything.index("later:")  # aliases come first
     assert plain.client.get("/console/pick/jobs").status_code == 404
+    assert f'value="{model_id}" selected' in plain.read(
+        f"/console/batch-scores?model_id={model_id}"
+    )
 
     window = visit(service, width=390)
     page = window.sign_in(secret)
     window.open("/console/evaluations")
-    page.get_by_label("Find models by name").fill("oldest@")
-    page.get_by_label("Model", exact=True).get_by_text("oldest@live, now version 1").wait_for(
-        state="attached"
-    )
-    page.get_by_label("Model", exact=True).select_option("oldest@live")
-    page.get_by_label("Find datasets by name").press_sequentially("first")
-    page.get_by_label("Dataset", exact=True).get_by_text("first table:1").wait_for(state="attached")
-    page.get_by_label("Dataset", exact=True).select_option(dataset_id)
+    model = page.get_by_role("combobox", name="Model", exact=True)
+    expect(model).to_have_value("")
+    page.get_by_role("button", name="Evaluate").click()
+    assert page.url.endswith("/evaluations")  # the browser asks for a model
+    model.press_sequentially("ATER")
+    options = page.get_by_role("option")
+    options.filter(has_text="later:210").wait_for()
+    expect(options).to_have_count(51)
+    window.check()
+    # Whoever leaves the field without choosing has chosen nothing.
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("listbox")).to_have_count(0)
+    expect(model).to_have_value("")
+    model.press_sequentially("oldest@")
+    options.filter(has_text="oldest@live, now version 1").wait_for()
+    expect(model).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("Enter")
+    expect(model).to_have_value("oldest@live, now version 1")
+    dataset = page.get_by_role("combobox", name="Dataset", exact=True)
+    dataset.press_sequentially("first")
+    options.filter(has_text="first table:1").click()
+    expect(dataset).to_have_value(re.compile("first table:1, "))
     window.check()
     page.get_by_role("button", name="Evaluate").click()
     page.get_by_role("heading", name="oldest:1 on first table").wait_for()
     service.work()
+
+    # Several are chosen as chips, by keyboard alone; what one comes from is chosen already.
+    window.expect("status of 422")
+    window.open(f"/console/comparisons?model_id={model_id}&dataset_id={dataset_id}")
+    several = page.get_by_role("combobox", name="Models", exact=True)
+    chips = page.locator(".chips li")
+    expect(chips).to_have_text(["oldest:1 (rankboost)×"])
+    several.focus()
+    for text, words in (("later:7", "later:7 ("), ("later:9", "later:9 (")):
+        page.keyboard.type(text)
+        options.filter(has_text=words).wait_for()
+        page.keyboard.press("Enter")
+        expect(several).to_have_value("")
+    expect(chips).to_have_count(3)
+    window.check()
+    page.keyboard.press("Backspace")
+    expect(chips).to_have_count(2)
+    page.get_by_role("button", name="Remove later:7").click()
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("alert")).to_contain_text("models")
+    expect(chips).to_have_text(["oldest:1 (rankboost)×"])  # nothing typed is lost
+    expect(page.get_by_role("combobox", name="Dataset", exact=True)).to_have_value(
+        re.compile("first table:1, ")
+    )
+
+
+def test_without_a_script_a_select_and_a_field_choose(
+    world: World, visit: Callable[..., Any]
+) -> None:
+    window = visit(world.service, width=390, script=False)
+    page = window.sign_in(world.service.key())
+    window.open("/console/evaluations")
+    page.get_by_label("Model", exact=True).select_option(world.models[0])
+    page.get_by_label("Dataset", exact=True).select_option(world.dataset_id)
+    page.get_by_role("button", name="Evaluate").click()
+    page.get_by_role("heading", name="on").wait_for()
+    world.service.work()
 
 
 def test_a_dataset_is_found_whatever_its_name_and_at_little_cost(

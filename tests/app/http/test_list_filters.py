@@ -219,6 +219,9 @@ def test_models_are_listed_whose_alias_stayed_behind(service_on_both: Service) -
     def listed(**query: Any) -> list[str]:
         return [each["id"] for each in client.get("/v1/models", params=query).json()["data"]]
 
+    pointed_at = [("a", 2), ("a", 3), ("b", 1)]
+    assert sorted(listed(aliased=True)) == sorted(ours[each] for each in pointed_at)
+    assert client.get("/v1/models?aliased=perhaps").status_code == 422
     assert listed(outdated=True) == [ours["a", 2]]
     assert listed(outdated=True, name="b") == []
     assert len(listed()) == len(ours)
