@@ -130,6 +130,7 @@ def create_app(settings: Settings) -> Service:
         training.validation_router,
         evaluation.router,
         evaluation.calibration_router,
+        evaluation.fits_router,
         *output_routers(),
         reports.router,
         reports.datasets_router,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar, cast
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
@@ -17,6 +17,7 @@ from starlette.responses import Response
 from app.console.api import path_segment
 from app.console.rendering import count
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.evaluation.service import MAX_FITS, Use
 
 router = APIRouter(prefix="/console/pick", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -47,14 +48,16 @@ class Offer:
 
 @router.get("/models")
 async def find_models(page: PageDep) -> Response:
-    """Return the models that match a text, as a fragment."""
-    return page.show("options.html", offer=await offer_models(page), chosen=[])
+    """Return the models that match a text, as a fragment, and why some cannot be used with the chosen dataset."""
+    offer = await offer_models(page)
+    return page.show("options.html", offer=await _mark_misfits(page, offer, "model"), chosen=[])
 
 
 @router.get("/datasets")
 async def find_datasets(page: PageDep) -> Response:
-    """Return the datasets that match a text, as a fragment."""
-    return page.show("options.html", offer=await offer_datasets(page), chosen=[])
+    """Return the datasets that match a text, as a fragment, and why some cannot be used with the chosen models."""
+    offer = await offer_datasets(page)
+    return page.show("options.html", offer=await _mark_misfits(page, offer, "dataset"), chosen=[])
 
 
 async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
@@ -94,6 +97,34 @@ async def offer_datasets(page: Page, chosen: Sequence[str] = ()) -> Offer:
     choices = [_of_dataset(each) for each in found]
     choices += await _chosen(chosen, {each.id for each in found}, choices, find)
     return Offer(choices, sought, more)
+
+
+async def _mark_misfits(page: Page, offer: Offer, kind: Literal["model", "dataset"]) -> Offer:
+    """Return the offer with a reason at each choice that cannot be used with what the form has chosen already."""
+    asked = page.request.query_params
+    use = asked.get("use")
+    other = [
+        each for each in asked.getlist("with_dataset" if kind == "model" else "with_model") if each
+    ]
+    if use not in ("evaluation", "comparison", "scoring") or not other or not offer.choices:
+        return offer
+    other = other[: MAX_FITS // len(offer.choices)]
+    values = [choice.value for choice in offer.choices]
+    models, datasets = (values, other) if kind == "model" else (other, values)
+    try:
+        found = await page.client.fits(models, datasets, use=cast(Use, use))
+    except ProblemError as error:
+        if error.status not in (404, 422):
+            raise
+        return offer  # something was deleted just now: the form's own check says so
+    reasons: dict[str, str] = {}
+    for each in found:
+        if not each.fits:
+            reasons.setdefault(
+                each.model if kind == "model" else each.dataset_id, each.reason or ""
+            )
+    choices = [replace(choice, reason=reasons.get(choice.value, "")) for choice in offer.choices]
+    return replace(offer, choices=choices)
 
 
 def _sought(page: Page, kind: str) -> str:

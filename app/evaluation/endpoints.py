@@ -11,6 +11,8 @@ from starlette.responses import Response
 from app.access.authentication import GuardedRoute, needs
 from app.evaluation import evaluations, recalibration
 from app.evaluation.groups import BY_GROUP
+from app.evaluation.schemas import Fit, Fits
+from app.evaluation.service import Use, find_fits
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import IdempotentDep
 from app.http.schemas import Interval, Valid
@@ -90,6 +92,48 @@ async def put_calibration(
     )
     refetch = refetch_job(caller.owner)
     return await create(context, idempotent, wait, PATH, work, refetch, check=check, done=200)
+
+
+fits_router = APIRouter(prefix="/v1/fits", tags=["evaluations"], route_class=GuardedRoute)
+
+
+@fits_router.get("", summary="See which models and datasets fit each other")
+@needs("read")
+def read_fits(
+    *,
+    context: ContextDep,
+    caller: CallerDep,
+    model: Annotated[
+        list[str],
+        Query(
+            min_length=1, description="A model: id, name, name:version or name@alias. Repeat it."
+        ),
+    ],
+    dataset_id: Annotated[
+        list[str], Query(min_length=1, description="A dataset. Repeat it for several.")
+    ],
+    use: Annotated[
+        Use,
+        Query(
+            description="What for: an `evaluation`, a `comparison`, or `scoring`, which needs no label."
+        ),
+    ] = "evaluation",
+) -> Fits:
+    """Before a job is submitted: for each of the models and each of the datasets, at most 200 pairs, whether they can
+    be used together, and if not, why. No rows are read.
+    """
+    found = context.db.reading(find_fits, caller.owner, model, dataset_id, use)
+    return Fits(
+        data=[
+            Fit(
+                model=each.model,
+                dataset_id=each.dataset_id,
+                fits=each.reason is None,
+                reason=each.reason,
+            )
+            for each in found
+        ]
+    )
 
 
 router = APIRouter(prefix=evaluations.PATH, tags=["evaluations"], route_class=GuardedRoute)

@@ -55,6 +55,23 @@ class NewWindow(Body):
     fpr_max: Rate
 
 
+class Fit(Resource):
+    """Whether a dataset can be used with a model."""
+
+    model: str = Field(description="The model, as the request named it.")
+    dataset_id: str
+    fits: bool
+    reason: str | None = Field(
+        description="What the dataset lacks, in words that follow “the dataset”. Null if it fits."
+    )
+
+
+class Fits(Resource):
+    """Which models and datasets fit each other: an entry for each pair."""
+
+    data: list[Fit]
+
+
 Windows = Annotated[list[NewWindow], Field(min_length=1, max_length=MAX_WINDOWS)]
 
 

@@ -21,7 +21,7 @@ from app.evaluation.groups import NO_GROUPS, Groups, check_groups
 from app.models.objectives import WHOLE, Window
 from app.models.service import figures_named, find_named, find_to_use
 from app.platform.documents import AliasCut
-from app.platform.errors import invalid
+from app.platform.errors import Conflict, Invalid, invalid
 from app.platform.sql import Json, Session
 from app.platform.tables import (
     Dataset,
@@ -40,6 +40,10 @@ Seen = Literal["trained", "validated", "overlaps", "new"]
 """What a model has seen of rows: it was trained on rows of their dataset, or validated; too many of them equal rows of
 its training; or none of these.
 """
+Use = Literal["evaluation", "comparison", "scoring"]
+"""What a model and a dataset are to be used for together. Scores need no label."""
+MAX_FITS = 200
+"""Most pairs of a model and a dataset that are looked at for one answer."""
 TRAINED_HERE = "was trained on rows of this dataset"
 DEFAULT_LEVEL = 0.95
 
@@ -82,24 +86,60 @@ def find_inputs(
 
 def _check_fits(model: Model, dataset: Dataset) -> None:
     """The dataset must be of the model's kind, have its features, and the two values of its label."""
-    name = f"{model.name}:{model.version}"
-    if dataset.kind != model.kind:
-        raise invalid(
-            "/dataset_id",
-            f"dataset {dataset.id} must be of kind {model.kind}, which {name} was trained on, "
-            f"it is {dataset.kind}",
-            code="wrong_kind",
-        )
+    if (misfit := _find_misfit(model, dataset)) is not None:
+        code, words = misfit
+        detail = f"dataset {dataset.id} {words}, with {model.name}:{model.version}"
+        raise invalid("/dataset_id", detail, code=code)
+
+
+def _find_misfit(model: Model, dataset: Dataset, use: Use = "evaluation") -> tuple[str, str] | None:
+    """Return why a dataset cannot be used with a model: a code, and what the dataset must have; None if it can be."""
+    if use != "scoring" and dataset.kind != model.kind:
+        return "wrong_kind", f"must be of kind {model.kind}, it is {dataset.kind}"
+    if use == "comparison" and dataset.kind != DatasetKind.BIPARTITE:
+        kinds = f"must be of kind {DatasetKind.BIPARTITE}, it is {dataset.kind}"
+        return "wrong_kind", kinds
     if (missing := missing_features(model.features, dataset)) is not None:
-        detail = f"dataset {dataset.id} {missing}, which {name} takes"
-        raise invalid("/dataset_id", detail, code="unknown_column")
-    if label_values(dataset) != label_values(model):
-        raise invalid(
-            "/dataset_id",
-            f"dataset {dataset.id} must have the label values {show_labels(model)} of {name}, "
-            f"it has {show_labels(dataset)}",
-            code="label_mismatch",
+        return "unknown_column", missing
+    if use != "scoring" and label_values(dataset) != label_values(model):
+        return (
+            "label_mismatch",
+            f"must have the label values {show_labels(model)}, it has {show_labels(dataset)}",
         )
+    return None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether a dataset can be used with a model, and if not, why."""
+
+    model: str
+    dataset_id: str
+    reason: str | None
+
+
+def find_fits(
+    session: Session, owner: str, refs: Sequence[str], dataset_ids: Sequence[str], use: Use
+) -> list[Fit]:
+    """Return for each of the models and each of the datasets whether they can be used together. Raises NotFound for one
+    that is not there, and Invalid for more than MAX_FITS pairs.
+    """
+    if len(refs) * len(dataset_ids) > MAX_FITS:
+        raise Invalid(
+            f"models times datasets must be at most {MAX_FITS}, got {len(refs)} × {len(dataset_ids)}"
+        )
+    models = [find_named(session, owner, ref, {"parameter": "model"}).model for ref in refs]
+    found = []
+    for dataset_id in dataset_ids:
+        try:
+            dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
+        except Conflict as error:
+            found += [Fit(ref, dataset_id, error.detail) for ref in refs]
+            continue
+        for ref, model in zip(refs, models, strict=True):
+            misfit = _find_misfit(model, dataset, use)
+            found.append(Fit(ref, dataset_id, None if misfit is None else misfit[1]))
+    return found
 
 
 def check_windows(windows: Sequence[Window]) -> list[Json]:

@@ -1124,6 +1124,21 @@ class _ClientOperations(ApiObject):
         """Return one algorithm."""
         return (yield from self._record(types.Algorithm, f"/v1/algorithms/{segment(name)}"))
 
+    @operation
+    def fits(
+        self,
+        models: Sequence[str],
+        datasets: Sequence[Any],
+        *,
+        use: Literal["evaluation", "comparison", "scoring"] | None = None,
+    ) -> Steps[Sequence[types.Fit]]:
+        """Return for each of the models and each of the datasets, at most 200 pairs, whether they can be used together.
+
+        `use` is what for: an evaluation, a comparison, or scoring, which needs no label.
+        """
+        query = {"model": [*models], "dataset_id": [_named(each) for each in datasets], "use": use}
+        return (yield from self._record(types.Fits, "/v1/fits", **query)).data
+
     @iteration
     def audit(self) -> Items[types.AuditEntry]:
         """Yield what was done by which key, the newest first (scope `admin`)."""

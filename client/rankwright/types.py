@@ -1237,6 +1237,21 @@ class FeatureImportance(Record):
     auc_gain: float | None = None
     """For `squared_auc_gain`: the sum of the gains in training AUC, not squared."""
 
+class Fit(Record):
+    """Whether a dataset can be used with a model."""
+
+    model: str
+    """The model, as the request named it."""
+    dataset_id: str
+    fits: bool
+    reason: str | None
+    """What the dataset lacks, in words that follow “the dataset”. Null if it fits."""
+
+class Fits(Record):
+    """Which models and datasets fit each other: an entry for each pair."""
+
+    data: list[Fit]
+
 class FoldAuc(Record):
     """The AUC of one fold."""
 

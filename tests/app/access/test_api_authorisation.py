@@ -73,6 +73,9 @@ def requests_of(
         ("GET", "/v1/evaluations/{evaluation_id}/operating-point"): {"params": {"fpr": 0.1}},
         ("GET", "/v1/models/{ref}/partial-dependence"): {"params": {"feature": "age"}},
         ("GET", "/v1/models/{ref}/variable-dependence"): {"params": {"feature": "age"}},
+        ("GET", "/v1/fits"): {
+            "params": {"model": ids["ref"], "dataset_id": evaluation["json"]["dataset_id"]}
+        },
         ("POST", "/v1/datasets"): {"content": b"a,b\n1,0\n", "headers": CSV},
         ("POST", "/v1/uploads"): {"json": {"label": "b"}},
         ("PUT", "/v1/uploads/{upload_id}/parts/{number}"): {

@@ -333,3 +333,47 @@ def test_bad_models(
     code = "not_found" if status == 404 else "invalid"
     problem = refused(world.ask(kind, body), status, code, words)
     assert problem["errors"][0]["pointer"] == pointer
+
+
+def test_what_fits_is_told_before_a_job(world: World) -> None:
+    service, client = world.service, world.client
+    unlike = service.upload(client, "age,left\n" + "1,a\n2,b\n" * 40, name="unlike", positive="a")
+    other_label = service.upload(
+        client, table().replace("yes", "on").replace("no\n", "off\n"), positive="on"
+    )
+    ids = [world.new, unlike, other_label]
+
+    def told(**query: Any) -> list[tuple[str, bool, str | None]]:
+        answer = client.get("/v1/fits", params={"model": "churn", "dataset_id": ids} | query)
+        assert answer.status_code == 200, answer.text
+        return [
+            (each["dataset_id"], each["fits"], each["reason"]) for each in answer.json()["data"]
+        ]
+
+    for use in ("evaluation", "comparison"):
+        (fits, features, labels) = told(use=use)
+        assert fits == (world.new, True, None)
+        assert features[:2] == (unlike, False)
+        assert "lacks" in str(features[2])
+        assert labels[:2] == (other_label, False)
+        assert "must have the label values 'yes' (positive)" in str(labels[2])
+        # The same as the job's own check says.
+        for dataset_id, fit, reason in (features, labels):
+            refused = world.ask("evaluations", {"dataset_id": dataset_id})
+            assert (refused.status_code, fit) == (422, False)
+            assert str(reason) in refused.json()["detail"]
+    assert [each[1] for each in told(use="scoring")] == [True, False, True]
+    assert [each[0] for each in told(model=["churn", "plain"])] == [
+        each for each in ids for _ in range(2)
+    ]
+
+    for query, status, words in (
+        ({"model": "nobody"}, 404, "nobody"),
+        ({"dataset_id": "ds_x"}, 404, "ds_x"),
+        ({"use": "fun"}, 422, "use"),
+        ({"model": []}, 422, "model"),
+        ({"dataset_id": []}, 422, "dataset_id"),
+        ({"model": ["churn"] * 201}, 422, "200"),
+    ):
+        answer = client.get("/v1/fits", params={"model": "churn", "dataset_id": ids} | query)
+        assert (answer.status_code, words in answer.text) == (status, True), query
