@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
+from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from markupsafe import Markup
@@ -89,7 +90,9 @@ async def list_comparisons(page: PageDep) -> Response:
 async def _comparisons(
     page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    found = await page.client.comparisons.page(limit=50, after=page.asked("after"))
+    found = await page.client.comparisons.page(
+        limit=50, after=page.asked("after"), search=page.asked("search")
+    )
     asked = page.request.query_params
     chosen = (
         given.getlist("models") if given else asked.getlist("models") + asked.getlist("model_id")
@@ -99,6 +102,7 @@ async def _comparisons(
         "comparisons.html",
         200 if error is None else error["status"],
         found=found,
+        search=page.asked("search"),
         error=error,
         given=given or asked,
         chosen=chosen,
@@ -228,8 +232,9 @@ async def _evaluations(
     model_id = page.asked("model_id")
     limit = MAX_EVALUATIONS_DRAWN if model_id else 50
     found = await page.client.evaluations.page(
-        limit=limit, after=page.asked("after"), model_id=model_id
+        limit=limit, after=page.asked("after"), model_id=model_id, search=page.asked("search")
     )
+    kept = {name: asked for name in ("model_id", "search") if (asked := page.asked(name))}
     chosen = given or page.request.query_params
     offered = await _offered(
         page, [chosen.get("model") or model_id or ""], chosen.get("dataset_id", "")
@@ -248,6 +253,8 @@ async def _evaluations(
         "evaluations.html",
         200 if error is None else error["status"],
         found=found,
+        search=page.asked("search"),
+        address="/console/evaluations" + (f"?{urlencode(kept)}" if kept else ""),
         error=error,
         given=chosen,
         model_id=model_id,

@@ -40,6 +40,7 @@ def _environment() -> Environment:
         count=count,
         percent=percent,
         when=when,
+        exact=exact,
         size=size,
         duration=duration,
         plain=plain,
@@ -55,7 +56,7 @@ def _environment() -> Environment:
         METRICS=METRICS,
         # The id of a part that a page may have several times, also by fragments that come later.
         new_id=lambda: f"u{next(numbers)}",
-        now=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"),
+        service_time=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"),
     )
     return environment
 

@@ -44,7 +44,9 @@ async def _list(
     *,
     of_rows: bool = False,
 ) -> Response:
-    found = await page.client.batch_scores.page(limit=50, after=page.asked("after"))
+    found = await page.client.batch_scores.page(
+        limit=50, after=page.asked("after"), search=page.asked("search")
+    )
     described = page.request.app.openapi()["paths"]["/v1/batch-scores"]["post"]["parameters"]
     offered = {}
     if page.can("read"):
@@ -59,6 +61,7 @@ async def _list(
         "batch_scores.html",
         200 if error is None else error["status"],
         found=found,
+        search=page.asked("search"),
         error=error,
         given=given or page.request.query_params,
         of_rows=of_rows,

@@ -38,6 +38,8 @@ SIGN_IN = "/console/sign-in"
 COOKIE = "rankwright_session"
 CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
 MAX_FORM_BYTES, MAX_SIGN_IN_BYTES = 1 << 20, 1 << 15
+MAX_TRAIL = 40
+"""Most earlier pages of a list that an address names: it must not grow without end."""
 _SAFE = ("GET", "HEAD")
 Json = dict[str, Any]
 _ADDRESS = re.compile(rf"{HOME}(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[!-\[\]-~]*)?")
@@ -135,6 +137,11 @@ class Page:
     def asked(self, name: str) -> str | None:
         """Return a query parameter; None if it is absent or empty."""
         return self.request.query_params.get(name) or None
+
+    def trail(self) -> list[str]:
+        """Return the cursors of the pages of a list that lead to this one, the first page as "0"."""
+        asked = self.asked("trail")
+        return asked.split(".")[-MAX_TRAIL:] if asked else []
 
     async def form(self) -> Fields:
         """Return the fields of the form. Raises UnsupportedMedia, TooLarge or Malformed."""

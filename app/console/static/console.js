@@ -13,13 +13,15 @@ document.addEventListener("submit", (event) => {
   const asked = event.target.dataset.confirm;
   if (asked && !window.confirm(asked)) { event.preventDefault(); return; }
   if (event.defaultPrevented) return;  // another script sends it
+  const held = event.submitter?.dataset.undo ?? event.target.dataset.undo;
+  if (held && !event.target.dataset.decided) { event.preventDefault(); hold(event.target, event.submitter, held); return; }
   if (event.target.dataset.sending) { event.preventDefault(); return; }  // twice is once
   event.target.dataset.sending = "yes";
   wait();
 });
 window.addEventListener("pageshow", () => {
   rest();
-  for (const form of document.forms) delete form.dataset.sending;
+  for (const form of document.forms) { delete form.dataset.sending; delete form.dataset.decided; }
 });
 window.addEventListener("pagehide", rest);
 document.addEventListener("htmx:beforeRequest", (event) => {
@@ -31,6 +33,98 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.xhr.status >= 400 && event.detail.xhr.status < 500) event.detail.shouldSwap = true;
 });
 document.addEventListener("htmx:sendError", () => { clearTimeout(waiting); busy.textContent = "The service does not answer. Trying again …"; });
+
+// What can be undone waits in this page, and is sent when its time is over. Until then nothing has happened, and nothing
+// does if the page is left.
+const GRACE = 8;  // seconds
+let undo = null;
+function hold(form, submitter, words) {
+  const place = document.getElementById("undo");
+  if (undo) { place.querySelector("button").focus(); return; }  // one thing at a time
+  const rows = [...form.elements].filter((each) => each.type === "checkbox" && each.checked).map((each) => each.closest("tr"));
+  if (form.id === "chosen" && !rows.length) { busy.textContent = "Choose something first."; setTimeout(rest, 3000); return; }
+  const text = document.createElement("span"), clock = document.createElement("span"), back = document.createElement("button"), now = document.createElement("button");
+  back.type = now.type = "button";
+  back.textContent = "Undo";
+  now.textContent = "Do it now";
+  now.className = "plain";
+  let left = GRACE;
+  text.textContent = `${words}${rows.length > 1 ? ` (${rows.length})` : ""} in ${GRACE} seconds. If you leave this page before, nothing is done.`;
+  clock.setAttribute("aria-hidden", "true");  // a reader of the screen hears the words once, not each second
+  const tell = () => { clock.textContent = `${left} s`; };
+  const end = () => {
+    clearInterval(undo);
+    undo = null;
+    place.replaceChildren();
+    for (const row of rows) row?.classList.remove("leaving");
+  };
+  const send = () => {
+    end();
+    form.dataset.decided = "yes";
+    if (!form.isConnected) { form.hidden = true; document.body.append(form); }  // its part of the page was replaced
+    form.requestSubmit(submitter?.form === form ? submitter : null);
+  };
+  back.addEventListener("click", () => { end(); (submitter ?? form).focus?.(); });
+  now.addEventListener("click", send);
+  for (const row of rows) row?.classList.add("leaving");
+  tell();
+  place.replaceChildren(text, clock, back, now);
+  back.focus();
+  undo = setInterval(() => { left -= 1; if (left) tell(); else send(); }, 1000);
+}
+
+// Lists: how many are chosen, all of a page at once, and the rows of a page in the order of a column.
+const chosen_of = (form) => [...form.elements].filter((each) => each.type === "checkbox");
+const count_chosen = () => {
+  const form = document.getElementById("chosen");
+  if (!form) return;
+  const boxes = chosen_of(form), count = boxes.filter((each) => each.checked).length;
+  form.querySelector("[data-count]").textContent = count ? `${count} chosen` : "";
+  const all = document.querySelector("[data-all]");
+  if (!all) return;
+  all.hidden = false;
+  all.checked = count > 0 && count === boxes.length;
+  all.indeterminate = count > 0 && count < boxes.length;
+};
+document.addEventListener("change", (event) => {
+  if (event.target.matches?.("[data-all]")) for (const each of chosen_of(document.getElementById("chosen"))) each.checked = event.target.checked;
+  if (event.target.type === "checkbox") count_chosen();
+});
+window.addEventListener("pageshow", count_chosen);
+document.addEventListener("htmx:afterSettle", count_chosen);
+
+const value_of = (row, at) => {
+  const cell = row.cells[at], time = cell.querySelector("time"), text = cell.textContent.trim();
+  if (time) return Date.parse(time.dateTime);
+  const number = parseFloat(text.replaceAll(",", ""));
+  return Number.isNaN(number) || !/^[-+\d]/.test(text) ? text : number;
+};
+const before = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : typeof a === typeof b ? a.localeCompare(b, "en", { numeric: true }) : typeof a === "number" ? -1 : 1;
+const make_sortable = () => {
+  for (const table of document.querySelectorAll("table[data-sorts]:not([data-ready])")) {
+    table.dataset.ready = "yes";
+    for (const head of table.tHead.rows[0].cells) {
+      if (head.hasAttribute("data-unsorted") || !head.textContent.trim()) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") === "ascending";
+        for (const each of head.parentNode.cells) each.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const rows = [...table.tBodies[0].rows].map((row) => [value_of(row, head.cellIndex), row]);
+        // What has no value comes last in both orders.
+        rows.sort(([a], [b]) => (a === "–") - (b === "–") || (down ? before(b, a) : before(a, b)));
+        table.tBodies[0].append(...rows.map(([, row]) => row));
+        table.caption.textContent = `By ${button.textContent.trim()}, ${down ? "the greatest" : "the least"} first${table.dataset.sorts ? ": the rows of this page only" : ""}`;
+      });
+    }
+  }
+};
+make_sortable();
+document.addEventListener("htmx:afterSettle", make_sortable);
 
 // What a reader has unfolded stays so when the part around it is replaced.
 let unfolded = [];

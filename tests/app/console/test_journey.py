@@ -98,6 +98,8 @@ def test_from_a_link_and_an_empty_service_to_scored_rows(
         "c1,40,12,30,1,one year,card,Lyon\nc2,,3,55.5,4,month to month,invoice,Turin\n"
     )
     page.get_by_role("link", name="Batch scores").click()
+    page.locator("#own-model-find").click()
+    page.get_by_role("option").first.click()
     page.set_input_files("#file", good)
     page.get_by_role("button", name="Check without scoring").click()
     page.get_by_role("alert").get_by_text("id", exact=False).first.wait_for()
@@ -127,7 +129,7 @@ def test_a_key_that_is_revoked_under_an_open_page_leads_to_sign_in(
     page = window.sign_in(secret)
     window.open("/console/batch-scores")
     service.context.db.writing(keys.revoke, "leaver", row.id)
-    page.get_by_role("link", name="Datasets").click()
+    page.get_by_role("link", name="Data", exact=True).click()
     page.get_by_label("API key").wait_for()
     assert page.url.endswith("?next=%2Fconsole%2Fdatasets")
 

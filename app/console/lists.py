@@ -1,0 +1,54 @@
+"""What lists have in common: what is chosen by check boxes is deleted, entry by entry."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from rankwright import AsyncClient
+from rankwright.errors import ProblemError
+from starlette.responses import Response
+
+from app.console.api import path_segment, refusal
+from app.console.session import ConsoleRoute, PageDep
+
+router = APIRouter(prefix="/console/delete", include_in_schema=False, route_class=ConsoleRoute)
+
+MAX_CHOSEN = 200
+"""Most entries that one form deletes: as many as a page of a list has at most."""
+COLLECTIONS: Mapping[str, Callable[[AsyncClient, str], Awaitable[Any]]] = {
+    "models": lambda client, id_: client.models[id_].delete(),
+    "datasets": lambda client, id_: client.datasets[id_].delete(),
+    "evaluations": lambda client, id_: client.evaluations[id_].delete(),
+    "comparisons": lambda client, id_: client.comparisons[id_].delete(),
+    "batch-scores": lambda client, id_: client.batch_scores[id_].delete(),
+}
+
+
+@router.post("/{collection}")
+async def delete_chosen(collection: str, page: PageDep) -> Response:
+    """Delete the chosen entries and show the list; or say which were refused, and why. What is gone already is done."""
+    if collection not in COLLECTIONS:
+        raise refusal(404, "Not found", f"there is no list {collection[:100]!r}")
+    chosen = list(dict.fromkeys((await page.form()).getlist("models")))
+    if len(chosen) > MAX_CHOSEN:
+        detail = f"at most {MAX_CHOSEN} may be chosen, got {len(chosen)}"
+        raise refusal(422, "Invalid request", detail, "/models")
+    refused = []
+    for each in chosen:
+        try:
+            await COLLECTIONS[collection](page.client, path_segment(each))
+        except ProblemError as error:
+            if error.status in (401, 403, 429):
+                raise
+            if error.status != 404:
+                refused.append({"detail": error.problem["detail"]})
+    if not refused:
+        return page.go(f"/console/{collection}")
+    problem = {
+        "title": "Not all could be deleted",
+        "detail": f"{len(chosen) - len(refused)} of {len(chosen)} are deleted.",
+        "errors": [{"detail": "These are left:"}, *refused],
+    }
+    return page.show("error.html", 409, error=problem, back=f"/console/{collection}")
