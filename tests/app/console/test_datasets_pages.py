@@ -554,7 +554,7 @@ def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
         page.get_by_role("link", name="Train on this").wait_for()
     window.check()
     assert "dropped" in page.get_by_role("row", name="income").inner_text()
-    page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Do it now").click()
     page.wait_for_url(re.compile("/console/datasets$"))
     window.check()

@@ -291,7 +291,6 @@ def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..
     page.get_by_label("New alias").fill("live")
     page.get_by_role("button", name="Make alias").click()
     page.get_by_text("moved@live", exact=True).first.wait_for()
-    page.on("dialog", lambda dialog: dialog.accept())
     page = window.open(f"/console/models/{second}/lineage")
     move = page.get_by_role("button", name="Point live here")
     move.wait_for()
@@ -299,10 +298,12 @@ def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..
     world.api.put(address, json={"model_id": second}, headers={"If-Match": '"1"'})
     world.api.put(address, json={"model_id": first}, headers={"If-Match": '"2"'})
     move.click()
+    page.get_by_role("button", name="Do it now").click()
     page.get_by_text("Somebody changed the alias after you opened the page").wait_for()
     assert "is at revision 3, not 1" in page.locator("#aliases").inner_text()
     window.check()
     page.get_by_role("button", name="Point live here").click()
+    page.get_by_role("button", name="Do it now").click()
     page.get_by_text("moved@live", exact=True).first.wait_for()
     assert world.api.get(address).json()["model_id"] == second
 

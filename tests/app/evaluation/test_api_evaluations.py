@@ -359,21 +359,22 @@ def test_what_fits_is_told_before_a_job(world: World) -> None:
         assert "must have the label values 'yes' (positive)" in str(labels[2])
         # The same as the job's own check says.
         for dataset_id, fit, reason in (features, labels):
-            refused = world.ask("evaluations", {"dataset_id": dataset_id})
-            assert (refused.status_code, fit) == (422, False)
-            assert str(reason) in refused.json()["detail"]
+            answer = world.ask("evaluations", {"dataset_id": dataset_id})
+            assert (answer.status_code, fit) == (422, False)
+            assert str(reason) in answer.json()["detail"]
     assert [each[1] for each in told(use="scoring")] == [True, False, True]
     assert [each[0] for each in told(model=["churn", "plain"])] == [
         each for each in ids for _ in range(2)
     ]
 
-    for query, status, words in (
+    refused: tuple[tuple[dict[str, Any], int, str], ...] = (
         ({"model": "nobody"}, 404, "nobody"),
         ({"dataset_id": "ds_x"}, 404, "ds_x"),
         ({"use": "fun"}, 422, "use"),
         ({"model": []}, 422, "model"),
         ({"dataset_id": []}, 422, "dataset_id"),
         ({"model": ["churn"] * 201}, 422, "200"),
-    ):
+    )
+    for query, status, words in refused:
         answer = client.get("/v1/fits", params={"model": "churn", "dataset_id": ids} | query)
         assert (answer.status_code, words in answer.text) == (status, True), query
