@@ -87,7 +87,8 @@ class _Drawing:
             for n in range(steps + 1)
         ]
         chance = [(rate, rate) for rate in rates] if plot.chance is None else plot.chance
-        yield self._path("chance", self._through(chance))
+        if chance:
+            yield self._path("chance", self._through(chance))
         for index, line in enumerate(plot.lines):
             drawn = self._path("line", self._through(line.points), line.name)
             yield f'<g class="series-{index % 8}">{drawn}</g>' if len(plot.lines) > 1 else drawn
@@ -159,9 +160,12 @@ class _Drawing:
                 x, style = self._x(end), self._style
                 yield self._path("edge", f"M{x:.2f} {style.top:g}V{style.bottom:g}")
 
-    def _cursor(self, fpr: float, tpr: float) -> Iterator[str]:
-        x, y, style = self._x(fpr), self._y(tpr), self._style
+    def _cursor(self, fpr: float, tpr: float | None) -> Iterator[str]:
+        x, style = self._x(fpr), self._style
+        y = style.top if tpr is None else self._y(tpr)
         yield f'<line class="cross down" x1="{x:.2f}" y1="{y:.2f}" x2="{x:.2f}" y2="{style.bottom:g}"/>'
+        if tpr is None:
+            return
         yield f'<line class="cross across" x1="{style.left:g}" y1="{y:.2f}" x2="{x:.2f}" y2="{y:.2f}"/>'
         yield f'<circle class="cut" cx="{x:.2f}" cy="{y:.2f}" r="7"/>'
 

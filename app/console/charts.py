@@ -243,22 +243,36 @@ def roc(plot: RocPlot, size: float = 520.0) -> Markup:
     return square(plot, ("false positive rate (FPR)", "true positive rate (TPR)"), size)
 
 
-def square(plot: RocPlot, labels: tuple[str, str], size: float) -> Markup:
-    """Draw curves in a square with these names of the axes, over the diagonal."""
+def square(
+    plot: RocPlot,
+    labels: tuple[str, str] | None = None,
+    size: float = 440.0,
+    figures: tuple[str, str | None] | None = None,
+) -> Markup:
+    """Draw curves in a square, with the plot's names of the axes or with these.
+
+    `figures` are the figures of a cut along x and along y, for the script that moves the cursor; none along y if the
+    cursor is an upright line.
+    """
     style = Style(
-        left=50,
+        left=58,
         top=12,
-        side=size - 62,
+        side=size - 70,
         tick_below=18,
         tick_rise=4,
         label_below=40,
-        label_left=14,
-        labels=labels,
+        label_left=12,
+        labels=labels or plot.labels,
         ticks=5,
         attributes=_CLASSES,
     )
     edges = {"left": style.left, "right": style.right, "top": style.top, "bottom": style.bottom}
     hints = {f"data-{name}": f"{value:g}" for name, value in edges.items()}
+    if figures is not None:
+        ranges = {"x-low": plot.x.low, "x-high": plot.x.high, "y-low": plot.y.low}
+        hints |= {f"data-{name}": repr(end) for name, end in ranges.items()}
+        hints |= {"data-y-high": repr(plot.y.high), "data-x": figures[0]}
+        hints |= {} if figures[1] is None else {"data-y": figures[1]}
     if plot.x.log:
         hints["data-decades"] = f"{math.log10(plot.x.low):.0f}"
     # `draw` has escaped all names.

@@ -337,7 +337,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         top = await read_top_of_list(page, evaluation, windows, grouped=found.groups is not None)
         judged = found.metrics.calibration if isinstance(found.metrics, EvaluatedCurve) else None
         if judged is not None:
-            reliability = draw_reliability(judged.points, "Reliability diagram")
+            reliability = draw_reliability(judged)
     return page.show(
         "evaluation.html",
         found=found,

@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from app.console.api import at, refusal
 from app.console.jobs import again_address
-from app.console.model_curve import CURVE_POINTS, ShownModel, make_curve, read_parts, read_terms
+from app.console.model_curve import CURVE_POINTS, ShownModel, make_panel, read_parts, read_terms
 from app.console.model_parts import show_tab
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.static import POLICY
@@ -96,7 +96,7 @@ async def read_model(page: PageDep, ref: str) -> Response:
         on=on,
         metrics=metrics,
         missing=found.absent("metrics"),
-        curve=make_curve(page, found, metrics) if isinstance(metrics, Metrics) else None,
+        panel=await make_panel(page, found, metrics, on) if isinstance(metrics, Metrics) else None,
         top=_top_share(found.parts.operating_points),
         drifted=next((each for each in judged.data if each.drift is not None), None),
     )

@@ -8,9 +8,11 @@ from typing import Any, TypeVar, cast
 
 from fastapi import APIRouter
 from markupsafe import Markup
+from rankwright import curve_plots
 from rankwright.errors import ProblemError
 from rankwright.resources import AsyncEvaluation, AsyncModel
 from rankwright.types import (
+    CalibrationDrift,
     EvaluationFigures,
     EvaluationGains,
     EvaluationOperatingPoint,
@@ -18,7 +20,7 @@ from rankwright.types import (
     ModelFigures,
     ModelGains,
     OperatingPoint,
-    ReliabilityPoint,
+    Reliability,
 )
 from starlette.responses import Response
 
@@ -26,7 +28,7 @@ from app.console import charts
 from app.console.choices import offer_datasets
 from app.console.model_parts import read_or_error, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.roc_plot import Band, Line, RocPlot
+from app.roc_plot import Band
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -144,22 +146,28 @@ def _gains_chart(rows: Sequence[Gain]) -> Markup:
         for row in sizes
         if row.recall.low is not None and row.recall.high is not None
     ]
-    band = Band("", [(0.0, 0.0, 0.0), *limits])
-    plot = RocPlot("Gains chart", [Line("", points)], band=band)
-    return charts.square(plot, ("share of the list", "share of the positives (recall)"), 440)
+    return charts.square(curve_plots.gains(points, band=Band("", [(0.0, 0.0, 0.0), *limits])))
 
 
-def draw_reliability(points: Sequence[ReliabilityPoint], title: str) -> Markup:
+def draw_reliability(
+    found: Reliability | CalibrationDrift,
+    *,
+    size: float = 440.0,
+    cursor: tuple[float, float | None] | None = None,
+    figures: tuple[str, str | None] | None = None,
+) -> Markup:
     """Draw a reliability diagram with the region where its line lies if the probabilities are right."""
-    plot = RocPlot(
-        title,
-        [Line("", [(point.probability, point.observed) for point in points])],
-        band=Band(
-            "",
-            [(point.probability, point.consistent_low, point.consistent_high) for point in points],
-        ),
+    plot = curve_plots.reliability(
+        [(point.probability, point.observed) for point in found.points],
+        [
+            (point.probability, point.consistent_low, point.consistent_high)
+            for point in found.points
+        ],
+        found.level,
+        "Reliability diagram",
+        cursor=cursor,
     )
-    return charts.square(plot, ("probability", "fraction of positives"), 440)
+    return charts.square(plot, size=size, figures=figures)
 
 
 @router.get("/{ref}/top")
@@ -197,7 +205,7 @@ async def _show_calibration(
         found=found,
         words=words,
         judged=judged,
-        chart=None if judged is None else draw_reliability(judged.points, "Reliability diagram"),
+        chart=None if judged is None else draw_reliability(judged),
         problem=problem,
         chosen=chosen,
         **offered,

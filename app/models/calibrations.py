@@ -267,6 +267,23 @@ def find_served(session: Session, model: Model) -> ModelCalibration | None:
     return repository.find_calibration(session, model.id, model.calibration_version)
 
 
+def probabilities_at(
+    session: Session, owner: str, model_id: str, thresholds: Sequence[float]
+) -> list[float | None] | None:
+    """Return the probability of a row with each of these scores, None for a score that is not finite; None if the model
+    has no calibration.
+    """
+    model = repository.find(session, owner, model_id)
+    row = None if model is None else find_served(session, model)
+    if row is None:
+        return None
+    scores = np.asarray(thresholds, dtype=np.float64)
+    known = np.isfinite(scores)
+    found = served_of(row).calibration.probability(scores[known]).tolist()
+    given = iter(found)
+    return [next(given) if each else None for each in known]
+
+
 def why_none(model: Model) -> str:
     """Return the reason why a model has no calibration."""
     if model.kind == DatasetKind.PREFERENCES:

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import CallerDep, ContextDep, PagingDep, TaggedFilterDep
+from app.http.dependencies import Caller, CallerDep, Context, ContextDep, PagingDep, TaggedFilterDep
 from app.http.responses import StoredFile, etag_matches
 from app.models import calibrations, margins, reason_codes
 from app.models import service as models
@@ -622,7 +622,15 @@ def read_operating_points(
         costs=terms.costs(),
         prevalence=terms.prevalence,
     )
-    return cuts_of(found, on)
+    return _cuts_of(context, caller, found, on)
+
+
+def _cuts_of(
+    context: Context, caller: Caller, found: models.CutsAlong, on: Part
+) -> OperatingPoints:
+    thresholds = [point.threshold for point in found.points]
+    read = calibrations.probabilities_at
+    return cuts_of(found, on, context.db.reading(read, caller.owner, found.of.model.id, thresholds))
 
 
 _COSTS = ("cost_false_positive", "cost_false_negative", "prevalence")
@@ -705,7 +713,7 @@ def read_model(
         roc=None
         if curve is None or "roc" not in include
         else Roc.model_validate(_answer(_of(curve), curve.curve, curve.totals, curve.level, form)),
-        operating_points=None if found.cuts is None else cuts_of(found.cuts, on),
+        operating_points=None if found.cuts is None else _cuts_of(context, caller, found.cuts, on),
         operating_point=None if found.point is None else _point_of(model, on, *found.point),
         absent=[
             AbsentPart(part=part, code=error.code, detail=error.detail)

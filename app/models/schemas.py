@@ -301,11 +301,17 @@ class OperatingPoints(Resource):
     of_objective: int | None = Field(
         description="Index in `points`, from 0, of the best point at the FPR of the objective `tpr`."
     )
+    probabilities: list[float | None] | None = Field(
+        description="For each of `points`, the probability of a row with exactly this score, by the calibration that "
+        "the model is served with; null where nothing is flagged. Null if the model has no calibration."
+    )
     points: list[Cut]
 
 
-def cuts_of(found: CutsAlong, on: Part) -> OperatingPoints:
-    """Show cuts along a curve."""
+def cuts_of(
+    found: CutsAlong, on: Part, probabilities: list[float | None] | None
+) -> OperatingPoints:
+    """Show cuts along a curve, and the probabilities of their thresholds."""
     of = found.of
     return OperatingPoints(
         model_id=of.model.id,
@@ -316,6 +322,7 @@ def cuts_of(found: CutsAlong, on: Part) -> OperatingPoints:
         total_points=len(of.curve),
         least_cost=found.least_cost,
         of_objective=found.of_objective,
+        probabilities=probabilities,
         points=[point_of(point) for point in found.points],
     )
 

@@ -89,8 +89,9 @@ class RocPlot:
     """What is drawn: curves over the diagonal of chance, and what is known of the first one.
 
     `notes` are lines of text below the title, `marks_name` is the name of all marks together, and `cursor` is the
-    point that a reader can move. `labels` name the axes, and `diagonal` the diagonal, or the line `chance` that
-    is drawn in its place: not every plot is of a ROC curve.
+    point that a reader can move, or with None in place of its height an upright line. `labels` name the axes, and
+    `diagonal` the diagonal, or the line `chance` that is drawn in its place, if it has points: not every plot is of a
+    ROC curve.
     """
 
     title: str
@@ -102,7 +103,7 @@ class RocPlot:
     band: Band | None = None
     marks: Sequence[Mark] = ()
     marks_name: str = ""
-    cursor: tuple[float, float] | None = None
+    cursor: tuple[float, float | None] | None = None
     labels: tuple[str, str] = (FPR, TPR)
     diagonal: str = "chance"
     chance: Points | None = None
@@ -113,7 +114,7 @@ class RocPlot:
         found += [("window", self.window.name)] if self.window else []
         found += [("band", self.band.name)] if self.band else []
         found += [("mark", self.marks_name)] if self.marks else []
-        return [*found, ("chance", self.diagonal)]
+        return [*found, ("chance", self.diagonal)] if self.chance != () else found
 
 
 _BRAILLE = 0x2800

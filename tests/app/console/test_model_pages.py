@@ -99,12 +99,12 @@ def said(figure: dict[str, float], times: float = 1, digits: int = 3) -> tuple[s
 @pytest.mark.parametrize(
     ("query", "requests"),
     [
-        ({}, 2),
-        ({"on": "train", "scale": "log"}, 2),
-        ({"by": "fpr", "at": "0.1", "cost_false_positive": "1", "cost_false_negative": "5"}, 2),
-        ({"by": "cost", "cost_false_positive": "1", "cost_false_negative": "5"}, 2),
-        ({"prevalence": "2"}, 4),
-        ({"by": "fpr", "at": "7"}, 4),
+        ({}, 4),
+        ({"on": "train", "scale": "log"}, 4),
+        ({"by": "fpr", "at": "0.1", "cost_false_positive": "1", "cost_false_negative": "5"}, 4),
+        ({"by": "cost", "cost_false_positive": "1", "cost_false_negative": "5"}, 4),
+        ({"prevalence": "2"}, 6),
+        ({"by": "fpr", "at": "7"}, 6),
     ],
 )
 def test_a_page_of_a_model_asks_for_the_model_once(
@@ -115,7 +115,7 @@ def test_a_page_of_a_model_asks_for_the_model_once(
     requests: int,
 ) -> None:
     """Of the model, what the page shows comes in one answer; only where an entered value is wrong, it asks again. The
-    other request is for the evaluations.
+    other requests are for the evaluations, the histogram of the scores, and the calibration.
     """
     asked = []
     send = Api.send
@@ -129,6 +129,132 @@ def test_a_page_of_a_model_asks_for_the_model_once(
     assert page.status_code == 200
     assert len(asked) == requests, asked
     assert 'id="curve"' in page.text
+
+
+def inside(picture: Any, across: float, up: float) -> dict[str, float]:
+    """Where a point of a picture's axes lies in it, in pixels."""
+    edges = {name: float(picture.get_attribute(f"data-{name}")) for name in EDGES}
+    pixels = picture.bounding_box()["width"] / float(picture.get_attribute("viewBox").split()[2])
+    return {
+        "x": pixels * (edges["left"] + across * (edges["right"] - edges["left"])),
+        "y": pixels * (edges["bottom"] + up * (edges["top"] - edges["bottom"])),
+    }
+
+
+EDGES = ("left", "right", "top", "bottom", "x-low", "x-high")
+
+
+def drag(page: Any, name: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+    picture = page.locator(f'[data-picture="{name}"] svg')
+    picture.scroll_into_view_if_needed()
+    picture.hover(position=inside(picture, *start))
+    page.mouse.down()
+    picture.hover(position=inside(picture, *end))
+    page.mouse.up()
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
+
+
+def assert_marked(page: Any, cut: dict[str, Any], probability: float | None = None) -> None:
+    """Every picture shows this cut, each by its own figure along x."""
+    places = {
+        "linear": cut["fpr"]["value"],
+        "precision_recall": cut["tpr"]["value"],
+        "gains": cut["flagged"]["value"],
+        "cost": cut["flagged"]["value"],
+        "histogram": cut["threshold"],
+    } | ({} if probability is None else {"reliability": probability})
+    for name, value in places.items():
+        picture = page.locator(f'[data-picture="{name}"] svg')
+        edges = {each: float(picture.get_attribute(f"data-{each}")) for each in EDGES}
+        share = (value - edges["x-low"]) / (edges["x-high"] - edges["x-low"])
+        place = edges["left"] + min(max(share, 0), 1) * (edges["right"] - edges["left"])
+        drawn = float(picture.locator(".down").get_attribute("x1"))
+        assert drawn == pytest.approx(place, abs=0.01), name
+
+
+def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
+    world: World, visit: Callable[..., Any]
+) -> None:
+    window = visit(world.service)
+    window.sign_in(world.service.key())
+    page = window.open(world.page)
+    table = world.ask("operating-points", points=300)
+
+    def shown_cut() -> tuple[dict[str, Any], float]:
+        page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
+        threshold = float(page.locator("[data-threshold] .limits").inner_text())
+        (index,) = [i for i, cut in enumerate(table["points"]) if cut["threshold"] == threshold]
+        assert_marked(page, table["points"][index], table["probabilities"][index])
+        return table["points"][index], table["probabilities"][index]
+
+    first, _ = shown_cut()
+    # A mouse over a picture is told the nearest cut, and moves none.
+    picture = page.locator('[data-picture="gains"] svg')
+    picture.scroll_into_view_if_needed()
+    picture.hover(position=inside(picture, 0.5, 0.9))
+    hint = page.locator("[data-hint]")
+    hint.wait_for()
+    told = re.fullmatch(
+        r"Threshold \S+: flags ([\d.]+) % of the rows, catches ([\d.]+) % .*", hint.inner_text()
+    )
+    assert told is not None
+    assert abs(float(told[1]) - 50) < 10
+    near = [f"{100 * cut['flagged']['value']:.1f}" for cut in table["points"]]
+    assert told[1] in near
+    assert shown_cut()[0] == first
+    # In each picture the cut follows the finger.
+    for name, end, figure in (
+        ("gains", (0.2, 0.5), "flagged"),
+        ("precision_recall", (0.9, 0.5), "tpr"),
+        ("cost", (0.6, 0.4), "flagged"),
+    ):
+        drag(page, name, (0.5, 0.5), end)
+        assert abs(shown_cut()[0][figure]["value"] - end[0]) < 0.12, name
+    edges = [table["points"][1]["threshold"], table["points"][-1]["threshold"]]
+    drag(page, "histogram", (0.5, 0.5), (0.75, 0.5))
+    assert edges[1] < shown_cut()[0]["threshold"] < edges[0]
+    drag(page, "reliability", (0.2, 0.5), (0.8, 0.5))
+    assert abs(shown_cut()[1] - 0.8) < 0.15
+    expect(page.locator("[data-hint]")).to_be_hidden()
+    # What can be reviewed chooses the cut.
+    page.get_by_label("I can review").fill("30")
+    page.get_by_label("of", exact=True).fill("400")
+    cut, _ = shown_cut()
+    few = [each for each in table["points"] if each["flagged"]["value"] <= 30 / 400]
+    assert cut == few[-1]
+    flagged, caught = (
+        400 * part for part in (cut["flagged"]["value"], cut["tpr"]["value"] * cut["prevalence"])
+    )
+    words = page.locator("[data-workload]").inner_text()
+    assert f"Of 400 rows this cut flags about {flagged:.0f}: about {caught:.0f} positives" in words
+    # The address has the cut and what was typed: a reload, and another reader without scripts, see the same.
+    page.get_by_label("Cost of a false alarm").fill("1")
+    page.get_by_label("Cost of a missed positive").fill("6")
+    page.locator('[data-figure="cost"]').wait_for()
+    page.locator('[data-picture="cost"]').get_by_text("Cost of a row").wait_for()
+    drag(page, "gains", (0.5, 0.5), (0.3, 0.6))
+    cut, _ = shown_cut()
+    page.wait_for_url(re.compile(re.escape(f"cut={cut['threshold']!r}")))
+    for each in ("review=30", "rows=400", "cost_false_positive=1", "cost_false_negative=6"):
+        assert each in page.url
+    costs, words = shown(page, "cost"), page.locator("[data-workload]").inner_text()
+    page.reload()
+    assert shown_cut()[0] == cut
+    assert shown(page, "cost") == costs
+    plain = visit(world.service, script=False)
+    plain.sign_in(world.service.key())
+    other = plain.open(page.url.removeprefix(world.service.url))
+    assert other.locator("[data-threshold] .limits").inner_text() == repr(cut["threshold"])
+    assert shown(other, "cost") == costs
+    assert other.locator("[data-workload]").inner_text() == words
+    assert_marked(other, cut)
+    window.check()
+    # Without a script the form asks for what can be reviewed.
+    plain.open(world.page)
+    other.get_by_label("I can review").fill("30")
+    other.get_by_label("of", exact=True).fill("400")
+    other.get_by_role("button", name="Apply").click()
+    assert other.locator("[data-threshold] .limits").inner_text() == repr(few[-1]["threshold"])
 
 
 def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[..., Any]) -> None:
@@ -148,16 +274,13 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
         metrics = world.ask("metrics")
         caught = page.locator('[data-count="tp"]').inner_text()
         assert int(caught) == round(cut["tpr"]["value"] * metrics["positives"])
-        mark = page.locator('[data-picture="linear"] .cut')
-        assert float(mark.get_attribute("cx")) == pytest.approx(
-            50 + cut["fpr"]["value"] * (508 - 50), abs=0.01
-        )
+        assert_marked(page, cut)
         return cut
 
     # It begins at the best cut in the objective's window.
     first = agrees()
     assert first["fpr"]["value"] <= 0.2
-    assert "objective" in page.locator("[data-why]").inner_text()
+    assert "objective" in page.locator("[data-why-shown]").inner_text()
     # By keyboard, one cut at a time, and to either end.
     slider.focus()
     page.keyboard.press("ArrowRight")
@@ -168,13 +291,10 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     page.get_by_text("flag nothing", exact=True).wait_for()
     assert shown(page, "tpr")[0] == "0.000"
     # By a finger on the curve: the mark comes to where it is.
-    picture = page.locator('[data-picture="linear"] svg')
-    width = picture.bounding_box()["width"]
-    picture.hover(position={"x": width * 0.3, "y": width * 0.3})
-    page.mouse.down()
-    picture.hover(position={"x": width * (50 + 0.5 * 458) / 520, "y": width * 0.1})
-    page.mouse.up()
-    page.wait_for_function("document.querySelector('[data-why]').innerText.startsWith('Cut ')")
+    drag(page, "linear", (0.3, 0.3), (0.5, 0.9))
+    page.wait_for_function(
+        "document.querySelector('[data-why-shown]').innerText.startsWith('Cut ')"
+    )
     assert abs(agrees()["fpr"]["value"] - 0.5) < 0.15
     # Costs and another share of positives: the table is made anew, the cut that costs least is found.
     terms: dict[str, Any] = {
@@ -193,7 +313,9 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     ):
         page.get_by_label(label).fill(str(value))
     page.locator('[data-figure="cost"]').wait_for()
-    page.wait_for_function("document.querySelector('[data-why]').innerText.includes('lowest')")
+    page.wait_for_function(
+        "document.querySelector('[data-why-shown]').innerText.includes('lowest')"
+    )
     cheapest = world.ask("operating-point", **terms)
     assert shown(page, "cost") == said(cheapest["cost"])
     assert agrees(**terms)["threshold"] == cheapest["threshold"]
@@ -402,6 +524,31 @@ def test_the_list_is_filtered_and_paged(world: World, ours: Browser) -> None:
     assert ours.get("/console/models", after="nonsense").status_code == 422
 
 
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"cut": NASTY}, "The cut must be a score, got '<script>"),
+        ({"cut": "nan"}, "The cut must be a score, got 'nan'"),
+        ({"cut": "1e999"}, "The cut must be a score, got '1e999'"),
+        ({"review": "0", "rows": "5"}, "that you can review must be greater than 0, got '0'"),
+        ({"review": "5", "rows": NASTY}, "of rows that come must be greater than 0, got '<script>"),
+        ({"review": "5"}, "The number of rows that come is missing."),
+        ({"rows": "5"}, "The number of rows that you can review is missing."),
+    ],
+)
+def test_what_a_panel_cannot_show_is_told_and_kept(
+    ours: Browser, world: World, query: dict[str, str], words: str
+) -> None:
+    page = ours.get(world.page, **query)
+    assert page.status_code == 200
+    assert words in text_of(page)
+    assert all(
+        f'value="{value}"' in html.unescape(page.text)
+        for name, value in query.items()
+        if name != "cut"
+    )
+
+
 def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None:
     page = ours.get(world.page)
     text = text_of(page)
@@ -420,8 +567,8 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
         assert len(homes) == (part != "leaderboard"), part
     for scale in ("linear", "log"):
         other = ours.get(world.page, scale=scale).text
-        assert f'<div data-picture="{scale}">' in other
-        assert other.count("data-picture=") - other.count("hidden>") <= 1
+        hidden = re.findall(r'data-picture="(\w+)" hidden', other)
+        assert hidden == ["log" if scale == "linear" else "linear"]
     asked = ours.get(
         world.page, by="fpr", at="0.1", cost_false_positive="1", cost_false_negative="2"
     )

@@ -234,6 +234,29 @@ def test_curves_of_the_list(world: World) -> None:
     assert world.read(f"models/{world.model}/curves/gains", on="train")["on"] == "train"
 
 
+def test_cuts_have_the_probabilities_of_their_thresholds(world: World) -> None:
+    found = world.read(f"models/{world.model}/operating-points", points=1000)
+    known = dict(
+        zip((each["threshold"] for each in found["points"]), found["probabilities"], strict=True)
+    )
+    assert known.pop(None) is None
+    model = world.read(f"models/{world.model}")
+    preview = world.read(f"datasets/{model['dataset_id']}/preview", limit=100)
+    names = [feature["name"] for feature in model["features"]]
+    rows = [dict(zip(preview["columns"], row, strict=True)) for row in preview["data"]]
+    answer = world.client.post(
+        f"/v1/models/{world.model}/score",
+        json={"rows": [{name: row[name] for name in names} for row in rows]},
+    ).json()
+    pairs = [
+        (known[score], probability)
+        for score, probability in zip(answer["scores"], answer["probabilities"], strict=True)
+        if score in known
+    ]
+    assert len(pairs) > 5
+    assert [one for one, _ in pairs] == pytest.approx([other for _, other in pairs])
+
+
 def test_the_histogram_of_the_scores(world: World) -> None:
     """Each bin has the rows of each class whose scores lie in it, as the ROC curve counts them."""
     for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):

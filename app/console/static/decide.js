@@ -1,0 +1,277 @@
+// The decision panel. The page brings a table of cuts with all their intervals; whatever is dragged, hovered or typed
+// shows one of them in the next frame, in every picture. Other costs, or another fraction of positives, have the service
+// make a new table and the pictures that change with it. The cut and what was typed stand in the address.
+
+const SHOWN_SMALL = 1e-3, SHOWN_GREAT = 1e4;
+
+export function number(value, digits = 3) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  if (value === 0 || (size >= SHOWN_SMALL && size < SHOWN_GREAT)) return value.toFixed(digits);
+  return String(Number(value.toPrecision(digits)));
+}
+
+const count = (value) => Math.round(value).toLocaleString("en-US");
+const positive = (text) => text.trim() && Number(text) > 0 && Number.isFinite(Number(text)) ? Number(text) : null;
+const PLACES = ["cost", "objective", "balance"];
+const WHY = {
+  cost: "The threshold with the lowest cost", objective: "The threshold of the objective",
+  balance: "The threshold with the greatest TPR − FPR", capacity: "The most rows that you can review",
+  address: "The threshold of this address",
+};
+
+class Panel {
+  constructor(card) {
+    this.card = card;
+    this.range = card.querySelector("#cut");
+    this.hint = card.querySelector("[data-hint]");
+    this.index = Number(card.dataset.start);
+    this.why = card.dataset.why;
+    this.take(JSON.parse(card.dataset.panel));
+    card.querySelector("[data-slider]").hidden = false;
+    this.range.addEventListener("input", () => this.go(Number(this.range.value)));
+    for (const picture of card.querySelectorAll("[data-picture]")) this.follow(picture);
+    for (const button of card.querySelectorAll("[data-place]"))
+      button.addEventListener("click", () => this.go(this.table.places[button.dataset.place]));
+    for (const link of card.querySelectorAll("[data-scale]"))
+      link.addEventListener("click", (event) => { event.preventDefault(); this.scale(link); });
+    this.terms = card.querySelector("[data-terms]");
+    this.terms.addEventListener("input", (event) => {
+      if (["review", "rows"].includes(event.target.name)) this.fit(); else this.soon();
+    });
+    this.terms.addEventListener("submit", (event) => {
+      event.preventDefault();
+      event.stopPropagation();  // nothing is sent: no notice, and no lock on the form
+      this.fit();
+      this.ask();
+    });
+    const asking = card.querySelector("[data-ask]");
+    asking.addEventListener("submit", () => {  // with the costs as they stand now
+      for (const [name, value] of new FormData(this.terms)) if (asking.elements[name]) asking.elements[name].value = value;
+    });
+    this.draw();
+  }
+
+  take(table) {
+    this.table = table;
+    this.range.max = table.cuts.length - 1;
+    for (const button of this.card.querySelectorAll("[data-place]"))
+      button.hidden = !(button.dataset.place in table.places);
+  }
+
+  // A figure of a cut: value, low and high.
+  of(index, name) {
+    const at = this.table.figures.indexOf(name);
+    return at < 0 ? [null, null, null] : this.table.cuts[index].slice(3 * at, 3 * at + 3);
+  }
+
+  // Where a cut lies along an axis of a picture.
+  at(index, name) {
+    if (name === "threshold") return this.table.thresholds[index] ?? Infinity;
+    if (name === "probability") return this.table.probabilities[index] ?? 1;
+    if (name === "wrong") {
+      const share = this.table.prevalence;
+      return (1 - share) * this.of(index, "fpr")[0] + share * (1 - this.of(index, "tpr")[0]);
+    }
+    return this.of(index, name)[0];
+  }
+
+  go(index, why = "") {
+    this.why = why;
+    this.index = Math.min(Math.max(index, 0), this.table.cuts.length - 1);
+    this.range.value = this.index;
+    this.remember();
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => { this.frame = null; this.draw(); });
+  }
+
+  // The address is that of what is shown. Browsers take so many changes of it in a second, and no more.
+  remember() {
+    this.noting ??= setTimeout(() => {
+      this.noting = null;
+      const address = new URL(location);
+      for (const [name, value] of new FormData(this.terms))
+        if (value.trim()) address.searchParams.set(name, value.trim()); else address.searchParams.delete(name);
+      for (const name of ["by", "at"]) address.searchParams.delete(name);
+      const threshold = this.table.thresholds[this.index];
+      address.searchParams.set("cut", threshold === null ? "none" : String(threshold));
+      history.replaceState(history.state, "", address);
+    }, 100);
+  }
+
+  draw() {
+    const [fpr] = this.of(this.index, "fpr"), [tpr] = this.of(this.index, "tpr");
+    for (const picture of this.card.querySelectorAll("[data-picture] svg")) this.mark(picture, this.index);
+    for (const tile of this.card.querySelectorAll("[data-figure]")) {
+      const thousand = "thousands" in tile.dataset;
+      const [value, low, high] = this.of(this.index, tile.dataset.figure)
+        .map((each) => each === null ? "–" : thousand ? number(1000 * each, 1) : number(each));
+      tile.parentElement.hidden = !this.table.figures.includes(tile.dataset.figure);
+      tile.firstElementChild.textContent = value;
+      tile.lastElementChild.textContent = value === "–" ? "\u00a0" : `${low} to ${high}`;
+    }
+    const threshold = this.table.thresholds[this.index];
+    const shown = this.card.querySelector("[data-threshold]");
+    shown.firstElementChild.textContent = threshold === null ? "flag nothing" : number(threshold, 4);
+    shown.lastElementChild.textContent = threshold === null ? "\u00a0" : String(threshold);
+    const [positives, negatives] = this.table.classes;
+    const counts = {
+      tp: tpr * positives, fn: (1 - tpr) * positives, fp: fpr * negatives, tn: (1 - fpr) * negatives,
+    };
+    for (const cell of this.card.querySelectorAll("[data-count]")) cell.textContent = count(counts[cell.dataset.count]);
+    this.range.setAttribute("aria-valuetext",
+      `${threshold === null ? "flag nothing" : `threshold ${number(threshold, 4)}`}, FPR ${number(fpr)}, TPR ${number(tpr)}`);
+    const place = PLACES.find((name) => this.table.places[name] === this.index);
+    this.card.querySelector("[data-why-shown]").textContent = WHY[this.why || place] ?? `Cut ${this.index + 1} of ${this.table.cuts.length}`;
+    this.card.querySelector("[data-workload]").textContent = this.workload(tpr);
+    for (const field of document.querySelectorAll("[data-saved-cut]")) field.value = threshold === null ? "" : String(threshold);
+  }
+
+  // The same words as the page's own.
+  workload(tpr) {
+    const rows = positive(this.terms.elements.rows.value) ?? 1000;
+    const positives = this.table.prevalence * rows, flagged = this.of(this.index, "flagged")[0] * rows, caught = tpr * positives;
+    return `Of ${count(rows)} rows this cut flags about ${count(flagged)}: about ${count(caught)} positives and ` +
+      `${count(flagged - caught)} false alarms. It misses about ${count(positives - caught)} positives.`;
+  }
+
+  // The last cut that flags no more rows than can be reviewed.
+  fit() {
+    const review = positive(this.terms.elements.review.value), rows = positive(this.terms.elements.rows.value);
+    if (review === null || rows === null) { this.draw(); this.remember(); return; }
+    const share = Math.min(review / rows, 1) + 1e-12;
+    this.go(this.table.cuts.findLastIndex((_, index) => !index || this.of(index, "flagged")[0] <= share), "capacity");
+  }
+
+  across(picture, value) {
+    const { left, right, decades, xLow, xHigh } = picture.dataset;
+    let share = (value - xLow) / (xHigh - xLow);
+    if (decades) share = 1 + Math.log10(Math.max(value, 10 ** decades)) / -decades;
+    return Number(left) + Math.min(Math.max(share, 0), 1) * (right - left);
+  }
+
+  up(picture, value) {
+    const { top, bottom, yLow, yHigh } = picture.dataset;
+    return Number(bottom) + (value - yLow) / (yHigh - yLow) * (top - bottom);
+  }
+
+  // The place of a cut in a picture. Without a height it is an upright line; what has no value has no place.
+  place(picture, index) {
+    const x = this.at(index, picture.dataset.x), y = picture.dataset.y ? this.at(index, picture.dataset.y) : undefined;
+    if (x === null || y === null) return null;
+    return [this.across(picture, x), y === undefined ? Number(picture.dataset.top) : this.up(picture, y)];
+  }
+
+  mark(picture, index) {
+    const place = this.place(picture, index);
+    const set = (selector, values) => {
+      const part = picture.querySelector(selector);
+      if (!part) return;
+      part.toggleAttribute("hidden", !place);
+      if (place) for (const [name, value] of Object.entries(values)) part.setAttribute(name, value);
+    };
+    const [x, y] = place ?? [];
+    set(".cut", { cx: x, cy: y });
+    set(".down", { x1: x, y1: y, x2: x });
+    set(".across", { y1: y, x2: x, y2: y });
+  }
+
+  nearest(picture, event) {
+    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
+    let best = 0, least = Infinity;
+    for (let index = 0; index < this.table.cuts.length; index++) {
+      const place = this.place(picture, index);
+      if (!place) continue;
+      const dx = place[0] - at.x, dy = picture.dataset.y ? place[1] - at.y : 0;
+      if (dx * dx + dy * dy < least) { least = dx * dx + dy * dy; best = index; }
+    }
+    return best;
+  }
+
+  // The cut follows the finger; beside a mouse stand the figures of the nearest one. A picture may be replaced.
+  follow(part) {
+    const svg = () => part.querySelector("svg");
+    part.addEventListener("pointerdown", (event) => {
+      part.setPointerCapture(event.pointerId);
+      this.hint.hidden = true;
+      this.go(this.nearest(svg(), event));
+    });
+    part.addEventListener("pointermove", (event) => {
+      if (event.buttons) this.go(this.nearest(svg(), event));
+      else if (event.pointerType === "mouse") this.tell(event, this.nearest(svg(), event));
+    });
+    part.addEventListener("pointerleave", () => { this.hint.hidden = true; });
+  }
+
+  tell(event, index) {
+    const threshold = this.table.thresholds[index];
+    const percent = (name) => { const [value] = this.of(index, name); return value === null ? "–" : `${(100 * value).toFixed(1)} %`; };
+    const [cost] = this.of(index, "cost");
+    this.hint.textContent = `${threshold === null ? "Flag nothing" : `Threshold ${number(threshold, 4)}`}: flags ${percent("flagged")} of the rows, catches ${percent("tpr")} of the positives, flags ${percent("fpr")} of the negatives, precision ${percent("precision")}${cost === null ? "" : `, cost ${number(cost)} a row`}`;
+    this.hint.hidden = false;
+    const { offsetWidth: width, offsetHeight: height } = this.hint;
+    this.hint.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - width - 8))}px`;
+    this.hint.style.top = `${event.clientY + 18 + height > innerHeight ? event.clientY - height - 12 : event.clientY + 18}px`;
+  }
+
+  scale(link) {
+    for (const each of this.card.querySelectorAll("[data-scale]")) {
+      if (each === link) each.setAttribute("aria-current", "true"); else each.removeAttribute("aria-current");
+    }
+    for (const each of this.card.querySelectorAll("[data-picture=linear], [data-picture=log]")) each.hidden = each.dataset.picture !== link.dataset.scale;
+  }
+
+  soon() {
+    clearTimeout(this.due);
+    this.due = setTimeout(() => this.ask(), 300);
+  }
+
+  async ask() {
+    clearTimeout(this.due);
+    this.asking?.abort();
+    const asking = this.asking = new AbortController();
+    const address = new URL(this.card.dataset.cutsFrom, location);
+    for (const [name, value] of new FormData(this.terms)) if (value.trim() && name !== "on") address.searchParams.set(name, value.trim());
+    const busy = document.getElementById("busy");
+    const late = setTimeout(() => { busy.textContent = "Working …"; }, 250);
+    let problem;
+    try {
+      const answer = await fetch(address, { signal: asking.signal });
+      if (answer.redirected || !answer.ok) { location.reload(); return; }  // signed out, or the model is gone
+      const table = await answer.json();
+      problem = table.problem;
+      if (!problem) this.replace(table);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      problem = "The service does not answer. Try again.";
+    } finally {
+      clearTimeout(late);
+      busy.textContent = "";
+    }
+    const place = this.card.querySelector("[data-problem]");
+    place.replaceChildren();
+    if (problem) {
+      const words = document.createElement("p");
+      words.className = "problem";
+      words.textContent = problem;
+      place.append(words);
+    }
+  }
+
+  // Another table: the cut that costs least, or the one that stood.
+  replace(table) {
+    const threshold = this.table.thresholds[this.index], stood = this.of(this.index, "fpr")[0];
+    this.take(table);
+    for (const [name, [title, drawn, note]] of Object.entries(table.pictures)) {
+      const part = this.card.querySelector(`[data-picture="${name}"]`), figure = part.closest("figure");
+      part.innerHTML = drawn;  // the service's own drawing, its words escaped
+      figure.querySelector("figcaption").textContent = title;
+      figure.querySelector(".note").lastChild.textContent = note;
+    }
+    const same = table.thresholds.indexOf(threshold);
+    const near = table.cuts.findIndex((_, index) => this.of(index, "fpr")[0] >= stood);
+    this.go("cost" in table.places ? table.places.cost : same >= 0 ? same : near);
+  }
+}
+
+for (const card of document.querySelectorAll("[data-panel]")) new Panel(card);
