@@ -17,12 +17,13 @@ from starlette.responses import Response
 from app.console.api import path_segment
 from app.console.rendering import count
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.evaluation.service import MAX_FITS, Use
 
 router = APIRouter(prefix="/console/pick", include_in_schema=False, route_class=ConsoleRoute)
 
 R = TypeVar("R", ListedModel, Dataset)
 MAX_OPTIONS = 50
+MAX_OTHERS = 4
+"""Most chosen models or datasets that options are checked with: GET /v1/fits takes 200 pairs."""
 MAX_PAGES = 3
 """Most entries that are searched for matches: each page is a request at the key's own rate, and people type fast."""
 _VERSION = re.compile(r"(.*):\s*(\d*)", re.DOTALL)
@@ -108,11 +109,13 @@ async def _mark_misfits(page: Page, offer: Offer, kind: Literal["model", "datase
     ]
     if use not in ("evaluation", "comparison", "scoring") or not other or not offer.choices:
         return offer
-    other = other[: MAX_FITS // len(offer.choices)]
+    other = other[:MAX_OTHERS]
     values = [choice.value for choice in offer.choices]
     models, datasets = (values, other) if kind == "model" else (other, values)
     try:
-        found = await page.client.fits(models, datasets, use=cast(Use, use))
+        found = await page.client.fits(
+            models, datasets, use=cast(Literal["evaluation", "comparison", "scoring"], use)
+        )
     except ProblemError as error:
         if error.status not in (404, 422):
             raise
