@@ -23,7 +23,7 @@ from app.platform.tables import ModelReference, ReasonCodes
 from app.scoring.features import FeatureIndex
 from app.scoring.reasons import ReasonOptions, ReasonSources, ReferenceRows, make_reasoner
 from core import Logistic, RankAverage, RankBoost
-from core.base.ranker import Ranker
+from core.base.ranker import Ranker, StopFit
 from core.base.table import CodedTable
 from tests.app.live_service import Service
 from tests.app.refusals import refused as refused_with
@@ -379,6 +379,16 @@ def test_scores_that_are_no_sums_have_estimates(
         assert {name: part for name, part in row["contributions"].items() if part} == parts
         assert row["offset"] == average["reference"]["score"]
         assert row["offset"] + sum(parts.values()) == pytest.approx(score, abs=1e-12)
+    kinds = {"job": "BYTES"}
+    inputs = [
+        {"name": column, "datatype": kinds.get(column, "FP64"), "shape": [1], "data": [value]}
+        for column, value in ROWS[0].items()
+    ]
+    inferred = client.post(
+        f"/oip/v2/models/{name}/infer", json={"inputs": inputs, "outputs": [{"name": "reasons"}]}
+    )
+    (output,) = inferred.json()["outputs"]
+    assert json.loads(output["data"][0]).items() <= explained["explanations"][0].items()
     asked: dict[str, Any] = {"params": {"model": name, "reasons": 20, "direction": "both"}}
     _, table = batch(shared, client, content=IN_CSV, headers={"Content-Type": CSV}, **asked)
     told = [[reason["contribution"] for reason in row] for row in found["reasons"]]
@@ -436,6 +446,26 @@ def test_estimates_have_their_errors() -> None:
             errors = [parts[name]["error"] for name in told["columns"]]
             assert told["error"] == pytest.approx(sum(errors), abs=1e-15)
             assert min(errors) > 0
+
+
+def test_a_job_goes_on_or_ends_between_a_few_rows_that_take_long() -> None:
+    served, samples = loaded(9)
+    X = samples["average"].X[:40]
+    sources = ReasonSources(None, samples, None, [])
+    reasoner = make_reasoner(served, ReasonOptions(2), sources, None)
+    ticks: list[int] = []
+    reasoner.tick = lambda: ticks.append(1)
+    whole = reasoner.of(X, served.ranker.score_rows(X))
+    assert len(ticks) == 3
+    alone = make_reasoner(served, ReasonOptions(2), sources, 10).of(X[39:], whole.rest[39:])
+    assert alone.contributions.tobytes() == whole.contributions[39:].tobytes()
+
+    def end() -> None:
+        raise StopFit
+
+    reasoner.tick = end
+    with pytest.raises(StopFit):
+        reasoner.of(X, served.ranker.score_rows(X))
 
 
 def test_estimates_are_bounded() -> None:

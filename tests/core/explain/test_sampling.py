@@ -223,9 +223,10 @@ def test_equal_features_have_equal_values() -> None:
     np.testing.assert_allclose(found.values[:, 0], found.values[:, 1], atol=1e-12)
 
 
-def test_a_row_has_the_same_values_beside_any_rows_and_with_any_threads() -> None:
+@pytest.mark.parametrize("ranker", OTHERS, ids=repr)
+def test_a_row_has_the_same_values_beside_any_rows_and_with_any_threads(ranker: Any) -> None:
     X, y = rows(300, 14)
-    ranker = ENSEMBLE.fit(X, y)
+    ranker.fit(X, y)
     references = X[100:110]
     together = shapley_estimate(ranker, X[:7], references)
     threads = numba.get_num_threads()
