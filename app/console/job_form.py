@@ -15,27 +15,34 @@ from typing import Any
 
 from rankwright.types import Algorithm
 
+from app.console.words import title
+
 Schema = Mapping[str, Any]
 Json = dict[str, Any]
 
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "objective.metric": {
-        "auc": "AUC, the whole curve",
-        "pauc": "partial AUC, a window",
-        "tpr": "TPR at an FPR",
-        "average_precision": "average precision",
-        "precision": "precision of the first rows",
-        "lift": "lift of the first rows",
-        "precision_at_recall": "precision at a recall",
-        "ndcg": "NDCG",
+        "auc": "the whole list (AUC)",
+        "pauc": "a window of the false positive rate (partial AUC)",
+        "tpr": "positives caught at a false positive rate",
+        "average_precision": "the top of the list (average precision)",
+        "precision": "positives among the first rows (precision)",
+        "lift": "the first rows, against chance (lift)",
+        "precision_at_recall": "precision when a fraction is caught",
+        "ndcg": "the order of grades (NDCG)",
     },
     "validation.method": {
-        "holdout": "holdout",
-        "cross_validation": "cross-validation",
+        "holdout": "rows that are held out",
+        "cross_validation": "all rows, in turns (cross-validation)",
         "dataset": "another dataset",
-        "none": "nothing",
+        "none": "no rows: train on all, do not judge",
     },
-    "search.method": {"": "none", "grid": "grid", "random": "random", "halving": "halving"},
+    "search.method": {
+        "": "do not search",
+        "grid": "try all combinations (grid)",
+        "random": "try some at random",
+        "halving": "try many on few rows, the best on more (halving)",
+    },
 }
 FIRST: Mapping[str, str] = {
     "bipartite": "auto",
@@ -46,12 +53,11 @@ FIRST: Mapping[str, str] = {
 """Default algorithm for each kind of dataset."""
 OTHERS = ("controls", "label_noise", "seed", "timeout_seconds", "priority", "tags")
 TITLES: Mapping[str, str] = {
-    "dataset_id": "Dataset",
     "algorithm.name": "Algorithm",
     "name": "Name of the model",
-    "objective.metric": "Aim at",
-    "validation.method": "Judge by",
-    "search.method": "Search",
+    "objective.metric": "What to optimise",
+    "validation.method": "Judge the model on",
+    "search.method": "How to search",
 }
 DOCS: Mapping[str, str] = {
     "name": "Default: the name of the algorithm.",
@@ -62,7 +68,9 @@ DOCS: Mapping[str, str] = {
     "where at most 5 % of the negatives are flagged.",
     "validation.fraction": "Fraction of the rows held out to validate.",
     "validation.folds": "Number of folds.",
-    "validation.dataset_id": "The dataset to validate on.",
+    "dataset_id": "The table to learn from. It must have been read.",
+    "algorithm.name": "`auto` tries many algorithms and combines the best.",
+    "validation.dataset_id": "The table that judges the model. It needs the same columns, and other rows.",
 }
 _BY = ("name", "metric", "method")
 MAX_BRACKETS = 100
@@ -89,8 +97,8 @@ class Field:
 
     @property
     def title(self) -> str:
-        """The name of the parameter."""
-        return TITLES.get(self.path, self.path.rpartition(".")[2])
+        """What people call it."""
+        return TITLES.get(self.path) or title(self.path)
 
     @property
     def options(self) -> list[str] | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from rankwright.errors import ProblemError
 from rankwright.types import Dataset
 from starlette.responses import Response
@@ -77,10 +79,42 @@ async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset 
     form = JobForm(
         given,
         algorithms=algorithms,
-        schemas=page.request.app.openapi()["components"]["schemas"],
+        schemas=_job_schemas(page.request.app),
         kind=kind,
     )
     return form, dataset
+
+
+_schemas: dict[str, Any] = {}
+
+
+def _job_schemas(app: FastAPI) -> dict[str, Any]:
+    """Return the schemas of a training job's request, made once: the document of the whole API takes seconds."""
+    if not _schemas:
+        routes = [
+            route
+            for route in app.routes
+            if isinstance(route, APIRoute)
+            and route.path == "/v1/jobs"
+            and "POST" in (route.methods or ())
+        ]
+        made = get_openapi(title=app.title, version=app.version, routes=routes)
+        _schemas.update(made["components"]["schemas"])
+    return _schemas
+
+
+def _about(seconds: float) -> str:
+    """Return a duration that is estimated, in words."""
+    if seconds < 1:
+        return "less than a second"
+    if seconds < 55:
+        rounded = max(2, round(seconds) if seconds < 10 else 5 * round(seconds / 5))
+        return f"about {rounded} seconds"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"about {minutes} minutes" if minutes > 1 else "about a minute"
+    hours = round(seconds / 3600)
+    return f"about {hours} hours" if hours > 1 else "about an hour"
 
 
 async def _checked(page: Page, form: JobForm, error: ProblemError | None = None) -> dict[str, Any]:
@@ -99,6 +133,7 @@ async def _checked(page: Page, form: JobForm, error: ProblemError | None = None)
     return {
         "form": form,
         "sound": sound,
+        "takes": None if sound is None else _about(sound.estimate.seconds),
         "problem": None if error is None else error.problem,
         "curl": as_curl(base, body),
         "python": as_python(base, body),
@@ -110,8 +145,6 @@ async def _show(
 ) -> Response:
     chosen = [given.get("dataset_id", ""), given.get("validation.dataset_id", "")]
     offered = await offer_datasets(page, chosen)
-    if "dataset_id" not in given and offered.choices and not offered.sought:
-        given = {**given, "dataset_id": offered.choices[0].value}
     form, dataset = await _form(page, given)
     checked = await _checked(page, form, error) if check or error is not None else {"form": form}
     return page.show(

@@ -56,9 +56,9 @@ def test_from_a_link_and_an_empty_service_to_scored_rows(
 
     # The job is followed without a reload.
     page.get_by_role("link", name="Train on this").click()
-    page.get_by_label("Algorithm").select_option("rankboost")
+    page.get_by_label("Algorithm", exact=True).select_option("rankboost")
     page.get_by_text("Parameters: ").click()
-    page.get_by_label("n_rounds", exact=True).fill("20")
+    page.get_by_label("Rounds", exact=True).fill("20")
     page.get_by_label("Name of the model").fill("customers")
     page.get_by_text("Ready to train").wait_for()
     page.get_by_role("button", name="Train", exact=True).click()

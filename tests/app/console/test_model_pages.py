@@ -478,7 +478,7 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     window.open(f"/console/models/{world.second}")
     page.get_by_role("link", name="Retrain").click()
     page.get_by_role("heading", name="Train", exact=True).wait_for()
-    assert page.get_by_label("Algorithm").input_value() == "treerank"
+    assert page.get_by_label("Algorithm", exact=True).input_value() == "treerank"
 
 
 def test_the_tabs_of_a_model_without_scripts(world: World, visit: Callable[..., Any]) -> None:

@@ -486,21 +486,21 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     page = window.sign_in(secret)
     # A form that a script follows; what is typed asks the service, which has forgotten the session.
     window.open(f"/console/train?dataset_id={world.dataset_id}")
-    page.get_by_label("Algorithm").select_option("treerank")
+    page.get_by_label("Algorithm", exact=True).select_option("treerank")
     page.locator("#train strong", has_text="treerank").wait_for()
-    page.get_by_label("Judge by").select_option("cross_validation")
-    page.get_by_label("folds", exact=True).wait_for()
+    page.get_by_label("Judge the model on").select_option("cross_validation")
+    page.get_by_label("Folds", exact=True).wait_for()
     page.get_by_text("Parameters: ").click()
-    page.get_by_label("max_depth").fill("7")
+    page.get_by_label("Most splits from root to leaf").fill("7")
     end_sessions()
     page.get_by_label("Name of the model").fill("kept-through-it")
     page.get_by_label("API key").wait_for()
     sign_in_again()
-    expect(page.get_by_label("max_depth")).to_have_value("7")
+    expect(page.get_by_label("Most splits from root to leaf")).to_have_value("7")
     assert page.url.endswith(f"/console/train?dataset_id={world.dataset_id}")
     assert page.get_by_label("Name of the model").input_value() == "kept-through-it"
-    assert page.get_by_label("Algorithm").input_value() == "treerank"
-    assert page.get_by_label("Judge by").input_value() == "cross_validation"
+    assert page.get_by_label("Algorithm", exact=True).input_value() == "treerank"
+    assert page.get_by_label("Judge the model on").input_value() == "cross_validation"
     page.get_by_text("Ready to train.").wait_for()
 
     # A plain form.

@@ -194,7 +194,11 @@ def test_a_form_without_scripts_leads_to_a_job(
 ) -> None:
     text = ask("/console/train").text
     assert "<option selected>auto</option>" in text
-    text = ask("/console/train/form", {"algorithm.name": "logistic"}).text
+    assert f'value="{dataset_id}"' in text
+    assert f'value="{dataset_id}" selected' not in text  # nobody came from it
+    assert f'value="{dataset_id}" selected' in ask(f"/console/train?dataset_id={dataset_id}").text
+    chosen = {"dataset_id": dataset_id, "algorithm.name": "logistic"}
+    text = ask("/console/train/form", chosen).text
     assert 'name="algorithm.standardize"' in text
     assert "Ready to train" in text  # it is checked
     fields = {
@@ -316,9 +320,9 @@ def test_the_form_follows_what_is_chosen_in_a_browser(
     window.open(f"/console/train?dataset_id={dataset_id}")
     page.get_by_text("Ready to train").wait_for()
     window.check()
-    page.get_by_label("Algorithm").select_option("rankboost")
+    page.get_by_label("Algorithm", exact=True).select_option("rankboost")
     page.get_by_text("Parameters: ").click()
-    rounds = page.get_by_label("n_rounds", exact=True)
+    rounds = page.get_by_label("Rounds", exact=True)
     rounds.fill("0")
     page.get_by_role("link", name="n_rounds must be").wait_for()
     assert page.locator("#e-f-algorithm-n_rounds").inner_text().startswith("n_rounds must be")
@@ -326,8 +330,8 @@ def test_the_form_follows_what_is_chosen_in_a_browser(
     rounds.fill("7")
     page.get_by_text("Ready to train").wait_for()
     assert page.locator("#e-f-algorithm-n_rounds").inner_text() == ""
-    page.get_by_label("Aim at").select_option("pauc")
-    page.get_by_label("fpr_max", exact=True).fill("0.2")
+    page.get_by_label("What to optimise").select_option("pauc")
+    page.get_by_label("Window: highest false positive rate", exact=True).fill("0.2")
     page.get_by_text("Ready to train").wait_for()
     assert rounds.input_value() == "7"  # kept while the form changed
     page.get_by_text("The same in Python").click()
