@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
+from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from markupsafe import Markup
@@ -56,11 +57,11 @@ _FIELDS = {
 @router.get("")
 async def list_datasets(page: PageDep) -> Response:
     """Show the owner's datasets, newest first."""
-    name, latest = page.asked("name"), page.asked("latest")
-    found = await page.client.datasets.page(
-        name=name, latest=latest, after=page.asked("after"), limit=50
-    )
-    return page.show("datasets.html", found=found, name=name, latest=latest)
+    asked = {name: page.asked(name) for name in ("search", "name", "latest")}
+    found = await page.client.datasets.page(**asked, after=page.asked("after"), limit=50)
+    kept = {name: value for name, value in asked.items() if value is not None}
+    address = "/console/datasets" + (f"?{urlencode(kept)}" if kept else "")
+    return page.show("datasets.html", found=found, asked=asked, address=address)
 
 
 @router.get("/new")

@@ -91,10 +91,11 @@ class ModelFigure(NamedTuple):
 @router.get("")
 async def list_jobs(page: PageDep) -> Response:
     """Show the owner's jobs of a kind, newest first."""
-    asked = {name: page.asked(name) for name in ("kind", "state", "dataset_id")}
+    asked = {name: page.asked(name) for name in ("kind", "state", "search", "dataset_id")}
     found = await page.client.jobs.page(
         kind=asked["kind"],
         state=asked["state"],
+        search=asked["search"],
         dataset=asked["dataset_id"],
         after=page.asked("after"),
         limit=50,

@@ -235,9 +235,16 @@ def test_the_list_pages_and_filters(
     assert older is not None
     assert ">t0<" in browser.get(older[1].replace("&amp;", "&")).text
     assert re.findall(r">(t\d+)</a>", browser.get("/console/datasets?name=t7").text) == ["t7"]
-    assert (
-        "There is no dataset of this name" in browser.get("/console/datasets?name=%3Cscript").text
-    )
+    for asked, expected in {"search=T4": 11, "search=t4&latest=true": 0, "search=t50": 1}.items():
+        text = browser.get(f"/console/datasets?{asked}").text
+        assert len(re.findall(r">(t\d+)</a>", text)) == expected
+        assert f'value="{asked.partition("=")[2].partition("&")[0]}"' in text
+    older = re.search(r'rel="next" href="([^"]+)"', browser.get("/console/datasets?search=t").text)
+    assert older is not None
+    assert "search=t" in older[1]
+    assert ">t0<" in browser.get(older[1].replace("&amp;", "&")).text
+    for nothing in ("name=%3Cscript", "search=nothing"):
+        assert "There is no such dataset" in browser.get(f"/console/datasets?{nothing}").text
     assert browser.get("/console/datasets?after=x").status_code == 422
 
 

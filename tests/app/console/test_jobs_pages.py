@@ -273,6 +273,12 @@ def test_the_list_filters_and_pages(
     assert older is not None
     assert re.findall(r">(n\d+)</a>", ask(unescape(older[1])).text) == ["n1", "n0"]
     assert "There is no such job" in ask("/console/jobs?state=failed").text
+    name = re.findall(r'/console/jobs/job_\w+">([^<]+)</a>', first)[0]
+    part = name[1:-1].upper()
+    found = ask(f"/console/jobs?dataset_id={dataset_id}&search={part}").text
+    assert f">{name}</a>" in found
+    assert f'value="{part}"' in found
+    assert "There is no such job" in ask("/console/jobs?search=nothing-like-it").text
     assert "reading a table" in ask("/console/jobs?kind=ingest").text
     ids = [job["id"] for job in client.get("/v1/jobs?limit=1").json()["data"]]
     ids += [client.get(f"/v1/datasets/{dataset_id}").json()["job_id"]]
