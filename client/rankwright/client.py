@@ -1127,8 +1127,8 @@ class _ClientOperations(ApiObject):
     @operation
     def fits(
         self,
-        models: Sequence[str],
-        datasets: Sequence[Any],
+        model: Sequence[str],
+        dataset: Sequence[Any],
         *,
         use: Literal["evaluation", "comparison", "scoring"] | None = None,
     ) -> Steps[Sequence[types.Fit]]:
@@ -1136,7 +1136,7 @@ class _ClientOperations(ApiObject):
 
         `use` is what for: an evaluation, a comparison, or scoring, which needs no label.
         """
-        query = {"model": [*models], "dataset_id": [_named(each) for each in datasets], "use": use}
+        query = {"model": [*model], "dataset_id": [_named(each) for each in dataset], "use": use}
         return (yield from self._record(types.Fits, "/v1/fits", **query)).data
 
     @iteration

@@ -41,6 +41,7 @@ AT_THE_ROOT = {("GET", "/ping"), ("GET", "/health"), ("POST", "/invocations")}
 """For the model that a setting names; none does here."""
 PAGES = ("/console", "/docs/static")
 """For browsers: their sessions and scopes are tested in tests/app/console."""
+NAMED_IN_QUERY = {("GET", "/v1/fits")}
 # Routes that name nothing of anyone's, or make something of the caller's own
 IMPERSONAL = {
     ("GET", "/v1/algorithms"),
@@ -280,7 +281,7 @@ def test_a_stranger_sees_nothing(world: World) -> None:
     for entry, answer in world.asked_with(world.service.key(owner=STRANGER)):
         if entry in IMPERSONAL:
             assert answer.is_success, entry
-        elif entry in AT_THE_ROOT or "{" in entry[1] or entry[0] == "POST":
+        elif entry in AT_THE_ROOT | NAMED_IN_QUERY or "{" in entry[1] or entry[0] == "POST":
             assert answer.status_code == 404, (entry, answer.text)
             assert answer.json()["code"] == "not_found"
         else:

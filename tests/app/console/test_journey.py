@@ -99,7 +99,7 @@ def test_from_a_link_and_an_empty_service_to_scored_rows(
     )
     page.get_by_role("link", name="Batch scores").click()
     page.locator("#own-model-find").click()
-    page.get_by_role("option").first.click()
+    page.locator(".picker-list [role=option]").first.click()
     page.set_input_files("#file", good)
     page.get_by_role("button", name="Check without scoring").click()
     page.get_by_role("alert").get_by_text("id", exact=False).first.wait_for()
