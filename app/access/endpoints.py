@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import JSONResponse, Response
 
 from app.access import service as keys
@@ -18,9 +18,10 @@ from app.access.schemas import (
     NewKey,
     Rotation,
 )
-from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, TimesDep
 from app.http.idempotency import Answer, IdempotentDep, IdempotentRequest, answer_once
 from app.http.schemas import Valid
+from app.platform.audit import AuditFilter
 from app.platform.sql import Session
 from app.platform.tables import ApiKey
 
@@ -154,9 +155,38 @@ audit_router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=Guarded
 
 @audit_router.get("", summary="Read the audit log")
 @needs("admin")
-def list_audit_entries(context: ContextDep, caller: CallerDep, paging: PagingDep) -> AuditEntryPage:
+def list_audit_entries(
+    *,
+    context: ContextDep,
+    caller: CallerDep,
+    paging: PagingDep,
+    times: TimesDep,
+    key_id: Annotated[
+        str | None,
+        Query(
+            max_length=255,
+            description="Only changes by this key (id); empty: by the command line on the server.",
+        ),
+    ] = None,
+    action: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=255,
+            description="Only changes whose route or command contains this text, such as DELETE or aliases. Upper and "
+            "lower case of A to Z are equal.",
+        ),
+    ] = None,
+    resource: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=255,
+            description="Only changes whose path, or one of the ids that they created, contains this text.",
+        ),
+    ] = None,
+) -> AuditEntryPage:
     """Every change made with the owner's keys, newest first. Change and entry are written in one transaction."""
-    page: Any = context.db.reading(
-        keys.list_audit, caller.owner, limit=paging.limit, after=paging.after
-    )
+    only = AuditFilter(key_id, action, resource, *times)
+    page: Any = context.db.reading(keys.list_audit, caller.owner, only, **vars(paging))
     return AuditEntryPage.model_validate(page)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from app.access import repository
 from app.platform import audit as audit_rows
 from app.platform import resources
+from app.platform.audit import ALL_ENTRIES, AuditFilter
 from app.platform.errors import (
     Conflict,
     Forbidden,
@@ -219,9 +220,16 @@ def _exceeded(
     )
 
 
-def list_audit(session: Session, owner: str, *, limit: int, after: str | None) -> Page[AuditEntry]:
+def list_audit(
+    session: Session,
+    owner: str,
+    only: AuditFilter = ALL_ENTRIES,
+    *,
+    limit: int,
+    after: str | None,
+) -> Page[AuditEntry]:
     """Return a page of the changes made on the owner's behalf, newest first."""
-    return audit_rows.list_page(session, owner, limit=limit, after=after)
+    return audit_rows.list_page(session, owner, only, limit=limit, after=after)
 
 
 def by_command(owner: str, command: str) -> AbstractContextManager[None]:

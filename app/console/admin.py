@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
-from rankwright.types import Health, Key, KeyWithSecret
+from rankwright.resources import Page as ApiPage
+from rankwright.types import AuditEntry, Health, Key, KeyWithSecret
 from starlette.responses import Response
 
 from app.access.schemas import MAX_LIFETIME_SECONDS
 from app.console.api import refusal
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.words import change
 from app.http.forms import Fields, number_or_text
 from app.platform.errors import shown
 
@@ -29,6 +32,30 @@ SCOPES = {
 NOTE, NOTE_PATH = "rankwright_note", "/console/keys/made"
 _SHOWN = ("name", "secret", "scopes")
 SECONDS_PER_DAY = 86_400
+COMMAND_LINE = "-"
+"""What the list of keys calls the command line, which has no key."""
+ABOUT = {
+    "DELETE": "Deletions",
+    "/v1/datasets": "Datasets",
+    "/v1/uploads": "Uploads of several files",
+    "/v1/jobs": "Trainings and other jobs",
+    "/v1/models": "Models and their aliases",
+    "aliases": "Aliases",
+    "/v1/evaluations": "Evaluations",
+    "/v1/comparisons": "Comparisons",
+    "/v1/batch-scores": "Batch scores",
+    "/v1/keys": "Keys",
+}
+"""What changes are about, by the part of their route that says so."""
+COLLECTIONS = {
+    "ds": "datasets",
+    "job": "jobs",
+    "mdl": "models",
+    "evl": "evaluations",
+    "cmp": "comparisons",
+    "bat": "batch-scores",
+}
+"""Pages of what is created, by the beginning of its id."""
 STATES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled", "timed_out")
 
 
@@ -133,9 +160,60 @@ async def revoke_key(key_id: str, page: PageDep) -> Response:
 
 @router.get("/audit")
 async def list_audit(page: PageDep) -> Response:
-    """Show the changes that the owner's keys have made."""
-    found = await page.client.audit_page(limit=100, after=page.asked("after"))
-    return page.show("audit.html", found=found)
+    """Show the changes that the owner's keys have made: all, or by who made them, what, to what, and when."""
+    asked = {name: page.asked(name) for name in ("key_id", "about", "resource", "since", "until")}
+    kept = {name: value for name, value in asked.items() if value}
+    keys = await page.client.keys.page(limit=200)
+    problem = None
+    found = ApiPage[AuditEntry]([], has_more=False, next=None)
+    try:
+        found = await page.client.audit_page(
+            key_id="" if asked["key_id"] == COMMAND_LINE else asked["key_id"],
+            action=asked["about"],
+            resource=asked["resource"],
+            created_after=_day(asked["since"], "since"),
+            created_before=_day(asked["until"], "until", timedelta(days=1)),
+            limit=100,
+            after=page.asked("after"),
+        )
+    except ProblemError as error:
+        if error.status != 422:
+            raise
+        problem = error.problem
+    return page.show(
+        "audit.html",
+        422 if problem else 200,
+        found=found,
+        asked=asked,
+        address="/console/audit" + (f"?{urlencode(kept)}" if kept else ""),
+        filtered=bool(kept),
+        problem=problem,
+        keys={each.id: each.name for each in keys.data},
+        about=ABOUT,
+        command_line=COMMAND_LINE,
+        change=change,
+        place_of=_place_of,
+    )
+
+
+def _day(entered: str | None, name: str, later: timedelta = timedelta(0)) -> str | None:
+    """Return the beginning of a day in UTC, or later, as the API reads it; None if nothing was entered.
+
+    Raises ProblemError: the API's own error would be about a time that nobody entered.
+    """
+    if entered is None:
+        return None
+    try:
+        return (datetime.fromisoformat(entered).replace(tzinfo=UTC) + later).isoformat()
+    except (ValueError, OverflowError):
+        detail = f"{name} must be a day such as 2026-01-31, got {shown(entered)}"
+        raise refusal(422, "Invalid request", detail, f"/{name}") from None
+
+
+def _place_of(id_: str) -> str | None:
+    """Return the page of what was created; None if it has none."""
+    collection = COLLECTIONS.get(id_.partition("_")[0])
+    return collection and f"/console/{collection}/{id_}"
 
 
 @router.get("/health")

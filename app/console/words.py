@@ -6,8 +6,10 @@ Templates have `title` and `state` as filters and `METRICS` as a global.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
+from urllib.parse import unquote
 
 PARAMETERS: Mapping[str, str] = {
     # a training job
@@ -101,6 +103,52 @@ STATES: Mapping[str, str] = {
     "processing": "under way",
 }
 """States whose name is not the word for them."""
+
+
+CHANGES: Mapping[str, str] = {
+    "POST /v1/datasets": "Uploaded a table",
+    "DELETE /v1/datasets/{dataset_id}": "Deleted the dataset {dataset_id}",
+    "PUT /v1/datasets/{dataset_id}/pairs": "Uploaded pairs for the dataset {dataset_id}",
+    "POST /v1/datasets/{dataset_id}/versions": "Made a new version of the dataset {dataset_id}",
+    "POST /v1/datasets/{dataset_id}/read": "Read the dataset {dataset_id} again with other fields",
+    "POST /v1/uploads": "Began an upload of several files",
+    "DELETE /v1/uploads/{upload_id}": "Deleted the open upload {upload_id}",
+    "PUT /v1/uploads/{upload_id}/parts/{number}": "Sent part {number} of the upload {upload_id}",
+    "POST /v1/uploads/{upload_id}/files": "Added files of the service to the upload {upload_id}",
+    "POST /v1/uploads/{upload_id}/close": "Closed the upload {upload_id}",
+    "POST /v1/jobs": "Started a training",
+    "POST /v1/jobs/{job_id}/cancel": "Cancelled the job {job_id}",
+    "POST /v1/jobs/{job_id}/retry": "Retried the job {job_id}",
+    "DELETE /v1/models/{ref}": "Deleted the model {ref}",
+    "PUT /v1/models/{name}/aliases/{alias}": "Pointed the alias {name}@{alias} at a model",
+    "DELETE /v1/models/{name}/aliases/{alias}": "Removed the alias {name}@{alias}",
+    "PUT /v1/models/{name}/reason-codes": "Replaced the reason codes of {name}",
+    "PUT /v1/models/{ref}/calibration": "Started to learn the probabilities of {ref} anew",
+    "POST /v1/evaluations": "Started an evaluation",
+    "DELETE /v1/evaluations/{evaluation_id}": "Deleted the evaluation {evaluation_id}",
+    "POST /v1/comparisons": "Started a comparison",
+    "DELETE /v1/comparisons/{comparison_id}": "Deleted the comparison {comparison_id}",
+    "POST /v1/batch-scores": "Started to score a table",
+    "DELETE /v1/batch-scores/{batch_score_id}": "Deleted the batch score {batch_score_id}",
+    "POST /v1/keys": "Created a key",
+    "POST /v1/keys/{key_id}/rotate": "Created a successor of the key {key_id}",
+    "DELETE /v1/keys/{key_id}": "Revoked the key {key_id}",
+}
+"""What each route that changes something did, for the audit log. What is in braces comes from the path."""
+
+
+def change(action: str, path: str | None) -> str:
+    """Return what a change did as a sentence; of a command on the server, the command."""
+    said = CHANGES.get(action)
+    if said is None or path is None:
+        return action
+    template = action.partition(" ")[2]
+    named = {
+        name[1:-1]: unquote(value)
+        for name, value in zip(template.split("/"), path.split("/"), strict=False)
+        if name.startswith("{")
+    }
+    return re.sub(r"{(\w+)}", lambda found: named.get(found[1], "…"), said)
 
 
 class Metric(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import BoundedSemaphore
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Query
 from pydantic import AwareDatetime, StringConstraints
@@ -160,17 +160,14 @@ MAX_TAGS = 10
 """Tags of a filter."""
 
 
-def _row_filter(
-    search: Annotated[
-        str | None,
-        Query(
-            min_length=1,
-            max_length=255,
-            description="Only those whose name contains this text; for evaluations, comparisons and batch scores: the "
-            "name of a model or of the dataset. Upper and lower case of A to Z are equal.",
-            examples=["churn"],
-        ),
-    ] = None,
+class Times(NamedTuple):
+    """From when until before when something was made, in seconds since 1970; None: without such an end."""
+
+    created_after: float | None
+    created_before: float | None
+
+
+def _times(
     created_after: Annotated[
         AwareDatetime | None,
         Query(
@@ -184,12 +181,30 @@ def _row_filter(
             description="Only those whose `created_at` is before this time, as RFC 3339 with a time zone."
         ),
     ] = None,
-) -> RowFilter:
-    return RowFilter(
-        search,
+) -> Times:
+    return Times(
         None if created_after is None else earliest_shown(created_after),
         None if created_before is None else earliest_shown(created_before),
     )
+
+
+TimesDep = Annotated[Times, Depends(_times)]
+
+
+def _row_filter(
+    times: TimesDep,
+    search: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=255,
+            description="Only those whose name contains this text; for evaluations, comparisons and batch scores: the "
+            "name of a model or of the dataset. Upper and lower case of A to Z are equal.",
+            examples=["churn"],
+        ),
+    ] = None,
+) -> RowFilter:
+    return RowFilter(search, *times)
 
 
 RowFilterDep = Annotated[RowFilter, Depends(_row_filter)]

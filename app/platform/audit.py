@@ -12,10 +12,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
 
-from sqlalchemy import Insert, event, select
+from sqlalchemy import Insert, Text, event, select
+from sqlalchemy import cast as cast_to
 from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
 
-from app.platform.sql import Page, db_now, fetch_page
+from app.platform.sql import Page, contains, db_now, fetch_page
 from app.platform.tables import AuditEntry, Idempotency
 
 _MADE = "made"  # in a session's notes: the ids of new rows; there as soon as anything has changed
@@ -55,9 +56,40 @@ def watch(sessions: sessionmaker[Session]) -> None:
     event.listen(sessions, "before_commit", _write_entry)
 
 
-def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[AuditEntry]:
-    """Return a page of the owner's entries, newest first."""
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which entries a list has: of a key ("" for the command line), with a text in the action, or in the path or an id
+    that was made; from a time until before another.
+    """
+
+    key_id: str | None = None
+    action: str | None = None
+    resource: str | None = None
+    created_after: float | None = None
+    created_before: float | None = None
+
+
+ALL_ENTRIES = AuditFilter()
+
+
+def list_page(
+    session: Session, owner: str, only: AuditFilter, *, limit: int, after: str | None
+) -> Page[AuditEntry]:
+    """Return a page of the owner's entries that the filter lets through, newest first."""
     statement = select(AuditEntry).where(AuditEntry.owner == owner)
+    if only.key_id is not None:
+        statement = statement.where(AuditEntry.key_id == (only.key_id or None))
+    if only.action is not None:
+        statement = statement.where(contains(AuditEntry.action, only.action))
+    if only.resource is not None:
+        made = cast_to(AuditEntry.made, Text)
+        statement = statement.where(
+            contains(AuditEntry.path, only.resource) | contains(made, only.resource)
+        )
+    if only.created_after is not None:
+        statement = statement.where(AuditEntry.created_at >= only.created_after)
+    if only.created_before is not None:
+        statement = statement.where(AuditEntry.created_at < only.created_before)
     return fetch_page(
         session, statement, AuditEntry.created_at, AuditEntry.id, limit=limit, after=after
     )

@@ -1140,16 +1140,54 @@ class _ClientOperations(ApiObject):
         return (yield from self._record(types.Fits, "/v1/fits", **query)).data
 
     @iteration
-    def audit(self) -> Items[types.AuditEntry]:
-        """Yield what was done by which key, the newest first (scope `admin`)."""
-        yield from self._pages("/v1/audit", types.AuditEntry.from_json)
+    def audit(
+        self,
+        *,
+        key_id: str | None = None,
+        action: str | None = None,
+        resource: str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
+    ) -> Items[types.AuditEntry]:
+        """Yield what was done by which key, the newest first (scope `admin`): by one key, with a text in the route, or
+        in the path or the ids of what was created; by when it was done.
+        """
+        yield from self._pages(
+            "/v1/audit",
+            types.AuditEntry.from_json,
+            key_id=key_id,
+            action=action,
+            resource=resource,
+            created_after=created_after,
+            created_before=created_before,
+        )
 
     @operation
     def audit_page(
-        self, *, limit: int | None = None, after: str | None = None
+        self,
+        *,
+        key_id: str | None = None,
+        action: str | None = None,
+        resource: str | None = None,
+        created_after: Time = None,
+        created_before: Time = None,
+        limit: int | None = None,
+        after: str | None = None,
     ) -> Steps[Page[types.AuditEntry]]:
         """Return one page of the audit log."""
-        return (yield from self._page(types.AuditEntry, "/v1/audit", limit=limit, after=after))
+        return (
+            yield from self._page(
+                types.AuditEntry,
+                "/v1/audit",
+                key_id=key_id,
+                action=action,
+                resource=resource,
+                created_after=created_after,
+                created_before=created_before,
+                limit=limit,
+                after=after,
+            )
+        )
 
     @operation
     def metrics(self) -> Steps[str]:

@@ -214,3 +214,45 @@ def test_a_paced_service_says_when_to_come_back(settings: Settings) -> None:
         assert 90 <= int(answer.headers["Retry-After"]) <= 100
         assert other.get("/v1/jobs").status_code == 200
         assert client.get("/health/live").status_code == 200
+
+
+def test_the_log_is_searched(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    own = client.get("/v1/keys").json()["data"][0]["id"]
+    dataset_id = service.upload(client)
+    other = client.post("/v1/keys", json={"name": "n", "scopes": ["admin"]}).json()
+    assert service.client(other["secret"]).delete(f"/v1/keys/{other['id']}").status_code == 204
+    with audit.by_command("ours", "rankwright keys create"):
+        service.context.db.writing(keys.create, "ours", "n", ["read"])
+
+    def found(**query: str) -> list[str]:
+        answer = client.get("/v1/audit", params=query)
+        assert answer.status_code == 200, answer.text
+        return [each["action"] for each in answer.json()["data"]]
+
+    everything = found()
+    assert found(key_id=own) == ["POST /v1/keys", "POST /v1/datasets"]
+    assert found(key_id=other["id"]) == ["DELETE /v1/keys/{key_id}"]
+    assert found(key_id="") == everything[:1] == ["rankwright keys create"]
+    assert found(action="delete") == ["DELETE /v1/keys/{key_id}"]
+    assert found(action="%") == []
+    assert found(resource=dataset_id) == ["POST /v1/datasets"]
+    assert found(resource=other["id"]) == ["DELETE /v1/keys/{key_id}", "POST /v1/keys"]
+    middle = client.get("/v1/audit").json()["data"][1]["created_at"]
+    assert found(created_after=middle) == everything[:2]
+    assert found(created_before=middle) == everything[2:]
+    assert found(key_id=own, action="keys", created_before="2020-01-01T00:00:00Z") == []
+    stranger = service.client(service.key(STRANGER))
+    assert stranger.get("/v1/audit", params={"resource": dataset_id}).json()["data"] == []
+
+    for query, words in (
+        ({"action": ""}, "action"),
+        ({"action": "x" * 256}, "action"),
+        ({"resource": ""}, "resource"),
+        ({"key_id": "x" * 256}, "key_id"),
+        ({"created_after": "yesterday"}, "created_after"),
+        ({"actor": "x"}, "actor"),
+    ):
+        answer = client.get("/v1/audit", params=query)
+        assert (answer.status_code, words in answer.text) == (422, True), query

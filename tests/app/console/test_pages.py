@@ -641,7 +641,48 @@ def test_a_key_that_has_expired_is_called_so(world: World) -> None:
 def test_the_audit_log_names_what_the_console_did(world: World) -> None:
     browser = world.browser()
     browser.post("/console/keys", name="audited", scopes=["read"])
-    assert "POST /v1/keys" in browser.read("/console/audit")
+    assert "Created a key" in browser.read("/console/audit")
+
+
+def test_the_audit_log_is_read_in_sentences_and_searched(
+    world: World, visit: Callable[..., Any]
+) -> None:
+    owner = "auditor"
+    service = world.service
+    api = service.client(secret := service.key(owner))
+    dataset_id = service.upload(api)
+    service.upload(api, name="second")
+    made = api.post("/v1/keys", json={"name": "n", "scopes": ["read"]}).json()["id"]
+    assert api.delete(f"/v1/keys/{made}").status_code == 204
+    window = visit(service, width=390, dark=True)
+    page = window.sign_in(secret)
+    window.open("/console/audit")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(4)
+    expect(rows.first).to_contain_text(f"Revoked the key {made}")
+    window.check()
+    page.get_by_role("button", name="About DELETE").click()
+    expect(page.get_by_text(f"DELETE /v1/keys/{{key_id}}, /v1/keys/{made}")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_label("About", exact=True).select_option("Datasets")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(rows).to_have_count(2)
+    page.get_by_label("Part of an id").fill(dataset_id)
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(rows).to_have_count(1)
+    page.get_by_role("link", name=dataset_id).click()
+    page.get_by_role("link", name="Train on this").wait_for()
+
+    plain = PlainBrowser(service, secret=secret)
+    assert "There is no such change." in plain.read("/console/audit?key_id=-")
+    assert "There is no such change." in plain.read("/console/audit?until=2020-01-31")
+    assert plain.read("/console/audit?since=2020-01-31&key_id=").count("<tr>") == 5
+    for query, words in (
+        ("since=soon", "since must be a day such as 2026-01-31"),
+        ("until=9999-12-31", "until must be a day"),
+        (f"resource={'x' * 256}", "resource"),
+    ):
+        assert words in plain.read(f"/console/audit?{query}", 422)
 
 
 def test_health_shows_the_queue_to_who_may_see_it(world: World) -> None:

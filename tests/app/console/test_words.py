@@ -10,7 +10,9 @@ import pytest
 from playwright.sync_api import expect
 
 from app.console.rendering import ago, when
-from app.console.words import PARAMETERS, title
+from app.console.words import CHANGES, PARAMETERS, change, title
+from app.main import create_app
+from app.platform.settings import Settings
 from app.training.service import parameter_schema
 from core.registry import ALGORITHMS
 from tests.app.live_service import Service
@@ -23,6 +25,20 @@ def test_each_parameter_has_a_name_in_words(name: str) -> None:
     parameters = parameter_schema(name, ALGORITHMS[name])["properties"]
     assert set(parameters) <= set(PARAMETERS)
     assert title(f"algorithm.{next(iter(parameters))}") != next(iter(parameters))
+
+
+def test_each_route_that_changes_something_is_said_in_words() -> None:
+    changing = {
+        f"{method.upper()} {path}"
+        for path, methods in create_app(Settings()).openapi()["paths"].items()
+        for method in methods
+        if method != "get" and not path.endswith(("/score", "/rank", "/explain"))
+    }
+    assert changing == set(CHANGES)
+    path = "/v1/models/caf%C3%A9/aliases/live"
+    said = change("PUT /v1/models/{name}/aliases/{alias}", path)
+    assert said == "Pointed the alias café@live at a model"
+    assert change("rankwright keys create", None) == "rankwright keys create"
 
 
 def test_a_time_has_words_and_the_exact_time_behind_them() -> None:
