@@ -22,8 +22,8 @@ router = APIRouter(prefix="/console/pick", include_in_schema=False, route_class=
 
 R = TypeVar("R", ListedModel, Dataset)
 MAX_OPTIONS = 50
-MAX_OTHERS = 4
-"""Most chosen models or datasets that options are checked with: GET /v1/fits takes 200 pairs."""
+MAX_PAIRS = 200
+"""Most pairs of a model and a dataset that GET /v1/fits takes: so many options are checked with fewer of the chosen."""
 MAX_PAGES = 3
 """Most entries that are searched for matches: each page is a request at the key's own rate, and people type fast."""
 _VERSION = re.compile(r"(.*):\s*(\d*)", re.DOTALL)
@@ -109,7 +109,7 @@ async def _mark_misfits(page: Page, offer: Offer, kind: Literal["model", "datase
     ]
     if use not in ("evaluation", "comparison", "scoring") or not other or not offer.choices:
         return offer
-    other = other[:MAX_OTHERS]
+    other = other[: MAX_PAIRS // len(offer.choices)]
     values = [choice.value for choice in offer.choices]
     models, datasets = (values, other) if kind == "model" else (other, values)
     try:

@@ -73,7 +73,12 @@ ALL_ENTRIES = AuditFilter()
 
 
 def list_page(
-    session: Session, owner: str, only: AuditFilter, *, limit: int, after: str | None
+    session: Session,
+    owner: str,
+    only: AuditFilter = ALL_ENTRIES,
+    *,
+    limit: int,
+    after: str | None,
 ) -> Page[AuditEntry]:
     """Return a page of the owner's entries that the filter lets through, newest first."""
     statement = select(AuditEntry).where(AuditEntry.owner == owner)
