@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, cast
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
@@ -11,6 +11,7 @@ from starlette.responses import Response
 from app.console.api import path_segment, refusal
 from app.console.model_parts import model_page, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.http.forms import Fields
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -48,22 +49,44 @@ async def _show_aliases(
 
 @router.post("/{ref}/aliases")
 async def move_alias(page: PageDep, ref: str) -> Response:
-    """Point an alias at this model. `revision` is the one that the page has shown; without it the alias is new."""
+    """Point an alias at this model, and with a `threshold` have it keep that cut. `revision`, or `revision.` and the
+    alias's name, is the one that the page has shown; without it the alias is new.
+    """
     form = await page.form()
     alias, revision = str(form.get("alias", "")).strip(), str(form.get("revision", ""))
+    revision = revision or str(form.get(f"revision.{alias}", ""))
     model = await page.client.models[ref].read()
     try:
         if not alias or "/" in alias:
             rule = f"an alias must not be empty or have a slash, got {alias[:100]!r}"
             raise refusal(422, "Invalid request", rule)
+        promise: dict[str, float] | Literal["keep"] = "keep"
+        if "threshold" in form:
+            promise = await _promise_of(page, model.id, form)
         await page.client.models.set_alias(
-            model.name, path_segment(alias), model.id, revision=revision or None
+            model.name, path_segment(alias), model.id, promise=promise, revision=revision or None
         )
     except ProblemError as error:
         if error.status not in (404, 412, 422):
             raise
         return await _show_aliases(page, ref, error.status, error.problem, alias)
     return page.go(model_page(model.id) + "/lineage#aliases")
+
+
+async def _promise_of(page: Page, model_id: str, form: Fields) -> dict[str, float]:
+    """Return the promise that keeps a cut: its threshold, or the share of the validation rows that it flags.
+
+    Raises ProblemError if the cut flags nothing, or is none.
+    """
+    entered = str(form["threshold"]).strip()
+    if not entered:
+        rule = "this cut flags nothing: choose one that flags some rows, and save that"
+        raise refusal(422, "Invalid request", rule)
+    asked: Json = {"threshold": entered}  # as it was entered: the API says what is wrong with it
+    point = await page.client.models[model_id].operating_point(**asked)
+    if form.get("keep") == "flagged":
+        return {"flagged": cast(float, point.flagged.value)}
+    return {"threshold": float(entered)}
 
 
 @router.post("/{ref}/aliases/{alias}/remove")

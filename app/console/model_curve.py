@@ -14,8 +14,8 @@ from markupsafe import Markup
 from rankwright import curve_plots
 from rankwright.errors import ProblemError
 from rankwright.resources import AsyncModel
-from rankwright.types import Band as RocBand
 from rankwright.types import (
+    AliasSummary,
     Calibration,
     Cut,
     Difference,
@@ -28,6 +28,7 @@ from rankwright.types import (
     OperatingPoints,
     Roc,
 )
+from rankwright.types import Band as RocBand
 from starlette.responses import JSONResponse, Response
 
 from app.console import charts
@@ -45,6 +46,8 @@ TERMS = ("cost_false_positive", "cost_false_negative", "prevalence")
 _FIGURES = ("fpr", "tpr", "precision", "lift", "flagged", "cost")
 NOTHING = "none"
 """The cut that flags nothing, in an address."""
+MAX_ALIASES = 50
+"""Aliases of a name that are offered to save a cut to."""
 SIZE = 400.0
 """Side of a picture, in units of its words: small, because several stand side by side."""
 
@@ -205,6 +208,8 @@ class Panel:
     at: str
     asked: OperatingPoint | None
     refused: Json | None
+    aliases: Sequence[AliasSummary] | None
+    """Those of the model's name that a cut can be saved to; None if the key may not save."""
 
 
 async def make_panel(page: Page, found: ShownModel, metrics: Metrics, on: str) -> Panel:
@@ -215,6 +220,10 @@ async def make_panel(page: Page, found: ShownModel, metrics: Metrics, on: str) -
     (scores, _), (calibration, _) = await asyncio.gather(
         read_or_error(of.curve("histogram", on=on)), read_or_error(of.read_calibration())
     )
+    aliases = None
+    if page.can("train") and on == "validation":
+        listed = await page.client.models.alias_page(found.model.name, limit=MAX_ALIASES)
+        aliases = listed.data
     start = _start(cuts, objective, wishes)
     chosen = cuts.points[start.index]
     pictures = [*_pictures_of_cuts(cuts, chosen), *_pictures_of_scores(cuts, start.index, scores)]
@@ -239,6 +248,7 @@ async def make_panel(page: Page, found: ShownModel, metrics: Metrics, on: str) -
         at=page.asked("at") or "",
         asked=found.cut,
         refused=found.cut_problem,
+        aliases=aliases,
     )
 
 

@@ -931,25 +931,40 @@ class Margins(Resource):
 _Share = Annotated[float, Field(gt=0, lt=1)]
 
 
+_KEPT = ("fpr", "tpr", "flagged", "threshold")
+
+
 class AliasPromise(Body):
-    """What every version behind an alias is to keep: exactly one of `fpr` and `tpr`."""
+    """What every version behind an alias is to keep: exactly one of `fpr`, `tpr`, `flagged` and `threshold`."""
 
     fpr: _Share | None = Field(
         default=None, description="The FPR is at most this.", examples=[0.01]
     )
     tpr: _Share | None = Field(default=None, description="The TPR is at least this.")
+    flagged: _Share | None = Field(
+        default=None,
+        description="At most this fraction of the rows is flagged, as on the validation rows: what can be worked off.",
+    )
+    threshold: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="Scores of at least this are flagged. Another version may have another scale of scores, and the "
+        "same threshold then flags other rows.",
+    )
     confidence: _Share | None = Field(
         default=None,
-        description="Promise the rate of future rows with this confidence, as `…/operating-point` does. Null: the rate "
-        "on the validation rows.",
+        description="Promise `fpr` or `tpr` of future rows with this confidence, as `…/operating-point` does. Null: "
+        "the rate on the validation rows.",
         examples=[0.95],
     )
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
-        if (self.fpr is None) == (self.tpr is None):
-            got = "none" if self.fpr is None else "both"
-            raise ValueError(f"a promise must have exactly one of fpr and tpr, got {got}")
+        kept = [name for name in _KEPT if getattr(self, name) is not None]
+        if len(kept) != 1:
+            got = " and ".join(kept) or "none"
+            raise ValueError(f"a promise must have exactly one of {', '.join(_KEPT)}, got {got}")
+        if self.confidence is not None and kept[0] not in ("fpr", "tpr"):
+            raise ValueError(f"confidence must come with fpr or tpr, got {kept[0]}")
         return self
 
 
@@ -970,14 +985,27 @@ class AliasTarget(Body):
         if self.promise is None:
             return None
         given = self.promise
-        return {"fpr": given.fpr, "tpr": given.tpr, "confidence": given.confidence}
+        kept: documents.AliasPromise = {
+            "fpr": given.fpr,
+            "tpr": given.tpr,
+            "confidence": given.confidence,
+        }
+        if given.flagged is not None:
+            kept["flagged"] = given.flagged
+        if given.threshold is not None:
+            kept["threshold"] = given.threshold
+        return kept
 
 
 class CurrentPromise(Resource):
-    """What every version behind an alias keeps: an FPR of at most `fpr`, or a TPR of at least `tpr`. One is null."""
+    """What every version behind an alias keeps: an FPR of at most `fpr`, a TPR of at least `tpr`, at most the fraction
+    `flagged` of the rows, or scores of at least `threshold`. The others are null.
+    """
 
     fpr: float | None
     tpr: float | None
+    flagged: float | None = None
+    threshold: float | None = None
     confidence: float | None = Field(
         description="The confidence with which the rate of future rows is promised. Null: the rate is that on the "
         "validation rows."

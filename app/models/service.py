@@ -276,7 +276,7 @@ def _cut_to_keep(session: Session, model: Model, promise: AliasPromise, *, given
     `given` says that the promise is part of the request.
     """
     try:
-        point, _ = cut_on(curve_on(session, model, VALIDATION), threshold=None, **promise)
+        threshold, point = _kept_on(curve_on(session, model, VALIDATION), promise)
     except (NotFound, Invalid) as error:
         detail = f"{model.name}:{model.version} cannot keep the promise: {error.detail}"
         first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
@@ -285,8 +285,39 @@ def _cut_to_keep(session: Session, model: Model, promise: AliasPromise, *, given
         errors = [first | {"pointer": pointer, "detail": detail}]
         code = "no_promise" if isinstance(error, NotFound) else error.code
         raise Invalid(detail, code=code, errors=errors) from error
-    threshold = point.threshold if math.isfinite(point.threshold) else None
-    return {"threshold": threshold, "fpr": point.fpr.value, "tpr": point.tpr.value}
+    return {
+        "threshold": threshold if math.isfinite(threshold) else None,
+        "fpr": point.fpr.value,
+        "tpr": point.tpr.value,
+    }
+
+
+EPS_SHARE = 1e-12
+"""Slack of a share of the rows, for rounding: a share that was read off a cut keeps that cut."""
+
+
+def _kept_on(
+    measured: PartCurve, promise: AliasPromise
+) -> tuple[float, core_metrics.OperatingPoint]:
+    """Return the threshold that keeps a promise on a curve, inf if it flags nothing, and its operating point."""
+    if (threshold := promise.get("threshold")) is not None:
+        return threshold, point_on(measured, threshold=threshold)
+    if (share := promise.get("flagged")) is not None:
+        curve = measured.curve
+        flagged = core_metrics.share_of_list(curve, measured.totals.prevalence)
+        last = int(np.searchsorted(flagged, share + EPS_SHARE, side="right")) - 1
+        (point,) = core_metrics.operating_points_on_curve(
+            curve, measured.totals, [last], level=measured.level
+        )
+        return point.threshold, point
+    point, _ = cut_on(
+        measured,
+        threshold=None,
+        fpr=promise["fpr"],
+        tpr=promise["tpr"],
+        confidence=promise["confidence"],
+    )
+    return point.threshold, point
 
 
 def _check_target(session: Session, owner: str, name: str, model_id: str) -> Model:

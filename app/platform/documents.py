@@ -344,14 +344,17 @@ class Reliability(TypedDict):
 
 
 class AliasPromise(TypedDict):
-    """What every version behind an alias keeps: the FPR is at most `fpr`, or the TPR at least `tpr`; one is None.
+    """What every version behind an alias keeps: the FPR is at most `fpr`, or the TPR at least `tpr`; or it flags at
+    most the fraction `flagged` of the rows, or the scores of at least `threshold`. All but one are None or absent.
 
-    `confidence` None: on the validation rows. Otherwise in the population, with this confidence.
+    `confidence` None: on the validation rows. Otherwise in the population, with this confidence; of a rate only.
     """
 
     fpr: float | None
     tpr: float | None
     confidence: float | None
+    flagged: NotRequired[float]
+    threshold: NotRequired[float]
 
 
 class AliasCut(TypedDict):

@@ -507,7 +507,8 @@ class _ModelsOperations(_Collection):
         """Point an alias at a model: make it, or move it if `revision` is what it has now.
 
         `promise={"fpr": 0.01, "confidence": 0.95}`, or with `tpr`, makes answers under the alias have a `flag` by which
-        every version keeps the promise; None takes it away, "keep" leaves the alias the one that it has.
+        every version keeps the promise; so do `{"flagged": 0.02}`, a share of the rows, and `{"threshold": 1.74}`.
+        None takes it away, "keep" leaves the alias the one that it has.
 
         Conflict: if somebody else moved it meanwhile. Invalid: if the model cannot keep the promise.
         """
@@ -587,6 +588,9 @@ def _are_entries(found: types.ReasonCodes, entries: Sequence[Mapping[str, Any]])
     )
 
 
+_KEPT = ("fpr", "tpr", "flagged", "threshold", "confidence")
+
+
 def _is_kept(found: types.Alias, promise: Mapping[str, float] | str | None) -> bool:
     """Return True if an alias has the promise that it was to get."""
     if isinstance(promise, str):
@@ -594,7 +598,7 @@ def _is_kept(found: types.Alias, promise: Mapping[str, float] | str | None) -> b
     kept = found.promise
     if promise is None or kept is None:
         return (promise is None) == (kept is None)
-    return all(getattr(kept, name) == promise.get(name) for name in ("fpr", "tpr", "confidence"))
+    return all(getattr(kept, name) == promise.get(name) for name in _KEPT)
 
 
 def _alias_path(name: str, alias: str) -> str:

@@ -658,12 +658,14 @@ class CrossGroupAuc(Record):
     """The group of the negatives."""
 
 class CurrentPromise(Record):
-    """What every version behind an alias keeps: an FPR of at most `fpr`, or a TPR of at least `tpr`. One
-    is null.
+    """What every version behind an alias keeps: an FPR of at most `fpr`, a TPR of at least `tpr`, at most
+    the fraction `flagged` of the rows, or scores of at least `threshold`. The others are null.
     """
 
     fpr: float | None
     tpr: float | None
+    flagged: float | None = None
+    threshold: float | None = None
     confidence: float | None
     """The confidence with which the rate of future rows is promised. Null: the rate is that on the
     validation rows.

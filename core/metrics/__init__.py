@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         list_curve,
         precision_recall_curve,
         score_histogram,
+        share_of_list,
     )
     from .grades import (
         GradedComparison,

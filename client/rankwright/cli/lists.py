@@ -120,10 +120,17 @@ def alias(
     tpr: Annotated[
         float | None, typer.Option(help="Promise that every version keeps a TPR of at least this.")
     ] = None,
+    flagged: Annotated[
+        float | None,
+        typer.Option(help="Have every version flag at most this fraction of the rows."),
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Have every version flag scores of at least this.")
+    ] = None,
     confidence: Annotated[
         float | None,
         typer.Option(
-            help="Promise it of future rows with this confidence. Default: of the validation rows."
+            help="Promise the FPR or TPR of future rows with this confidence. Default: of the validation rows."
         ),
     ] = None,
     no_promise: Annotated[
@@ -137,7 +144,7 @@ def alias(
 
     An alias may keep a promise: answers under its name then have a flag, by the cut of the version that it points to.
     """
-    promise = given(fpr=fpr, tpr=tpr, confidence=confidence)
+    promise = given(fpr=fpr, tpr=tpr, flagged=flagged, threshold=threshold, confidence=confidence)
     with service(url, key) as client:
         if promise and no_promise:
             raise CommandFailed(f"--no-promise cannot be given with --{next(iter(promise))}")
@@ -202,7 +209,11 @@ def _promise(alias: types.Alias) -> str:
     if alias.promise is None or alias.cut is None:
         return ""
     kept = alias.promise
+    at = "nothing" if alias.cut.threshold is None else f"scores from {alias.cut.threshold:g}"
+    if kept.threshold is not None:
+        return f", flags {at}"
+    if kept.flagged is not None:
+        return f", flags {at} to flag at most {kept.flagged:.3g} of the rows"
     limit = f"FPR ≤ {kept.fpr:g}" if kept.fpr is not None else f"TPR ≥ {kept.tpr:g}"
     sure = "" if kept.confidence is None else f" with confidence {kept.confidence:g}"
-    at = "nothing" if alias.cut.threshold is None else f"scores from {alias.cut.threshold:g}"
     return f", flags {at} to keep {limit}{sure}"

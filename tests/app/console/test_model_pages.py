@@ -99,12 +99,12 @@ def said(figure: dict[str, float], times: float = 1, digits: int = 3) -> tuple[s
 @pytest.mark.parametrize(
     ("query", "requests"),
     [
-        ({}, 4),
+        ({}, 5),
         ({"on": "train", "scale": "log"}, 4),
-        ({"by": "fpr", "at": "0.1", "cost_false_positive": "1", "cost_false_negative": "5"}, 4),
-        ({"by": "cost", "cost_false_positive": "1", "cost_false_negative": "5"}, 4),
-        ({"prevalence": "2"}, 6),
-        ({"by": "fpr", "at": "7"}, 6),
+        ({"by": "fpr", "at": "0.1", "cost_false_positive": "1", "cost_false_negative": "5"}, 5),
+        ({"by": "cost", "cost_false_positive": "1", "cost_false_negative": "5"}, 5),
+        ({"prevalence": "2"}, 7),
+        ({"by": "fpr", "at": "7"}, 7),
     ],
 )
 def test_a_page_of_a_model_asks_for_the_model_once(
@@ -115,7 +115,7 @@ def test_a_page_of_a_model_asks_for_the_model_once(
     requests: int,
 ) -> None:
     """Of the model, what the page shows comes in one answer; only where an entered value is wrong, it asks again. The
-    other requests are for the evaluations, the histogram of the scores, and the calibration.
+    other requests are for the evaluations, the histogram of the scores, the calibration, and the aliases.
     """
     asked = []
     send = Api.send
@@ -255,6 +255,50 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     other.get_by_label("of", exact=True).fill("400")
     other.get_by_role("button", name="Apply").click()
     assert other.locator("[data-threshold] .limits").inner_text() == repr(few[-1]["threshold"])
+
+
+def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any]) -> None:
+    first, second = (world.train(name="cuts") for _ in range(2))
+    window = visit(world.service)
+    window.expect("412")
+    window.sign_in(world.service.key())
+    page = window.open(f"/console/models/{first}")
+    drag(page, "gains", (0.5, 0.5), (0.25, 0.5))
+    threshold = float(page.locator("[data-threshold] .limits").inner_text())
+    page.get_by_label("Alias that flags by it").fill("live")
+    page.get_by_role("button", name="Save as cut").click()
+    page.get_by_text(f"It flags scores of at least {threshold:.6g}.").wait_for()
+    address = "/v1/models/cuts/aliases/live"
+    kept = world.api.get(address).json()
+    assert (kept["model_id"], kept["promise"]["threshold"]) == (first, threshold)
+    row = {"age": 44.5, "member": True, NASTY: None}
+    scored = world.api.post("/v1/models/cuts@live/score", json={"rows": [row]}).json()
+    assert scored["flags"] == [scored["scores"][0] >= threshold]
+    # As a share of the rows it is kept by the next version, at that version's own threshold.
+    page = window.open(f"/console/models/{first}?cut={threshold}")
+    assert page.get_by_label("Alias that flags by it").input_value() == "live"
+    page.get_by_label("Later versions keep").select_option("this share of flagged rows")
+    stale = visit(world.service)
+    stale.expect("412")
+    stale.sign_in(world.service.key())
+    other = stale.open(f"/console/models/{second}")
+    page.get_by_role("button", name="Save as cut").click()
+    page.get_by_text("to flag at most").wait_for()
+    cut = world.ask("operating-point", first, threshold=threshold)
+    found = world.api.get(address).json()
+    assert found["promise"]["flagged"] == cut["flagged"]["value"]
+    assert found["cut"]["threshold"] == threshold
+    # Who has seen an earlier one is told, and nothing is changed.
+    other.get_by_label("Alias that flags by it").fill("live")
+    other.get_by_role("button", name="Save as cut").click()
+    other.get_by_text("Somebody changed the alias after you opened the page").wait_for()
+    assert world.api.get(address).json() == found
+    # A cut that flags nothing is none.
+    page = window.open(f"/console/models/{first}?cut=none")
+    window.expect("422")
+    page.get_by_role("button", name="Save as cut").click()
+    page.get_by_text("this cut flags nothing").wait_for()
+    assert world.api.get(address).json() == found
 
 
 def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[..., Any]) -> None:

@@ -76,7 +76,8 @@ def test_the_flag_follows_the_alias(service_on_both: Service) -> None:
     client = service_on_both.client(service_on_both.key())
     first, second = train_two(service_on_both, client)
     put = putting(client)
-    promise, kept = {"fpr": 0.1}, {"fpr": 0.1, "tpr": None, "confidence": None}
+    promise = {"fpr": 0.1}
+    kept = {"fpr": 0.1, **dict.fromkeys(("tpr", "flagged", "threshold", "confidence"))}
     cuts = {model_id: cut_of(client, model_id, fpr=0.1) for model_id in (first, second)}
     assert cuts[first]["threshold"] != cuts[second]["threshold"]
 
@@ -123,6 +124,33 @@ def test_the_cut_is_that_of_the_operating_point(
 ) -> None:
     answer = put(versions[0], promise=promise)
     assert answer.json()["cut"] == cut_of(client, versions[0], **promise)
+
+
+def test_an_alias_keeps_a_threshold_or_a_share_of_the_rows(
+    client: httpx.Client, versions: list[str], put: Put
+) -> None:
+    table = client.get(f"/v1/models/{versions[0]}/operating-points", params={"points": 1000}).json()
+    points = table["points"]
+    saved = points[len(points) // 3]
+    made = put(versions[0], promise={"threshold": saved["threshold"]}).json()
+    assert made["promise"]["threshold"] == saved["threshold"]
+    assert made["cut"] == cut_of(client, versions[0], threshold=saved["threshold"])
+    scored = client.post(UNDER, json={"rows": ROWS}).json()
+    assert scored["flags"] == [score >= saved["threshold"] for score in scored["scores"]]
+    moved = put(versions[1]).json()  # the threshold stays, whatever the scale of the next version
+    assert moved["cut"] == cut_of(client, versions[1], threshold=saved["threshold"])
+    # A share that was read off a cut is that cut; between two cuts it is the one that flags less.
+    share = saved["flagged"]["value"]
+    for flagged, index in ((share, len(points) // 3), (share * 0.9999, len(points) // 3 - 1)):
+        made = put(versions[0], promise={"flagged": flagged}).json()
+        assert made["cut"]["threshold"] == points[index]["threshold"]
+    other = put(versions[1]).json()
+    kept = client.get(f"/v1/models/{versions[1]}/operating-points", params={"points": 1000}).json()
+    few = [each for each in kept["points"] if each["flagged"]["value"] <= share * 0.9999]
+    assert other["cut"]["threshold"] == few[-1]["threshold"]
+    # Where the first score alone is of more rows, nothing is flagged.
+    none = put(versions[0], promise={"flagged": 1e-6}).json()["cut"]
+    assert none == {"threshold": None, "fpr": 0.0, "tpr": 0.0}
 
 
 def test_every_format_has_the_same_flags(
@@ -201,9 +229,14 @@ def test_a_batch_has_the_flag(
 @pytest.mark.parametrize(
     ("promise", "words"),
     [
-        ({}, "exactly one of fpr and tpr, got none"),
-        ({"confidence": 0.9}, "exactly one of fpr and tpr, got none"),
-        ({"fpr": 0.1, "tpr": 0.9}, "exactly one of fpr and tpr, got both"),
+        ({}, "exactly one of fpr, tpr, flagged, threshold, got none"),
+        ({"confidence": 0.9}, "exactly one of fpr, tpr, flagged, threshold, got none"),
+        ({"fpr": 0.1, "tpr": 0.9}, "got fpr and tpr"),
+        ({"flagged": 0.1, "threshold": 0}, "got flagged and threshold"),
+        ({"threshold": 1.0, "confidence": 0.9}, "must come with fpr or tpr, got threshold"),
+        ({"flagged": 0.1, "confidence": 0.9}, "must come with fpr or tpr, got flagged"),
+        ({"flagged": 1.5}, "flagged"),
+        ({"threshold": "1"}, "threshold"),
         ({"fpr": 0}, "fpr"),
         ({"tpr": 1}, "tpr"),
         ({"fpr": "0.1"}, "fpr"),
