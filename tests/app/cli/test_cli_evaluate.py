@@ -225,6 +225,10 @@ def test_what_is_there_is_listed_and_an_alias_moves(trained: Run, tmp_path: Path
     assert trained("alias", "sum", "champion", "sum").stdout == promised
     careful = ("alias", "sum", "champion", "sum", "--fpr", "0.001", "--confidence", "0.95")
     assert "needs 2,995 negatives or more" in trained(*careful, code=1).stderr
+    few = trained("alias", "sum", "champion", "sum", "--flagged", "0.3").stdout
+    assert few.endswith(" to flag at most 0.3 of the rows\n")
+    at = trained("alias", "sum", "champion", "sum", "--threshold", "-0.25").stdout
+    assert at == "sum@champion is sum:1, flags scores from -0.25\n"
     none = ("alias", "sum", "champion", "sum", "--no-promise")
     assert trained(*none).stdout == "sum@champion is sum:1\n"
     assert (
