@@ -88,7 +88,7 @@ def test_from_a_link_and_an_empty_service_to_scored_rows(
 
     page.get_by_role("link", name="Score", exact=True).click()
     page.get_by_role("button", name="Score", exact=True).click()
-    page.get_by_text(re.compile("A threshold here flags")).wait_for()
+    page.get_by_text(re.compile("A cut at this score flags")).wait_for()
     page.get_by_role("heading", name="Reasons").wait_for()
 
     # Rows of one's own: checked, refused in the API's words, scored by a worker.
