@@ -293,7 +293,7 @@ def test_what_pages_weigh(service: Service, visit: Callable[..., Any]) -> None:
     window = visit(service)
     first = Scales(window)
     window.sign_in(secret)
-    assert 10_000 < first.weigh() <= 150_000
+    assert 10_000 < first.weigh() <= 60_000
 
     # A curve of 250,000 points, as of so many rows that judge.
     model_id = service.train(api, dataset_id)["model_id"]

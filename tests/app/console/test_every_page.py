@@ -1,0 +1,224 @@
+"""All pages: sound at each width, light and dark; what is not there or refused; and a service of many models."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from fastapi.routing import APIRoute
+from playwright.sync_api import expect
+from sqlalchemy import event, insert
+
+from app.console.pages import ROUTERS
+from app.platform.ids import new_id
+from app.platform.sql import Base
+from app.platform.tables import Model, ModelAlias
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.live_service import Service
+
+LOOKS = [(width, dark) for width in (390, 1280, 1920) for dark in (False, True)]
+# They answer with a file, a stream or JSON, or sign in.
+NO_PAGE = re.compile("/static/|/download/|/events$|/cuts$|/result|/retrain$|/sign-in$")
+
+
+class World:
+    """A service with one of everything."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.secret = service.key()
+        self.client = client = service.client(self.secret)
+        dataset_id, later = service.upload(client), service.upload(client, name="later")
+        jobs = [service.train(client, dataset_id, seed=seed) for seed in (1, 2)]
+        models = [job["model_id"] for job in jobs]
+        on = {"dataset_id": later}
+
+        def made(kind: str, **body: Any) -> str:
+            answer = client.post(f"/v1/{kind}", json=on | body)
+            assert answer.status_code == 202, answer.text
+            service.work()
+            id_: str = answer.json()["id"]
+            return id_
+
+        self.ids = {
+            "ref": models[0],
+            "dataset_id": dataset_id,
+            "job_id": jobs[0]["id"],
+            "evaluation_id": made("evaluations", model=models[0]),
+            "comparison_id": made("comparisons", models=models),
+            "batch_id": made("batch-scores", model=models[0]),
+        }
+
+    def pages(self) -> list[str]:
+        """Return the addresses of all pages, by the routes."""
+        paths = [
+            route.path
+            for router in ROUTERS
+            for route in router.routes
+            if isinstance(route, APIRoute)
+            and "GET" in route.methods
+            and not NO_PAGE.search(route.path)
+        ]
+        return [path.format_map(self.ids) for path in paths]
+
+
+@pytest.fixture(scope="module")
+def world(start: Callable[..., Service]) -> World:
+    return World(start())
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_each_page_is_sound_in_each_look(
+    world: World, visit: Callable[..., Any], width: int, dark: bool
+) -> None:
+    """In the short form each page is looked at in one of the looks, in the long form in all."""
+    window = visit(world.service, width=width, dark=dark)
+    page = window.sign_in(world.secret)
+    window.expect("status of 404")  # parts that a model of this kind lacks
+    pages = world.pages()
+    assert len(pages) > 30
+    if not os.environ.get("RANKWRIGHT_LONG"):
+        pages = pages[LOOKS.index((width, dark)) :: len(LOOKS)]
+    for path in pages:
+        window.open(path)
+        if page.locator("header.top").count() == 0:
+            continue  # a part of a page
+        page.wait_for_load_state("networkidle")
+        window.check()
+        assert page.locator("h1").count() == 1, path
+
+
+def test_what_is_not_there_and_what_is_refused_are_pages(
+    world: World, visit: Callable[..., Any]
+) -> None:
+    window = visit(world.service, width=390)
+    window.expect("status of 40[34]")
+    window.expect("status of 422")
+    window.open("/console/nonsense")  # nobody is signed in
+    expect(window.page.get_by_role("heading", level=1)).to_have_text("Not found")
+    window.check()
+    page = window.sign_in(world.service.key(scopes=["read"]))
+    for path, words in (
+        ("/console/models/mdl_none", "mdl_none"),
+        ("/console/modles", "/console/modles"),
+        ("/console/keys", "admin"),
+        ("/console/jobs?after=x", "after"),
+    ):
+        window.open(path)
+        expect(page.get_by_role("alert")).to_contain_text(words)
+        expect(
+            page.get_by_role("navigation", name="Main")
+            .or_(page.get_by_role("link", name="To the start"))
+            .first
+        ).to_be_visible()
+        window.check()
+    page.get_by_role("link", name="To the start").click()
+    page.wait_for_url(re.compile("/console$"))
+
+
+def test_a_key_is_not_made_twice_by_loading_again(world: World, visit: Callable[..., Any]) -> None:
+    def made() -> int:
+        keys = world.client.get("/v1/keys?limit=200").json()["data"]
+        return sum(key["name"] == "once" for key in keys)
+
+    window = visit(world.service)
+    page = window.sign_in(world.secret)
+    window.open("/console/keys")
+    page.get_by_label("Name").fill("once")
+    page.get_by_role("button", name="Make the key").click()
+    expect(page.get_by_label("Secret", exact=True)).to_have_value(re.compile("^rw_"))
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("A key’s secret is shown once")
+    page.go_back()
+    page.go_forward()
+    assert made() == 1
+
+
+@contextmanager
+def counted(service: Service) -> Iterator[dict[str, int]]:
+    """Count the statements that the service sends to its database, and the rows that it makes objects of."""
+    counts = {"statements": 0, "rows": 0}
+
+    def send(*_: Any) -> None:
+        counts["statements"] += 1
+
+    def load(*_: Any) -> None:
+        counts["rows"] += 1
+
+    engine = service.context.db.engine
+    event.listen(engine, "before_cursor_execute", send)
+    event.listen(Base, "load", load, propagate=True)
+    try:
+        yield counts
+    finally:
+        event.remove(engine, "before_cursor_execute", send)
+        event.remove(Base, "load", load)
+
+
+def test_pages_cost_the_same_with_many_models(start: Callable[..., Service]) -> None:
+    """With 10,000 models in place of 2,000 no page sends more questions, nor reads more rows."""
+    service = start()
+    client = service.client(secret := service.key())
+    model_id = service.train(client, service.upload(client))["model_id"]
+    with service.context.db.read() as session:
+        first = session.get_one(Model, model_id)
+        row = {each.key: getattr(first, each.key) for each in Model.__mapper__.column_attrs}
+
+    def add(numbers: range) -> None:
+        models = [
+            row
+            | {
+                "id": new_id("mdl"),
+                "job_id": new_id("job"),
+                "name": f"m{n // 10}",
+                "version": 1 + n % 10,
+            }
+            for n in numbers
+        ]
+        aliases = [
+            {
+                "owner": row["owner"],
+                "name": each["name"],
+                "alias": "live",
+                "model_id": each["id"],
+                "revision": 1,
+                "updated_at": row["created_at"],
+            }
+            for each in models
+            if each["version"] == 5
+        ]
+        with service.context.db.write() as session:
+            session.execute(insert(Model), models)
+            session.execute(insert(ModelAlias), aliases)
+
+    browser = PlainBrowser(service, secret=secret)
+    pages = (
+        *("/console", "/console/models", "/console/models?search=m1", "/console/comparisons"),
+        *("/console/evaluations", "/console/batch-scores", "/console/train", "/console/audit"),
+        *("/console/pick/models", "/console/pick/models?find_models=m1", "/console/datasets"),
+        *("/console/pick/models?find_models=%40l", f"/console/models/{model_id}", "/console/jobs"),
+    )
+
+    def costs() -> dict[str, tuple[int, int]]:
+        found = {}
+        for page in pages:
+            browser.read(page)  # what is read once is in memory
+            with counted(service) as counts:
+                browser.read(page)
+            found[page] = (counts["statements"], counts["rows"])
+        return found
+
+    add(range(2_000))
+    few = costs()
+    add(range(2_000, 10_000))
+    many = costs()
+    assert min(statements for statements, _ in few.values()) > 0
+    for page, (statements, rows) in many.items():
+        # A session is looked up anew each second: one question more or less.
+        assert statements <= few[page][0] + 2, (page, few[page], many[page])
+        assert rows <= few[page][1] + 10, (page, few[page], many[page])
+        assert statements <= 100, (page, many[page])
