@@ -1,5 +1,8 @@
 """CPU for a page of the console: `python -m benchmarks.console_pages [--against FOLDER] [--rounds 40] [--requests 2]`.
 
+`--fill 10000` adds so many rows of models to the state, copies of the last one. "First byte" is the least time from a
+request to the first byte of its answer, by the clock: what a quiet machine needs.
+
 A process of its own serves the console from a stored state of some datasets, jobs, models and evaluations; the CPU of
 that process is counted, and not of the caller. `--against` is another checkout of this repository, as of an earlier
 commit: both serve copies of the same state, which the other checkout made, and take turns. A figure is the mean of the
@@ -39,7 +42,32 @@ def settings_of(state: Path) -> Any:
     return Settings(state_dir=state)
 
 
-def make_state(state: Path, models: int, rows: int) -> dict[str, Any]:
+def fill(service: Any, model_id: str, number: int) -> None:
+    """Write `number` copies of a model's row, ten versions of a name, of which one has an alias."""
+    from sqlalchemy import insert
+
+    from app.platform.ids import new_id
+    from app.platform.tables import Model, ModelAlias
+
+    with service.context.db.write() as session:
+        first = session.get_one(Model, model_id)
+        row = {each.key: getattr(first, each.key) for each in Model.__mapper__.column_attrs}
+        copies = [
+            row
+            | {"id": new_id("mdl"), "job_id": new_id("job")}
+            | {"name": f"copy{n // 10}", "version": 1 + n % 10}
+            for n in range(number)
+        ]
+        aliases = [
+            {"owner": row["owner"], "name": each["name"], "alias": "live"}
+            | {"model_id": each["id"], "revision": 1, "updated_at": row["created_at"]}
+            for each in copies[::10]
+        ]
+        session.execute(insert(Model), copies)
+        session.execute(insert(ModelAlias), aliases)
+
+
+def make_state(state: Path, models: int, rows: int, copies: int) -> dict[str, Any]:
     """Fill a state; return a key and the addresses of the pages."""
     from tests.app.live_service import OWNER, running, table
 
@@ -57,6 +85,8 @@ def make_state(state: Path, models: int, rows: int) -> dict[str, Any]:
             body = {"model": other["model_id"], "dataset_id": large}
             evaluation = client.post("/v1/evaluations", json=body).raise_for_status().json()
         service.work()
+        if copies:
+            fill(service, jobs[-1]["model_id"], copies)
     return {
         "key": secret,
         "pages": {
@@ -66,6 +96,9 @@ def make_state(state: Path, models: int, rows: int) -> dict[str, Any]:
             "jobs": "/console/jobs",
             "a job": f"/console/jobs/{jobs[0]['id']}",
             "models": "/console/models",
+            "models, searched": "/console/models?search=copy9",
+            "choosing a model": "/console/pick/models?find_models=copy9",
+            "comparing": "/console/comparisons",
             "a model": f"/console/models/{model}",
             "a model, with a cut": f"/console/models/{model}?on=train&by=fpr&at=.1",
             "evaluations": "/console/evaluations",
@@ -103,6 +136,8 @@ class Console:
         address = urlsplit(process.stdout.readline().strip())
         assert address.hostname is not None, "the service did not start"
         # The clock of all threads of another process; see clock_getcpuclockid(3).
+        self.quickest = float("inf")
+        """The least time to the first byte of an answer, in milliseconds, since it was last set."""
         self._clock = (~process.pid << 3) | 2
         self._connection = http.client.HTTPConnection(address.hostname, address.port)
         form = {"content-type": "application/x-www-form-urlencoded"}
@@ -112,12 +147,15 @@ class Console:
 
     def _ask(self, method: str, path: str, *more: Any) -> http.client.HTTPResponse:
         try:
+            sent = time.perf_counter()
             self._connection.request(method, path, *more)
             answer = self._connection.getresponse()
         except (http.client.RemoteDisconnected, ConnectionError):  # it was idle for too long
             self._connection.close()
+            sent = time.perf_counter()
             self._connection.request(method, path, *more)
             answer = self._connection.getresponse()
+        self.first_byte = time.perf_counter() - sent
         answer.read()
         return answer
 
@@ -126,6 +164,7 @@ class Console:
         before = time.clock_gettime_ns(self._clock)
         for _ in range(requests):
             answer = self._ask("GET", path, None, self._headers)
+            self.quickest = min(self.quickest, 1e3 * self.first_byte)
             assert answer.status == 200, f"{path} answered {answer.status}"
         return (time.clock_gettime_ns(self._clock) - before) / requests / 1e6
 
@@ -149,12 +188,16 @@ def main() -> None:
     parser.add_argument("--requests", type=at_least_one, default=2)
     parser.add_argument("--models", type=int, default=MODELS)
     parser.add_argument("--rows", type=at_least_one, default=ROWS)
+    parser.add_argument("--fill", type=int, default=0, help="rows of models to add")
     parser.add_argument("--pages", nargs="+", metavar="NAME", help="default: all")
     parser.add_argument("--make", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.make:
-        print(json.dumps(make_state(options.make, options.models, options.rows)), flush=True)
+        print(
+            json.dumps(make_state(options.make, options.models, options.rows, options.fill)),
+            flush=True,
+        )
         return
     if options.serve:
         serve(options.serve)
@@ -163,20 +206,30 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         made = Path(folder) / "made"
         made.mkdir()
-        numbers = ("--models", str(options.models), "--rows", str(options.rows))
+        numbers = (
+            "--models",
+            str(options.models),
+            "--rows",
+            str(options.rows),
+            "--fill",
+            str(options.fill),
+        )
         said, _ = start(trees[-1], "--make", str(made), *numbers).communicate()
         state = json.loads(said.splitlines()[-1])
         consoles = [
             stack.enter_context(console(tree, made, Path(folder) / str(i), state["key"]))
             for i, tree in enumerate(trees)
         ]
-        print("| page | CPU, ms |" + (" before | ratio |" if len(trees) > 1 else ""))
-        print("|---|---:|" + ("---:|---:|" if len(trees) > 1 else ""))
+        print(
+            "| page | first byte, ms | CPU, ms |" + (" before | ratio |" if len(trees) > 1 else "")
+        )
+        print("|---|---:|---:|" + ("---:|---:|" if len(trees) > 1 else ""))
         for name, path in state["pages"].items():
             if options.pages and name not in options.pages:
                 continue
             for each in consoles:  # fills the caches
                 each.milliseconds(path, 2)
+                each.quickest = float("inf")
             rounds: list[list[float]] = [[] for _ in consoles]
             turns = list(zip(consoles, rounds, strict=True))
             for _ in range(options.rounds):
@@ -185,7 +238,7 @@ def main() -> None:
                     found.append(each.milliseconds(path, options.requests))
             figures = [fmean(sorted(found)[: -(-options.rounds // 3)]) for found in rounds]
             more = f" {figures[1]:.2f} | {figures[0] / figures[1]:.2f} |" if figures[1:] else ""
-            print(f"| {name} | {figures[0]:.2f} |{more}", flush=True)
+            print(f"| {name} | {consoles[0].quickest:.1f} | {figures[0]:.2f} |{more}", flush=True)
 
 
 if __name__ == "__main__":
