@@ -73,7 +73,7 @@ def test_from_a_link_and_an_empty_service_to_scored_rows(
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
     page.get_by_text("Cut 2 of").wait_for()
-    model_id = page.url.rpartition("/")[2]
+    model_id = page.url.rpartition("/")[2].partition("?")[0]
     threshold = page.locator("[data-threshold] .limits").inner_text()
     cut = api.get(f"/v1/models/{model_id}/operating-point", params={"threshold": threshold}).json()
     assert (
