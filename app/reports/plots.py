@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from rankwright import curve_plots
 
 from app.models import service as models
 from app.models.objectives import target_fpr, window_of
@@ -62,12 +63,9 @@ def plot_of(
         limits = Band(f"{found.level:.0%} confidence band, {of}", list(points))
         highest = max(view[1], *found.high)
     rates_marked, marks = _marks(curve_part, view)
-    rows = rows_of(model.validation, curve_part.part)
     return RocPlot(
-        title=f"{'ROC' if kind == 'roc' else 'Partial ROC'} of {model.name}:{model.version}",
-        notes=[
-            f"on {rows} rows: {metrics['positives']:,} positive, {metrics['negatives']:,} negative"
-        ],
+        title=_title("ROC" if kind == "roc" else "Partial ROC", model),
+        notes=_notes(curve_part, metrics),
         lines=[
             Line(
                 f"AUC {interval_text(Interval(**metrics['auc']))}",
@@ -88,13 +86,11 @@ def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
     from core.metrics import gains_curve
 
     found = gains_curve(curve_part.curve.thin(MAX_POINTS), curve_part.totals.prevalence)
-    return _plot_of_list(
-        curve_part,
-        metrics,
-        title="Gains",
-        line="positives found, by how much of the list is worked off",
-        points=list(zip(found.shares.tolist(), found.recalls.tolist(), strict=True)),
-        labels=("Share of the list", "Recall"),
+    return curve_plots.gains(
+        list(zip(found.shares.tolist(), found.recalls.tolist(), strict=True)),
+        _title("Gains", curve_part.model),
+        "positives found, by how much of the list is worked off",
+        notes=_notes(curve_part, metrics),
     )
 
 
@@ -114,15 +110,12 @@ def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> 
     tpr, fpr = (np.interp(places, way, rates) for rates in (curve.tpr, curve.fpr))
     caught = prevalence * tpr
     precision = caught / (caught + (1.0 - prevalence) * fpr)
-    return _plot_of_list(
-        curve_part,
-        metrics,
-        title="Precision and recall",
-        line=f"average precision {interval_text(found.interval)}",
-        points=list(zip(tpr.tolist(), precision.tolist(), strict=True)),
-        labels=("Recall", "Precision"),
-        diagonal=f"chance: the prevalence, {prevalence:.4g}",
-        chance=[(0.0, prevalence), (1.0, prevalence)],
+    return curve_plots.precision_recall(
+        list(zip(tpr.tolist(), precision.tolist(), strict=True)),
+        prevalence,
+        _title("Precision and recall", curve_part.model),
+        f"average precision {interval_text(found.interval)}",
+        notes=_notes(curve_part, metrics),
     )
 
 
@@ -131,61 +124,35 @@ def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
     from core.metrics import list_curve
 
     found = list_curve("cost", curve_part.curve, curve_part.totals.prevalence).thin(MAX_POINTS)
-    return _plot_of_list(
-        curve_part,
-        metrics,
-        title="Costs",
-        line="expected cost of the best cut",
-        points=list(zip(found.x.tolist(), found.y.tolist(), strict=True)),
-        labels=("Weight of a missed positive: prevalence and cost", "Expected cost"),
-        diagonal="all rows flagged, or none",
-        chance=[(0.0, 0.0), (0.5, 0.5), (1.0, 0.0)],
-        y=Axis(0.0, 0.5),
+    return curve_plots.cost_curve(
+        list(zip(found.x.tolist(), found.y.tolist(), strict=True)),
+        _title("Costs", curve_part.model),
+        "expected cost of the best cut",
+        notes=_notes(curve_part, metrics),
     )
 
 
-def _plot_of_list(
-    curve_part: PartCurve,
-    metrics: Mapping[str, Any],
-    *,
-    title: str,
-    line: str,
-    points: list[tuple[float, float]],
-    **more: Any,
-) -> RocPlot:
-    model = curve_part.model
-    rows = rows_of(model.validation, curve_part.part)
-    return RocPlot(
-        title=f"{title} of {model.name}:{model.version}",
-        notes=[
-            f"on {rows} rows: {metrics['positives']:,} positive, {metrics['negatives']:,} negative"
-        ],
-        lines=[Line(line, points)],
-        **more,
-    )
+def _title(words: str, model: Model) -> str:
+    return f"{words} of {model.name}:{model.version}"
+
+
+def _notes(curve_part: PartCurve, metrics: Mapping[str, Any]) -> list[str]:
+    rows = rows_of(curve_part.model.validation, curve_part.part)
+    return [f"on {rows} rows: {metrics['positives']:,} positive, {metrics['negatives']:,} negative"]
 
 
 def reliability_plot(model: Model, found: Reliability) -> RocPlot:
     """Describe the reliability diagram of a model's probabilities, with the region where it lies if they are right."""
     points = found["points"]
-    return RocPlot(
-        title=f"Reliability of {model.name}:{model.version}",
-        notes=[f"on {found['n']:,} held-out rows: {found['n_positives']:,} positive"],
-        lines=[
-            Line(
-                "observed fraction of positives",
-                [(point["probability"], point["observed"]) for point in points],
-            )
+    return curve_plots.reliability(
+        [(point["probability"], point["observed"]) for point in points],
+        [
+            (point["probability"], point["consistent_low"], point["consistent_high"])
+            for point in points
         ],
-        band=Band(
-            f"where it lies if the probabilities are right, {found['level']:.0%}",
-            [
-                (point["probability"], point["consistent_low"], point["consistent_high"])
-                for point in points
-            ],
-        ),
-        labels=("Probability", "Fraction of positives"),
-        diagonal="right probabilities",
+        found["level"],
+        _title("Reliability", model),
+        notes=[f"on {found['n']:,} held-out rows: {found['n_positives']:,} positive"],
     )
 
 

@@ -603,6 +603,7 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
     tabs = {tab: ours.get(f"{world.page}/{tab}").text for tab in ("explain", "judge", "lineage")}
     assert "holdout, fraction 0.25" in tabs["lineage"]
     assert f"{metrics['pauc'][0]['value']:.3f}" in tabs["judge"]
+    assert "by chance 0.100" in tabs["judge"]  # of the partial area up to an FPR of 0.2
     for tab in (*tabs, "score"):
         assert f'href="{world.page}/{tab}"' in page.text
     for part in PARTS:
