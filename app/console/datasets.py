@@ -36,6 +36,8 @@ router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_cl
 R = TypeVar("R")
 COLUMNS = 100
 """Columns on a page."""
+VERSIONS = 10
+"""Versions on the page of one: the API tells all columns of each."""
 SORTS = {
     "table": "as in the table",
     "name": "by name",
@@ -192,7 +194,7 @@ async def _show(
     table = page.client.datasets[dataset_id]
     dataset = await table.refresh()
     versions, preview, profile = await asyncio.gather(
-        table.version_page(limit=50),
+        table.version_page(limit=VERSIONS),
         _if_ready(dataset, partial(table.preview, limit=10)),
         _if_ready(dataset, table.profile),
     )

@@ -481,6 +481,26 @@ def test_a_stored_table_is_read_again_from_its_page(
     assert "is a guess" not in page.content()
 
 
+def test_a_model_with_repeated_rows_leads_to_the_group(
+    service: Service, visit: Callable[..., Any]
+) -> None:
+    """From its warning to the field on the dataset's page, which opens."""
+    client = service.client(service.key())
+    rows = "".join(
+        f"{n % 7},{n % 4},c{n},{'yes' if n % 7 + n % 4 > 4 else 'no'}\n" for n in range(280)
+    )
+    dataset_id = service.upload(client, "a,b,unique,left\n" + rows, group="unique")
+    job = service.train(client, dataset_id)
+    window = visit(service, width=390, script=False)
+    page = window.sign_in(service.key())
+    window.open(f"/console/models/{job['model_id']}")
+    page.get_by_role("link", name="Read the table again with another group").click()
+    field = page.locator("#read-again").get_by_label("Rows that belong together")
+    expect(field).to_be_visible()
+    assert field.input_value() == "unique"
+    assert dataset_id in page.url
+
+
 def test_what_cannot_be_read_again_is_said(
     service: Service, ours: PlainBrowser, browser_of: Callable[..., PlainBrowser], dataset_id: str
 ) -> None:
