@@ -555,6 +555,7 @@ def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
     page.get_by_role("cell", name="1 value where the header has 2").wait_for()
     window.check()
     page.set_input_files("#file", guesses)
+    page.get_by_text("guesses.csv, ").wait_for()
     step = page.get_by_role("region", name="Which rows do you want to catch?")
     for label, value, why in (
         ("rare", "0", "“0” is the rarer value"),
