@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import Caller, CallerDep, Context, ContextDep, PagingDep, TaggedFilterDep
+from app.http.dependencies import CallerDep, ContextDep, PagingDep, TaggedFilterDep
 from app.http.responses import StoredFile, etag_matches
 from app.models import calibrations, margins, reason_codes
 from app.models import service as models
@@ -58,6 +58,7 @@ from app.models.schemas import (
 )
 from app.models.service import PartName
 from app.platform.errors import Invalid, Unavailable, refuse_all, shown
+from app.platform.sql import Session
 from app.platform.tables import Model as ModelRow
 from core.metrics.window import MIN_WIDTH
 
@@ -613,24 +614,26 @@ def read_operating_points(
     from. Half of them are evenly spaced along the curve. The other half are evenly spaced in log FPR, for the top of
     the list.
     """
-    found = context.db.reading(
-        models.operating_points,
-        caller.owner,
-        ref,
-        on,
-        max_points=points,
-        costs=terms.costs(),
-        prevalence=terms.prevalence,
-    )
-    return _cuts_of(context, caller, found, on)
+
+    def read(session: Session) -> OperatingPoints:
+        found = models.operating_points(
+            session,
+            caller.owner,
+            ref,
+            on,
+            max_points=points,
+            costs=terms.costs(),
+            prevalence=terms.prevalence,
+        )
+        return _cuts_of(session, caller.owner, found, on)
+
+    return context.db.reading(read)
 
 
-def _cuts_of(
-    context: Context, caller: Caller, found: models.CutsAlong, on: Part
-) -> OperatingPoints:
+def _cuts_of(session: Session, owner: str, found: models.CutsAlong, on: Part) -> OperatingPoints:
     thresholds = [point.threshold for point in found.points]
-    read = calibrations.probabilities_at
-    return cuts_of(found, on, context.db.reading(read, caller.owner, found.of.model.id, thresholds))
+    probabilities = calibrations.probabilities_at(session, owner, found.of.model.id, thresholds)
+    return cuts_of(found, on, probabilities)
 
 
 _COSTS = ("cost_false_positive", "cost_false_negative", "prevalence")
@@ -702,10 +705,15 @@ def read_model(
         point={"confidence": cut.confidence, **cut.keywords()},
         cuts={"max_points": points, **costs},
     )
-    model, aliases, chosen, found = context.db.reading(
-        models.get_with_parts, caller.owner, ref, requested
-    )
-    answer = model_of(model, aliases, chosen)
+
+    def read(
+        session: Session,
+    ) -> tuple[Model, ModelRow, models.MeasuredParts, OperatingPoints | None]:
+        model, aliases, chosen, found = models.get_with_parts(session, caller.owner, ref, requested)
+        cuts = None if found.cuts is None else _cuts_of(session, caller.owner, found.cuts, on)
+        return model_of(model, aliases, chosen), model, found, cuts
+
+    answer, model, found, cuts = context.db.reading(read)
     curve = found.curve
     form = CurveForm(max_points, "json", band)
     answer.included = ModelParts(
@@ -713,7 +721,7 @@ def read_model(
         roc=None
         if curve is None or "roc" not in include
         else Roc.model_validate(_answer(_of(curve), curve.curve, curve.totals, curve.level, form)),
-        operating_points=None if found.cuts is None else _cuts_of(context, caller, found.cuts, on),
+        operating_points=cuts,
         operating_point=None if found.point is None else _point_of(model, on, *found.point),
         absent=[
             AbsentPart(part=part, code=error.code, detail=error.detail)
