@@ -222,6 +222,8 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
 
     options = asked.probability_options()
     wanted = asked.reason_options()
+    if wanted is not None:  # their texts have the row's values
+        check_reads(caller, "reasons")
     given = (sending.owner, asked.model, asked.dataset_id, asked.keep, options, asked.top, wanted)
 
     def work(session: Session) -> dict[str, Any]:
@@ -304,7 +306,7 @@ def read_result(
     the model was named by an alias that keeps a promise. `row_number` 1 is the first row of the table, below the
     header of a CSV. With several labels there is one score per label. With `top` it is the best rows alone, best first.
     409 until the batch score is ready. The Parquet file has an ETag, and Range requests can read parts of it. Kept
-    columns of a dataset also need the scope `read`.
+    columns of a dataset, and reasons of its rows, also need the scope `read`.
     """
     batch, path = context.db.reading(
         batch_scores.result, context.blobs, caller.owner, batch_score_id
@@ -332,7 +334,7 @@ def read_result(
 def read_summary(*, batch_score_id: str, context: ContextDep, caller: CallerDep) -> BatchSummary:
     """How the scores are distributed, how many rows are flagged if the model was named by an alias that keeps a
     promise, and the 50 rows with the highest scores, with reasons if these were asked for. 409 until the batch score is
-    ready. Kept columns of a dataset also need the scope `read`.
+    ready. Kept columns of a dataset, and reasons of its rows, also need the scope `read`.
     """
     batch, found = context.db.reading(batch_scores.summary, caller.owner, batch_score_id)
     _check_kept(batch, caller)
@@ -340,9 +342,13 @@ def read_summary(*, batch_score_id: str, context: ContextDep, caller: CallerDep)
 
 
 def _check_kept(batch: BatchScoreRow, caller: Caller) -> None:
-    """Raise Forbidden if the result has columns of a dataset, and the key may not read it."""
-    if batch.dataset_id is not None and batch.read_options[table_rows.KEEP]:
+    """Raise Forbidden if the result has values of a dataset's columns, and the key may not read it."""
+    if batch.dataset_id is None:
+        return
+    if batch.read_options[table_rows.KEEP]:
         check_reads(caller, "keep")
+    if batch.read_options.get(batch_scores.REASON_OPTIONS) is not None:
+        check_reads(caller, "reasons")
 
 
 def _shown(row: BatchScoreRow) -> dict[str, Any]:

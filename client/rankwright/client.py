@@ -822,13 +822,6 @@ class AsyncKeys(_KeysOperations, Asynchronous):
 # --- the clients ----------------------------------------------------------------------------------
 
 
-def _plain_name(name: str | None) -> str | None:
-    """Return the name of a file if the service takes it as it is."""
-    if name is None or "\\" in name or not name.isprintable() or name != name.strip():
-        return None
-    return name if len(name) <= 255 else None
-
-
 class _ClientOperations(ApiObject):
     @returning
     def upload(
@@ -1074,7 +1067,7 @@ class _ClientOperations(ApiObject):
         top : int, optional
             Keep only so many rows, those with the highest scores, best first.
         file_name : str, optional
-            Name that the service keeps with the scores of rows that are sent. Default: that of the file.
+            Name that the service keeps and shows with the scores of rows that are sent, such as "may.csv".
         """
         query = {"model": _ref(model), "keep": _joined(keep), "ignore": _joined(ignore)}
         wanted = {
@@ -1104,7 +1097,7 @@ class _ClientOperations(ApiObject):
                 _progress(progress, sent.kind == "file"),
                 **query,
                 top=top,
-                file_name=file_name or _plain_name(sent.name),
+                file_name=file_name,
                 missing=_joined(missing),
                 encoding=encoding,
                 delimiter=delimiter,

@@ -67,8 +67,6 @@ class Body:
         The library of the table: "pandas", "polars", "pyarrow", "rows" or "file".
     parts : callable, optional
         Returns the rows in parts of at most `SCORED_PART_BYTES`; None for files, which travel in one.
-    name : str, optional
-        Name of the file.
     """
 
     media_type: str
@@ -79,7 +77,6 @@ class Body:
     repeatable: bool = True
     index: Any = None
     parts: Callable[[], Iterable[Part]] | None = None
-    name: str | None = None
 
     def headers(self) -> dict[str, str]:
         """Return Content-Type and Content-Encoding."""
@@ -158,7 +155,7 @@ def _of_path(path: Path, media_type: str | None) -> Body:
             while chunk := file.read(CHUNK_BYTES):
                 yield chunk
 
-    return Body(media_type, chunks, encoding, path.stat().st_size, name=path.name)
+    return Body(media_type, chunks, encoding, path.stat().st_size)
 
 
 MAX_PARTS = 1000

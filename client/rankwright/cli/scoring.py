@@ -27,8 +27,10 @@ from rankwright.cli.common import (
     split_assignment,
 )
 from rankwright.client import Client
-from rankwright.errors import JobFailed, describe_errors
+from rankwright.errors import Conflict, JobFailed, NotFound, describe_errors
+from rankwright.resources import BatchScore
 from rankwright.tables import MEDIA_TYPES, body_of
+from rankwright.types import BatchSummary
 
 IN_ONE_REQUEST = 4 << 20
 """Most bytes of a file that is scored by one request: below the service's default limit."""
@@ -160,15 +162,25 @@ def _score_file(client: Client, model: str, path: Path, output: str, asked: dict
         raise CommandFailed(
             "\n".join([f"{path} was not scored ({failed.state}): {reason}", *errors])
         ) from failed
-    with _opened(output) as sink:
-        batch.result(sink, format=format)
-    summary = batch.summary()
-    batch.delete()
+    try:
+        with _opened(output) as sink:
+            batch.result(sink, format=format)
+        summary = _summary(batch)
+    finally:
+        batch.delete()
     found = batch.data
     err.print(f"{found.rows:,} rows scored by {found.model_name}:{found.model_version}")
-    if summary.flagged is not None:
+    if summary is not None and summary.flagged is not None:
         share = summary.flagged / max(summary.rows, 1)
         err.print(f"{summary.flagged:,} flagged ({share:.1%}) by the cut of {found.alias}")
+
+
+def _summary(batch: BatchScore) -> BatchSummary | None:
+    """Return the summary; None if the service or its worker is of a version that has none."""
+    try:
+        return batch.summary()
+    except (Conflict, NotFound):
+        return None
 
 
 def _format_of(output: str) -> str:

@@ -61,7 +61,7 @@ def test_a_raw_table(run: Run, tmp_path: Path, service: Service) -> None:
     assert pq.read_table(kept).column("score").to_pylist() == best
     run("score", "rich", table, "--keep", "name", "--out", kept)
     found = pq.read_table(kept)
-    assert found.column_names == ["name", "score", "fpr", "tpr", "probability"]
+    assert found.column_names == ["name", "row_number", "score", "fpr", "tpr", "probability"]
     assert found.column("score").to_pylist() == list(map(float, scores))
     assert found.column("name").to_pylist() == tidied.column("name").to_pylist()
     table.write_text(raw_table(200).replace("39, ", "old, "))

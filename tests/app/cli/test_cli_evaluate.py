@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import Result
+from sqlalchemy import select, text
+
+from app.platform.tables import BatchScore
+from tests.app.live_service import Service
 
 Run = Callable[..., Result]
 
@@ -211,6 +216,39 @@ def test_reasons_and_their_codes(trained: Run, tmp_path: Path) -> None:
     assert lines[0].split(",")[5:7] == ["reason_1_code", "reason_1_text"]
     one = ("score", "sum", "age=2", "town=1", "spare=0", *asked)
     assert len(json.loads(trained(*one).stdout)["reasons"]) == 1
+
+
+def test_scores_by_a_job_leave_nothing_behind(
+    trained: Run, service: Service, tmp_path: Path
+) -> None:
+    def left() -> Sequence[BatchScore]:
+        with service.context.db.read() as session:
+            return session.scalars(select(BatchScore)).all()
+
+    def execute(statement: str) -> None:
+        with service.context.db.write() as session:
+            session.execute(text(statement))
+
+    rows = write(tmp_path / "rows.csv", 20, 1)
+    asked = ("score", "sum", rows, "--top", 5)
+    trained("alias", "sum", "champion", "sum", "--fpr", "0.1")
+    said = trained("score", "sum@champion", rows, "--top", 5).stderr
+    assert re.search(r"\d+ flagged \(\d+\.\d%\) by the cut of champion", said)
+    # Where the file cannot be written.
+    trained(*asked, "--out", tmp_path / "nowhere" / "scores.csv", code=1)
+    assert left() == []
+    # Where a worker of an older version has scored: it writes no summary.
+    execute(
+        "CREATE TRIGGER older AFTER UPDATE OF result_key ON batch_scores BEGIN "
+        "UPDATE batch_scores SET summary = NULL WHERE id = NEW.id; END"
+    )
+    try:
+        done = trained(*asked)
+    finally:
+        execute("DROP TRIGGER older")
+    assert len(done.stdout.splitlines()) == 6
+    assert "20 rows scored by sum:1" in done.stderr
+    assert left() == []
 
 
 def test_what_is_there_is_listed_and_an_alias_moves(trained: Run, tmp_path: Path) -> None:

@@ -148,10 +148,10 @@ def test_everything_that_is_made_can_be_listed_read_and_deleted(
     other = client.train(data, "rankboost", n_rounds=5, name="other").wait()
     compared = client.compare([champion, other], data)
     assert compared.data.result is not None
-    batch = client.score_batch(champion, csv, keep=["left"])
+    batch = client.score_batch(champion, csv, keep=["left"], file_name="may.csv")
     assert batch.result(format="csv").startswith(b"left,row_number,score")
     summary = batch.summary()
-    assert (batch.data.file_name, sum(summary.scores[0].counts)) == (csv.name, summary.rows)
+    assert (batch.data.file_name, sum(summary.scores[0].counts)) == ("may.csv", summary.rows)
     target = io.BytesIO()
     batch.result(target)
     assert target.getvalue() == batch.result()
