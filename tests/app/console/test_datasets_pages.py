@@ -126,7 +126,7 @@ def test_names_and_values_are_text(service: Service, ours: PlainBrowser) -> None
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
         assert "<script>alert" not in page
         assert "{{ 7 * 7 }}" in page
-        assert 'data-confirm="Delete version 1 of “&lt;script' in page or path.endswith("datasets")
+        assert 'data-undo="Deleting version 1 of “&lt;script' in page or path.endswith("datasets")
 
 
 def test_a_sample_is_there_to_try(service: Service, ours: PlainBrowser) -> None:

@@ -294,6 +294,7 @@ def test_parts_of_other_types(service: Service, client: httpx.Client) -> None:
             "column": "a",
             "line": None,
             "suggestion": None,
+            "values": None,
         }
     ]
 
