@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app.access.authentication import GuardedRoute, needs
+from app.access.authentication import GuardedRoute, check_reads, needs
 from app.datasets import rereading
 from app.datasets import service as datasets
 from app.datasets.description import (
@@ -178,9 +178,10 @@ async def read_table_again(
     """Make a new dataset of the bytes that were uploaded for this one, with another label, positive value, group or any
     other field of an upload. Nothing is sent again. The dataset in the address may be invalid; it does not change.
 
-    A column that is given a role loses any other that it had. 409 `appended_version` for rows that were appended to
-    another version.
+    A column that is given a role loses any other that it had. What was read is told with values of the columns, so the
+    key also needs the scope `read`. 409 `appended_version` for rows that were appended to another version.
     """
+    check_reads(caller, "reading a table again")
     owner, settings, changes = caller.owner, context.settings, body.changes()
 
     def check() -> Json:

@@ -263,6 +263,20 @@ def test_whose_it_is_not(small: Service, dataset_id: str) -> None:
         assert answer.status_code in (400, 422), answer.text
 
 
+def test_what_is_told_of_a_table_needs_the_scope_read(service: Service) -> None:
+    client = service.client(service.key(scopes=["read", "train"]))
+    first = upload(service, client, SHOP)
+    train_only = service.client(service.key(scopes=["train"]))
+    before = everything(service)
+    for dataset_id in (first["id"], NOWHERE):
+        refused(read_again(train_only, dataset_id, label="sort"), 403, "forbidden", "'read'")
+    address = f"/v1/datasets/{first['id']}/read"
+    answer = train_only.post(f"{address}?validate=true", json={"label": "sort"})
+    refused(answer, 403, "forbidden", "'read'")
+    assert everything(service) == before
+    assert reread(service, client, first["id"], group="customer")["status"] == "ready"
+
+
 def test_the_client(service: Service) -> None:
     with Client(service.url, service.key()) as client, service.at_work():
         first = client.upload(SHOP.encode(), label="left", drop=["branch"], media_type="text/csv")
