@@ -9,6 +9,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -98,16 +99,17 @@ async def infer(
     body = await request.body()
     encoding = request.headers.get("content-encoding")
     header_length = request.headers.get(protocol.HEADER_LENGTH)
+    small = len(body) <= _LARGE_BYTES and encoding is None
 
     def score(served: Served) -> protocol.InferResponse:
         plain = protocol.decompress(body, encoding, settings.max_score_bytes)
         asked = protocol.read_request(plain, header_length)
         explained = partial(scoring.check_explained, context.db.reading, caller.owner)
-        return protocol.infer(served, asked, ref, version, bounds, explained)
+        # Reasons may take seconds: a body that is not small has its turn.
+        with context.computation() if small and asked.asks_for_reasons else nullcontext():
+            return protocol.infer(served, asked, ref, version, bounds, explained)
 
-    served, answer = await _in_turn(
-        context, models, caller, full, _is_quick(body) and encoding is None, score
-    )
+    served, answer = await _in_turn(context, models, caller, full, small, score)
     headers = {"X-Model-ID": served.model_id}
     if answer.ignored:
         headers["X-Ignored-Inputs"] = _names_header(answer.ignored)
@@ -117,11 +119,6 @@ async def infer(
         media_type = "application/octet-stream"
     content = _compressed(request, answer.body, headers)
     return Response(content, media_type=media_type, headers=headers)
-
-
-def _is_quick(body: bytes) -> bool:
-    """Return True if the body is small, and asks for no reasons, which may take seconds."""
-    return len(body) <= _LARGE_BYTES and b'"reasons"' not in body
 
 
 def _names_header(names: Iterable[str]) -> str:

@@ -103,6 +103,11 @@ class InferRequest:
     outputs: list[RequestedOutput]
     binary: bool
 
+    @property
+    def asks_for_reasons(self) -> bool:
+        """Whether the rows' scores are to be explained."""
+        return any(output.name == "reasons" for output in self.outputs)
+
 
 def decompress(body: bytes, encoding: str | None, max_bytes: int) -> bytes:
     """Return a body without its Content-Encoding: gzip or deflate, as Triton's client sends them.
@@ -510,7 +515,7 @@ def infer(
         RequestedOutput(output, asked.binary)
         for output in ("score", *(("fpr", "tpr") if served.curve is not None else ()))
     ]
-    reasoned = any(output.name == "reasons" for output in wanted)
+    reasoned = asked.asks_for_reasons
     _check_outputs(served, wanted)
     estimates = explained(served, n_rows) if reasoned else None
     blocks: list[Scores] = []

@@ -219,6 +219,29 @@ def test_whole_numbers_and_reasons(client: httpx.Client) -> None:
         assert [json.loads(each) for each in reasons["data"]] == expected
 
 
+def test_reasons_take_a_turn_however_they_are_spelled(
+    client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.http.dependencies.COMPUTATION_WAIT_SECONDS", 0.01)
+    inputs = [tensor("x", "FP64", [1, 3], data=[1.0, 2.0, 3.0])]
+    plain = json.dumps({"inputs": inputs, "outputs": [{"name": "score"}]})
+    spelled = [
+        plain.replace("score", name) for name in ("reasons", r"\u0072easons", r"reason\u0073")
+    ]
+    turns = shared.context.computations
+    taken = 0
+    while turns.acquire(blocking=False):
+        taken += 1
+    try:
+        for body in spelled:
+            assert "try again" in refuse(client, 429, content=body)
+        assert client.post("/oip/v2/models/churn/infer", content=plain).status_code == 200
+    finally:
+        turns.release(taken)
+    for body in spelled:
+        assert client.post("/oip/v2/models/churn/infer", content=body).status_code == 200
+
+
 def test_what_can_be_asked_of_server_and_model(client: httpx.Client, shared: Service) -> None:
     anybody = shared.client()
     assert anybody.get("/oip/v2").json()["extensions"] == ["binary_tensor_data"]
