@@ -385,7 +385,7 @@ def prepare(reading: Reading, owner: str, served: LoadedModel, options: ReasonOp
     if layout is None:
         layout = _lay_out(sources.entries, served.features, served.features.types)
         _LAYOUTS.put((served.model_id, sources.revision), layout)
-    return make_reasoner(served, options, sources, MAX_ROWS, layout=layout)
+    return make_reasoner(served, options, sources, MAX_ROWS, layout=layout, is_sum=is_sum)
 
 
 def _is_sum(served: LoadedModel) -> bool:
@@ -427,14 +427,15 @@ def make_reasoner(
     max_rows: int | None,
     types: Sequence[str] | None = None,
     layout: DictionaryLayout | None = None,
+    is_sum: bool | None = None,
 ) -> Reasoner:
     """Return what computes the reasons of at most so many rows of a model; raises Invalid if it can have none.
 
-    `types` are those of the features, where their index reads all as numbers. `layout` is that of the entries, if it
-    is known.
+    `types` are those of the features, where their index reads all as numbers. `layout` is that of the entries, and
+    `is_sum` whether scores have parts by feature, if these are known.
     """
     cut = options.threshold if options.threshold is not None else served.flag_threshold
-    is_sum = _is_sum(served)
+    is_sum = _is_sum(served) if is_sum is None else is_sum
     references: Collection[str] = REFERENCES
     if sources.average_rows is None or not is_sum:
         references = _references_of(sources.samples, is_sum=is_sum)
@@ -578,6 +579,8 @@ class Estimates:
         from core.base.table import CodedTable
         from core.explain import shapley_estimate
 
+        if not len(X):
+            return Divided(X, X, np.ones(0, dtype=np.bool_))
         rows, others = (
             CodedTable(each, self._names, self._ranker.categories_) for each in (X, self.X)
         )

@@ -369,6 +369,8 @@ def explain(
     For a model with several labels it is the score of one of them. `estimates` is that of `check_explained`.
     """
     position = served.label(label)
+    if not len(X):
+        return []
     ranker: Any = served.ranker
     scores, fprs, tprs, _ = served.score(X)
     names = served.features.names

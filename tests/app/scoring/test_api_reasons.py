@@ -398,6 +398,42 @@ def test_scores_that_are_no_sums_have_estimates(
     ] == told
 
 
+@pytest.mark.parametrize("name", ["credit", "tree", "average"])
+def test_no_row_has_no_reasons(client: httpx.Client, models: dict[str, str], name: str) -> None:
+    explained = client.post(f"/v1/models/{name}/explain", json={"rows": []})
+    assert (explained.status_code, explained.json()["explanations"]) == (200, [])
+    path = f"/v1/models/{name}/score"
+    forms: list[dict[str, Any]] = [{"rows": []}, {"columns": [*ROWS[0]], "data": []}]
+    for form in forms:
+        answer = client.post(path, params={"reasons": 2}, json=form)
+        assert (answer.status_code, answer.json()["reasons"]) == (200, [])
+    kinds = {"job": "BYTES"}
+    inputs = [
+        {"name": column, "datatype": kinds.get(column, "FP64"), "shape": [0], "data": []}
+        for column in ROWS[0]
+    ]
+    asked = {"inputs": inputs, "outputs": [{"name": "reasons"}]}
+    inferred = client.post(f"/oip/v2/models/{name}/infer", json=asked)
+    assert inferred.status_code == 200, inferred.text
+    assert inferred.json()["outputs"][0]["data"] == []
+
+
+def test_a_request_asks_once_whether_scores_are_sums(
+    client: httpx.Client, models: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a row of unknown values, which takes as long as the row of the request does."""
+    divided: list[int] = []
+    divide = RankBoost.shapley_values
+
+    def counted(ranker: Any, X: Any) -> Any:
+        divided.append(len(X.matrix))
+        return divide(ranker, X)
+
+    monkeypatch.setattr(RankBoost, "shapley_values", counted)
+    assert ask(client, "/v1/models/trees/score", reasons=1)["reasons"]
+    assert divided == [1, len(ROWS)]
+
+
 class Loaded(NamedTuple):
     """A ranker as it is served."""
 
