@@ -94,7 +94,7 @@ async def _show_score(
         status,
         entered=entered,
         as_fields=len(numbered) <= MAX_FORM_FEATURES,
-        groups=[numbered[at : at + GROUP_SIZE] for at in range(0, len(numbered), GROUP_SIZE)],
+        field_groups=[numbered[at : at + GROUP_SIZE] for at in range(0, len(numbered), GROUP_SIZE)],
         references=_references(model, cuts),
         problem=problem,
         at_fault={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -65,6 +66,7 @@ async def _list(
         error=error,
         given=given or page.request.query_params,
         of_rows=of_rows,
+        faults=_faults(error),
         fields=FIELDS,
         formats=CHOICES,
         most=context_of(page.request).settings.max_body_bytes,
@@ -73,17 +75,25 @@ async def _list(
     )
 
 
+def _faults(problem: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return what is wrong with which field of a form."""
+    errors = [] if problem is None else problem.get("errors") or []
+    named = [(str(each.get("pointer") or each.get("parameter") or ""), each) for each in errors]
+    return {name.strip("/").partition("/")[0]: each["detail"] for name, each in named}
+
+
 @router.post("")
 async def score_dataset(page: PageDep) -> Response:
     """Submit the rows of a dataset."""
     form = await page.form()
-    keep = [name.strip() for name in str(form.get("keep", "")).split(",") if name.strip()]
+    written = " ".join(str(form.get("keep", "")).splitlines())
+    keep = [name.strip() for name in next(csv.reader([written], skipinitialspace=True), [])]
     dataset = page.client.datasets[form.get("dataset_id", "")]
     try:
         made = await page.client.score_batch(
             form.get("model", ""),
             dataset,
-            keep=keep or None,
+            keep=[name for name in keep if name] or None,
             top=_number(form, "top"),
             reasons=_number(form, "reasons"),
             prevalence=_number(form, "prevalence"),

@@ -88,7 +88,7 @@ def _check_fits(model: Model, dataset: Dataset) -> None:
     """The dataset must be of the model's kind, have its features, and the two values of its label."""
     if (misfit := _find_misfit(model, dataset)) is not None:
         code, words = misfit
-        detail = f"dataset {dataset.id} {words}, with {model.name}:{model.version}"
+        detail = f"dataset {dataset.id} does not fit {model.name}:{model.version}: it {words}"
         raise invalid("/dataset_id", detail, code=code)
 
 

@@ -221,7 +221,7 @@ def test_of_a_long_file_the_head_is_checked(world: World, visit: Callable[..., A
 
 def test_a_dataset_is_scored_with_the_same_wishes(world: World) -> None:
     browser = PlainBrowser(world.service)
-    fields = {"model": "churn@champion", "dataset_id": world.dataset_id, "keep": "town"}
+    fields = {"model": "churn@champion", "dataset_id": world.dataset_id, "keep": ' "town",age'}
     sent = browser.post("/console/batch-scores", **fields, top="7", reasons="1", prevalence="0.02")
     world.service.work()
     page = browser.read(sent.headers["location"])
@@ -234,6 +234,10 @@ def test_a_dataset_is_scored_with_the_same_wishes(world: World) -> None:
         assert bad.status_code == 422
         assert name in bad.text
         assert f'name="{name}" value="{value}"' in bad.text  # nothing typed is lost
+        marked = re.search(rf'<input id="stored-{name}"[^>]*>', bad.text)
+        assert marked is not None
+        assert f'aria-describedby="e-stored-{name} ' in marked[0]
+        assert 'aria-invalid="true"' in marked[0]
 
 
 def test_a_failed_batch_leads_to_a_form_that_ignores_the_columns(world: World) -> None:

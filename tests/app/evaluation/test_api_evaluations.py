@@ -267,8 +267,8 @@ class TestBothKinds:
         narrow = "\n".join(",".join(line.split(",")[1:]) for line in lines)
         other = "\n".join(line.replace(",yes", ",si") for line in lines)
         for text, given, code, words in (
-            (narrow, {}, "unknown_column", "lacks 1 features: 'age', which churn:1 takes"),
-            (other, {"positive": "si"}, "label_mismatch", "'no' of churn:1, it has 'si'"),
+            (narrow, {}, "unknown_column", "does not fit churn:1: it lacks 1 features: 'age'"),
+            (other, {"positive": "si"}, "label_mismatch", "it has 'si'"),
             (
                 "\n".join(lines),
                 {"categorical": "age"},
