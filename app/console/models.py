@@ -98,7 +98,9 @@ async def read_model(page: PageDep, ref: str) -> Response:
         missing=found.absent("metrics"),
         panel=await make_panel(page, found, metrics, on) if isinstance(metrics, Metrics) else None,
         top=_top_share(found.parts.operating_points),
-        drifted=next((each for each in judged.data if each.drift is not None), None),
+        drifted=next(
+            (each for each in judged.data if each.drift is not None and each.seen == "new"), None
+        ),
     )
 
 

@@ -297,11 +297,9 @@ def add_parts(
     )
 
 
-def upload_of(session: Session, dataset_id: str) -> Upload | None:
-    """Return the upload of several files that is this dataset; None for a table of one body. The caller has checked
-    its owner.
-    """
-    statement = select(Upload).where(Upload.dataset_id == dataset_id)
+def upload_of(session: Session, owner: str, dataset_id: str) -> Upload | None:
+    """Return the upload of several files that is this dataset; None for a table of one body."""
+    statement = select(Upload).where(Upload.owner == owner, Upload.dataset_id == dataset_id)
     return session.scalars(statement).one_or_none()
 
 

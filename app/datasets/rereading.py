@@ -123,7 +123,7 @@ def check(
 
 def count_parts(session: Session, dataset: Dataset) -> int:
     """Return the number of files that a dataset was made of; 0 for a table that came as one body."""
-    upload = repository.upload_of(session, dataset.id)
+    upload = repository.upload_of(session, dataset.owner, dataset.id)
     return 0 if upload is None else len(repository.parts_of(session, upload.id))
 
 
@@ -142,7 +142,7 @@ def accept(
     first = find_readable(session, owner, dataset_id)
     description, fields = describe_again(first, changes)
     received = datasets.Upload(first.upload_key, first.bytes, first.sha256, _format_of(first))
-    upload = repository.upload_of(session, first.id)
+    upload = repository.upload_of(session, owner, first.id)
     if upload is None:
         return datasets.accept(session, settings, owner, description, received)
     access.admit_bytes(session, settings, owner, first.bytes)

@@ -235,7 +235,7 @@ def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> No
         operation["description"] = f"{operation.get('description', '')}\n\nScope: `{scope}`."
         statuses += ["401", "403", "429", "503"]
     is_work = path.startswith(_WORKS)
-    if "{" in path or (is_work and "requestBody" in operation):
+    if "{" in path or (is_work and "requestBody" in operation) or operation_id == "read_fits":
         statuses.append("404")
     if "requestBody" in operation:
         statuses += ["400", "413", "415", "507"]

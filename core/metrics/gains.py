@@ -422,7 +422,16 @@ def score_histogram(curve: RocCurve, n_bins: int = 40) -> ScoreHistogram:
 
 
 def share_of_list(curve: RocCurve, prevalence: float) -> FloatArray:
-    """Return the share of all rows that each threshold flags, shape (n_points,)."""
+    """Return the share of all rows that each threshold of a ROC curve flags, shape (n_points,), float64.
+
+    InvalidParameter: `prevalence` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve
+    >>> share_of_list(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5)
+    array([0.  , 0.25, 0.75, 1.  ])
+    """
     share = check_prevalence(prevalence)
     return share * curve.tpr + (1.0 - share) * curve.fpr
 

@@ -329,7 +329,9 @@ def test_from_a_table_to_a_score_for_each_label(service_on_both: Service) -> Non
     sent["headers"] = CSV
     batch = client.post("/v1/batch-scores?model=both", **sent).json()["id"]
     service.work()
-    assert client.get(f"/v1/batch-scores/{batch}/result?format=csv").text.splitlines() == text
+    assert client.get(f"/v1/batch-scores/{batch}/result?format=csv").text.splitlines() == [
+        f"{'row_number' if number == 0 else number},{line}" for number, line in enumerate(text)
+    ]
     refused = client.post("/v1/batch-scores?model=both&top=1", **sent)
     assert (refused.status_code, refused.json()["errors"][0]["parameter"]) == (422, "top")
     ranked = client.post("/v1/models/both/rank?label=hot", json=rows).json()
@@ -423,7 +425,9 @@ def rows_have_no_places(service: Service, client: httpx.Client, scores: dict[str
     table["headers"] = CSV
     batch = client.post("/v1/batch-scores?model=films", **table).json()["id"]
     service.work()
-    assert client.get(f"/v1/batch-scores/{batch}/result?format=csv").text.splitlines() == text
+    assert client.get(f"/v1/batch-scores/{batch}/result?format=csv").text.splitlines() == [
+        f"{'row_number' if number == 0 else number},{line}" for number, line in enumerate(text)
+    ]
 
 
 def test_from_items_and_pairs_to_scores(service_on_both: Service) -> None:
