@@ -209,7 +209,7 @@ def _check_reasons(
             cut=found.cut is not None,
             references=stored_references(session, model),
         )
-        check_reasoned_rows(model, n_rows)
+        check_reasoned_rows(session, model, options, n_rows)
     except Invalid as error:
         at = f"{place}{error.errors[0]['parameter']}"
         raise _invalid(key, at, error.detail, error.code) from error

@@ -66,6 +66,8 @@ MAX_STEPS = 5_000_000_000
 """Steps that the Shapley values of a request's rows may take: some seconds."""
 MAX_SCORED, MAX_SCORED_BY_JOB = 200_000, 50_000_000
 """Rows that may be scored for the estimated reasons of a request, and of a batch: some seconds, and half an hour."""
+VISITED_PER_SCORED = 1_000
+"""Nodes of ranking trees that count as one scored row, where reasons are exact: so a request may visit 200 million."""
 MAX_ESTIMATED_FEATURES = 700
 """Features of a model with estimated reasons: of one row, with `REFERENCE_ROWS`, `MAX_SCORED` rows are not exceeded."""
 REST, REFERENCE_SCORE = "reasons_rest", "reference_score"
@@ -336,12 +338,18 @@ def _refusal(parameter: str, detail: str, code: str) -> Invalid:
     return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail}])
 
 
-def check_rows(model: Model, n_rows: int) -> None:
-    """Raise Invalid if a batch has more rows than may have estimated reasons, by what is known before it is loaded."""
+def check_rows(session: Session, model: Model, options: ReasonOptions, n_rows: int) -> None:
+    """Raise Invalid if a batch has more rows than may have estimated reasons, by what is known before it is loaded.
+
+    The reference must be there, see `check_options`. What its trees take is known to the job, which begins with it.
+    """
     from core.explain import count_scored
 
-    if not has_parts(model.algorithm):
-        scored = count_scored(len(model.features), REFERENCE_ROWS)
+    if n_rows and not has_parts(model.algorithm):
+        samples = read_references(session, model.id)
+        used = CLASSES if options.reference == CUT else (options.reference,)
+        n_references = sum(min(REFERENCE_ROWS, len(samples[of].X)) for of in used if of in samples)
+        scored = count_scored(len(model.features), n_references)
         most = max(1, MAX_SCORED_BY_JOB // max(1, scored))
         if n_rows > most:
             raise too_many_rows(most, by_job=True)
@@ -569,10 +577,12 @@ class Estimates:
         """Return how many rows may be divided at once; None as `rows` means by a job."""
         from core.explain import count_scored
 
-        scored = max(1, count_scored(len(self._names), len(self.X)))
+        scored = count_scored(len(self._names), len(self.X))
+        visited = self._ranker.count_visited(len(self.X))
+        cost = max(1, scored, visited // VISITED_PER_SCORED)
         if rows is None:
-            return max(1, MAX_SCORED_BY_JOB // scored)
-        return min(rows, max(1, MAX_SCORED // scored))
+            return max(1, MAX_SCORED_BY_JOB // cost)
+        return min(rows, max(1, MAX_SCORED // cost))
 
     def divide(self, X: Floats) -> Divided:
         """Divide the scores of rows."""
@@ -836,6 +846,11 @@ class Reasoner:
             found.append(self._of(X[at : at + size], scores[at : at + size]))
             self.tick()
         return Reasons.join(found)
+
+    def check_rows(self, n_rows: int) -> None:
+        """Raise Invalid if all in all so many rows are too many."""
+        if self._max_rows is not None and n_rows > self._max_rows:
+            raise too_many_rows(self._max_rows, by_job=self._by_job)
 
     def _count(self, n_rows: int) -> None:
         """Count rows, and raise Invalid once they are too many."""

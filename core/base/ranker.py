@@ -398,6 +398,10 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """
         return None
 
+    def count_visited(self, n_references: int) -> int:
+        """Return how many nodes of trees `divide_exactly` visits at most for one row; 0 if it visits none."""
+        return 0
+
     def count_shapley_steps(self) -> int:
         """Return the most steps that the Shapley values of one row take; 0 if they take no longer than its score."""
         return 0

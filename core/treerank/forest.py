@@ -332,6 +332,11 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         parts = predictor.mixed_shapley(x, references, shares, self._linked.nodes, MAX_VISITED)
         return None if parts is None else parts / len(self.trees_)
 
+    def count_visited(self, n_references: int) -> int:
+        """Return the most nodes that `divide_exactly` visits; see `Ranker.count_visited`."""
+        visited = predictor.count_mixed(self._linked.nodes, self.n_features_in_, MAX_VISITED)
+        return min(MAX_VISITED, n_references * visited)
+
     @property
     def feature_importances_(self) -> Floats:
         """Mean over the trees of I_j = Σ ΔAUC² over the cuts on each feature (§5.1 of the paper)."""

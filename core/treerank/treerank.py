@@ -200,6 +200,13 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         nodes = nodes._replace(mean=np.append(np.zeros(n_cuts), self._leaf_scores))
         return predictor.mixed_shapley(x, references, shares, nodes, MAX_VISITED)
 
+    def count_visited(self, n_references: int) -> int:
+        """Return the most nodes that `divide_exactly` visits; see `Ranker.count_visited`."""
+        if not isinstance(self.tree_.rules, CutRules):
+            return 0
+        visited = predictor.count_mixed(self.tree_.linked, self.n_features_in_, MAX_VISITED)
+        return min(MAX_VISITED, n_references * visited)
+
     @property
     def feature_importances_(self) -> Floats:
         """I_j = Σ ΔAUC² over the cuts on each feature (§5.1); not with splitters that make no cuts."""

@@ -693,6 +693,28 @@ def _add_mixed(X, references, shares, nodes, orders, most, parts):  # type: igno
     return True
 
 
+def count_mixed(nodes: Nodes, n_features: int, most: int) -> int:
+    """Return how many nodes `mixed_shapley` visits at most for a row and one reference row; `most` if it is more.
+
+    Each inner node is visited once for each way to it, and each way takes a side of a feature once.
+    """
+    depth = np.maximum(nodes.depth, 1)
+    ways = np.exp2(np.minimum(np.minimum(depth, n_features), 62))
+    most = int(min(most, (depth * ways).sum()))
+    at, times = np.unique(nodes.root, return_counts=True)
+    total = 0.0
+    while total < most:
+        inner = nodes.child[2 * at] != at
+        at, times = at[inner], times[inner]
+        if not len(at):
+            return int(total)
+        total += times.sum()
+        children = np.concatenate([nodes.child[2 * at], nodes.child[2 * at + 1]])
+        at, place = np.unique(children, return_inverse=True)
+        times = np.bincount(place, weights=np.concatenate([times, times]))
+    return most
+
+
 def mixed_shapley(
     x: Floats, references: Floats, shares: Floats, nodes: Nodes, most: int
 ) -> Floats | None:

@@ -21,10 +21,17 @@ from app.models import repository
 from app.platform.errors import Invalid
 from app.platform.tables import ModelReference, ReasonCodes
 from app.scoring.features import FeatureIndex
-from app.scoring.reasons import ReasonOptions, ReasonSources, ReferenceRows, make_reasoner
-from core import Logistic, RankAverage, RankBoost
+from app.scoring.reasons import (
+    Estimates,
+    ReasonOptions,
+    ReasonSources,
+    ReferenceRows,
+    make_reasoner,
+)
+from core import Logistic, RankAverage, RankBoost, TreeRankForest
 from core.base.ranker import Ranker, StopFit
 from core.base.table import CodedTable
+from core.explain import count_scored
 from tests.app.live_service import Service
 from tests.app.refusals import refused as refused_with
 
@@ -519,6 +526,57 @@ def test_estimates_are_bounded() -> None:
     assert error.value.code == "too_many_features"
 
 
+def test_what_the_trees_of_a_forest_take_is_bounded() -> None:
+    """Nodes that are visited for exact reasons count, a thousand as one row that is scored."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 20))
+    y = X[:, 0] * X[:, 1] + rng.normal(size=600) > 0
+    names = tuple(f"x{j}" for j in range(20))
+    forest = TreeRankForest(n_trees=100).fit(CodedTable(X, names, (None,) * 20), y)
+    features: Any = [{"name": name, "type": "numeric", "missing": False} for name in names]
+    served = Loaded(forest, FeatureIndex(features, forest.categories_))
+    rows = ReferenceRows("train", X[:64], np.ones(64))
+    sources = ReasonSources(None, {"average": rows}, None, [])
+    visited = forest.count_visited(64)
+    assert count_scored(20, 64) * 1000 < visited <= 20_000_000
+    options = ReasonOptions(1, "average")
+    for most_visited, max_rows in ((200_000_000, 1000), (50_000_000_000, None)):
+        most = most_visited // visited
+        reasoner = make_reasoner(served, options, sources, max_rows)
+        reasoner.check_rows(most)
+        with pytest.raises(Invalid, match=f"at most {most} rows"):
+            reasoner.check_rows(most + 1)
+
+
+def test_an_upload_of_too_many_rows_fails_before_work_on_them(
+    shared: Service,
+    client: httpx.Client,
+    models: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows of both classes are the reference `cut`, so that fewer may have reasons."""
+    dataset_id = shared.upload(client, people(200))
+    asked = {"model": "tree", "dataset_id": dataset_id, "reasons": 2}
+    cut = asked | {"reference": "cut", "threshold": 0.1}
+    scored = count_scored(4, ask(client, "/v1/models/tree/score", reasons=1)["reference"]["rows"])
+    monkeypatch.setattr("app.scoring.reasons.MAX_SCORED_BY_JOB", 200 * scored)
+    assert client.post("/v1/batch-scores", json=asked).status_code == 202
+    problem = refused(client.post("/v1/batch-scores", json=cut), 422, "of this model at once")
+    assert problem["errors"][0]["pointer"] == "/reasons"
+    sent: dict[str, Any] = {"content": IN_CSV, "headers": {"Content-Type": CSV}}
+    monkeypatch.setattr("app.scoring.reasons.MAX_SCORED_BY_JOB", 2 * scored)
+    params: dict[str, Any] = {"model": "tree", "reasons": 2}
+    divided: list[int] = []
+    monkeypatch.setattr(Estimates, "divide", lambda _, X: divided.append(len(X)))
+    answer = client.post("/v1/batch-scores", params=params, **sent)
+    assert answer.status_code == 202, answer.text
+    shared.work()
+    shown = client.get(answer.headers["Location"]).json()
+    assert shown["status"] == "failed", shown
+    assert "at most 2 rows" in json.dumps(shown)
+    assert not divided
+
+
 def test_what_no_model_can_have(client: httpx.Client, models: dict[str, str]) -> None:
     far: dict[str, Any] = {"reasons": 1, "reference": "cut", "threshold": "1e300"}
     answer = client.post(PATH, params=far, json={"rows": ROWS})
@@ -570,7 +628,9 @@ def test_the_top_of_a_batch_has_the_reasons_of_its_rows(
     dataset_id = shared.upload(client, people(200))
     asked = {"model": name, "dataset_id": dataset_id, "reasons": 2, "keep": ["job"]}
     _, whole = batch(shared, client, json=asked)
-    monkeypatch.setattr("app.scoring.reasons.MAX_SCORED_BY_JOB", 9 * 64 * 14)
+    n_references = ask(client, f"/v1/models/{name}/score", reasons=1)["reference"]["rows"]
+    bound = 9 * count_scored(4, n_references)
+    monkeypatch.setattr("app.scoring.reasons.MAX_SCORED_BY_JOB", bound)
     _, best = batch(shared, client, json=asked | {"top": 9})
     expected = whole.take(pa.array(np.argsort(-whole["score"].to_numpy(), kind="stable")[:9]))
     assert best.to_pylist() == expected.to_pylist()

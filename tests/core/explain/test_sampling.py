@@ -158,8 +158,13 @@ def test_ranking_trees_are_exact_with_many_features(
     expected = np.stack([by_sets(Numbers, x, references) for x in some])
     np.testing.assert_allclose(found.values, expected, atol=1e-9)
     assert np.count_nonzero(np.abs(expected) > 1e-3) > 20
+    most = ranker.count_visited(len(references))
+    for module in (treerank, forest):
+        monkeypatch.setattr(module, "MAX_VISITED", most)
+    assert shapley_estimate(ranker, *tables).exact.all()
     for module in (treerank, forest):
         monkeypatch.setattr(module, "MAX_VISITED", 3)
+    assert ranker.count_visited(len(references)) == 3
     sampled = shapley_estimate(ranker, *tables)
     assert not sampled.exact.any()
     np.testing.assert_allclose(sampled.values.sum(axis=1), found.values.sum(axis=1), atol=1e-9)
