@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from app.datasets.description import CONTENT_ENCODINGS, FIELD_TEXTS, schema_of
+from app.datasets.description import CONTENT_ENCODINGS, FIELD_TEXTS, MAX_LIST_LENGTH, schema_of
 from app.datasets.parts import MAX_PARTS
 from app.datasets.service import is_constant
 from app.http.schemas import Body, Kind, PageOf, Resource, Timestamp, one_of
@@ -340,6 +340,10 @@ class Dataset(Resource):
         return value or []
 
 
+# A bounded text must be valid Unicode; `describe` tells the bound of each field.
+_FieldText = Annotated[str, StringConstraints(max_length=MAX_LIST_LENGTH)]
+
+
 def _field(name: str) -> Any:
     """Return a field of an upload as a member of a body."""
     return Field(
@@ -358,26 +362,26 @@ class TableReading(Body):
         json_schema_extra={"examples": [{"positive": "yes", "group": "customer"}]}
     )
 
-    name: str | None = _field("name")
-    label: str | None = _field("label")
-    positive: str | None = _field("positive")
-    weight: str | None = _field("weight")
-    group: str | None = _field("group")
-    query: str | None = _field("query")
-    item: str | None = _field("item")
-    labels: str | None = _field("labels")
-    categorical: str | None = _field("categorical")
-    numeric: str | None = _field("numeric")
-    drop: str | None = _field("drop")
-    missing: str | None = _field("missing")
+    name: _FieldText | None = _field("name")
+    label: _FieldText | None = _field("label")
+    positive: _FieldText | None = _field("positive")
+    weight: _FieldText | None = _field("weight")
+    group: _FieldText | None = _field("group")
+    query: _FieldText | None = _field("query")
+    item: _FieldText | None = _field("item")
+    labels: _FieldText | None = _field("labels")
+    categorical: _FieldText | None = _field("categorical")
+    numeric: _FieldText | None = _field("numeric")
+    drop: _FieldText | None = _field("drop")
+    missing: _FieldText | None = _field("missing")
     strict: bool | None = Field(
         default=None,
         description="True: a value that does not fit its column, or a row without a label, is an error.",
     )
-    encoding: str | None = _field("encoding")
-    delimiter: str | None = _field("delimiter")
-    decimal: str | None = _field("decimal")
-    kind: str | None = _field("kind")
+    encoding: _FieldText | None = _field("encoding")
+    delimiter: _FieldText | None = _field("delimiter")
+    decimal: _FieldText | None = _field("decimal")
+    kind: _FieldText | None = _field("kind")
 
     def changes(self) -> dict[str, str | None]:
         """Return the fields that are given, as an upload has them."""
