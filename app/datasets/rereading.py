@@ -16,7 +16,7 @@ from app.platform.errors import Conflict, Invalid, Unavailable
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Dataset, VersionMode
+from app.platform.tables import Dataset, DatasetKind, VersionMode
 
 Changes = Mapping[str, str | None]
 """Fields of an upload that are another text from now on; None: their default."""
@@ -53,22 +53,22 @@ def describe_again(dataset: Dataset, changes: Changes) -> tuple[Description, dic
     """
     said = {name: text for name, text in changes.items() if text is not None}
     kept = {name: text for name, text in fields_of(dataset).items() if name not in changes}
-    for name in FOREIGN.get(said.get("kind", dataset.kind), {}):
+    for name in FOREIGN.get((kept | said).get("kind", DatasetKind.BIPARTITE), {}):
         kept.pop(name, None)
-    if changes.get("label", dataset.label) != dataset.label:
-        kept.pop("positive", None)
     for given, other in _APART:
         if given in said:
             kept.pop(other, None)
     taken = {
         column for name in ("label", *_COLUMN_FIELDS) for column in _columns(name, said.get(name))
     }
-    for name in kept.keys() & set(_COLUMN_FIELDS):
+    for name in kept.keys() & {"label", *_COLUMN_FIELDS}:
         left = [column for column in _columns(name, kept[name]) if column not in taken]
         if left:
             kept[name] = join_names(left) if name in LISTS else left[0]
         else:
             del kept[name]
+    if (kept | said).get("label") != dataset.label:
+        kept.pop("positive", None)
     fields = kept | said
     try:
         return describe(fields), fields
