@@ -114,14 +114,22 @@ def test_an_invalid_dataset_becomes_a_valid_one(service: Service, client: httpx.
         ({"query": "customer"}, {"group": "customer"}, {"query": None, "group": "customer"}),
         ({"group": "customer"}, {"query": "branch"}, {"query": "branch", "group": None}),
         ({"group": "branch"}, {"label": "branch"}, {"group": None, "label": "branch"}),
-        ({"label": "branch", "positive": "a"}, {"group": "branch"}, {"group": "branch", "label": "left", "positive": "True"}),
+        (
+            {"label": "branch", "positive": "a"},
+            {"group": "branch"},
+            {"group": "branch", "label": "left", "positive": "True"},
+        ),
         # Null is the default of an upload, and what is not given stays.
         ({"drop": "branch", "missing": ","}, {"drop": None}, {"drop": None, "missing": []}),
         ({"strict": "true"}, {"strict": False, "group": "customer"}, {"strict": False}),
         ({"strict": "true"}, {"group": "customer"}, {"strict": True}),
         # Another kind drops what it does not have.
         ({"label": "left"}, {"kind": "multilabel", "labels": "left,branch"}, {"kind": "multilabel", "label": None}),
-        ({"kind": "multilabel", "labels": "left,branch"}, {"kind": None, "label": "branch"}, {"kind": "bipartite", "labels": None, "label": "branch"}),
+        (
+            {"kind": "multilabel", "labels": "left,branch"},
+            {"kind": None, "label": "branch"},
+            {"kind": "bipartite", "labels": None, "label": "branch"},
+        ),
         ({"positive": "True"}, {"kind": "graded", "label": "age"}, {"kind": "graded", "positive": None}),
     ],
 )  # fmt: skip
