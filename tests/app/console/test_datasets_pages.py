@@ -508,7 +508,7 @@ def test_what_cannot_be_read_again_is_said(
     for fields, words in (
         ({"ticks": "yes"}, "tick the values of the rows"),
         ({"label": "left", "positive": "yes"}, "change a field"),
-        ({"group": "left", "name": NASTY}, "each role needs a column of its own"),
+        ({"group": "age", "label": "age", "name": NASTY}, "each role needs a column of its own"),
         ({"decimal": "dot", "drop": "age"}, "decimal must be one of"),
     ):
         answer = ours.post(f"{page}/read", **fields)
