@@ -376,12 +376,19 @@ class TableReading(Body):
     missing: _FieldText | None = _field("missing")
     strict: bool | None = Field(
         default=None,
-        description="True: a value that does not fit its column, or a row without a label, is an error.",
+        description=FIELD_TEXTS["strict"] + " As a text or as a boolean.",
+        json_schema_extra={"anyOf": [{"type": "boolean"}, schema_of("strict"), {"type": "null"}]},
     )
     encoding: _FieldText | None = _field("encoding")
     delimiter: _FieldText | None = _field("delimiter")
     decimal: _FieldText | None = _field("decimal")
     kind: _FieldText | None = _field("kind")
+
+    @field_validator("strict", mode="before")
+    @classmethod
+    def _of_text(cls, value: Any) -> Any:
+        """Every field may be a text, as in an upload."""
+        return value == "true" if value in ("true", "false") else value
 
     def changes(self) -> dict[str, str | None]:
         """Return the fields that are given, as an upload has them."""

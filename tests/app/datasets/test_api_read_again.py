@@ -122,6 +122,8 @@ def test_an_invalid_dataset_becomes_a_valid_one(service: Service, client: httpx.
         # Null is the default of an upload, and what is not given stays.
         ({"drop": "branch", "missing": ","}, {"drop": None}, {"drop": None, "missing": []}),
         ({"strict": "true"}, {"strict": False, "group": "customer"}, {"strict": False}),
+        ({"strict": "true"}, {"strict": "false"}, {"strict": False}),
+        ({}, {"strict": "true"}, {"strict": True}),
         ({"strict": "true"}, {"group": "customer"}, {"strict": True}),
         # Another kind drops what it does not have.
         ({"label": "left"}, {"kind": "multilabel", "labels": "left,branch"}, {"kind": "multilabel", "label": None}),
