@@ -125,16 +125,17 @@ def find_fits(
     that is not there, and Invalid for more than MAX_FITS pairs.
     """
     if len(refs) * len(dataset_ids) > MAX_FITS:
-        raise Invalid(
-            f"models times datasets must be at most {MAX_FITS}, got {len(refs)} × {len(dataset_ids)}"
-        )
+        detail = f"models times datasets must be at most {MAX_FITS}, got {len(refs)} × {len(dataset_ids)}"
+        more = "model" if len(refs) > len(dataset_ids) else "dataset_id"
+        raise Invalid(detail, errors=[{"parameter": more, "detail": detail}])
     models = [find_named(session, owner, ref, {"parameter": "model"}).model for ref in refs]
     found = []
     for dataset_id in dataset_ids:
         try:
             dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
         except Conflict as error:
-            found += [Fit(ref, dataset_id, error.detail) for ref in refs]
+            reason = error.detail.removeprefix(f"dataset {dataset_id} ")
+            found += [Fit(ref, dataset_id, reason) for ref in refs]
             continue
         for ref, model in zip(refs, models, strict=True):
             misfit = _find_misfit(model, dataset, use)

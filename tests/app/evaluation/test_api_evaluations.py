@@ -367,6 +367,15 @@ def test_what_fits_is_told_before_a_job(world: World) -> None:
         each for each in ids for _ in range(2)
     ]
 
+    unread = client.post("/v1/datasets", content=table(), headers={"Content-Type": "text/csv"})
+    assert told(dataset_id=unread.json()["id"])[0][1:] == (False, "must be ready, it is processing")
+    for query, parameter in (
+        ({"model": ["churn"] * 201}, "model"),
+        ({"dataset_id": ids * 67}, "dataset_id"),
+    ):
+        answer = client.get("/v1/fits", params={"model": "churn", "dataset_id": ids} | query)
+        assert [each["parameter"] for each in answer.json()["errors"]] == [parameter]
+
     refused: tuple[tuple[dict[str, Any], int, str], ...] = (
         ({"model": "nobody"}, 404, "nobody"),
         ({"dataset_id": "ds_x"}, 404, "ds_x"),
