@@ -33,6 +33,7 @@ from app.ingest.roles import (
     find_positives,
     is_certain,
     label_type,
+    name_class,
     order_pair,
     split_names,
     suggest_labels,
@@ -401,7 +402,11 @@ class Build:
                 column=self._roles.labels[0],
                 code="one_class",
             )
-        return (negative, *chosen) if len(chosen) == 1 else (negative, positive.strip(), *chosen)
+        return (
+            (negative, *chosen)
+            if len(chosen) == 1
+            else (negative, name_class(known, chosen, positive), *chosen)
+        )
 
     def _first_values(self) -> dict[str, list[str]]:
         """Return the distinct values of each column in the first rows."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from app.ingest.errors import BadTable, show
+from app.ingest.rows import MAX_NAME_LENGTH
 from app.ingest.values import read_number
 
 LABEL_NAMES = ("label", "target", "class", "y")
@@ -223,6 +225,20 @@ def find_positives(values: Collection[str], positive: str) -> tuple[str, ...] | 
     listed = [_find_value(values, name) for name in split_names(positive)]
     found = tuple(dict.fromkeys(value for value in listed if value is not None))
     return found if None not in listed and len(found) > 1 else None
+
+
+def name_class(known: Collection[str], values: Sequence[str], positive: str) -> str:
+    """Return the name of a class of several of a label's known values: the same one for any order in which `positive`
+    lists them.
+
+    It is what `positive` says where the values' own list would be too long, or would mean another value.
+    """
+    line = io.StringIO()
+    listed = sorted(values, key=lambda value: (read_number(value) or 0.0, value))
+    csv.writer(line, lineterminator="").writerow(listed)
+    name = line.getvalue()
+    same = len(name) <= MAX_NAME_LENGTH and _find_value(known, name) is None
+    return name if same and split_names(name) == listed else positive.strip()
 
 
 def _find_value(values: Collection[str], name: str) -> str | None:

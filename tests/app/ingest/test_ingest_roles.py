@@ -77,7 +77,7 @@ def test_several_values_are_positive(tmp_path: Path) -> None:
     body = "a,y\n1,low\n2,mid\n3,\n4,high\n5,mid\n6,none\n"
     table = read(tmp_path, body, positive="high, mid")
     assert table.columns["y"] == [0, 1, 1, 1, 0]
-    assert (table.result["positive"], table.result["negative"]) == ("high, mid", "not high, mid")
+    assert (table.result["positive"], table.result["negative"]) == ("high,mid", "not high,mid")
     assert (table.result["positives"], table.result["negatives"]) == (3, 2)
     assert table.column("y")["values"] == [
         {"value": "mid", "count": 2, "positive": True},
@@ -92,7 +92,11 @@ def test_several_values_are_positive(tmp_path: Path) -> None:
         assert (rest.columns["y"], rest.result["negative"]) == ([1, 0, 1, 0], "y")
         assert rest.result["warnings"] == []
     error = refuse(tmp_path, "a,y\n1,x\n2,y\n3,z\n4,w\n", positive="z,x", strict=True)
-    assert "'w' is a third value of the label, beside 'y' and 'z,x'" in error.detail
+    assert "'w' is a third value of the label, beside 'y' and 'x,z'" in error.detail
+    # The class has one name, in whatever order its values are listed.
+    grades = "a,y\n1,2\n2,10\n3,3\n4,1\n5,0\n"
+    for positive in ("2,3,10", "10, 3,2", "3.0, 2,10,2"):
+        assert read(tmp_path, grades, positive=positive).result["positive"] == "2,3,10"
     # A value is compared as text, else as a number; one with a comma stands in quotes, or is meant as it is.
     numbers = read(tmp_path, "a,y\n1,1.0\n2,2\n3,3\n", positive="1,3")
     assert numbers.columns["y"] == [1, 0, 1]
