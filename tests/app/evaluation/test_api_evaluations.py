@@ -369,10 +369,11 @@ def test_what_fits_is_told_before_a_job(world: World) -> None:
 
     unread = client.post("/v1/datasets", content=table(), headers={"Content-Type": "text/csv"})
     assert told(dataset_id=unread.json()["id"])[0][1:] == (False, "must be ready, it is processing")
-    for query, parameter in (
+    many: tuple[tuple[dict[str, Any], str], ...] = (
         ({"model": ["churn"] * 201}, "model"),
         ({"dataset_id": ids * 67}, "dataset_id"),
-    ):
+    )
+    for query, parameter in many:
         answer = client.get("/v1/fits", params={"model": "churn", "dataset_id": ids} | query)
         assert [each["parameter"] for each in answer.json()["errors"]] == [parameter]
 
