@@ -10,6 +10,7 @@ from typing import Any
 
 from app.datasets import service as datasets
 from app.datasets.description import Format
+from app.datasets.repository import find_alone
 from app.datasets.service import lock_datasets, missing_features, ready_dataset
 from app.ingest.errors import show
 from app.jobs import service as jobs
@@ -76,9 +77,15 @@ def tidy_name(given: str | None) -> str | None:
     return "".join(filter(str.isprintable, last)).strip()[:MAX_FILE_NAME] or None
 
 
-def label_names(model: Model) -> list[str]:
-    """Return the model's label columns, which rows to score may have."""
-    return _labels(model) or [name for name in (model.label,) if name is not None]
+def unread_columns(session: Session, model: Model) -> list[str]:
+    """Return the columns that rows to score may have, and that are not read: the model's labels, and what else its
+    dataset has, such as a group or a weight.
+    """
+    labels = _labels(model) or [name for name in (model.label,) if name is not None]
+    dataset = find_alone(session, model.owner, model.dataset_id)
+    features = {feature["name"] for feature in model.features}
+    columns = [] if dataset is None else [column["name"] for column in dataset.columns]
+    return list(dict.fromkeys([*labels, *(name for name in columns if name not in features)]))
 
 
 def sha256_of(batch: BatchScore) -> str | None:
@@ -167,9 +174,9 @@ def accept(
     return _insert(session, settings, found, options, probability, reasons, given)
 
 
-def find_model(session: Session, owner: str, ref: str) -> Model:
-    """The model that an upload is to be scored by; raises NotFound."""
-    return find_named(session, owner, ref, {"parameter": "model"}).model
+def find_unread(session: Session, owner: str, ref: str) -> list[str]:
+    """Return the `unread_columns` of the model that an upload is to be scored by; raises NotFound."""
+    return unread_columns(session, find_named(session, owner, ref, {"parameter": "model"}).model)
 
 
 def _name(model: Model) -> str:
@@ -304,7 +311,7 @@ def check(
             f"with validate=true a table may have at most {settings.max_body_bytes} bytes, got {size}"
         )
     served = cache.find(owner, request.model)
-    model = reading(find_model, owner, request.model)
+    unread = reading(find_unread, owner, request.model)
     options = check_options(TableOptions.from_json(request.terms), table)
     probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
     reasons = ReasonOptions.from_json(request.terms.get(REASON_OPTIONS))
@@ -319,7 +326,7 @@ def check(
         options,
         served.table_dialect,
         bounds,
-        label_names(model),
+        unread,
     )
     count = sum(batch.size for batch in reader.batches(source))
     return {"valid": True, "rows": count, "ignored": reader.unread(source.names)[:MAX_IGNORED]}

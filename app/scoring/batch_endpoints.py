@@ -122,16 +122,17 @@ async def create_batch_score(
     """Send JSON with a model and a dataset. Or send the rows, as raw bytes or in a form with a part `file`, with the
     model in the query or in the form. A job of kind `batch_score` scores them. The result is a Parquet file.
 
-    Rows that you send need no label; the model's own label column is not read. They must have the model's features as
-    columns, in any order. Other columns are an error, unless `keep` or `ignore` names them or the request has
-    `Prefer: handling=lenient`. A row with an error fails the job; `error` has the lines and columns.
+    Rows that you send need no label. They must have the model's features as columns, in any order. Other columns of the
+    model's own dataset, such as its label or its group, may be there and are not read. All others are an error, unless
+    `keep` or `ignore` names them or the request has `Prefer: handling=lenient`. A row with an error fails the job;
+    `error` has the lines and columns.
     """
     if is_json(sending.request):
         return await _of_dataset(sending, caller)
     context = sending.context
     model = sending.request.query_params.get(_MODEL)
     if model is not None:  # checked before the body is read
-        await run_in_threadpool(context.db.reading, batch_scores.find_model, sending.owner, model)
+        await run_in_threadpool(context.db.reading, batch_scores.find_unread, sending.owner, model)
     lenient = is_lenient(sending.request)
 
     def check(table: Received[UploadRequest]) -> dict[str, Any]:

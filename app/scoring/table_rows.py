@@ -202,7 +202,7 @@ class Batch:
 
 
 class RowReader:
-    """Reads the features of one model from any source. Columns of `labels` may be there, and are not read."""
+    """Reads the features of one model from any source. Columns of `unread` may be there, and are not read."""
 
     def __init__(
         self,
@@ -210,10 +210,10 @@ class RowReader:
         options: TableOptions,
         missing: MissingTokens,
         max_rows: int,
-        labels: Collection[str] = (),
+        unread: Collection[str] = (),
     ) -> None:
         self._features = features
-        self._labels = frozenset(labels)
+        self._unread = frozenset(unread)
         self._options = options
         self._missing = missing
         self._max_rows = max_rows
@@ -263,7 +263,7 @@ class RowReader:
         """Raise Invalid for columns without a use, for features that must not be absent, and for unknown names."""
         features, options = self._features, self._options
         known, there = set(features.names), set(names)
-        used = known.union(options.ignore, options.keep, self._labels)
+        used = known.union(options.ignore, options.keep, self._unread)
         unknown = () if self._passes_all else (name for name in names if name not in used)
         errors = [
             _error(name, features.unknown(name), "unknown_feature")
@@ -332,11 +332,11 @@ def read_body(
     options: TableOptions,
     table_dialect: TableDialect | None,
     bounds: Bounds,
-    labels: Collection[str] = (),
+    unread: Collection[str] = (),
 ) -> tuple[RowReader, Source]:
     """Return the reader of a table in memory, and its source; raises BadTable if the table claims to be too large.
 
-    Columns of `labels` may be there, and are not read.
+    Columns of `unread` may be there, and are not read.
     """
     from app.ingest.arrow import ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
@@ -346,7 +346,7 @@ def read_body(
     refuse_parquet(table)
     missing = MissingTokens(options.missing_of(table_dialect))
     max_rows = bounds.max_rows(len(features.names))
-    reader = RowReader(features, options, missing, max_rows, labels)
+    reader = RowReader(features, options, missing, max_rows, unread)
     if table.content_type in (ARROW, ARROW_FILE):
         plain = plain_bytes(body, table.content_encoding, bounds.bytes)
         stream = plain if table.content_type == ARROW else stream_of(plain)

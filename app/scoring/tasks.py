@@ -37,8 +37,8 @@ from app.scoring.batch import (
     REASON_OPTIONS,
     ROW_COLUMN,
     SCORE_COLUMNS,
-    label_names,
     score_names,
+    unread_columns,
 )
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import ProbabilityOptions
@@ -109,13 +109,13 @@ class ScoredTable(Bytes):
 
 class ScoringPayload(Work, ScoredTable):
     """What the fit process is given; `keep` has the form of each column that is carried to the result, and
-    `label_columns` may be among the rows.
+    the columns of `unread` may be among the rows.
     """
 
     model: ScoringModel
     limits: Limits
     keep: dict[str, ColumnForm | None]
-    label_columns: list[str]
+    unread: list[str]
 
 
 class ScoringResult(Work):
@@ -142,7 +142,7 @@ def prepare(
         "model": described,
         "limits": limits(settings),
         "keep": forms,
-        "label_columns": label_names(model),
+        "unread": unread_columns(session, model),
         **table,
     }
 
@@ -234,8 +234,8 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     served = _load(model, workdir, typed=payload["typed"])
     missing = MissingTokens(payload["missing"])
     options = TableOptions.from_json(payload["read_options"])
-    max_rows, labels = payload["limits"]["rows"], payload["label_columns"]
-    reader = RowReader(served.features, options, missing, max_rows, labels)
+    max_rows, unread = payload["limits"]["rows"], payload["unread"]
+    reader = RowReader(served.features, options, missing, max_rows, unread)
     path = workdir / RESULT_FILE
 
     with ExitStack() as stack:

@@ -842,7 +842,7 @@ class _ModelOperations(ApiObject):
                 f"{self.ref} moved to another model {_SCORE_TRIES} times while a table was scored"
             )
         answers = [(each.content, each.headers.get("content-type", "")) for each in responses]
-        return frame_of(answers, body)
+        return frame_of(answers, body, reasons or 0)
 
     def _score_parts(self, body: Body, query: Mapping[str, Any]) -> Steps[list[Response]]:
         """Score the parts of a table under the name that was asked for, so that an alias answers what it promises."""

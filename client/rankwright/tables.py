@@ -397,10 +397,11 @@ def _has(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def frame_of(answers: Sequence[tuple[bytes, str]], body: Body) -> Any:
+def frame_of(answers: Sequence[tuple[bytes, str]], body: Body, n_reasons: int = 0) -> Any:
     """Return scores as one table of the caller's kind: for files and rows a list of dict.
 
-    `answers` has the content and the media type of the answer to each part of the body, in order.
+    `answers` has the content and the media type of the answer to each part of the body, in order. `n_reasons` is the
+    number of reasons that were asked for.
     """
     if answers[0][1].startswith("application/vnd.apache.arrow"):
         import pyarrow as pa
@@ -418,7 +419,7 @@ def frame_of(answers: Sequence[tuple[bytes, str]], body: Body) -> Any:
         return frame
     columns: dict[str, list[Any]] = {}
     for content, _ in answers:
-        for name, values in _columns_of(json.loads(content)).items():
+        for name, values in _columns_of(json.loads(content), n_reasons).items():
             columns.setdefault(name, []).extend(values)
     if body.kind == "pandas":
         import pandas as pd
@@ -433,7 +434,7 @@ def frame_of(answers: Sequence[tuple[bytes, str]], body: Body) -> Any:
     ]
 
 
-def _columns_of(data: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _columns_of(data: Mapping[str, Any], n_reasons: int) -> dict[str, list[Any]]:
     if "labels" in data:  # a list of scores per row, a score per label
         return {label: [row[i] for row in data["scores"]] for i, label in enumerate(data["labels"])}
     names = (
@@ -445,4 +446,20 @@ def _columns_of(data: Mapping[str, Any]) -> dict[str, list[Any]]:
         ("probability_high", "probabilities_high"),
         ("flag", "flags"),
     )
-    return {name: data[many] for name, many in names if data.get(many) is not None}
+    found = {name: data[many] for name, many in names if data.get(many) is not None}
+    return found | (_reason_columns(data, n_reasons) if data.get("reasons") is not None else {})
+
+
+def _reason_columns(data: Mapping[str, Any], n_reasons: int) -> dict[str, list[Any]]:
+    """Return the columns that a table of scores has; None where a row has fewer reasons."""
+    padded = [[*reasons, *[{}] * (n_reasons - len(reasons))] for reasons in data["reasons"]]
+    found = {
+        f"reason_{k + 1}_{part}": [row[k].get(part) for row in padded]
+        for k in range(n_reasons)
+        for part in ("code", "text", "contribution", "error")
+    }
+    reference = data["reference"]["score"]
+    return found | {
+        "reasons_rest": data["reasons_rest"],
+        "reference_score": [reference] * len(padded),
+    }

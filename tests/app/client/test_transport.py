@@ -527,6 +527,26 @@ def test_scores_of_several_labels_come_as_a_column_per_label() -> None:
     assert frame == [{"spam": 0.5, "score": 1.0}, {"spam": 0.25, "score": 2.0}]
 
 
+def test_reasons_come_as_the_columns_of_a_table() -> None:
+    told = {
+        "code": None,
+        "text": "age is 40",
+        "columns": ["age"],
+        "contribution": 0.5,
+        "error": 0.0,
+    }
+    answer = {"scores": [1.0, 2.0], "fprs": None, "tprs": None, "reasons": [[told], [told, told]]}
+    answer |= {"reasons_rest": [0.5, 1.0], "exact": [True, True], "reference": {"score": 0.0}}
+    content = json.dumps(answer).encode()
+    first, second = frame_of([(content, "application/json")], body_of([{"age": 40}]), 2)
+    names = [
+        f"reason_{k}_{part}" for k in (1, 2) for part in ("code", "text", "contribution", "error")
+    ]
+    assert list(first) == ["score", *names, "reasons_rest", "reference_score"]
+    assert (first["reason_1_text"], first["reason_2_text"]) == ("age is 40", None)
+    assert (second["reason_2_contribution"], second["reasons_rest"]) == (0.5, 1.0)
+
+
 @pytest.mark.parametrize("left", ["http://elsewhere:7000", "http://127.0.0.1.evil:7000"])
 def test_a_folder_that_nobody_named_sends_nothing_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str

@@ -375,7 +375,7 @@ def test_a_summary_of_what_came_out(
     assert [row[2] for row in alone["first"]] == [row + 1 for row in best[:3]]
 
 
-def test_the_label_of_the_model_is_let_through_and_others_are_not(
+def test_the_label_of_the_model_is_let_through_and_unknown_columns_are_not(
     shared: Service, client: httpx.Client, model_id: str, expected: dict[str, list[float]]
 ) -> None:
     body = as_csv(ROWS, (*FEATURES, LABEL))
@@ -391,6 +391,30 @@ def test_the_label_of_the_model_is_let_through_and_others_are_not(
     assert summary(client, kept)["ignored"] == []
     both = ask(client, as_csv(ROWS, (*WITH_ID, LABEL)), model="churn", validate="true")
     assert [error["column"] for error in refused(both, 422, "unknown_feature")["errors"]] == ["id"]
+
+
+def test_what_the_dataset_of_the_model_has_beside_its_features_is_let_through(
+    shared: Service, client: httpx.Client
+) -> None:
+    owner = shared.client(shared.key())
+    rows = [
+        {"age": age, "house": f"h{age % 9}", "size": age % 7, LABEL: "no" if age < 50 else "yes"}
+        for age in range(20, 90)
+    ]
+    names = ("age", "house", "size", LABEL)
+    sent: dict[str, Any] = {"label": LABEL, "group": "house", "weight": "size"}
+    dataset_id = shared.upload(owner, as_csv(rows, names, comma=False).decode(), **sent)
+    shared.train(owner, dataset_id, name="houses")
+    table = as_csv(rows, (*names, "age")[1:], comma=False)  # in another order
+    checked = ask(client, table, model="houses", validate="true")
+    assert checked.json() == {"valid": True, "rows": 70, "ignored": ["house", "size", LABEL]}
+    batch = scored(shared, client, ask(client, table, model="houses"))
+    assert summary(client, batch)["ignored"] == ["house", "size", LABEL]
+    assert "house" not in result(client, batch).column_names
+    # Without the dataset the label alone is known.
+    assert owner.delete(f"/v1/datasets/{dataset_id}").status_code == 204
+    error = refused(ask(client, table, model="houses", validate="true"), 422, "unknown_feature")
+    assert [each["column"] for each in error["errors"]] == ["house", "size"]
 
 
 def test_the_summary_of_kept_columns_needs_the_scope_read(
