@@ -277,6 +277,19 @@ def pointing_at(session: Session, owner: str, model_id: str) -> Sequence[str]:
     return session.scalars(statement).all()
 
 
+def flagging(
+    session: Session, owner: str, model_id: str, limit: int
+) -> Sequence[tuple[str, AliasCut]]:
+    """Return (alias, cut) of the aliases of a model that flag rows, at most `limit`, the last moved first."""
+    statement = (
+        select(ModelAlias.alias, ModelAlias.cut)
+        .where(ModelAlias.owner == owner, ModelAlias.model_id == model_id)
+        .order_by(ModelAlias.updated_at.desc(), ModelAlias.alias)
+    )
+    found = [(alias, cut) for alias, cut in session.execute(statement) if cut is not None]
+    return found[:limit]
+
+
 def aliases_of(session: Session, owner: str, model_ids: Sequence[str]) -> Sequence[tuple[str, str]]:
     """Return (model id, alias) of some models, by alias."""
     statement = (

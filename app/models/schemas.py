@@ -301,6 +301,10 @@ class OperatingPoints(Resource):
     of_objective: int | None = Field(
         description="Index in `points`, from 0, of the best point at the FPR of the objective `tpr`."
     )
+    of_aliases: dict[str, int] = Field(
+        description="For each alias of the model that flags rows, the index in `points`, from 0, of the point that "
+        "flags the same of these rows; of more than 20 aliases, the last moved."
+    )
     probabilities: list[float | None] | None = Field(
         description="For each of `points`, the probability of a row with exactly this score, by the calibration that "
         "the model is served with; null where nothing is flagged. Null if the model has no calibration."
@@ -322,6 +326,7 @@ def cuts_of(
         total_points=len(of.curve),
         least_cost=found.least_cost,
         of_objective=found.of_objective,
+        of_aliases=found.of_aliases,
         probabilities=probabilities,
         points=[point_of(point) for point in found.points],
     )

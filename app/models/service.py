@@ -858,17 +858,22 @@ def no_promise(parameter: str, detail: str, code: str = "no_promise", **more: in
     return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail, **more}])
 
 
+MAX_ALIAS_CUTS = 20
+"""Most aliases whose cuts are among the operating points along a curve."""
+
+
 @dataclass(frozen=True)
 class CutsAlong:
     """Operating points along a curve, those that flag fewest first.
 
-    `least_cost` and `of_objective` are indices of `points`.
+    `least_cost`, `of_objective` and `of_aliases`, by alias, are indices of `points`.
     """
 
     of: PartCurve
     points: list[core_metrics.OperatingPoint]
     least_cost: int | None
     of_objective: int | None
+    of_aliases: dict[str, int]
 
 
 def operating_points(
@@ -881,7 +886,9 @@ def operating_points(
     costs: core_metrics.Costs | None,
     prevalence: float | None,
 ) -> CutsAlong:
-    """Return operating points along the curve of a part, that of the objective and the least costly one among them."""
+    """Return operating points along the curve of a part; among them are that of the objective, the least costly one,
+    and the cuts of the aliases of the model.
+    """
     measured = roc(session, owner, ref, part)
     return cuts_on(session, measured, max_points=max_points, costs=costs, prevalence=prevalence)
 
@@ -897,19 +904,31 @@ def cuts_on(
     """Return the same as `operating_points` for a curve that was read."""
     curve, totals = measured.curve, measured.totals
     required: dict[str, int] = {}
+
+    def place(threshold: float) -> int:
+        """Return the index of the point that flags the same rows as this threshold."""
+        return int(np.searchsorted(-curve.thresholds, -threshold, side="right")) - 1
+
     if costs is not None:
         fraction = totals.prevalence if prevalence is None else prevalence
         required["least_cost"] = core_metrics.least_costly(curve, costs, fraction)
     chosen = point_of_objective(session, measured.model, measured.part)
     if chosen is not None:
-        above = np.searchsorted(-curve.thresholds, -chosen.threshold, side="right")
-        required["of_objective"] = int(above) - 1
-    indices = core_metrics.cuts_along(curve, max_points, list(required.values()))
+        required["of_objective"] = place(chosen.threshold)
+    model = measured.model
+    most = min(MAX_ALIAS_CUTS, max_points // 2)
+    of_aliases = {
+        alias: 0 if cut["threshold"] is None else place(cut["threshold"])
+        for alias, cut in repository.flagging(session, model.owner, model.id, most)
+    }
+    kept = [*required.values(), *of_aliases.values()]
+    indices = core_metrics.cuts_along(curve, max_points, kept)
     points = core_metrics.operating_points_on_curve(
         curve, totals, indices, costs=costs, prevalence=prevalence, level=measured.level
     )
     at = {name: int(np.searchsorted(indices, index)) for name, index in required.items()}
-    return CutsAlong(measured, points, at.get("least_cost"), at.get("of_objective"))
+    by_alias = {name: int(np.searchsorted(indices, index)) for name, index in of_aliases.items()}
+    return CutsAlong(measured, points, at.get("least_cost"), at.get("of_objective"), by_alias)
 
 
 @dataclass(frozen=True)

@@ -2124,6 +2124,10 @@ class OperatingPoints(Record):
     """Index in `points`, from 0, of the point with the lowest cost, if costs were given."""
     of_objective: int | None
     """Index in `points`, from 0, of the best point at the FPR of the objective `tpr`."""
+    of_aliases: dict[str, int]
+    """For each alias of the model that flags rows, the index in `points`, from 0, of the point that flags
+    the same of these rows; of more than 20 aliases, the last moved.
+    """
     probabilities: list[float | None] | None
     """For each of `points`, the probability of a row with exactly this score, by the calibration that the
     model is served with; null where nothing is flagged. Null if the model has no calibration.

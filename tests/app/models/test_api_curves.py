@@ -103,8 +103,32 @@ def test_the_cut_of_the_objective_is_among_them(small: Service, dataset_id: str)
         there = client.get(f"{address}/metrics?on={on}").json()["operating_point"]
         assert (cut["fpr"], cut["tpr"]) == (there["fpr"], there["tpr"])
         assert found["least_cost"] is None
+        assert found["of_aliases"] == {}
         if on == "validation":
             assert cut["threshold"] == chosen["threshold"]
+    # So are the cuts of its aliases, however few points there are; a threshold between two points is at the one that
+    # flags the same rows.
+    whole = client.get(f"{address}/operating-points?points=1000").json()["points"]
+    middle = (whole[7]["threshold"] + whole[8]["threshold"]) / 2
+    promises = {
+        "half": {"threshold": middle},
+        "live": {"tpr": 0.7},
+        "none": {"fpr": 0.0, "confidence": 0.5},
+        "silent": None,
+    }
+    kept = {}
+    for alias, promise in promises.items():
+        body = {"model_id": job["model_id"], "promise": promise}
+        answer = client.put(f"/v1/models/cut/aliases/{alias}", json=body)
+        if answer.is_success:
+            kept[alias] = answer.json()["cut"]
+    found = client.get(f"{address}/operating-points?points=12").json()
+    assert set(found["of_aliases"]) == {name for name, cut in kept.items() if cut is not None}
+    assert len(found["points"]) <= 12
+    for alias, index in found["of_aliases"].items():
+        cut = found["points"][index]
+        assert (cut["fpr"]["value"], cut["tpr"]["value"]) == (kept[alias]["fpr"], kept[alias]["tpr"])
+    assert found["points"][found["of_aliases"]["half"]]["threshold"] == whole[7]["threshold"]
 
 
 def test_a_model_with_its_parts_in_one_answer(reader: httpx.Client, address: str) -> None:
