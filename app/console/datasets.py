@@ -46,7 +46,6 @@ SORTS = {
     "distinct": "by distinct values, most first",
 }
 MODES = ("append", "replace")
-CHOICES = {name: tuple(each.choices) for name, each in UPLOAD_FIELDS.items() if each.choices}
 _FIELDS = {
     "fields": UPLOAD_FIELDS,
     "main": MAIN_FIELDS,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+import re
+from typing import Any
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
@@ -11,12 +12,13 @@ from starlette.responses import Response
 from app.console.api import path_segment, refusal
 from app.console.model_parts import model_page, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.http.forms import Fields
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
 Json = dict[str, Any]
 MAX_ALIASES = 20
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+NAME_RULE = "An alias has small letters, digits, dots, dashes and underscores, and begins with a letter or a digit"
 
 
 @router.get("/{ref}/aliases")
@@ -49,44 +51,21 @@ async def _show_aliases(
 
 @router.post("/{ref}/aliases")
 async def move_alias(page: PageDep, ref: str) -> Response:
-    """Point an alias at this model, and with a `threshold` have it keep that cut. `revision`, or `revision.` and the
-    alias's name, is the one that the page has shown; without it the alias is new.
-    """
+    """Point an alias at this model. `revision` is the one that the page has shown; without it the alias is new."""
     form = await page.form()
     alias, revision = str(form.get("alias", "")).strip(), str(form.get("revision", ""))
-    revision = revision or str(form.get(f"revision.{alias}", ""))
     model = await page.client.models[ref].read()
     try:
-        if not alias or "/" in alias:
-            rule = f"an alias must not be empty or have a slash, got {alias[:100]!r}"
-            raise refusal(422, "Invalid request", rule)
-        promise: dict[str, float] | Literal["keep"] = "keep"
-        if "threshold" in form:
-            promise = await _promise_of(page, model.id, form)
+        if NAME.fullmatch(alias) is None:
+            raise refusal(422, "Invalid request", f"{NAME_RULE}, got {alias[:100]!r}")
         await page.client.models.set_alias(
-            model.name, path_segment(alias), model.id, promise=promise, revision=revision or None
+            model.name, path_segment(alias), model.id, promise="keep", revision=revision or None
         )
     except ProblemError as error:
         if error.status not in (404, 412, 422):
             raise
         return await _show_aliases(page, ref, error.status, error.problem, alias)
     return page.go(model_page(model.id) + "/lineage#aliases")
-
-
-async def _promise_of(page: Page, model_id: str, form: Fields) -> dict[str, float]:
-    """Return the promise that keeps a cut: its threshold, or the share of the validation rows that it flags.
-
-    Raises ProblemError if the cut flags nothing, or is none.
-    """
-    entered = str(form["threshold"]).strip()
-    if not entered:
-        rule = "this cut flags nothing: choose one that flags some rows, and save that"
-        raise refusal(422, "Invalid request", rule)
-    asked: Json = {"threshold": entered}  # as it was entered: the API says what is wrong with it
-    point = await page.client.models[model_id].operating_point(**asked)
-    if form.get("keep") == "flagged":
-        return {"flagged": cast(float, point.flagged.value)}
-    return {"threshold": float(entered)}
 
 
 @router.post("/{ref}/aliases/{alias}/remove")

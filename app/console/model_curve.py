@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from fastapi import APIRouter
 from markupsafe import Markup
@@ -34,6 +34,7 @@ from starlette.responses import JSONResponse, Response
 from app.console import charts
 from app.console.api import refusal
 from app.console.model_parts import read_or_error
+from app.console.rendering import percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability
 from app.roc_plot import Axis, Band, Line, RocPlot, Window
@@ -42,7 +43,24 @@ router = APIRouter(prefix="/console/models", include_in_schema=False, route_clas
 
 Json = dict[str, Any]
 CUTS, CURVE_POINTS = 300, 400
-TERMS = ("cost_false_positive", "cost_false_negative", "prevalence")
+TERMS = {
+    "cost_false_positive": "The cost of a false alarm must be 0 or a number above 0",
+    "cost_false_negative": "The cost of a missed positive must be 0 or a number above 0",
+    "prevalence": "The fraction of positives must be a number between 0 and 1, such as 0.05",
+}
+"""The fields of costs, and the rule of each."""
+CAPACITY = {
+    "review": {
+        "wrong": "The number of rows that you can review must be above 0",
+        "missing": "Enter how many rows you can review, too.",
+        "above": "You can review at most the rows that come: make one number smaller, or the other greater.",
+    },
+    "rows": {
+        "wrong": "The number of rows that come must be above 0",
+        "missing": "Enter how many rows come, too.",
+    },
+}
+"""The fields of what can be reviewed, and what is said of a wrong value, a missing one, and one that is too great."""
 _FIGURES = ("fpr", "tpr", "precision", "lift", "flagged", "cost")
 NOTHING = "none"
 """The cut that flags nothing, in an address."""
@@ -52,9 +70,23 @@ SIZE = 400.0
 """Side of a picture, in units of its words: small, because several stand side by side."""
 
 
-def read_terms(page: Page) -> dict[str, Any]:
+def read_terms(page: Page) -> dict[str, str | None]:
     """Return the costs and the prevalence as they were entered."""
     return {name: page.asked(name) for name in TERMS}
+
+
+def term_errors(problem: Json | None, terms: Mapping[str, str | None]) -> dict[str, str]:
+    """Return in words what is wrong with which of the costs and the prevalence. The API says which are."""
+    named = [each.get("parameter") for each in (problem or {}).get("errors") or []]
+    found = {}
+    for name in (name for name in TERMS if name in named):
+        entered = terms[name]
+        found[name] = (
+            "Enter this cost, too: one cost alone says nothing."
+            if entered is None
+            else f"{TERMS[name]}, got {entered[:100]!r}."
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -112,36 +144,40 @@ async def read_parts(
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the address asks of the panel, as it was entered: a cut, and how many rows of how many can be reviewed."""
+class PanelQuery:
+    """What the address asks of the panel, as it was entered: a cut, or that of an alias, and how many rows of how many
+    can be reviewed. `errors` says by field what is wrong.
+    """
 
-    cut: str
-    review: str
-    rows: str
-    problems: list[str]
+    cut: str = ""
+    alias: str = ""
+    review: str = ""
+    rows: str = ""
+    errors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def share(self) -> float | None:
-        """Return the fraction of the rows that can be reviewed, at most 1; None if it was not entered, or badly."""
+        """Return the fraction of the rows that can be reviewed; None if it was not entered, or badly."""
         review, rows = _positive(self.review), _positive(self.rows)
-        return None if review is None or rows is None else min(review / rows, 1.0)
+        return None if review is None or rows is None or review > rows else review / rows
 
 
-def read_wishes(page: Page) -> Wishes:
+def read_query(page: Page) -> PanelQuery:
     """Return what the address asks of the panel, and what is wrong with it."""
-    cut, review, rows = (page.asked(name) or "" for name in ("cut", "review", "rows"))
-    problems = []
+    cut, alias, review, rows = (
+        page.asked(name) or "" for name in ("cut", "alias", "review", "rows")
+    )
+    errors = {}
     if cut not in ("", NOTHING) and _number(cut) is None:
-        problems.append(f"The cut must be a score, got {cut[:100]!r}.")
-    for words, entered, other in (
-        ("of rows that you can review", review, rows),
-        ("of rows that come", rows, review),
-    ):
+        errors["cut"] = f"The cut must be a score, got {cut[:100]!r}."
+    for name, entered, other in (("review", review, rows), ("rows", rows, review)):
         if entered and _positive(entered) is None:
-            problems.append(f"The number {words} must be greater than 0, got {entered[:100]!r}.")
+            errors[name] = f"{CAPACITY[name]['wrong']}, got {entered[:100]!r}."
         elif other and not entered:
-            problems.append(f"The number {words} is missing.")
-    return Wishes(cut, review, rows, problems)
+            errors[name] = CAPACITY[name]["missing"]
+    if not errors and review and cast(float, _positive(review)) > cast(float, _positive(rows)):
+        errors["review"] = CAPACITY["review"]["above"]
+    return PanelQuery(cut, alias, review, rows, errors)
 
 
 def _number(entered: str) -> float | None:
@@ -164,6 +200,7 @@ class SliderPositions:
     index: int
     name: str
     places: dict[str, int]
+    """That of an alias is called as the alias, with an @ before it."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +224,17 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class SaveForm:
+    """What was entered to save a cut to an alias, and what is wrong with it."""
+
+    alias: str
+    keep: str
+    error: str
+    changed: bool
+    """Somebody else changed the alias after the page was opened."""
+
+
+@dataclass(frozen=True)
 class Panel:
     """What the decision panel shows: pictures, a table of cuts, the first cut, and a requested one."""
 
@@ -195,60 +243,128 @@ class Panel:
     start: SliderPositions
     chosen: Cut
     counts: ConfusionCounts
+    words: Mapping[str, str]
+    """Why a position of the slider is one: by its name, or by what the address asks."""
+    why: str
+    verdict: str
     workload: str
+    exceeded: str
     linear: Markup
     log: Markup
     pictures: list[Picture]
     scale: str
     band: RocBand | None
-    wishes: Wishes
+    query: PanelQuery
     terms: Mapping[str, str | None]
+    errors: Mapping[str, str]
     problem: Json | None
+    """What is wrong with the costs and belongs to none of their fields."""
     by: str
     at: str
     asked: OperatingPoint | None
     refused: Json | None
     aliases: Sequence[AliasSummary] | None
     """Those of the model's name that a cut can be saved to; None if the key may not save."""
+    save: SaveForm | None
+    saved: AliasSummary | None
+    """The alias that a cut has just been saved to."""
+    capacity: ClassVar = CAPACITY
 
 
-async def make_panel(page: Page, found: ShownModel, metrics: Metrics, on: str) -> Panel:
+async def make_panel(
+    page: Page,
+    found: ShownModel,
+    metrics: Metrics,
+    on: str,
+    query: PanelQuery,
+    save: SaveForm | None = None,
+) -> Panel:
     """Return the decision panel. A model with these metrics has a curve."""
     cuts, roc = cast(OperatingPoints, found.parts.operating_points), cast(Roc, found.parts.roc)
-    objective, wishes, terms = found.model.objective, read_wishes(page), read_terms(page)
+    objective, terms = found.model.objective, read_terms(page)
     of = page.client.models[found.model.id]
     (scores, _), (calibration, _) = await asyncio.gather(
         read_or_error(of.curve("histogram", on=on)), read_or_error(of.read_calibration())
     )
-    aliases = None
-    if page.can("train") and on == "validation":
-        listed = await page.client.models.alias_page(found.model.name, limit=MAX_ALIASES)
-        aliases = listed.data
-    start = _start(cuts, objective, wishes)
+    may_save = page.can("train") and on == "validation"
+    aliases = await _aliases(page, found.model.name) if may_save or cuts.of_aliases else []
+    cuts = _at_own_thresholds(cuts, aliases)
+    start = _start(cuts, objective, query)
     chosen = cuts.points[start.index]
+    name = found.model.name
+    saved = {each: f"The cut of {name}{each}" for each in start.places if each[0] == "@"}
+    words = {**WHY, **saved}
+    # An alias that has the cut is named before anything else.
+    has_it = [name for name, at in start.places.items() if name[0] == "@" and at == start.index]
+    of_alias = start.name if start.name in has_it else next(iter(has_it), None)
     pictures = [*_pictures_of_cuts(cuts, chosen), *_pictures_of_scores(cuts, start.index, scores)]
     if on == "validation" and calibration is not None:
         pictures += _picture_of_probabilities(cuts, start.index, calibration)
+    errors = term_errors(found.terms_problem, terms)
+    here = [each for each in aliases if each.model_id == found.model.id and each.cut is not None]
     return Panel(
         cuts=cuts,
         table=_table(cuts, metrics, start),
         start=start,
         chosen=chosen,
         counts=_counts(chosen, metrics),
-        workload=_workload(chosen, _positive(wishes.rows)),
+        words=words,
+        why=words[of_alias or start.name],
+        verdict=_verdict(chosen, words[of_alias] if of_alias else "The cut below"),
+        workload=_workload(chosen, _positive(query.rows)),
+        exceeded=_exceeded(cuts, start, query),
         linear=_drawn(roc, objective, chosen, log=False),
         log=_drawn(roc, objective, chosen, log=True),
         pictures=pictures,
         scale="log" if page.asked("scale") == "log" else "linear",
         band=roc.band,
-        wishes=wishes,
+        query=query,
         terms=terms,
-        problem=found.terms_problem,
+        errors={**errors, **query.errors},
+        problem=None if errors else found.terms_problem,
         by=page.asked("by") or "fpr",
         at=page.asked("at") or "",
         asked=found.cut,
         refused=found.cut_problem,
-        aliases=aliases,
+        aliases=aliases if may_save else None,
+        save=save,
+        saved=next((each for each in here if each.alias == page.asked("saved")), None),
+    )
+
+
+WHY = {
+    "cost": "The cut with the lowest cost",
+    "objective": "The best cut for the objective of the training",
+    "balance": "The cut that tells both classes apart best: the greatest TPR − FPR",
+    "capacity": "The best cut with no more rows than you can review",
+    "address": "The cut that this page’s address asks for",
+}
+
+
+async def _aliases(page: Page, name: str) -> list[AliasSummary]:
+    return (await page.client.models.alias_page(name, limit=MAX_ALIASES)).data
+
+
+def _at_own_thresholds(cuts: OperatingPoints, aliases: Sequence[AliasSummary]) -> OperatingPoints:
+    """Return the cuts with the aliases' own thresholds: one may lie between two scores, and flag the same rows."""
+    own = {each.alias: each.cut.threshold for each in aliases if each.cut is not None}
+    places = {index: own.get(alias) for alias, index in (cuts.of_aliases or {}).items()}
+    other = {at: own for at, own in places.items() if own not in (None, cuts.points[at].threshold)}
+    if not other:
+        return cuts
+    changed = cuts.to_json()
+    for at, threshold in other.items():
+        changed["points"][at]["threshold"] = threshold
+    return OperatingPoints.from_json(changed)
+
+
+def _verdict(cut: Cut, which: str) -> str:
+    """Return in words what a cut catches. The script says the same while the cut is dragged."""
+    if cut.threshold is None:
+        return f"{which} flags no row."
+    return (
+        f"{which} flags the {percent(cut.flagged.value)} of the rows with the highest scores, and catches "
+        f"{percent(cut.tpr.value, 0)} ({percent(cut.tpr.low, 0)} to {percent(cut.tpr.high, 0)}) of the positives."
     )
 
 
@@ -257,7 +373,7 @@ def _rate(interval: Interval | Difference) -> float:
     return cast(float, interval.value)
 
 
-def _start(cuts: OperatingPoints, objective: Json, wishes: Wishes) -> SliderPositions:
+def _start(cuts: OperatingPoints, objective: Json, query: PanelQuery) -> SliderPositions:
     """Return the first position of the slider, its reason, and the positions of the buttons."""
     points = cuts.points
 
@@ -273,17 +389,42 @@ def _start(cuts: OperatingPoints, objective: Json, wishes: Wishes) -> SliderPosi
         places["objective"] = cuts.of_objective
     if cuts.least_cost is not None:
         places["cost"] = cuts.least_cost
-    name: str = next(each for each in ("cost", "objective", "balance") if each in places)
-    index = places[name]
-    if wishes.share is not None:
-        name, index = "capacity", within(points, wishes.share)
-    threshold = _number(wishes.cut)
-    if wishes.cut == NOTHING:
-        name, index = "address", 0
-    elif threshold is not None:
-        name = "address"
+    places |= {f"@{alias}": index for alias, index in (cuts.of_aliases or {}).items()}
+    saved = [name for name in places if name[0] == "@"]
+    wanted = f"@{query.alias}"
+    threshold = _number(query.cut)
+    if query.cut == NOTHING:
+        return SliderPositions(0, "address", places)
+    if threshold is not None:
         index = min(range(1, len(points)), key=lambda i: abs(_threshold(points[i]) - threshold))
-    return SliderPositions(index, name, places)
+        return SliderPositions(index, "address", places)
+    if wanted in places:
+        return SliderPositions(places[wanted], wanted, places)
+    if query.share is not None:
+        most = within(points, query.share)
+        if cuts.least_cost is None or not points[0].cost:
+            return SliderPositions(most, "capacity", places)
+        index = min(range(most + 1), key=lambda i: _rate(cast(Interval, points[i].cost)))
+        return SliderPositions(index, "cost" if index == cuts.least_cost else "capacity", places)
+    if "cost" not in places and len(saved) == 1:
+        return SliderPositions(places[saved[0]], saved[0], places)
+    name = next(each for each in ("cost", "objective", "balance") if each in places)
+    return SliderPositions(places[name], name, places)
+
+
+def _exceeded(cuts: OperatingPoints, start: SliderPositions, query: PanelQuery) -> str:
+    """Return a sentence if the cut that costs least flags more rows than can be reviewed, else an empty text. The
+    script says the same.
+    """
+    if query.share is None or cuts.least_cost is None:
+        return ""
+    least, rows = cuts.points[cuts.least_cost], cast(float, _positive(query.rows))
+    if cuts.least_cost <= within(cuts.points, query.share):
+        return ""
+    return (
+        f"The cut with the lowest cost flags about {_rate(least.flagged) * rows:,.0f} of {rows:,.0f} rows, more than "
+        f"the {cast(float, _positive(query.review)):,.0f} that you can review."
+    )
 
 
 def within(points: Sequence[Cut], share: float) -> int:
@@ -470,15 +611,16 @@ async def read_cuts(page: PageDep, ref: str) -> Response:
     metrics, cuts = found.parts.metrics, found.parts.operating_points
     if not isinstance(metrics, Metrics) or cuts is None:
         raise refusal(404, "Not found", found.absent("operating_points") or "there is no curve")
-    start, problem = (
-        _start(cuts, found.model.objective, Wishes("", "", "", [])),
-        found.terms_problem,
-    )
+    if cuts.of_aliases:
+        cuts = _at_own_thresholds(cuts, await _aliases(page, found.model.name))
+    start, problem = _start(cuts, found.model.objective, PanelQuery()), found.terms_problem
+    errors = term_errors(problem, read_terms(page))
     pictures = _pictures_of_cuts(cuts, cuts.points[start.index])
     drawn = {each.name: [each.title, each.drawn, each.note] for each in pictures}
     return JSONResponse(
         {
-            "problem": problem and problem["detail"],
+            "errors": errors,
+            "problem": problem["detail"] if problem and not errors else None,
             "pictures": drawn,
             **_table(cuts, metrics, start),
         },

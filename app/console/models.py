@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
 from rankwright.resources import Page as ApiPage
-from rankwright.types import (
-    Cut,
-    ListedModel,
-    Metrics,
-    ModelParts,
-    OperatingPoints,
-)
+from rankwright.types import ListedModel, Metrics, ModelParts
 from starlette.responses import Response
 
-from app.console.api import at, refusal
+from app.console.api import at, path_segment, refusal
 from app.console.jobs import again_address
-from app.console.model_curve import CURVE_POINTS, ShownModel, make_panel, read_parts, read_terms
-from app.console.model_parts import show_tab
+from app.console.model_aliases import NAME, NAME_RULE
+from app.console.model_curve import (
+    CURVE_POINTS,
+    NOTHING,
+    TERMS,
+    PanelQuery,
+    SaveForm,
+    ShownModel,
+    make_panel,
+    read_parts,
+    read_query,
+    read_terms,
+)
+from app.console.model_parts import model_page, show_tab
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.static import POLICY
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
 Json = dict[str, Any]
-TOP_SHARE = 0.01
-"""The fraction of the list that the first sentence on a model speaks of."""
 MAX_JUDGED = 10
 """The last evaluations of a model among which one is sought that says what has changed."""
 DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
@@ -72,6 +77,57 @@ async def read_models(page: PageDep) -> Response:
 @router.get("/{ref}")
 async def read_model(page: PageDep, ref: str) -> Response:
     """Show what a model is worth, in words, and its curve with a slider."""
+    query = read_query(page)
+    _, reached_by_alias, alias = ref.rpartition("@")
+    return await _show_decide(
+        page, ref, replace(query, alias=query.alias or alias) if reached_by_alias else query
+    )
+
+
+@router.post("/{ref}")
+async def save_cut(page: PageDep, ref: str) -> Response:
+    """Have an alias flag by a cut, and show the cut; or the panel as it was, with what is wrong with the alias.
+
+    `threshold` is the cut, empty if it flags nothing; `keep` says what later versions keep, and `revision.` with the
+    alias's name is the revision that the page has shown. The query is that of the panel.
+    """
+    form = await page.form()
+    alias, keep = str(form.get("alias", "")).strip(), str(form.get("keep", ""))
+    threshold = str(form.get("threshold", "")).strip()
+    model = await page.client.models[ref].read()
+    query = replace(read_query(page), cut=threshold or NOTHING)
+    kept = {name: page.asked(name) for name in ("on", "review", "rows", "scale", *TERMS)}
+    error = "" if NAME.fullmatch(alias) else f"{NAME_RULE}, got {alias[:100]!r}."
+    if not threshold:
+        error = "This cut flags nothing: choose one that flags some rows, and save that."
+    status, changed = 422, False
+    if not error:
+        asked: Json = {"threshold": threshold}  # as it was entered: the API says what is wrong
+        try:
+            point = await page.client.models[model.id].operating_point(**asked)
+            promise = {"threshold": float(threshold)}
+            if keep == "flagged":
+                promise = {"flagged": cast(float, point.flagged.value)}
+            revision = str(form.get(f"revision.{alias}", "")) or None
+            await page.client.models.set_alias(
+                model.name, path_segment(alias), model.id, promise=promise, revision=revision
+            )
+        except ProblemError as refused:
+            if refused.status not in (404, 412, 422):
+                raise
+            status, error, changed = refused.status, refused.detail, refused.status == 412
+        else:
+            shown = {name: value for name, value in kept.items() if value}
+            shown |= {"alias": alias, "saved": alias}
+            return page.go(f"{model_page(model.id)}?{urlencode(shown)}#curve")
+    return await _show_decide(
+        page, model.id, query, status, SaveForm(alias, keep, error, changed=changed)
+    )
+
+
+async def _show_decide(
+    page: Page, ref: str, query: PanelQuery, status: int = 200, save: SaveForm | None = None
+) -> Response:
     of = page.client.models[ref]
     on = page.asked("on") or "validation"
     by, at = page.asked("by"), page.asked("at")
@@ -88,27 +144,23 @@ async def read_model(page: PageDep, ref: str) -> Response:
     )
     metrics = found.parts.metrics
     judged = await page.client.evaluations.page(model_id=found.model.id, limit=MAX_JUDGED)
+    panel = None
+    if isinstance(metrics, Metrics):
+        panel = await make_panel(page, found, metrics, on, query, save)
     return show_tab(
         page,
         found.model,
         "model.html",
         "decide",
+        status,
         on=on,
         metrics=metrics,
         missing=found.absent("metrics"),
-        panel=await make_panel(page, found, metrics, on) if isinstance(metrics, Metrics) else None,
-        top=_top_share(found.parts.operating_points),
+        panel=panel,
         drifted=next(
             (each for each in judged.data if each.drift is not None and each.seen == "new"), None
         ),
     )
-
-
-def _top_share(cuts: OperatingPoints | None) -> Cut | None:
-    """Return the cut that flags most rows up to `TOP_SHARE`; the first that flags any if all flag more."""
-    flagging = [] if cuts is None else cuts.points[1:]
-    few = [cut for cut in flagging if cast(float, cut.flagged.value) <= TOP_SHARE + 1e-9]
-    return few[-1] if few else next(iter(flagging), None)
 
 
 @router.get("/{ref}/judge")

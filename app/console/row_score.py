@@ -40,7 +40,9 @@ MAX_REASONS = 10
 async def read_score(page: PageDep, ref: str) -> Response:
     """Show the form that scores a row, filled with a row of the dataset if it still exists."""
     model = await page.client.models[ref].read()
-    return await _show_score(page, model, await _example(page, model), await _cuts(page, model))
+    return await _show_score(
+        page, model, await _example(page, model), await cuts_of_aliases(page, model)
+    )
 
 
 @router.post("/{ref}/score")
@@ -49,7 +51,7 @@ async def score_row(page: PageDep, ref: str) -> Response:
     form = await page.form()
     model = await page.client.models[ref].read()
     asked = {name: str(form.get(name, "")) for name in ("label", "compare")}
-    entered, cuts = _entered(form, model.features), await _cuts(page, model)
+    entered, cuts = _entered(form, model.features), await cuts_of_aliases(page, model)
     status, problem, answer = 200, None, None
     try:
         row = _row(form, model.features)
@@ -63,7 +65,7 @@ async def score_row(page: PageDep, ref: str) -> Response:
     return await _show_score(page, model, entered, cuts, status, problem, answer, asked)
 
 
-async def _cuts(page: Page, model: Model) -> dict[str, float | None]:
+async def cuts_of_aliases(page: Page, model: Model) -> dict[str, float | None]:
     """Return the cuts by which aliases of the model flag rows, by alias; None: one that flags no row."""
     if model.labels or not model.aliases:
         return {}

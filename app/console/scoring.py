@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from markupsafe import Markup
-from rankwright.errors import ProblemError
+from rankwright.errors import ConfigurationError, ProblemError
 from rankwright.types import BatchScore, BatchSummary
 from starlette.responses import Response
 
@@ -17,9 +17,10 @@ from app.access.authentication import needs
 from app.console import charts
 from app.console.api import at
 from app.console.choices import offer_datasets, offer_models
-from app.console.datasets import CHOICES
 from app.console.evaluation import find_gone
+from app.console.row_score import cuts_of_aliases
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.upload_fields import UPLOAD_FIELDS
 from app.console.uploads import send_form
 from app.http.dependencies import context_of
 from app.http.forms import Fields, number_or_text
@@ -48,15 +49,14 @@ async def _list(
     found = await page.client.batch_scores.page(
         limit=50, after=page.asked("after"), search=page.asked("search")
     )
-    described = page.request.app.openapi()["paths"]["/v1/batch-scores"]["post"]["parameters"]
-    offered = {}
+    offered: dict[str, Any] = {"cuts": {}}
     if page.can("read"):
         chosen = given or page.request.query_params
+        named = str(chosen.get("model") or chosen.get("model_id") or "")
         offered = {
-            "models": await offer_models(
-                page, [str(chosen.get("model") or chosen.get("model_id") or "")]
-            ),
+            "models": await offer_models(page, [named]),
             "datasets": await offer_datasets(page, [str(chosen.get("dataset_id", ""))]),
+            "cuts": await _cuts(page, named),
         }
     return page.show(
         "batch_scores.html",
@@ -67,12 +67,23 @@ async def _list(
         given=given or page.request.query_params,
         of_rows=of_rows,
         faults=_faults(error),
-        fields=FIELDS,
-        formats=CHOICES,
+        fields=UPLOAD_FIELDS,
+        written=FIELDS,
         most=context_of(page.request).settings.max_body_bytes,
-        docs={each["name"]: each["description"] for each in described},
         **offered,
     )
+
+
+async def _cuts(page: Page, named: str) -> dict[str, float | None]:
+    """Return the cuts by which aliases of a model flag rows, by `name@alias`; none of a model that is not there."""
+    if not named:
+        return {}
+    try:
+        model = await page.client.models[named].read()
+    except (ProblemError, ConfigurationError):
+        return {}
+    found = await cuts_of_aliases(page, model)
+    return {f"{model.name}@{alias}": cut for alias, cut in found.items()}
 
 
 def _faults(problem: Mapping[str, Any] | None) -> dict[str, str]:
@@ -134,9 +145,12 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
     if page.can("read"):
         gone = await find_gone(page, found.model_id, found.dataset_id)
     summary, no_summary = None, None
+    cuts: dict[str, float | None] = {}
     if found.status == "ready":
         try:
             summary = await batch.summary()
+            if page.can("read") and summary.flagged is None:
+                cuts = await _cuts(page, found.model_id)
         except ProblemError as error:
             if error.status not in (403, 409):
                 raise
@@ -147,6 +161,7 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
         gone=gone,
         misfit=_misfit(found),
         summary=summary,
+        cuts=cuts,
         no_summary=no_summary,
         charts=[] if summary is None else _histograms(summary),
         first=None if summary is None else _first_rows(summary, found.keep),

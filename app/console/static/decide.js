@@ -13,12 +13,6 @@ export function number(value, digits = 3) {
 
 const count = (value) => Math.round(value).toLocaleString("en-US");
 const positive = (text) => text.trim() && Number(text) > 0 && Number.isFinite(Number(text)) ? Number(text) : null;
-const PLACES = ["cost", "objective", "balance"];
-const WHY = {
-  cost: "The threshold with the lowest cost", objective: "The threshold of the objective",
-  balance: "The threshold with the greatest TPR − FPR", capacity: "The most rows that you can review",
-  address: "The threshold of this address",
-};
 
 class Panel {
   constructor(card) {
@@ -27,24 +21,31 @@ class Panel {
     this.hint = card.querySelector("[data-hint]");
     this.index = Number(card.dataset.start);
     this.why = card.dataset.why;
+    this.words = JSON.parse(card.dataset.words);
+    this.save = card.querySelector(".save");
+    this.terms = card.querySelector("[data-terms]");
     this.take(JSON.parse(card.dataset.panel));
     card.querySelector("[data-slider]").hidden = false;
     this.range.addEventListener("input", () => this.go(Number(this.range.value)));
     for (const picture of card.querySelectorAll("[data-picture]")) this.follow(picture);
     for (const button of card.querySelectorAll("[data-place]"))
-      button.addEventListener("click", () => this.go(this.table.places[button.dataset.place]));
+      button.addEventListener("click", (event) => {
+        event.preventDefault();
+        this.go(this.table.places[button.dataset.place], button.dataset.place);
+      });
     for (const link of card.querySelectorAll("[data-scale]"))
       link.addEventListener("click", (event) => { event.preventDefault(); this.scale(link); });
-    this.terms = card.querySelector("[data-terms]");
     this.terms.addEventListener("input", (event) => {
-      if (["review", "rows"].includes(event.target.name)) this.fit(); else this.soon();
+      if (["review", "rows"].includes(event.target.name)) this.fit(false); else this.soon();
     });
     this.terms.addEventListener("submit", (event) => {
       event.preventDefault();
       event.stopPropagation();  // nothing is sent: no notice, and no lock on the form
-      this.fit();
+      this.fit(true);
       this.ask();
     });
+    // What was typed and not applied goes with the cut that is saved.
+    this.save?.addEventListener("submit", () => { this.save.action = this.address(); });
     const asking = card.querySelector("[data-ask]");
     asking.addEventListener("submit", () => {  // with the costs as they stand now
       for (const [name, value] of new FormData(this.terms)) if (asking.elements[name]) asking.elements[name].value = value;
@@ -85,17 +86,25 @@ class Panel {
     this.frame = requestAnimationFrame(() => { this.frame = null; this.draw(); });
   }
 
-  // The address is that of what is shown. Browsers take so many changes of it in a second, and no more.
+  // The address of what is shown: with the cut, and with what was typed and is right.
+  address() {
+    const address = new URL(location);
+    for (const [name, value] of new FormData(this.terms)) {
+      const wrong = this.terms.elements[name].ariaInvalid || (name !== "on" && !(Number(value) >= 0));
+      if (value.trim() && !wrong) address.searchParams.set(name, value.trim()); else address.searchParams.delete(name);
+    }
+    const both = address.searchParams.has("review") && address.searchParams.has("rows");  // one alone says nothing
+    for (const name of ["by", "at", "alias", "saved", ...both ? [] : ["review", "rows"]]) address.searchParams.delete(name);
+    const threshold = this.table.thresholds[this.index];
+    address.searchParams.set("cut", threshold === null ? "none" : String(threshold));
+    return address;
+  }
+
+  // Browsers take so many changes of the address in a second, and no more.
   remember() {
     this.noting ??= setTimeout(() => {
       this.noting = null;
-      const address = new URL(location);
-      for (const [name, value] of new FormData(this.terms))
-        if (value.trim()) address.searchParams.set(name, value.trim()); else address.searchParams.delete(name);
-      for (const name of ["by", "at"]) address.searchParams.delete(name);
-      const threshold = this.table.thresholds[this.index];
-      address.searchParams.set("cut", threshold === null ? "none" : String(threshold));
-      history.replaceState(history.state, "", address);
+      history.replaceState(history.state, "", this.address());
     }, 100);
   }
 
@@ -121,9 +130,15 @@ class Panel {
     for (const cell of this.card.querySelectorAll("[data-count]")) cell.textContent = count(counts[cell.dataset.count]);
     this.range.setAttribute("aria-valuetext",
       `${threshold === null ? "flag nothing" : `threshold ${number(threshold, 4)}`}, FPR ${number(fpr)}, TPR ${number(tpr)}`);
-    const place = PLACES.find((name) => this.table.places[name] === this.index);
-    this.card.querySelector("[data-why-shown]").textContent = WHY[this.why || place] ?? `Cut ${this.index + 1} of ${this.table.cuts.length}`;
+    // An alias that has the cut is named before anything else.
+    const places = Object.keys(this.table.places).filter((name) => this.table.places[name] === this.index);
+    const aliases = places.filter((name) => name.startsWith("@"));
+    const alias = aliases.includes(this.why) ? this.why : aliases[0];
+    this.card.querySelector("[data-why-shown]").textContent =
+      this.words[alias ?? (this.why || ["cost", "objective", "balance"].find((name) => places.includes(name)))] ?? `Cut ${this.index + 1} of ${this.table.cuts.length}`;
     this.card.querySelector("[data-workload]").textContent = this.workload(tpr);
+    const verdict = document.querySelector("[data-verdict]");
+    if (verdict) verdict.textContent = this.verdict(this.words[alias] ?? "The cut below");
     for (const field of document.querySelectorAll("[data-saved-cut]")) field.value = threshold === null ? "" : String(threshold);
   }
 
@@ -135,12 +150,53 @@ class Panel {
       `${count(flagged - caught)} false alarms. It misses about ${count(positives - caught)} positives.`;
   }
 
-  // The last cut that flags no more rows than can be reviewed.
-  fit() {
-    const review = positive(this.terms.elements.review.value), rows = positive(this.terms.elements.rows.value);
-    if (review === null || rows === null) { this.draw(); this.remember(); return; }
-    const share = Math.min(review / rows, 1) + 1e-12;
-    this.go(this.table.cuts.findLastIndex((_, index) => !index || this.of(index, "flagged")[0] <= share), "capacity");
+  // The same words as the page's own.
+  verdict(which) {
+    if (this.table.thresholds[this.index] === null) return `${which} flags no row.`;
+    const percent = (share, digits) => share === null ? "–" : `${(100 * share).toFixed(digits)} %`;
+    const [caught, low, high] = this.of(this.index, "tpr").map((share) => percent(share, 0));
+    return `${which} flags the ${percent(this.of(this.index, "flagged")[0], 1)} of the rows with the highest scores, and catches ` +
+      `${caught} (${low} to ${high}) of the positives.`;
+  }
+
+  // Say at a field what is wrong with it; nothing, if it is right.
+  fault(name, words) {
+    this.card.querySelector(`[data-error="${name}"]`).textContent = words;
+    if (words) this.terms.elements[name].setAttribute("aria-invalid", "true"); else this.terms.elements[name].removeAttribute("aria-invalid");
+  }
+
+  // The last cut that flags no more rows than can be reviewed; null if it is not said how many, or wrongly. While
+  // somebody types, a field that is empty is not wrong yet.
+  capacity(whole) {
+    const fields = [this.terms.elements.review, this.terms.elements.rows];
+    const [review, rows] = fields.map((field) => positive(field.value));
+    const words = fields.map((field, at) => {
+      const text = field.value.trim();
+      if (text) return positive(text) === null ? `${field.dataset.wrong}, got '${text.slice(0, 100)}'.` : "";
+      return whole && fields[1 - at].value.trim() ? field.dataset.missing : "";
+    });
+    if (!words[0] && !words[1] && review !== null && rows !== null && review > rows) words[0] = fields[0].dataset.above;
+    fields.forEach((field, at) => this.fault(field.name, words[at]));
+    if (words[0] || words[1] || review === null || rows === null) return null;
+    const share = review / rows + 1e-12;
+    return this.table.cuts.findLastIndex((_, index) => !index || this.of(index, "flagged")[0] <= share);
+  }
+
+  // The best cut within what can be reviewed: the cheapest, or without costs the last.
+  fit(whole) {
+    const most = this.capacity(whole), least = this.table.places.cost;
+    const exceeded = this.card.querySelector("[data-exceeded]");
+    exceeded.textContent = "";
+    if (most === null) { this.draw(); this.remember(); return false; }
+    if (least === undefined) { this.go(most, "capacity"); return true; }
+    const { review, rows } = this.terms.elements;
+    if (least > most)
+      exceeded.textContent = `The cut with the lowest cost flags about ${count(this.of(least, "flagged")[0] * rows.value)} of ` +
+        `${count(Number(rows.value))} rows, more than the ${count(Number(review.value))} that you can review.`;
+    let best = 0;
+    for (let index = 1; index <= most; index++) if (this.of(index, "cost")[0] < this.of(best, "cost")[0]) best = index;
+    this.go(best, best === least ? "cost" : "capacity");
+    return true;
   }
 
   across(picture, value) {
@@ -234,13 +290,15 @@ class Panel {
     for (const [name, value] of new FormData(this.terms)) if (value.trim() && name !== "on") address.searchParams.set(name, value.trim());
     const busy = document.getElementById("busy");
     const late = setTimeout(() => { busy.textContent = "Working …"; }, 250);
-    let problem;
+    let problem, errors = {};
     try {
       const answer = await fetch(address, { signal: asking.signal });
       if (answer.redirected || !answer.ok) { location.reload(); return; }  // signed out, or the model is gone
       const table = await answer.json();
-      problem = table.problem;
-      if (!problem) this.replace(table);
+      ({ problem, errors } = table);
+      for (const name of ["cost_false_positive", "cost_false_negative", "prevalence"]) this.fault(name, errors[name] ?? "");
+      if (!problem && !Object.keys(errors).length) this.replace(table);
+      else this.remember();
     } catch (error) {
       if (error.name === "AbortError") return;
       problem = "The service does not answer. Try again.";
@@ -270,6 +328,7 @@ class Panel {
     }
     const same = table.thresholds.indexOf(threshold);
     const near = table.cuts.findIndex((_, index) => this.of(index, "fpr")[0] >= stood);
+    if ("cost" in table.places && this.fit(false)) return;
     this.go("cost" in table.places ? table.places.cost : same >= 0 ? same : near);
   }
 }

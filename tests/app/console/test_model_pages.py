@@ -257,34 +257,77 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     assert other.locator("[data-threshold] .limits").inner_text() == repr(few[-1]["threshold"])
 
 
-def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any]) -> None:
-    first, second = (world.train(name="cuts") for _ in range(2))
-    window = visit(world.service)
-    window.expect("412")
+HIDDEN_BY = """(button) => {
+    const found = [];
+    for (let each = button.parentElement; each !== document.body; each = each.parentElement)
+        if (each.scrollHeight > each.clientHeight + 1 && /auto|scroll/.test(getComputedStyle(each).overflowY))
+            found.push(each.className);
+    return found;
+}"""
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], script: bool) -> None:
+    name = f"cuts-{script}".lower()
+    first, second = (world.train(name=name) for _ in range(2))
+    window = visit(world.service, script=script)
+    window.expect("412|422")
     window.sign_in(world.service.key())
-    page = window.open(f"/console/models/{first}")
-    drag(page, "gains", (0.5, 0.5), (0.25, 0.5))
-    threshold = float(page.locator("[data-threshold] .limits").inner_text())
-    page.get_by_label("Alias that flags by it").fill("live")
-    page.get_by_role("button", name="Save as cut").click()
-    page.get_by_text(f"It flags scores of at least {threshold:.6g}.").wait_for()
-    address = "/v1/models/cuts/aliases/live"
+    terms = "cost_false_positive=1&cost_false_negative=6"
+    curve = world.ask("operating-points", first, points=300)["points"]
+    threshold = next(cut["threshold"] for cut in curve if cut["flagged"]["value"] > 0.25)
+    page = window.open(f"/console/models/{first}?cut={threshold}&{terms}")
+    button = page.get_by_role("button", name="Save as cut")
+    assert page.evaluate(HIDDEN_BY, button.element_handle()) == []
+    alias = page.get_by_label("Alias that flags by it")
+
+    def shown() -> tuple[str, ...]:
+        """What the panel has: the cut, and what was typed."""
+        costs = [page.get_by_label(f"Cost of a {each}").input_value() for each in ERRORS]
+        return (page.locator("[data-threshold] .limits").inner_text(), *costs)
+
+    before = (repr(threshold), "1", "6")
+    assert shown() == before
+    # A name that cannot be one is told at its field, and all else stays.
+    alias.fill("Bad Alias!")
+    page.get_by_label("Later versions keep").select_option("this share of flagged rows")
+    button.click()
+    page.get_by_text("begins with a letter or a digit, got 'Bad Alias!'").wait_for()
+    assert alias.input_value() == "Bad Alias!"
+    assert alias.get_attribute("aria-invalid") == "true"
+    assert page.get_by_label("Later versions keep").input_value() == "flagged"
+    assert shown() == before
+    assert page.get_by_role("button", name="Make alias").count() == 0
+    address = f"/v1/models/{name}/aliases/live"
+    assert world.api.get(address).status_code == 404
+    # A good one is saved, and the page opens at it, in the same words as its verdict.
+    alias.fill("live")
+    page.get_by_label("Later versions keep").select_option("this threshold")
+    button.click()
+    page.get_by_text(f"Saved. {name}@live flags scores of at least {threshold:.6g}.").wait_for()
+    assert shown() == before
     kept = world.api.get(address).json()
     assert (kept["model_id"], kept["promise"]["threshold"]) == (first, threshold)
     row = {"age": 44.5, "member": True, NASTY: None}
-    scored = world.api.post("/v1/models/cuts@live/score", json={"rows": [row]}).json()
+    scored = world.api.post(f"/v1/models/{name}@live/score", json={"rows": [row]}).json()
     assert scored["flags"] == [scored["scores"][0] >= threshold]
+    cut = world.ask("operating-point", first, threshold=threshold)
+    for reached in (first, f"{name}@live", f"{name}:1"):
+        page = window.open(f"/console/models/{reached}")
+        assert page.locator("[data-why-shown]").inner_text() == f"The cut of {name}@live"
+        assert page.locator("[data-threshold] .limits").inner_text() == repr(threshold)
+        verdict = page.get_by_role("region", name="Verdict").inner_text()
+        flagged = f"{100 * cut['flagged']['value']:.1f} %"
+        assert f"The cut of {name}@live flags the {flagged} of the rows with the high" in verdict
     # As a share of the rows it is kept by the next version, at that version's own threshold.
-    page = window.open(f"/console/models/{first}?cut={threshold}")
     assert page.get_by_label("Alias that flags by it").input_value() == "live"
     page.get_by_label("Later versions keep").select_option("this share of flagged rows")
-    stale = visit(world.service)
+    stale = visit(world.service, script=script)
     stale.expect("412")
     stale.sign_in(world.service.key())
     other = stale.open(f"/console/models/{second}")
     page.get_by_role("button", name="Save as cut").click()
-    page.get_by_text("to flag at most").wait_for()
-    cut = world.ask("operating-point", first, threshold=threshold)
+    page.get_by_text("later versions flag at most").wait_for()
     found = world.api.get(address).json()
     assert found["promise"]["flagged"] == cut["flagged"]["value"]
     assert found["cut"]["threshold"] == threshold
@@ -293,12 +336,95 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any]) -> 
     other.get_by_role("button", name="Save as cut").click()
     other.get_by_text("Somebody changed the alias after you opened the page").wait_for()
     assert world.api.get(address).json() == found
+    # Of two aliases, each has its cut; one that lies between two scores flags the same rows.
+    lower = curve[-2]["threshold"] + 1e-9
+    body = {"model_id": first, "promise": {"threshold": lower}}
+    assert world.api.put(f"/v1/models/{name}/aliases/wide", json=body).is_success
+    page = window.open(f"/console/models/{first}")
+    assert "objective" not in page.locator("[data-why-shown]").inner_text()
+    for each, own in (("wide", lower), ("live", threshold)):
+        page.get_by_role("link", name=f"The cut of {name}@{each}").click()
+        expect(page.locator("[data-why-shown]")).to_have_text(f"The cut of {name}@{each}")
+        assert page.locator("[data-threshold] .limits").inner_text() == repr(own)
     # A cut that flags nothing is none.
     page = window.open(f"/console/models/{first}?cut=none")
-    window.expect("422")
     page.get_by_role("button", name="Save as cut").click()
-    page.get_by_text("this cut flags nothing").wait_for()
+    page.get_by_text("This cut flags nothing").wait_for()
     assert world.api.get(address).json() == found
+
+
+ERRORS = ("false alarm", "missed positive")
+
+
+def test_what_is_typed_wrongly_is_told_at_its_field(
+    world: World, visit: Callable[..., Any]
+) -> None:
+    """While it is typed, and without a script when it is sent: in the same words."""
+    window = visit(world.service)
+    window.sign_in(world.service.key())
+    page = window.open(world.page)
+    plain = visit(world.service, script=False)
+    plain.sign_in(world.service.key())
+    other = plain.open(world.page)
+
+    def fill(**fields: str) -> str:
+        """Fill in fields of both pages; returns the cut."""
+        for each in (page, other):
+            for name in ("review", "rows", "cost_false_positive", "cost_false_negative"):
+                each.locator(f"#{name}").fill(fields.get(name, ""))
+        other.get_by_role("button", name="Apply").click()
+        return str(other.locator("[data-threshold] .limits").inner_text())
+
+    def told(name: str, words: str) -> None:
+        for each in (page, other):
+            expect(each.locator(f"#e-{name}")).to_have_text(words)
+            wrong = "true" if words else None
+            assert each.locator(f"#{name}").get_attribute("aria-invalid") == wrong
+
+    few = "The number of rows that you can review must be above 0, got "
+    for wrong in ("abc", "-5", "0"):
+        cut = fill(review=wrong, rows="400")
+        told("review", f"{few}'{wrong}'.")
+        told("rows", "")
+        assert page.locator("[data-threshold] .limits").inner_text() == cut
+    fill(review="500", rows="400")
+    told(
+        "review",
+        "You can review at most the rows that come: make one number smaller, or the other greater.",
+    )
+    page.get_by_role("slider").press("ArrowRight")
+    page.wait_for_url(re.compile("cut="))
+    assert "review" not in page.url
+    assert "rows" not in page.url
+    fill(cost_false_positive="x", cost_false_negative="-1")
+    told("cost_false_positive", "The cost of a false alarm must be 0 or a number above 0, got 'x'.")
+    told(
+        "cost_false_negative",
+        "The cost of a missed positive must be 0 or a number above 0, got '-1'.",
+    )
+    assert "cost" not in page.url
+    fill(cost_false_positive="2")
+    told("cost_false_negative", "Enter this cost, too: one cost alone says nothing.")
+    told("cost_false_positive", "")
+    # What costs least may be more than can be reviewed: then the best of what can be is shown, and it is said.
+    asked: dict[str, Any] = {"cost_false_positive": 1, "cost_false_negative": 30}
+    cut = fill(review="30", rows="400", **{name: str(value) for name, value in asked.items()})
+    told("cost_false_negative", "")
+    table = world.ask("operating-points", points=300, **asked)
+    cheapest = table["points"][table["least_cost"]]
+    within = [each for each in table["points"] if each["flagged"]["value"] <= 30 / 400]
+    best = min(within, key=lambda each: each["cost"]["value"])
+    words = (
+        f"The cut with the lowest cost flags about {400 * cheapest['flagged']['value']:,.0f} of 400 rows, more than "
+        "the 30 that you can review."
+    )
+    for each in (page, other):
+        expect(each.locator("[data-exceeded]")).to_have_text(words)
+        expect(each.locator("[data-threshold] .limits")).to_have_text(repr(best["threshold"]))
+        expect(each.locator("[data-why-shown]")).to_have_text(
+            "The best cut with no more rows than you can review"
+        )
+    window.check("#curve")
 
 
 def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[..., Any]) -> None:
@@ -364,10 +490,10 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     assert shown(page, "cost") == said(cheapest["cost"])
     assert agrees(**terms)["threshold"] == cheapest["threshold"]
     page.get_by_label("Fraction of positives among future rows").fill("7")
-    page.get_by_text("prevalence must be").wait_for()
+    page.get_by_text("The fraction of positives must be a number between 0 and 1").wait_for()
     assert shown(page, "cost") == said(cheapest["cost"])  # what stood there stays
     page.get_by_label("Fraction of positives among future rows").fill("0.05")
-    page.get_by_text("prevalence must be").wait_for(state="detached")
+    expect(page.locator("#e-prevalence")).to_be_empty()
     # The logarithmic picture has the same mark.
     page.get_by_role("link", name="Log FPR").click()
     assert page.locator('[data-picture="log"] .cut').is_visible()
@@ -482,12 +608,22 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     auc = world.ask("metrics")["auc"]
     verdict = page.get_by_role("region", name="Verdict")
     assert f"AUC {auc['value']:.3f} ({auc['low']:.3f} to {auc['high']:.3f})" in verdict.inner_text()
-    flagged = re.search(r"Flag the ([\d.]+) % .* catch (\d+) %", verdict.inner_text())
-    assert flagged is not None
-    cuts = world.ask("operating-points", points=300)["points"][1:]
-    few = [cut for cut in cuts if cut["flagged"]["value"] <= 0.01] or cuts[:1]
-    assert flagged[1] == f"{100 * few[-1]['flagged']['value']:.1f}"
-    assert flagged[2] == f"{100 * few[-1]['tpr']['value']:.0f}"
+    # The verdict speaks of the cut that is shown, while it is dragged, too.
+    for key in ("Home", "ArrowRight", "End"):
+        page.get_by_role("slider").press(key)
+        page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
+        threshold = page.locator("[data-threshold] .limits").inner_text().strip()
+        words = "The cut below flags no row."
+        if threshold:
+            cut = world.ask("operating-point", threshold=threshold)
+            caught, low, high = (
+                f"{100 * cut['tpr'][end]:.0f} %" for end in ("value", "low", "high")
+            )
+            words = (
+                f"The cut below flags the {100 * cut['flagged']['value']:.1f} % of the rows with the highest scores, "
+                f"and catches {caught} ({low} to {high}) of the positives."
+            )
+        assert words in verdict.inner_text()
     # What was judged comes before what is to be known beside it, and before the curve.
     assert verdict.bounding_box()["y"] < page.locator("#curve").bounding_box()["y"]
     page.get_by_role("heading", name="The first rows of the list").wait_for()
@@ -577,10 +713,10 @@ def test_the_list_is_filtered_and_paged(world: World, ours: Browser) -> None:
         ({"cut": NASTY}, "The cut must be a score, got '<script>"),
         ({"cut": "nan"}, "The cut must be a score, got 'nan'"),
         ({"cut": "1e999"}, "The cut must be a score, got '1e999'"),
-        ({"review": "0", "rows": "5"}, "that you can review must be greater than 0, got '0'"),
-        ({"review": "5", "rows": NASTY}, "of rows that come must be greater than 0, got '<script>"),
-        ({"review": "5"}, "The number of rows that come is missing."),
-        ({"rows": "5"}, "The number of rows that you can review is missing."),
+        ({"review": "0", "rows": "5"}, "that you can review must be above 0, got '0'"),
+        ({"review": "5", "rows": NASTY}, "of rows that come must be above 0, got '<script>"),
+        ({"review": "5"}, "Enter how many rows come, too."),
+        ({"rows": "5"}, "Enter how many rows you can review, too."),
     ],
 )
 def test_what_a_panel_cannot_show_is_told_and_kept(
@@ -636,9 +772,10 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
         ({"by": "fpr", "at": "x"}, "fpr"),
         ({"by": "tpr", "at": ""}, "exactly one of fpr, tpr and threshold"),
         ({"by": "threshold", "at": "1e999"}, "threshold"),
-        ({"cost_false_positive": "-1", "cost_false_negative": "1"}, "cost_false_positive"),
-        ({"cost_false_positive": NASTY}, "cost_false_positive"),
-        ({"prevalence": "1"}, "prevalence"),
+        ({"cost_false_positive": "-1", "cost_false_negative": "1"}, "above 0, got '-1'"),
+        ({"cost_false_positive": NASTY}, f"above 0, got {NASTY!r}"),
+        ({"cost_false_positive": "0", "cost_false_negative": "0"}, "must cost something"),
+        ({"prevalence": "1"}, "between 0 and 1, such as 0.05, got '1'"),
     ],
 )
 def test_what_is_wrong_with_a_question_is_said_and_kept(
@@ -646,9 +783,10 @@ def test_what_is_wrong_with_a_question_is_said_and_kept(
 ) -> None:
     answer = ours.get(world.page, **query)
     assert answer.status_code == 200
-    problem = re.search(r'<div class="problem"[^>]*>(.*?)</div>', answer.text, re.DOTALL)
-    assert problem is not None
-    assert words in text_of(answer)
+    wrong = re.findall(
+        r'role="alert">(.*?)</div>|class="error"[^>]*>(.*?)</p>', answer.text, re.DOTALL
+    )
+    assert words in html.unescape(" ".join(map("".join, wrong)))
     for value in filter(None, query.values()):
         assert (
             f'"{html.escape(value).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")}"'
@@ -670,7 +808,8 @@ def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser) -> None:
             [figure[end] for end in ("value", "low", "high")], rel=1e-4
         )
     bad = ours.get(f"{world.page}/cuts", prevalence="2").json()
-    assert "prevalence" in bad["problem"]
+    assert bad["problem"] is None
+    assert "must be a number between 0 and 1" in bad["errors"]["prevalence"]
     of_objective = ours.get(f"/console/models/{world.second}/cuts").json()
     assert (
         of_objective["places"]["objective"]
@@ -898,7 +1037,7 @@ def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:
     for alias in ("A!", "", " ", "a/b", "../x", "?", NASTY):
         answer = ours.post(f"{page}/aliases", alias=alias)
         assert answer.status_code == 422, alias
-        assert "an alias must " in text_of(answer)
+        assert "An alias has small letters" in text_of(answer)
         assert f'value="{alias.strip()}"' in html.unescape(answer.text)
     assert ours.post(f"{page}/aliases", alias="champion").status_code == 303
     again = ours.post(f"{page}/aliases", alias="champion")

@@ -124,6 +124,17 @@ def test_results_without_a_cut_reasons_or_a_file(world: World) -> None:
     assert "by <strong>churn:1</strong>." in page
     assert "The 5 rows with the highest scores, of 20" in page
     assert "Flagged" not in page
+    # Who names a version is told of the alias that flags, before and after.
+    hint = f"churn@champion has a cut at {world.cut:.4f}"
+    for text in (page, browser.read(f"/console/batch-scores?model={world.model_id}")):
+        assert hint in text
+        assert 'href="/console/batch-scores?model=churn%40champion' in text
+    assert f"{hint}. Rows are flagged by it." in browser.read(
+        "/console/batch-scores?model=churn@champion"
+    )
+    assert "has a cut" not in browser.read("/console/batch-scores?model=no/such")
+    assert "Decimal mark of a CSV" in browser.read("/console/batch-scores")
+    assert world.service.app.openapi_schema is None  # to make it takes seconds
     assert "Reasons" not in page
     assert "not read: customer" in page
     # Who may not read the dataset does not see its columns here, and is told why.
@@ -219,7 +230,7 @@ def test_of_a_long_file_the_head_is_checked(world: World, visit: Callable[..., A
     own.get_by_text("too long to be checked here").wait_for()
 
 
-def test_a_dataset_is_scored_with_the_same_wishes(world: World) -> None:
+def test_a_dataset_is_scored_with_the_same_options(world: World) -> None:
     browser = PlainBrowser(world.service)
     fields = {"model": "churn@champion", "dataset_id": world.dataset_id, "keep": ' "town",age'}
     sent = browser.post("/console/batch-scores", **fields, top="7", reasons="1", prevalence="0.02")
