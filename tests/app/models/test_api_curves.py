@@ -127,7 +127,10 @@ def test_the_cut_of_the_objective_is_among_them(small: Service, dataset_id: str)
     assert len(found["points"]) <= 12
     for alias, index in found["of_aliases"].items():
         cut = found["points"][index]
-        assert (cut["fpr"]["value"], cut["tpr"]["value"]) == (kept[alias]["fpr"], kept[alias]["tpr"])
+        assert (cut["fpr"]["value"], cut["tpr"]["value"]) == (
+            kept[alias]["fpr"],
+            kept[alias]["tpr"],
+        )
     assert found["points"][found["of_aliases"]["half"]]["threshold"] == whole[7]["threshold"]
 
 
