@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 import secrets
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -22,6 +21,7 @@ from app.platform.errors import (
     NotFound,
     TooMany,
     Unavailable,
+    check_name,
 )
 from app.platform.ids import new_id
 from app.platform.settings import Settings
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 OPERATOR = "operator"
 SCOPES = ("read", "train", "score", "admin", OPERATOR)
-_OWNER = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 MAX_GRACE_SECONDS = 30 * 86_400.0
 """Longest time in seconds that a key may stay valid after its rotation."""
 _PREFIX = "rw_"
@@ -65,8 +64,7 @@ def create(
             f"a key of scope {OPERATOR!r} is made by one that has it, or on the server "
             f"(rankwright keys create); the key has {has}"
         )
-    if not _OWNER.fullmatch(owner):
-        raise Invalid(f"owner must match {_OWNER.pattern}, got {owner!r}")
+    check_name("owner", owner)
     if not name or len(name) > 255 or "\0" in name:
         raise Invalid("name must have 1 to 255 characters and no NUL")
     secret = _PREFIX + secrets.token_urlsafe(32)

@@ -265,12 +265,12 @@ def _best_over_time(job: Job, now: Progress) -> Markup | None:
     if job.finished_at is not None:
         started, ended = map(datetime.fromisoformat, (job.started_at, job.finished_at))
         end = max(end, (ended - started).total_seconds())
-    if not points or points[-1][1] != now.best.value:
+    if not points or points[-1][1] < now.best.value:
         points.append((end, now.best.value))  # found after the last report
     told = f"Best value so far: {points[0][1]:.4f} after {duration(points[0][0])}"
     if len(points) > 1:
         told += f", {points[-1][1]:.4f} after {duration(points[-1][0])}"
-    return charts.steps([*points, (end, now.best.value)], told)
+    return charts.steps([*points, (end, points[-1][1])], told)
 
 
 def _made(job: Job) -> Iterator[tuple[str, str]]:

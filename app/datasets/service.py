@@ -441,19 +441,21 @@ def lock_datasets(session: Session, owner: str, *ids: str | None) -> None:
     repository.lock_shared(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
 
 
-def ready_dataset(session: Session, owner: str, dataset_id: str, pointer: str) -> Dataset:
-    """Return the owner's dataset; raises NotFound, and Conflict unless it is ready."""
+def ready_dataset(
+    session: Session, owner: str, dataset_id: str, position: Mapping[str, str]
+) -> Dataset:
+    """Return the owner's dataset; raises NotFound, and Conflict unless it is ready, with the position in the request,
+    such as `{"pointer": "/dataset_id"}`.
+    """
     dataset = None
     if is_id(dataset_id, "ds"):
         dataset = repository.find_alone(session, owner, dataset_id)
     if dataset is None:
         detail = f"there is no dataset {shown(dataset_id)}"
-        raise NotFound(detail, errors=[{"pointer": pointer, "detail": detail}])
+        raise NotFound(detail, errors=[{**position, "detail": detail}])
     if dataset.status != DatasetStatus.READY:
         detail = f"dataset {dataset.id} must be ready, it is {dataset.status}"
-        raise Conflict(
-            detail, code="dataset_not_ready", errors=[{"pointer": pointer, "detail": detail}]
-        )
+        raise Conflict(detail, code="dataset_not_ready", errors=[{**position, "detail": detail}])
     return dataset
 
 

@@ -77,7 +77,7 @@ def find_inputs(
     models = [each.model for each in found]
     if lock:
         lock_datasets(session, owner, dataset_id)
-    dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
+    dataset = ready_dataset(session, owner, dataset_id, {"pointer": "/dataset_id"})
     for model in models:
         _check_fits(model, dataset)
     check_pairs_ready(dataset, "/dataset_id")
@@ -132,7 +132,7 @@ def find_fits(
     found = []
     for dataset_id in dataset_ids:
         try:
-            dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
+            dataset = ready_dataset(session, owner, dataset_id, {"parameter": "dataset_id"})
         except Conflict as error:
             reason = error.detail.removeprefix(f"dataset {dataset_id} ")
             found += [Fit(ref, dataset_id, reason) for ref in refs]

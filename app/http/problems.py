@@ -19,7 +19,14 @@ from starlette.routing import Match, Route
 from app.http.proxies import root_path_of
 from app.http.responses import choose_media_type
 from app.platform import resources
-from app.platform.errors import MAX_ERRORS, Malformed, NotAcceptable, ServiceError, shown
+from app.platform.errors import (
+    MAX_ERRORS,
+    PATTERN_RULES,
+    Malformed,
+    NotAcceptable,
+    ServiceError,
+    shown,
+)
 from core.errors import CoreError
 
 log = logging.getLogger(__name__)
@@ -196,6 +203,10 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
         rule = f"must have {bound} {count} {unit}{'' if count == 1 else 's'}"
         if unit == "item" and isinstance(found.get("input"), Sized):
             got = f", got {len(found['input'])}"
+    elif kind == "string_pattern_mismatch":
+        rule = PATTERN_RULES[found["ctx"]["pattern"]]
+    elif kind == "string_pattern_mismatch":
+        rule = PATTERN_RULES.get(found["ctx"]["pattern"], "does not have the right form")
     elif message.startswith("Input should be "):
         rule = "must be " + message.removeprefix("Input should be ")
     elif message.startswith("Value error, "):

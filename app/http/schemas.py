@@ -22,7 +22,7 @@ from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticKnownError
 
 from app.ingest.formats import CSV, NDJSON
-from app.platform.errors import MAX_ERRORS
+from app.platform.errors import MAX_ERRORS, NO_NUL_PATTERN
 from app.platform.tables import DatasetKind
 
 Item = TypeVar("Item")
@@ -82,8 +82,7 @@ Timestamp = Annotated[
         {"type": "string", "format": "date-time", "examples": ["2026-01-31T12:00:00.000Z"]},
     ),
 ]
-# PostgreSQL keeps no NUL in text.
-Text = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00]*$")]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=NO_NUL_PATTERN)]
 
 
 def at_most(most: int) -> BeforeValidator:
@@ -99,7 +98,7 @@ def at_most(most: int) -> BeforeValidator:
 
 
 Tags = Annotated[
-    dict[Text, Annotated[str, StringConstraints(max_length=255, pattern=r"^[^\x00]*$")]],
+    dict[Text, Annotated[str, StringConstraints(max_length=255, pattern=NO_NUL_PATTERN)]],
     Field(max_length=50),
     at_most(50),
 ]

@@ -14,6 +14,8 @@ COMPILING = "compiling"
 """The phase of a job whose process compiles kernels."""
 NEARLY_DONE = 0.99
 MAX_IMPROVEMENTS = 100
+EPS_VALUE = 1e-12
+"""Values nearer than this are equal: a mean of the same numbers in another order."""
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Json = dict[str, Any]
@@ -45,8 +47,7 @@ class Report(Mapping[str, float]):
 def clocked(progress: Json, spec: Mapping[str, Any], elapsed: float) -> Json:
     """Return the progress with `elapsed` seconds since the job's start and, of a job with a budget, the seconds left.
 
-    What is done of a job with a budget is what is spent of it. To `improvements` the value of the best candidate is
-    added, if it is another than the one before.
+    What is done of a job with a budget is what is spent of it. `improvements` goes on to the best candidate of now.
     """
     timed = progress | {"elapsed_seconds": elapsed}
     if progress.get("best"):
@@ -60,10 +61,28 @@ def clocked(progress: Json, spec: Mapping[str, Any], elapsed: float) -> Json:
     }
 
 
+def concluded(progress: Json, reported: Json) -> Json:
+    """Return the progress that a job keeps at its end, with the improvements that it has `reported`.
+
+    What it has chosen is among them if it is better than each candidate: a mean rank of several need not be.
+    """
+    known: list[Json] = reported.get("improvements") or []
+    if not known or known[-1]["value"] < progress["best"]["value"]:
+        elapsed = reported.get("elapsed_seconds") or 0.0
+        known = _improvements({**progress, "improvements": known}, elapsed)
+    return progress | {"improvements": known}
+
+
 def _improvements(progress: Json, elapsed: float) -> list[Json]:
-    found: list[Json] = progress.get("improvements") or []
+    """Return the values of the best candidate, rising, the last one that of now.
+
+    A greater value than that of now was one of fewer rows, in a search by stages.
+    """
     value = progress["best"]["value"]
-    if found and found[-1]["value"] == value:
+    found: list[Json] = [
+        each for each in progress.get("improvements") or [] if each["value"] <= value + EPS_VALUE
+    ]
+    if found and found[-1]["value"] >= value - EPS_VALUE:
         return found
     longer = [*found, {"seconds": elapsed, "value": value}]
     # The document is written again and again: of too many, every second one goes, but not the first or the latest.

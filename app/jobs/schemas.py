@@ -29,14 +29,21 @@ EVENTS = ("state", "progress", "message")
 
 
 class ProgressRow(Resource):
-    """A candidate that a search tried, judged on the inner validation rows."""
+    """A candidate that a search tried, judged on the validation rows of all inner splits."""
 
-    trial: int = Field(description="Number of the trial that completed this candidate.")
+    trial: int | None = Field(
+        description="Number of the trial that completed this candidate. Null once the job has ended."
+    )
     algorithm: str
     parameters: dict[str, Any] = Field(
         description="The searched parameters; for `auto` those that it changed. At most 8."
     )
     rows: int | None = Field(description="Number of training rows (or pairs).")
+    splits: int | None = Field(
+        default=None,
+        description="Number of inner splits whose mean `value` is: all of them. A candidate that waits for some of its "
+        "splits has no row yet. Null in a job of an earlier version.",
+    )
     value: float = Field(description="Value of the job's objective, as mean over the inner splits.")
     seconds: float = Field(description="Fit time over all inner splits, in seconds.")
 
@@ -105,11 +112,14 @@ class Progress(Resource):
     )
     best: Best | None = None
     leaderboard: list[ProgressRow] = Field(
-        default_factory=list, description="The ten best candidates up to now, best first."
+        default_factory=list,
+        description="The ten best candidates up to now, best first. Of a job that has succeeded: the chosen one, then "
+        "the best of the others, with the values that the model keeps (`/v1/models/{id}/leaderboard`, or `search`).",
     )
     improvements: list[Improvement] = Field(
         default_factory=list,
-        description="The best value over time: each report in which it is another than before, at most 100.",
+        description="The value of the best candidate over time: each report in which it was greater than before, at "
+        "most 100.",
     )
     keepable: bool = Field(
         default=False, description="True if `POST …/cancel?keep=true` can keep a candidate now."

@@ -16,9 +16,9 @@ from typing import Any
 
 from app.ingest.values import CATEGORICAL, read_json
 from app.models import repository
-from app.models.service import NAME, check_revision
+from app.models.service import check_revision
 from app.platform.documents import ModelFeature, ReasonEntry
-from app.platform.errors import MAX_ERRORS, NotFound, refuse_all, shown
+from app.platform.errors import MAX_ERRORS, NAME, NotFound, refuse_all, shown
 from app.platform.sql import Session, db_now
 from app.platform.tables import ReasonCodes
 

@@ -32,6 +32,7 @@ from app.models.service import (
     is_approximate,
 )
 from app.platform import documents
+from app.platform.errors import NO_NUL_PATTERN
 from app.platform.tables import Model as ModelRow
 from app.platform.tables import ModelCalibration
 
@@ -1075,12 +1076,12 @@ class ReasonEntry(Body):
     summed.
     """
 
-    code: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[^\x00]*$")] = (
+    code: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=NO_NUL_PATTERN)] = (
         Field(examples=["R12"])
     )
-    text: Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00]*$")] = (
-        Field(description="The same in all entries of a code.", examples=["Income too low"])
-    )
+    text: Annotated[
+        str, StringConstraints(min_length=1, max_length=500, pattern=NO_NUL_PATTERN)
+    ] = Field(description="The same in all entries of a code.", examples=["Income too low"])
     columns: Annotated[list[Text], Field(min_length=1, max_length=1000)] = Field(
         description="Features of the latest version of the name.", examples=[["income"]]
     )

@@ -15,11 +15,13 @@ from app.models import repository
 from app.models.objectives import figure_among, target_fpr, without_count
 from app.platform.documents import AliasCut, AliasPromise, ListFigures
 from app.platform.errors import (
+    NAME,
     Conflict,
     Invalid,
     NotFound,
     PreconditionFailed,
     PreconditionRequired,
+    check_name,
     invalid,
 )
 from app.platform.ids import is_id
@@ -52,7 +54,6 @@ HISTORY_SHOWN = 100
 ARTIFACTS = "artifacts"
 """The folder of the blob store that has the rankers."""
 
-NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 _REF = re.compile(rf"({NAME})(?:@({NAME})|:([1-9][0-9]{{0,8}}))?")
 
 
@@ -135,8 +136,8 @@ def list_page(
     """Return the owner's models, newest first: all, those of one name, or as a filter says. `aliased` leaves those
     that an alias points to, `outdated` those of them that have a newer version.
     """
-    if name is not None and not re.fullmatch(NAME, name):
-        raise Invalid(f"name must match {NAME}, got {name[:100]!r}")
+    if name is not None:
+        check_name("name", name)
     page = repository.list_page(
         session,
         owner,
@@ -234,8 +235,7 @@ def set_alias(
     To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
     `promise` replaces the promise of the alias, None takes it away; raises Invalid if the model cannot keep it.
     """
-    if not re.fullmatch(NAME, alias):
-        raise Invalid(f"an alias must match {NAME}, got {alias[:100]!r}")
+    check_name("alias", alias)
     model = _check_target(session, owner, name, model_id)
     current = repository.find_alias(session, owner, name, alias, lock=True)
     created = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -187,6 +188,33 @@ def refuse_all(errors: Sequence[Mapping[str, Any]], code: str | None = None) -> 
         count = str(len(errors)) if len(errors) < MAX_ERRORS else f"{MAX_ERRORS} or more"
         detail = first if len(errors) == 1 else f"{count} errors, the first: {first}"
         raise Invalid(detail, code=code or errors[0].get("code"), errors=errors)
+
+
+NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
+"""Of models, aliases and owners."""
+NAME_PATTERN = f"^{NAME}$"
+NO_NUL_PATTERN = r"^[^\x00]*$"
+"""Of any text: PostgreSQL keeps no NUL."""
+PATTERN_RULES: Mapping[str, str] = {
+    NAME_PATTERN: "must begin with a small letter (a to z) or a digit, and have at most 63 of these, '.', '_' and '-'",
+    NO_NUL_PATTERN: "must not contain the character NUL (code 0)",
+}
+"""What each pattern asks for, in words."""
+
+
+def check_name(thing: str, name: str, *, pointer: str | None = None) -> None:
+    """Raise Invalid if a name of `thing` breaks the rule of names; `pointer` says where it stands in the body.
+
+    Examples
+    --------
+    >>> check_name("owner", "ann")
+    >>> check_name("owner", "Ann!")
+    Traceback (most recent call last):
+    app.platform.errors.Invalid: owner must begin with a small letter (a to z) or a digit, ...
+    """
+    if re.fullmatch(NAME, name) is None:
+        detail = f"{thing} {PATTERN_RULES[NAME_PATTERN]}, got {shown(name)}"
+        raise Invalid(detail) if pointer is None else invalid(pointer, detail)
 
 
 def counted(number: int, one: str, many: str) -> str:

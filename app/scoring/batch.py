@@ -117,7 +117,7 @@ def check_dataset(
     model = found.model
     if lock:
         lock_datasets(session, owner, dataset_id)
-    dataset = ready_dataset(session, owner, dataset_id, "/dataset_id")
+    dataset = ready_dataset(session, owner, dataset_id, {"pointer": "/dataset_id"})
     if (missing := missing_features(model.features, dataset)) is not None:
         detail = f"dataset {dataset.id} {missing}, which {model.name}:{model.version} takes"
         raise _invalid("pointer", "/dataset_id", detail, "unknown_column")

@@ -50,6 +50,9 @@ TIME_FRACTION = 0.1
 MIN_SECONDS = 0.5
 """Seconds that baselines may take however short the fits were."""
 
+RESERVED_FRACTION = 0.03
+"""Of the budget of `auto`, what is reserved for its baselines: at least `MIN_SECONDS`, at most `TIME_FRACTION`."""
+
 MIN_TRY_SECONDS = 0.1
 """Seconds that a baseline must have before it is begun, with `auto`: with less even few rows are given up."""
 
@@ -87,7 +90,8 @@ def resolve(
 def seconds_for(spec: TrainSpec, spent: float, finishing: float = 0.0) -> float:
     """Return the seconds that a job's baselines may take, after fits and a search of `spent` seconds; 0 or less: none.
 
-    `auto` counts them within its budget, and leaves `finishing` seconds of it to what comes after them.
+    `auto` counts them within its budget, of which `reserved_for` is theirs. It leaves `finishing` seconds of it to what
+    comes after them.
     """
     # jobs of earlier versions have no entry `share`
     fraction = spec["controls"].get("share", TIME_FRACTION)
@@ -96,6 +100,15 @@ def seconds_for(spec: TrainSpec, spent: float, finishing: float = 0.0) -> float:
         budget = spec["algorithm"]["parameters"]["budget_seconds"]
         seconds = min(seconds, TIME_FRACTION * budget, budget - spent - finishing)
     return seconds
+
+
+def reserved_for(spec: TrainSpec) -> float:
+    """Return the seconds that `auto` leaves of its budget to its baselines; 0 without any."""
+    controls = spec.get("controls")
+    if controls is None or not controls["algorithms"] or spec["algorithm"]["name"] != AUTO:
+        return 0.0
+    budget: float = spec["algorithm"]["parameters"]["budget_seconds"]
+    return min(max(RESERVED_FRACTION * budget, MIN_SECONDS), TIME_FRACTION * budget)
 
 
 @dataclass(frozen=True)

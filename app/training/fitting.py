@@ -26,6 +26,7 @@ from app.platform.documents import MemberRecord, MonotoneRecord
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation, search
+from app.training.baselines import reserved_for
 from app.training.bipartite import BipartiteSplitData, BipartiteTable, in_files
 from app.training.lists import GradedSplitData
 from app.training.multilabel import MultilabelSplitData
@@ -500,7 +501,7 @@ class FitContext:
         assert sample is not None
         one = interpretation.seconds_a_row(lambda rows: interpretation.score(ranker, rows), sample)
         n_rows, n_train = self.n_rows(), split_data.n_learnt
-        left = self._seconds_left() - n_rows * 1e-6 * FINISHING_MICROSECONDS
+        left = self._seconds_left()
         n_scored = max(int(left / max(one, 1e-9)) - (n_rows - n_train), MIN_MEASURED_ROWS)
         why = "the budget had no time to score all"
         return _thin(split_data, min(n_scored, most), self.spec["seed"], outcome, why)
@@ -511,7 +512,7 @@ class FitContext:
         """Return the importance, or that a job of its own measures it where the budget has no time for it."""
         draw = split_data.evaluation_rows
         if not math.isinf(self._ends):
-            left = self._seconds_left() - self.n_rows() * 1e-6 * FINISHING_MICROSECONDS
+            left = self._seconds_left()
             seconds = interpretation.predict_seconds(ranker, sample, draw)
             if seconds > max(left, MIN_IMPORTANCE_SECONDS):
                 return {"importance": None, "importance_later": True}
@@ -519,8 +520,9 @@ class FitContext:
         return {"importance": measured, "importance_later": False}
 
     def _seconds_left(self) -> float:
-        """Return the seconds that are left of the budget, infinity without one."""
-        return self._ends + self.uncounted - time.monotonic()
+        """Return the seconds that are left of the budget for what a fit measures, infinity without one."""
+        after = 1e-6 * FINISHING_MICROSECONDS * self.n_rows() + reserved_for(self.spec)
+        return self._ends + self.uncounted - after - time.monotonic()
 
 
 def _thin(

@@ -22,7 +22,7 @@ again after a crash, in another process.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -39,9 +39,10 @@ from app.training.baselines import (
     BaselineTry,
     next_rows,
     parameters_of,
+    reserved_for,
     seconds_for,
 )
-from app.training.progress import key_of, leave_out
+from app.training.progress import leave_out
 from app.training.records import (
     BASELINE,
     FIT,
@@ -189,16 +190,8 @@ class Plan:
             return self._parts_of_chosen(step, scope, done, least_pieces)
         inner = cast(InnerSplitsRecord, asdict(self._inner(scope)))
         asked = [cast(TrialRecord, asdict(trial)) for trial in step]
-        n_asked = Counter(key_of(trial, scope) for trial in asked)
         return [
-            TrialPart(
-                what=TRIAL,
-                scope=_stored(scope),
-                tryout=each,
-                inner=inner,
-                asked=n_asked[key_of(each, scope)],
-            )
-            for each in asked
+            TrialPart(what=TRIAL, scope=_stored(scope), tryout=each, inner=inner) for each in asked
         ]
 
     def _parts_of_chosen(
@@ -255,6 +248,7 @@ class Plan:
             passes = 1 if len(chosen.members) == 1 else 2  # an average also ranks the training rows
             one += passes * chosen.score_microseconds
         seconds = FINISHING_SECONDS + 1e-6 * one * self._rows.n_rows()
+        seconds += reserved_for(self._spec) / len(self._scopes)
         return min(seconds, MAX_FINISHING_FRACTION * budget)
 
     def _planner(self, scope: Scope) -> Planner | None:

@@ -10,7 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
-from typing import Any, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
+
+import numpy as np
 
 from app.jobs.progress import Callback, Report
 from app.platform.documents import MemberRecord, Parameters
@@ -19,6 +21,8 @@ from app.training.records import (
     FIT,
     TRIAL,
     BaselineOutcome,
+    FinishedTrial,
+    InnerSplitsRecord,
     Outcome,
     Part,
     TrainSpec,
@@ -28,6 +32,10 @@ from app.training.records import (
 )
 from app.training.search import AUTO, searches, trials_of
 from app.training.splits import folds_of
+
+if TYPE_CHECKING:
+    from core.selection import Chosen
+    from core.selection import LeaderboardRow as LeaderboardEntry
 
 READING, PREPARING, FITTING = "reading the table", "preparing", "fitting"
 MEASURING, COMPARING = "measuring", "comparing"
@@ -39,6 +47,9 @@ MAX_ROWS, MAX_PARAMETERS, MAX_CHARACTERS = 10, 8, 40
 
 MAX_PARTIAL = 100
 """Candidates that are waiting for their other inner splits."""
+
+STAGE_FRACTION = 0.75
+"""Fraction of the greatest number of rows from which on a candidate counts as one of the last stage."""
 
 _MOST_INFLUENTIAL = (
     "max_leaves",
@@ -56,12 +67,16 @@ class EndEarly(BaseException):
 
 
 class LeaderboardRow(TypedDict):
-    """A candidate that all its inner splits have judged, by the mean of their values."""
+    """A candidate that all its inner splits have judged, by the mean of their `splits` values.
 
-    trial: int
+    `trial` is None for a row of a search that has ended: it may be of several trials, or of several candidates.
+    """
+
+    trial: int | None
     algorithm: str
     parameters: Parameters
     rows: int | None
+    splits: NotRequired[int]
     value: float
     seconds: float
 
@@ -73,10 +88,13 @@ class BestRow(LeaderboardRow):
 
 
 class PartialCandidate(TypedDict):
-    """A candidate that `n` of its inner splits have judged; `sums` has a value per value of its path."""
+    """A candidate that `n` of its inner splits have judged; `sums` has a value per value of its path, and for `auto`
+    `merits` as well.
+    """
 
     key: str
     sums: list[float]
+    merits: NotRequired[list[float]]
     n: int
     seconds: float
 
@@ -130,6 +148,11 @@ class Leaderboard:
             self._add_trial(part, cast(TrialOutcome, result), trial or self.n_trials)
 
     def _add_trial(self, part: TrialPart, result: TrialOutcome, trial: int) -> None:
+        from core.selection.candidates import path_merit
+
+        is_auto = self._spec.get("search") is None
+        if is_auto and not _may_be_chosen(part):
+            return
         key = key_of(part["tryout"], part["scope"])
         done = next((each for each in self._partial if each["key"] == key), None)
         if done is not None:
@@ -145,11 +168,16 @@ class Leaderboard:
             "n": n + 1,
             "seconds": seconds + result["seconds"],
         }
-        if candidate["n"] < part.get("asked", part["inner"]["n_splits"]):
+        if is_auto:
+            merits = path_merit(result["values"], result["aucs"])
+            if done is not None:
+                merits += done.get("merits", 0.0)
+            candidate["merits"] = merits.tolist()
+        # The mean of fewer splits is of other rows, and cannot be compared with that of all of them.
+        if candidate["n"] < splits_of(part["inner"]):
             self._partial = [*self._partial, candidate][-MAX_PARTIAL:]
             return
-        if self._spec.get("search") is not None or _is_full(part):
-            self._make_ready(part["scope"])
+        self._make_ready(part["scope"])
         if part["scope"] is None:
             self._add_row(trial, part["tryout"], result, candidate)
 
@@ -171,13 +199,6 @@ class Leaderboard:
             "ready": self._scopes,
         }
 
-    def kept(self) -> dict[str, Any]:
-        """Return what a job that has succeeded goes on showing: its best candidates, if it chose among several."""
-        state = self.state()
-        if not self._rows:
-            return {}
-        return {"best": state["best"], "leaderboard": state["leaderboard"]}
-
     def _make_ready(self, scope: list[int] | None) -> None:
         if scope not in self._scopes:
             self._scopes = [*self._scopes, scope]
@@ -189,8 +210,13 @@ class Leaderboard:
         result: TrialOutcome,
         candidate: PartialCandidate,
     ) -> None:
+        from core.selection.candidates import best_of_merits
+
         sums = candidate["sums"]
-        index = max(range(len(sums)), key=lambda k: sums[k])
+        if "merits" in candidate:
+            index = best_of_merits(np.array(candidate["merits"]))
+        else:
+            index = max(range(len(sums)), key=lambda k: sums[k])
         parameters = shown_parameters(self._spec, trial["parameters"])
         if along := result.get("along"):
             parameters[along] = trial["path"][index]
@@ -201,11 +227,11 @@ class Leaderboard:
             "algorithm": trial["algorithm"],
             "parameters": parameters,
             "rows": result.get("rows"),  # a worker of an earlier version does not report it
+            "splits": candidate["n"],
             "value": sums[index] / candidate["n"],
             "seconds": candidate["seconds"],
         }
-        ranked = sorted([*self._rows, row], key=lambda each: -each["value"])
-        self._rows = ranked[:MAX_ROWS]
+        self._rows = _ranked([*self._rows, row])
 
 
 class Reporter:
@@ -437,7 +463,64 @@ def auto_phase_of(trial: TrialRecord) -> str:
     return str(trial["label"]).partition("/")[0]
 
 
-def _is_full(part: TrialPart) -> bool:
+def splits_of(inner: InnerSplitsRecord) -> int:
+    """Return the number of inner splits that judge each candidate."""
+    return inner["n_splits"] * inner.get("n_repeats", 1)
+
+
+def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial]) -> dict[str, Any]:
+    """Return what a job that has succeeded goes on showing of its search: the best of the candidates that the model
+    keeps, by the same values. Empty without a search.
+
+    `trials` are those by which the ranker that is served was chosen.
+    """
+    n_learnt = {each["spec"]["tryout"]["rows"]: each["result"].get("rows") for each in trials}
+    rows: list[LeaderboardRow] = []
+    best: LeaderboardRow | None = None
+    for each in chosen.candidates if trials else ():
+        if each.value is None:
+            continue
+        row: LeaderboardRow = {
+            "trial": None,
+            "algorithm": each.algorithm,
+            "parameters": _shown_of(spec, each),
+            "rows": n_learnt.get(each.rows),
+            "splits": splits_of(trials[-1]["spec"]["inner"]),
+            "value": each.value,
+            "seconds": each.seconds,
+        }
+        rows.append(row)
+        if each.state == "chosen" and best is None:
+            best = row
+    if best is None:
+        return {}
+    # What is chosen comes first, whatever stands before it by its value alone.
+    others = _ranked([row for row in rows if row is not best])
+    return {
+        "best": {**best, "metric": spec["objective"]["metric"]},
+        "leaderboard": [best, *others][:MAX_ROWS],
+    }
+
+
+def _shown_of(spec: TrainSpec, candidate: LeaderboardEntry) -> Parameters:
+    """Return a kept candidate's parameters in short; of a mean rank the names of its members."""
+    parameters = dict(candidate.parameters)
+    if (members := parameters.get("members")) is not None and "weights" in parameters:
+        return {"members": ", ".join(members)[:MAX_CHARACTERS]}
+    return shown_parameters(spec, parameters)
+
+
+def _ranked(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
+    """Return the best rows, those of a search's last stage first: it chooses among these.
+
+    A stage has at least twice the rows of the one before; the inner splits of one stage differ by a few.
+    """
+    most = max((row["rows"] or 0 for row in rows), default=0)
+    last = STAGE_FRACTION * most
+    return sorted(rows, key=lambda row: ((row["rows"] or 0) < last, -row["value"]))[:MAX_ROWS]
+
+
+def _may_be_chosen(part: TrialPart) -> bool:
     """Return True for a trial of `auto` that it may choose; the first one only measures the time of a round."""
     from core.selection.candidates import MEASURE, phase_of
 

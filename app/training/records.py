@@ -111,13 +111,12 @@ class InnerSplitsRecord(TypedDict):
 
 
 class TrialPart(TypedDict):
-    """A candidate tried on an inner split; `asked` is how many splits try it."""
+    """A candidate tried on an inner split."""
 
     what: Literal["tryout"]
     scope: list[int] | None
     tryout: TrialRecord
     inner: InnerSplitsRecord
-    asked: NotRequired[int]
 
 
 class ShardPart(TypedDict):

@@ -8,9 +8,10 @@ from pydantic import Field, JsonValue, StringConstraints, WithJsonSchema, model_
 
 from app.http.schemas import Body, Interval, Kind, Rate, Resource, Tags, Text, at_most, one_of
 from app.models.schemas import CANDIDATE_STATES
+from app.platform.errors import NAME_PATTERN
 from app.platform.tables import Model, ModelControls, ModelLeaderboard
 from app.training import search, splits
-from app.training.service import NAME_PATTERN, TrainRequest, refuse_unknown_methods
+from app.training.service import TrainRequest, refuse_unknown_methods
 from core.metrics.window import MIN_WIDTH
 
 DAY = 86_400.0

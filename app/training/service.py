@@ -34,6 +34,7 @@ from app.platform.errors import (
     Conflict,
     NotFound,
     Unavailable,
+    check_name,
     escape,
     invalid,
     refuse_all,
@@ -75,7 +76,6 @@ from core.registry import ALGORITHMS
 if TYPE_CHECKING:
     from core.base.ranker import Ranker
 
-NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 JsonSchema = dict[str, Any]
 VALIDATION_METHODS = ("holdout", "cross_validation", "dataset", "none")
 JOB_LEVEL_PARAMETERS = {
@@ -145,11 +145,10 @@ def check(session: Session, owner: str, request: TrainRequest) -> TrainSpec:
     check_objective(objective)
     algorithm = _resolve_algorithm(request, objective)
     name = request.name or algorithm["name"]
-    if not re.fullmatch(NAME_PATTERN, name) or is_id(name, "mdl"):
-        raise invalid(
-            "/name", f"name must match {NAME_PATTERN} and not look like an id, got {name!r}"
-        )
-    dataset = ready_dataset(session, owner, request.dataset_id, "/dataset_id")
+    check_name("name", name, pointer="/name")
+    if is_id(name, "mdl"):
+        raise invalid("/name", f"name must not look like an id, got {name!r}")
+    dataset = ready_dataset(session, owner, request.dataset_id, {"pointer": "/dataset_id"})
     if algorithm["name"] == AUTO:
         check_auto(dataset)
     elif dataset.kind == DatasetKind.PREFERENCES:
@@ -166,7 +165,9 @@ def check(session: Session, owner: str, request: TrainRequest) -> TrainSpec:
     check_validation(validation, dataset)
     judge, judged_rows = None, count_validation_rows(validation, dataset)
     if validation["method"] == "dataset":
-        other = ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
+        other = ready_dataset(
+            session, owner, validation["dataset_id"], {"pointer": "/validation/dataset_id"}
+        )
         check_pairs_ready(other, "/validation/dataset_id")
         _check_fits(dataset, other)
         judge, judged_rows = lineage_of(other), other.rows
@@ -230,7 +231,7 @@ class Estimate(TypedDict):
 
 def estimate(session: Session, owner: str, request: TrainRequest, spec: TrainSpec) -> Estimate:
     """Return a guess of time and memory from the table's size: within a small factor, on one core."""
-    dataset = ready_dataset(session, owner, request.dataset_id, "/dataset_id")
+    dataset = ready_dataset(session, owner, request.dataset_id, {"pointer": "/dataset_id"})
     features = count_features(dataset)
     cells = (dataset.rows or 0) * features
     parameters = spec["algorithm"]["parameters"]
@@ -241,7 +242,9 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: TrainSpe
     memory = cells * BYTES_PER_CELL + (dataset.rows or 0) * BYTES_PER_ROW
     validation = spec["validation"]
     if validation["method"] == "dataset":
-        judge = ready_dataset(session, owner, validation["dataset_id"], "/validation/dataset_id")
+        judge = ready_dataset(
+            session, owner, validation["dataset_id"], {"pointer": "/validation/dataset_id"}
+        )
         memory += (judge.rows or 0) * features * BYTES_PER_JUDGE_CELL
     if dataset.kind == DatasetKind.PREFERENCES and dataset.pairs is not None:
         pairs = dataset.pairs.pairs or 0

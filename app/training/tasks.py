@@ -25,7 +25,7 @@ from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.jobs import child_jobs, queue
 from app.jobs import repository as job_repository
 from app.jobs.kinds import Claim, FanOutResult, JobKind
-from app.jobs.progress import Callback
+from app.jobs.progress import Callback, concluded
 from app.jobs.service import IMPORTANCE, TRAIN, enqueue_rest
 from app.models import calibrations, margins
 from app.models import repository as model_repository
@@ -54,11 +54,21 @@ from app.platform.tables import (
     ModelSample,
 )
 from app.training import search
-from app.training.plan import Plan, as_finished, fits_a_part, fraction_of, pack, unpack
+from app.training.plan import (
+    SERVED,
+    Plan,
+    as_finished,
+    fits_a_part,
+    fraction_of,
+    pack,
+    trials_for_served,
+    unpack,
+)
 from app.training.progress import (
     MEASURING,
     EndEarly,
     Reporter,
+    kept_board,
     leave_out,
 )
 from app.training.records import (
@@ -209,7 +219,9 @@ def _run(
     reporter.enter(MEASURING)
     notes = [*reporter.notes(), *context.notes()]
     result = put_together(payload, plan, context.data, finished, notes)
-    result["progress"] = reporter.board.kept()
+    if search.searches(payload["spec"]):
+        chosen = plan.chosen(SERVED, finished)
+        result["progress"] = kept_board(payload["spec"], chosen, trials_for_served(finished))
     return result
 
 
@@ -323,10 +335,10 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         warnings.append(
             f"the importance of the features comes after the model, by {later}: the budget had no time for it"
         )
-    job = job_repository.find(session, claim.owner, claim.job_id)
     progress = result.get("progress") or {}
+    job = job_repository.find(session, claim.owner, claim.job_id)
     if progress and job is not None:
-        progress = progress | {"improvements": job.progress.get("improvements") or []}
+        progress = concluded(progress, job.progress)
     queue.finish(session, claim, model_id=published.model_id, messages=warnings, progress=progress)
     model_repository.insert(
         session,

@@ -244,13 +244,17 @@ class BatchSummary(Record):
 class Best(Record):
     """The best candidate up to now."""
 
-    trial: int
-    """Number of the trial that completed this candidate."""
+    trial: int | None
+    """Number of the trial that completed this candidate. Null once the job has ended."""
     algorithm: str
     parameters: dict[str, Any]
     """The searched parameters; for `auto` those that it changed. At most 8."""
     rows: int | None
     """Number of training rows (or pairs)."""
+    splits: int | None = None
+    """Number of inner splits whose mean `value` is: all of them. A candidate that waits for some of its
+    splits has no row yet. Null in a job of an earlier version.
+    """
     value: float
     """Value of the job's objective, as mean over the inner splits."""
     seconds: float
@@ -2286,9 +2290,14 @@ class Progress(Record):
     """
     best: Best | None = None
     leaderboard: list[ProgressRow] | None = None
-    """The ten best candidates up to now, best first."""
+    """The ten best candidates up to now, best first. Of a job that has succeeded: the chosen one, then the
+    best of the others, with the values that the model keeps (`/v1/models/{id}/leaderboard`, or
+    `search`).
+    """
     improvements: list[Improvement] | None = None
-    """The best value over time: each report in which it is another than before, at most 100."""
+    """The value of the best candidate over time: each report in which it was greater than before, at most
+    100.
+    """
     keepable: bool | None = None
     """True if `POST …/cancel?keep=true` can keep a candidate now. Default: `false`."""
     elapsed_seconds: float | None = None
@@ -2297,15 +2306,19 @@ class Progress(Record):
     """Seconds left of the budget of `auto` at this report."""
 
 class ProgressRow(Record):
-    """A candidate that a search tried, judged on the inner validation rows."""
+    """A candidate that a search tried, judged on the validation rows of all inner splits."""
 
-    trial: int
-    """Number of the trial that completed this candidate."""
+    trial: int | None
+    """Number of the trial that completed this candidate. Null once the job has ended."""
     algorithm: str
     parameters: dict[str, Any]
     """The searched parameters; for `auto` those that it changed. At most 8."""
     rows: int | None
     """Number of training rows (or pairs)."""
+    splits: int | None = None
+    """Number of inner splits whose mean `value` is: all of them. A candidate that waits for some of its
+    splits has no row yet. Null in a job of an earlier version.
+    """
     value: float
     """Value of the job's objective, as mean over the inner splits."""
     seconds: float

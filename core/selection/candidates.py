@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from core.base.ranker import Floats
 from core.registry import ALGORITHMS
 from core.trees.options import TARGET_ENCODING
 
@@ -402,15 +403,24 @@ def is_cut(tried: Sequence[TrialResult]) -> bool:
 def best_on_path(tried: Sequence[TrialResult]) -> int:
     """Return the index of the best value of a path, the first among equals.
 
-    `tried` has a trial per split, none of which failed. The criterion is the sum of the objective and the AUC, each
-    divided by its maximum on the path, and smoothed over neighbours: the objective over a window alone is too noisy.
+    `tried` has a trial per split, none of which failed. The criterion is the sum of their `path_merit`.
     """
-    merit = sum(
-        np.array(one.values) / max(*one.values, 1e-12, 0.0)
-        + np.array(one.aucs) / max(*one.aucs, 1e-12)
-        for one in tried
-    )
-    assert isinstance(merit, np.ndarray)
+    return best_of_merits(np.sum([path_merit(one.values, one.aucs) for one in tried], axis=0))
+
+
+def path_merit(values: Sequence[float], aucs: Sequence[float]) -> Floats:
+    """Return the merit of each value of a path on one split: objective and AUC, each divided by its maximum.
+
+    The objective over a window alone is too noisy. Shape (n_values,).
+    """
+    return np.array(values) / max(*values, 1e-12, 0.0) + np.array(aucs) / max(*aucs, 1e-12)
+
+
+def best_of_merits(merit: Floats) -> int:
+    """Return the index of the greatest merit, smoothed over neighbours, the first among equals.
+
+    `merit` is the sum of `path_merit` over the splits, shape (n_values,).
+    """
     if len(merit) > 2:
         merit = np.convolve(np.r_[merit[0], merit, merit[-1]], [0.25, 0.5, 0.25], "valid")
     return int(np.argmax(merit > merit.max() - 1e-9))

@@ -282,7 +282,7 @@ def test_progress_is_shown(service: Service, client: httpx.Client) -> None:
     claim = service.context.db.writing(queue.claim, service.settings, "w")
     assert claim is not None
     row = {"trial": 1, "algorithm": "logistic", "parameters": {"C": 1.0}, "rows": 40}
-    row |= {"value": 0.75, "seconds": 0.5}
+    row |= {"splits": 1, "value": 0.75, "seconds": 0.5}
     progress = {"fraction": 0.5, "step": 1, "of": 2, "detail": "half", "phase": "fitting"}
     progress |= {"best": row | {"metric": "auc"}, "keepable": True}
     over_time = [{"seconds": 1.5, "value": 0.75}]

@@ -222,6 +222,19 @@ def test_auto_starts_no_control_when_its_time_is_over(taken: float, n_next: int)
     assert reasons == dict.fromkeys(CONTROLS["algorithms"], "the budget had no time for it")
 
 
+@pytest.mark.parametrize(("budget", "seconds"), [(4.0, 0.4), (30.0, 0.9), (600.0, 18.0)])
+def test_auto_reserves_time_for_its_controls(budget: float, seconds: float) -> None:
+    spec = spec_of(**auto(budget), objective={"metric": "auc"})
+    plan = Plan(spec, Rows(2_000))
+    spent = budget - plan._finishing(budget)  # the last fit has taken all that it was given
+    without = Plan(spec | {"controls": None}, Rows(2_000))
+    assert plan._finishing(budget) - without._finishing(budget) == pytest.approx(seconds)
+    finished: Json = [{"spec": {"what": FIT}, "result": {"elapsed": spent}}]
+    found = [*plan._next_baselines(finished)]
+    assert [each["what"] for each in found] == [BASELINE]
+    assert controls.seconds_for(spec, spent) >= seconds
+
+
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0.0, 100.0), st.floats(-5.0, 50.0))
 def test_tries_grow_and_end(rows: int, of: int, seconds: float, left: float) -> None:
     rows = min(rows, of)

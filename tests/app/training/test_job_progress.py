@@ -14,7 +14,7 @@ from app.jobs import execution, queue
 from app.jobs import queue_repository as part_rows
 from app.jobs import service as jobs
 from app.jobs.kinds import Claim
-from app.jobs.progress import MAX_IMPROVEMENTS, Report, as_event, clocked
+from app.jobs.progress import MAX_IMPROVEMENTS, Report, as_event, clocked, concluded
 from app.platform.errors import Conflict
 from app.platform.tables import Job, JobState
 from app.training.progress import MAX_CHARACTERS, MAX_PARAMETERS, MAX_ROWS, Leaderboard, Reporter
@@ -38,7 +38,7 @@ AUTO = {"name": "auto", "parameters": {"budget_seconds": 30.0}}
 ENDED = "the search was ended early by request"
 
 
-def tryout(split: int = 0, asked: int = 1, **given: Any) -> Any:
+def tryout(split: int = 0, n_splits: int = 1, n_repeats: int = 1, **given: Any) -> Any:
     parameters = {"max_bins": 4, "smoothing": 0.0} | given
     path = parameters.pop("path", [])
     tried = {"algorithm": "rankboost", "parameters": parameters, "path": path, "split": split}
@@ -47,13 +47,19 @@ def tryout(split: int = 0, asked: int = 1, **given: Any) -> Any:
         "what": "tryout",
         "scope": None,
         "tryout": tried,
-        "inner": {"n_splits": 1},
-        "asked": asked,
+        "inner": {"n_splits": n_splits, "n_repeats": n_repeats},
     }
 
 
 def result(*values: float, **given: Any) -> Any:
-    found = {"values": list(values), "seconds": 1.0, "failed": None, "rows": 60, "along": None}
+    found = {
+        "values": list(values),
+        "aucs": list(values),
+        "seconds": 1.0,
+        "failed": None,
+        "rows": 60,
+        "along": None,
+    }
     return found | given
 
 
@@ -73,6 +79,7 @@ class TestLeaderboard:
             "algorithm": "rankboost",
             "parameters": {"max_bins": 4, "n_rounds": 10},  # smoothing is not searched
             "rows": 60,
+            "splits": 2,
             "value": pytest.approx(0.8),
             "seconds": 2.0,
         }
@@ -99,6 +106,26 @@ class TestLeaderboard:
         assert "leaderboard" not in as_event(state)
         assert as_event(state)["best"] == state["best"]
 
+    def test_a_candidate_of_one_fold_does_not_stand_above_one_of_all_folds(self) -> None:
+        """`auto` tries a family on one fold first, then on the others, of all repeats."""
+        board = Leaderboard(SPEC | {"algorithm": AUTO, "search": None})
+        for split in range(6):
+            board.add(tryout(split, 3, 2, max_bins=8), result(0.7))
+        board.add(tryout(0, 3, 2, max_bins=4), result(0.94))
+        (row,) = board.state()["leaderboard"]
+        assert row["value"] == pytest.approx(0.7)
+        for split in range(1, 6):
+            board.add(tryout(split, 3, 2, max_bins=4), result(0.64))
+        rows = board.state()["leaderboard"]
+        assert [row["value"] for row in rows] == [pytest.approx(0.7), pytest.approx(0.69)]
+        assert [row["splits"] for row in rows] == [6, 6]
+
+    def test_a_later_stage_of_a_search_stands_before_the_stages_of_fewer_rows(self) -> None:
+        board = Leaderboard(SPEC)
+        for rows, value in ((20, 0.9), (61, 0.6), (60, 0.8)):
+            board.add(tryout(smoothing=value), result(value, rows=rows))
+        assert [row["value"] for row in board.state()["leaderboard"]] == [0.8, 0.6, 0.9]
+
     def test_what_failed_or_was_left_out_has_no_row(self) -> None:
         board = Leaderboard(SPEC)
         board.add(tryout(0, 2), result(0.5))
@@ -114,6 +141,7 @@ class TestLeaderboard:
             part["tryout"]["label"] = label
             board.add(part, result(0.5))
             assert board.state()["keepable"] == keepable
+            assert bool(board.state()["leaderboard"]) == keepable
 
     def test_folds_are_ready_one_by_one_and_have_no_rows(self) -> None:
         folds = {"method": "cross_validation", "folds": 2}
@@ -186,6 +214,21 @@ def test_the_best_over_time_is_kept_as_it_comes() -> None:
     assert [each["seconds"] for each in found] == sorted(each["seconds"] for each in found)
 
 
+def test_the_best_over_time_rises_to_the_best() -> None:
+    progress: dict[str, Any] = {}
+    for second, value in enumerate([0.5, 0.9, 0.8]):  # 0.9 was of fewer rows
+        progress = clocked({**progress, "best": {"value": value}}, SPEC, float(second))
+    at_end = concluded({"best": {"value": 0.85}}, progress)
+    for told, last in ((progress, 0.8), (at_end, 0.85)):
+        assert told["improvements"][-1] == {"seconds": 2.0, "value": last}
+        values = [each["value"] for each in told["improvements"]]
+        assert values == sorted(values)
+    # A mean rank that is served may have a value below that of its best member.
+    for value in (0.8, 0.79):
+        kept = concluded({"best": {"value": value}}, progress)["improvements"]
+        assert kept == progress["improvements"]
+
+
 class Owner:
     """Reads a job's progress, and asks for the best so far after a number of trials, or steps of its fit."""
 
@@ -234,15 +277,27 @@ def test_a_search_tells_its_trials_and_the_best(tmp_path: Path) -> None:
 
 
 def test_auto_tells_the_best_and_is_kept(tmp_path: Path) -> None:
-    owner = Owner(trials=2)
+    owner = Owner(trials=90)
     job = payload(tmp_path, noisy(300), algorithm=AUTO, validation=HOLDOUT)
     found = run(job, owner)
     assert owner.asked
     last = owner.told[-1].job
     assert last["best"]["metric"] == "auc"
-    assert len(last["leaderboard"]) >= 1
     assert found["leaderboard"]["members"]
-    assert any(each["rows"] == 1.0 for each in found["leaderboard"]["candidates"])
+    candidates = found["leaderboard"]["candidates"]
+    assert any(each["rows"] == 1.0 for each in candidates)
+    # One set of figures: what was shown while it ran, what the job keeps, and what the model keeps.
+    kept = sorted(each["value"] for each in candidates if each["value"] is not None)
+    assert len(kept) >= 2
+    for each in owner.told:
+        for row in each.job.get("leaderboard", ()):
+            assert any(value == pytest.approx(row["value"]) for value in kept)
+    (chosen,) = (each for each in candidates if each["state"] == "chosen")
+    board = found["progress"]["leaderboard"]
+    assert board[0]["value"] == found["progress"]["best"]["value"] == chosen["value"]
+    assert sorted(row["value"] for row in board) == kept[-len(board) :]
+    assert len(board) == min(len(kept), MAX_ROWS)
+    assert {row["splits"] for row in board} == {20}  # 5 folds, four times
     assert ENDED in found["warnings"][0]
     assert found["parts"]["validation"]["auc"]["value"] > 0.6
 
