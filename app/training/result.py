@@ -260,7 +260,10 @@ def _compare(
     skipped = asked["skipped"]
     if asked["algorithms"] and not described:
         budget = spec["algorithm"]["parameters"]["budget_seconds"]
-        skipped = f"the search and the final fit used the whole budget of {budget:g} s: train with a longer budget to compare"
+        skipped = (
+            f"the search and the final fit used the whole budget of {budget:g} s. Train with a "
+            "longer budget to compare"
+        )
     held_out = _bipartite(data).held_out_rows(plan.folds) if scores else None
     objective = without_count(spec["objective"], spec.get("judged_rows"))
     folder = None if stored is None else stored.coded.folder
