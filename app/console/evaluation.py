@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from markupsafe import Markup
+from rankwright import curve_plots
 from rankwright.errors import ProblemError
 from rankwright.types import (
     ComparedPair,
@@ -331,7 +332,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         roc = await evaluation.roc(max_points=CURVE_POINTS)
         points = [(point.fpr, point.tpr) for point in roc.points]
         drawn = charts.roc(
-            RocPlot("ROC curve on this dataset", [Line(found.dataset_name, points)]), 440
+            curve_plots.roc(points, "ROC curve on this dataset", found.dataset_name), 440
         )
         windows = [(window.fpr_min or 0.0, window.fpr_max) for window in found.windows]
         top = await read_top_of_list(page, evaluation, windows, grouped=found.groups is not None)

@@ -37,7 +37,7 @@ from app.console.model_parts import read_or_error
 from app.console.rendering import percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability
-from app.roc_plot import Axis, Band, Line, RocPlot, Window
+from app.roc_plot import Axis, Band, Window
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -542,11 +542,7 @@ def _pictures_of_scores(
 ) -> list[Picture]:
     if found is None:
         return []
-    positives = [(each.x, cast(float, each.high), each.y) for each in found.points]
-    negatives = [
-        (each.x, cast(float, each.high), cast(float, each.negatives)) for each in found.points
-    ]
-    plot = curve_plots.histogram(positives, negatives)
+    plot = curve_plots.of_curve(found, "Scores of each class")
     threshold = cuts.points[index].threshold
     at = plot.x.high if threshold is None else min(max(threshold, plot.x.low), plot.x.high)
     return [
@@ -588,9 +584,9 @@ def _drawn(shape: Roc, objective: Json, cut: Cut, *, log: bool) -> Markup:
     # The axis begins at the power of ten below the first FPR that is not zero.
     decade = min(-1, math.floor(math.log10(min(fpr for fpr, _ in points if fpr > 0))))
     limits = [(each.fpr, cast(float, each.low), cast(float, each.high)) for each in shape.points]
-    plot = RocPlot(
+    plot = curve_plots.roc(
+        points,
         "ROC curve" + (", FPR on a logarithmic scale" if log else ""),
-        [Line("", points)],
         x=Axis(10.0**decade, 1.0, log=True) if log else Axis(),
         window=window,
         band=Band("", limits),

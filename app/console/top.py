@@ -157,16 +157,7 @@ def draw_reliability(
     figures: tuple[str, str | None] | None = None,
 ) -> Markup:
     """Draw a reliability diagram with the region where its line lies if the probabilities are right."""
-    plot = curve_plots.reliability(
-        [(point.probability, point.observed) for point in found.points],
-        [
-            (point.probability, point.consistent_low, point.consistent_high)
-            for point in found.points
-        ],
-        found.level,
-        "Reliability diagram",
-        cursor=cursor,
-    )
+    plot = curve_plots.of_reliability(found, "Reliability diagram", cursor=cursor)
     return charts.square(plot, size=size, figures=figures)
 
 

@@ -18,7 +18,7 @@ from app.reports import plots
 from app.reports.document import Document
 from app.reports.schemas import Report, report_of
 from app.reports.sections import describe_columns, document_of
-from app.reports.service import gather, read_curve
+from app.reports.service import gather, read_curve, read_reliability
 from app.reports.writers import POLICY, to_html, to_markdown
 from app.roc_plot import to_vega
 from app.scoring.interpretation_endpoints import PICTURE_HEADERS
@@ -109,7 +109,9 @@ def read_plot(
         Query(
             description="`roc`: the whole curve. `pauc`: the window of the partial AUC, enlarged. `gains`: the recall "
             "by the share of the list that is worked off. `precision_recall`: the precision at every recall. `cost`: "
-            "the least expected cost by the weight of a missed positive. The last three have no band."
+            "the least expected cost by the weight of a missed positive. `histogram`: how the scores of each class "
+            "are spread. `reliability`: the fraction of positives by the probability, of the rows that judge the "
+            "calibration, whatever `on`. `band` is of `roc` and `pauc`."
         ),
     ] = "roc",
     band: Annotated[
@@ -132,9 +134,13 @@ def read_plot(
     """A picture of the ROC curve with its confidence band, the area of the window, the best operating points at several
     rates (or that of the objective), and the diagonal of chance. The file needs no other file.
     """
-    judged, metrics = context.db.reading(read_curve, caller.owner, ref, on)
+    if kind == "reliability":
+        plot = plots.reliability_plot(*context.db.reading(read_reliability, caller.owner, ref))
+    else:
+        judged, metrics = context.db.reading(read_curve, caller.owner, ref, on)
     with context.computation():
-        plot = plots.plot_of(judged, metrics, kind, None if band == "none" else band)
+        if kind != "reliability":
+            plot = plots.plot_of(judged, metrics, kind, None if band == "none" else band)
         if format == "vega":
             return JSONResponse(to_vega(plot))
         drawn = plots.to_svg(plot)

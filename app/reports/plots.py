@@ -15,7 +15,7 @@ from app.models.objectives import target_fpr, window_of
 from app.models.service import PartCurve
 from app.platform.documents import Objective, Reliability
 from app.platform.tables import Model
-from app.roc_plot import FPR, TPR, Axis, Band, Line, Mark, RocPlot, Style, Window, draw
+from app.roc_plot import FPR, TPR, Axis, Band, Mark, RocPlot, Style, Window, draw
 from core.explain import svg
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.metrics import Interval, RocCurve
     from core.metrics.bands import BandKind
 
-Kind = Literal["roc", "pauc", "gains", "precision_recall", "cost"]
+Kind = Literal["roc", "pauc", "gains", "precision_recall", "cost", "histogram", "reliability"]
 
 MARKED_FPRS = (0.01, 0.05, 0.1)
 MAX_POINTS = 600
@@ -37,7 +37,9 @@ TOPS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 def plot_of(
     curve_part: PartCurve, metrics: Mapping[str, Any], kind: Kind, band: BandKind | None
 ) -> RocPlot:
-    """Describe the plot of a model's curve. `metrics` are those of the same part."""
+    """Describe the plot of a model's curve. `metrics` are those of the same part. Reliability is of no part: see
+    `reliability_plot`.
+    """
     from core.metrics import Interval, roc_band_on_curve
 
     if kind == "gains":
@@ -46,6 +48,8 @@ def plot_of(
         return precision_recall_plot(curve_part, metrics)
     if kind == "cost":
         return cost_plot(curve_part, metrics)
+    if kind == "histogram":
+        return histogram_plot(curve_part, metrics)
     curve, model = curve_part.curve, curve_part.model
     measured = _window_shown(metrics["pauc"], model.objective)
     view = (0.0, 1.0)
@@ -63,15 +67,11 @@ def plot_of(
         limits = Band(f"{found.level:.0%} confidence band, {of}", list(points))
         highest = max(view[1], *found.high)
     rates_marked, marks = _marks(curve_part, view)
-    return RocPlot(
-        title=_title("ROC" if kind == "roc" else "Partial ROC", model),
+    return curve_plots.roc(
+        list(zip(fpr.tolist(), tpr.tolist(), strict=True)),
+        _title("ROC" if kind == "roc" else "Partial ROC", model),
+        f"AUC {interval_text(Interval(**metrics['auc']))}",
         notes=_notes(curve_part, metrics),
-        lines=[
-            Line(
-                f"AUC {interval_text(Interval(**metrics['auc']))}",
-                list(zip(fpr.tolist(), tpr.tolist(), strict=True)),
-            )
-        ],
         x=Axis(*view),
         y=Axis(0.0, 1.0 if kind == "roc" else next(top for top in TOPS if highest <= top)),
         window=None if measured is None else _window(measured),
@@ -128,6 +128,24 @@ def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
         list(zip(found.x.tolist(), found.y.tolist(), strict=True)),
         _title("Costs", curve_part.model),
         "expected cost of the best cut",
+        notes=_notes(curve_part, metrics),
+    )
+
+
+def histogram_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
+    """Describe how the scores of each class are spread."""
+    from core.metrics import score_histogram
+
+    found = score_histogram(curve_part.curve)
+    edges = found.edges.tolist()
+    positives, negatives = (
+        list(zip(edges, edges[1:], heights.tolist(), strict=False))
+        for heights in (found.positives, found.negatives)
+    )
+    return curve_plots.histogram(
+        positives,
+        negatives,
+        _title("Scores of each class", curve_part.model),
         notes=_notes(curve_part, metrics),
     )
 

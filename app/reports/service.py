@@ -14,6 +14,7 @@ from app.models import repository as model_rows
 from app.models import service as models
 from app.models.objectives import target_fpr
 from app.models.service import PartCurve
+from app.platform.documents import Reliability
 from app.platform.errors import NotFound
 from app.platform.sql import Session
 from app.platform.tables import (
@@ -96,6 +97,19 @@ def read_curve(session: Session, owner: str, ref: str, part: str) -> tuple[PartC
     """Return a model's curve on a part, and the metrics of that part."""
     curve_part = models.roc(session, owner, ref, part)
     return curve_part, models.metrics(session, owner, curve_part.model.id, part)
+
+
+def read_reliability(session: Session, owner: str, ref: str) -> tuple[Model, Reliability]:
+    """Return a model, and how good the probabilities are that it is served with; NotFound with the reason if it has
+    none, or too few rows judge them.
+    """
+    model, row, _ = calibrations.read(session, owner, ref)
+    if row.reliability is None:
+        raise NotFound(
+            f"the probabilities of model {model.id} were not judged: there were too few rows of a class",
+            code="no_calibration",
+        )
+    return model, row.reliability
 
 
 def gather(session: Session, owner: str, ref: str) -> Facts:

@@ -1,4 +1,4 @@
-"""The plots of a ranking beside its ROC curve, each described once from its points: whoever has points can draw them.
+"""The plots of a ranking, each described once: whoever has points, or an answer of the service, can draw them.
 
 Points are pairs (x, y) of floats in the order of x. Each function takes the title, the name of the curve and the lines
 of text below the title, and returns a plot for `to_terminal`, or for the service's pictures. It needs the standard
@@ -8,12 +8,53 @@ library only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rankwright.roc_plot import Axis, Band, Line, Points, RocPlot
 
+if TYPE_CHECKING:
+    from rankwright.types import (
+        CalibrationDrift,
+        EvaluationCurve,
+        ModelCurve,
+        Reliability,
+    )
+
 Bins = Sequence[tuple[float, float, float]]
 """Bins of a histogram, (lower end, upper end, height), in their order."""
+
+
+def roc(points: Points, title: str = "ROC curve", name: str = "", **more: Any) -> RocPlot:
+    """Describe the true positive rate by the false positive rate. By chance they are equal."""
+    return RocPlot(title, [Line(name, points)], **more)
+
+
+def of_curve(found: ModelCurve | EvaluationCurve, title: str, **more: Any) -> RocPlot:
+    """Describe a curve of a list, or the histogram of its scores, as the service answers it."""
+    points = [(each.x, each.y) for each in found.points]
+    if found.kind == "histogram":
+        ends = [(each.x, cast(float, each.high)) for each in found.points]
+        negatives = [cast(float, each.negatives) for each in found.points]
+        return histogram(
+            [(*end, each.y) for end, each in zip(ends, found.points, strict=True)],
+            [(*end, height) for end, height in zip(ends, negatives, strict=True)],
+            title,
+            **more,
+        )
+    if found.kind == "precision_recall":
+        return precision_recall(points, cast(float, found.prevalence), title, **more)
+    return (gains if found.kind == "gains" else cost_curve)(points, title, **more)
+
+
+def of_reliability(found: Reliability | CalibrationDrift, title: str, **more: Any) -> RocPlot:
+    """Describe how good probabilities are, as the service answers it."""
+    return reliability(
+        [(each.probability, each.observed) for each in found.points],
+        [(each.probability, each.consistent_low, each.consistent_high) for each in found.points],
+        found.level,
+        title,
+        **more,
+    )
 
 
 def precision_recall(

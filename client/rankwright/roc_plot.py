@@ -1,4 +1,4 @@
-"""A ROC plot, described once, and drawn in characters for a terminal.
+"""A plot of a ranking, described once, and drawn in characters for a terminal. `curve_plots` describes each kind.
 
 The service draws the same description as SVG and as a Vega-Lite specification. It needs the standard library only.
 """
@@ -6,14 +6,14 @@ The service draws the same description as SVG and as a Vega-Lite specification. 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 FPR, TPR = "False positive rate", "True positive rate"
 
 Points = Sequence[tuple[float, float]]
-"""Points (FPR, TPR) of a curve, neither of which ever falls."""
+"""Points (x, y) of a curve in the order of x; of a ROC curve, FPR and TPR."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,12 @@ class Axis:
             low, high = math.log10(self.low), math.log10(self.high)
             return (math.log10(max(rate, self.low)) - low) / (high - low)
         return (rate - self.low) / (self.high - self.low)
+
+    def at(self, fraction: float) -> float:
+        """Return the rate at a position: the inverse of `fraction`."""
+        if self.log:
+            return float(self.low * (self.high / self.low) ** fraction)
+        return self.low + fraction * (self.high - self.low)
 
     def ticks(self, most: int) -> list[float]:
         """Return round rates, or powers of ten on a logarithmic axis."""
@@ -123,38 +129,68 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
 def to_terminal(plot: RocPlot, *, width: int = 48, height: int = 16) -> str:
-    """Draw the first curve and the chance diagonal in `height` lines of braille, with axes."""
-    columns, rows = width * 2, height * 4
-    dots = [[False] * columns for _ in range(rows)]
-    # The diagonal is dotted, so that the two lines differ without colour.
-    for i in range(0, columns, 6):
-        dots[round((1.0 - i / (columns - 1)) * (rows - 1))][i] = True
-    for fpr, tpr in _along(plot.lines[0].points, 4 * (rows + columns)):
-        row, column = 1.0 - plot.y.fraction(tpr), plot.x.fraction(fpr)
-        dots[round(row * (rows - 1))][round(column * (columns - 1))] = True
+    """Draw the curves in `height` lines of `width` braille characters, with axes, and name what differs.
 
-    text = [plot.title, *(f"  {note}" for note in plot.notes)]
+    The first curve is a whole line, others are dashed, and what chance does is dotted: there is no colour. Bands,
+    windows and marks are left out. What lies beyond an axis is drawn at its end.
+
+    Examples
+    --------
+    >>> print(to_terminal(RocPlot("Two rows", [Line("", [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)])]), width=12, height=3))
+    Two rows
+    True positive rate
+          1 ┤⡏⠉⠉⠉⠉⠉⠉⠉⠉⠍⠉⠉
+        0.5 ┤⡇⠀⠀⠀⠀⠀⠂⠀⠀⠀⠀⠀
+          0 ┤⡇⠀⠀⠁⠀⠀⠀⠀⠀⠀⠀⠀
+            └────────────
+             0   0.5    1
+             False positive rate; dotted: chance
+    """
+    dots = [[False] * (2 * width) for _ in range(4 * height)]
+    ends = [(end, end) for end in (plot.x.low, plot.x.high)]
+    chance = ends if plot.chance is None else plot.chance
+    lines = [(chance, (1, 6)), *((line.points, (4, 8)) for line in plot.lines[1:])]
+    for points, (on, of) in [*lines, *((line.points, (1, 1)) for line in plot.lines[:1])]:
+        for step, (row, column) in enumerate(_dots_along(plot, points, dots)):
+            if step % of < on:
+                dots[row][column] = True
+    text = [plot.title, *(f"  {note}" for note in plot.notes), plot.labels[1]]
+    shown = {0: plot.y.at(1.0), height // 2: plot.y.at(0.5), height - 1: plot.y.at(0.0)}
     for row in range(height):
         cells = (chr(_BRAILLE + _cell(dots, row * 4, column * 2)) for column in range(width))
-        label = {0: "1.0", height // 2: "0.5", height - 1: "0.0"}.get(row, "")
-        text.append(f"{label:>5} ┤{''.join(cells)}")
-    text.append(f"{'':>5} └{'─' * width}")
-    text.append(f"{'TPR':>5}  0.0{'0.5':^{width - 6}}1.0  FPR")
+        label = f"{shown[row]:.3g}" if row in shown else ""
+        text.append(f"{label:>7} ┤{''.join(cells)}")
+    low, middle, high = (f"{plot.x.at(fraction):.3g}" for fraction in (0.0, 0.5, 1.0))
+    text.append(f"{'':>7} └{'─' * width}")
+    text.append(f"{'':>9}{low}{middle:^{width - len(low) - len(high)}}{high}")
+    names = [line.name for line in plot.lines]
+    keys = [f"line: {names[0]}"] if len(names) > 1 else []
+    keys += [f"dashed: {name}" for name in names[1:]]
+    keys += [f"dotted: {plot.diagonal}"] if chance else []
+    text.append(f"{'':>9}" + "; ".join([plot.labels[0], *keys]))
     return "\n".join(text)
 
 
-def _along(points: Points, n: int) -> Iterator[tuple[float, float]]:
-    """Yield points of a curve in `n` equal steps of FPR + TPR, which grows on a vertical rise, too."""
-    way = [fpr + tpr for fpr, tpr in points]
-    for step in range(n):
-        at = 2.0 * step / (n - 1)
-        k = bisect_right(way, at)
-        if k == len(way):
-            yield points[-1]
-            continue
-        fraction = (at - way[k - 1]) / (way[k] - way[k - 1])
-        (x0, y0), (x1, y1) = points[k - 1], points[k]
-        yield x0 + fraction * (x1 - x0), y0 + fraction * (y1 - y0)
+def _dots_along(
+    plot: RocPlot, points: Points, dots: Sequence[Sequence[bool]]
+) -> Iterator[tuple[int, int]]:
+    """Yield the dots, by row and column, that the straight lines through the points pass."""
+    bottom, right = len(dots) - 1, len(dots[0]) - 1
+    places = [
+        (bottom * (1.0 - _inside(plot.y.fraction(y))), right * _inside(plot.x.fraction(x)))
+        for x, y in points
+    ]
+    for (row, column), (to_row, to_column) in pairwise(places):
+        steps = math.ceil(max(abs(to_row - row), abs(to_column - column))) or 1
+        for step in range(steps):
+            part = step / steps
+            yield round(row + part * (to_row - row)), round(column + part * (to_column - column))
+    if places:
+        yield round(places[-1][0]), round(places[-1][1])
+
+
+def _inside(fraction: float) -> float:
+    return min(max(fraction, 0.0), 1.0)
 
 
 def _cell(dots: Sequence[Sequence[bool]], top: int, left: int) -> int:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rankwright import types
+from rankwright import curve_plots, types
 from rankwright.cli.common import CommandFailed, out
 from rankwright.resources import Metrics, Model
-from rankwright.roc_plot import Line, RocPlot, to_terminal
+from rankwright.roc_plot import RocPlot, to_terminal
 
 CURVE_POINTS = 1000
 
@@ -42,6 +42,28 @@ def curve_of(model: Model) -> RocPlot:
         raise CommandFailed(f"{model.name} has no ROC curve")
     points = model.roc(max_points=CURVE_POINTS).points
     return plot_of(points, f"ROC of {_title(model.data, metrics)}", _legend(metrics))
+
+
+KINDS = {
+    "precision_recall": "Precision and recall",
+    "gains": "Gains",
+    "cost": "Costs",
+    "histogram": "Scores of each class",
+}
+
+
+def list_plot(model: Model, kind: str, on: str) -> RocPlot:
+    """Fetch a plot beside the ROC curve: one of `KINDS`, or the `reliability` of the probabilities."""
+    of = f"of {model.name}:{model.version}"
+    if kind == "reliability":
+        calibration = model.read_calibration()
+        if calibration.reliability is None:
+            raise CommandFailed(f"the probabilities {of} were not judged: too few rows of a class")
+        notes = [f"on {calibration.reliability.n:,} held-out rows"]
+        return curve_plots.of_reliability(calibration.reliability, f"Reliability {of}", notes=notes)
+    found = model.curve(kind, on=on, max_points=CURVE_POINTS)
+    rows = "held-out" if on == "validation" else "its own training"
+    return curve_plots.of_curve(found, f"{KINDS[kind]} {of}", notes=[f"on {rows} rows"])
 
 
 def has_curve(model: types.Model) -> bool:
@@ -96,8 +118,7 @@ def provenance(model: types.Model) -> str:
 
 def plot_of(points: Sequence[types.Point], title: str, notes: list[str]) -> RocPlot:
     """Return the plot of the points that the service returned."""
-    curve = [(point.fpr, point.tpr) for point in points]
-    return RocPlot(title, [Line(title, curve)], notes)
+    return curve_plots.roc([(point.fpr, point.tpr) for point in points], title, notes=notes)
 
 
 def _title(model: types.Model, metrics: types.Metrics) -> str:

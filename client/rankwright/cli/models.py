@@ -23,7 +23,14 @@ from rankwright.cli.common import (
     service,
 )
 from rankwright.cli.datasets import find_dataset
-from rankwright.cli.figures import curve_of, has_curve, show_model, shown_interval
+from rankwright.cli.figures import (
+    KINDS,
+    curve_of,
+    has_curve,
+    list_plot,
+    show_model,
+    shown_interval,
+)
 from rankwright.roc_plot import to_terminal
 
 if TYPE_CHECKING:
@@ -199,7 +206,8 @@ def plot(
         str,
         typer.Option(
             help="roc: the whole curve. pauc: the window of the partial AUC, enlarged. gains: the recall by the share "
-            "of the list. precision_recall: the precision at every recall. cost: the least expected cost."
+            "of the list. precision_recall: the precision at every recall. cost: the least expected cost. histogram: "
+            "the scores of each class. reliability: the fraction of positives by the probability."
         ),
     ] = "roc",
     on: Annotated[str, typer.Option(help="validation or train.")] = "validation",
@@ -215,16 +223,18 @@ def plot(
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Draw the ROC curve of a model into a file, or in the terminal if no file is given."""
+    """Draw a curve of a model into a file, or in the terminal if no file is given."""
     with service(url, key) as client:
         if output is None and format is None:
-            if kind != "roc":
-                detail = f"the terminal shows kind roc alone, got {kind}: name a file with --output, or a --format"
+            if kind not in ("roc", "reliability", *KINDS):
+                known = ", ".join(("roc", *KINDS, "reliability"))
+                detail = f"the terminal shows {known}, got {kind}: name a file with --output, or a --format"
                 raise typer.BadParameter(detail)
             found = client.models.get(model)
             if not has_curve(found.data):
                 raise CommandFailed(f"{found.name} has no ROC curve")
-            out.print(to_terminal(curve_of(found)), markup=False)
+            drawn = curve_of(found) if kind == "roc" else list_plot(found, kind, on)
+            out.print(to_terminal(drawn), markup=False)
             return
         chosen = _format(format, output, PICTURES, "svg")
         picture = client.models[model].download(

@@ -81,8 +81,20 @@ def test_report_and_pictures(trained: Run, tmp_path: Path) -> None:
     spec = json.loads(trained("plot", "sum", "--format", "json", "--on", "train").stdout)
     assert "its own training rows" in spec["title"]["subtitle"][0]
     assert "┤" in trained("plot", "sum").stdout
-    alone = trained("plot", "sum", "--kind", "gains", code=2).stderr
-    assert "the terminal shows kind roc alone" in " ".join(alone.replace("│", " ").split())
+    for kind, words in (
+        ("precision_recall", ("Precision and recall of sum:1", "Recall; dotted: chance: the prev")),
+        ("gains", ("Gains of sum:1", "Share of the list; dotted: chance")),
+        ("cost", ("Costs of sum:1", "Expected cost", "Weight of a missed positive")),
+        ("histogram", ("Scores of each class of sum:1", "line: positives; dashed: negatives")),
+        ("reliability", ("Reliability of sum:1", "Probability; dotted: right probabilities")),
+    ):
+        drawn = trained("plot", "sum", "--kind", kind).stdout
+        assert "┤" in drawn
+        assert [each for each in words if each not in drawn] == [], kind
+        trained("plot", "sum", "--kind", kind, "--output", tmp_path / f"{kind}.svg")
+        assert words[0] in (tmp_path / f"{kind}.svg").read_text(encoding="utf-8")
+    alone = trained("plot", "sum", "--kind", "pauc", code=2).stderr
+    assert "the terminal shows roc, precision_recall" in " ".join(alone.replace("│", " ").split())
     refused = trained("report", "sum", "--output", tmp_path / "sum.pdf", code=2).stderr
     assert "md, html, json, got" in " ".join(refused.split())
     assert "band must be" in trained("plot", "sum", "--band", "x", "--format", "svg", code=1).stderr

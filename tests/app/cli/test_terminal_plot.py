@@ -1,8 +1,10 @@
-"""The terminal plot puts dots where the curve runs."""
+"""The terminal plot puts dots where the curves run, and says what its axes are."""
 
 from __future__ import annotations
 
-from rankwright.roc_plot import Line, RocPlot, to_terminal
+import pytest
+from rankwright import curve_plots
+from rankwright.roc_plot import Axis, Line, RocPlot, to_terminal
 
 
 def roc(fpr: list[float], tpr: list[float]) -> RocPlot:
@@ -11,7 +13,7 @@ def roc(fpr: list[float], tpr: list[float]) -> RocPlot:
 
 
 def canvas(text: str) -> list[str]:
-    return [line[7:55].ljust(48, "⠀") for line in text.splitlines() if "┤" in line]
+    return [line.partition("┤")[2].ljust(48, "⠀") for line in text.splitlines() if "┤" in line]
 
 
 def dot(text: str, fpr: float, tpr: float) -> bool:
@@ -35,11 +37,43 @@ def test_a_step_is_drawn_as_a_step_and_a_tie_as_a_slope() -> None:
     assert dot(step, 0.31, 0.0)
     assert not dot(step, 0.31, 0.62)
     slope = to_terminal(roc([0, 0.5, 1], [0, 1, 1]))
-    assert dot(slope, 0.25, 0.5)
+    assert dot(slope, 24 / 95, 48 / 95)
 
 
 def test_terminal_plot_names_axes_title_and_legend() -> None:
     text = to_terminal(roc([0, 1], [0, 1]))
     assert text.startswith("a < b & c\n")
     assert "AUC 0.9" in text
-    assert text.splitlines()[-1].split() == ["TPR", "0.0", "0.5", "1.0", "FPR"]
+    *_, ends, words = text.splitlines()
+    assert ends.split() == ["0", "0.5", "1"]
+    assert words.strip() == "False positive rate; dotted: chance"
+    assert "\nTrue positive rate\n" in text
+
+
+def test_every_kind_of_plot_has_its_own_axes() -> None:
+    """Of a histogram both outlines, the second dashed; of others what chance does, where it is no diagonal."""
+    spread = curve_plots.histogram(
+        [(-4.0, -2.0, 0.2), (-2.0, 0.0, 0.8)], [(-4.0, -2.0, 0.6), (-2.0, 0.0, 0.4)], "Scores"
+    )
+    text = to_terminal(spread)
+    assert text.splitlines()[-2].split() == ["-4", "-2", "0"]
+    assert text.splitlines()[-1].strip() == "Score; line: positives; dashed: negatives"
+    tops = [
+        float(row.split("┤")[0])
+        for row in text.splitlines()
+        if row.split("┤")[0].strip(" └─") and "┤" in row
+    ]
+    assert tops == pytest.approx([0.84, 0.42, 0.0])
+    of = 1.05 * 0.8
+    whole = [dot(text, 0.55 + k / 100, 0.8 / of) for k in range(40)]
+    dashes = [dot(text, 0.02 + k / 100, 0.6 / of) for k in range(40)]
+    assert all(whole)
+    assert 10 < sum(dashes) < 30
+    found = to_terminal(curve_plots.precision_recall([(0.1, 0.9), (1.0, 0.3)], 0.25))
+    assert "dotted: chance: the prevalence, 0.25" in found
+    assert sum(dot(found, k / 95, 0.25) for k in range(96)) > 10
+    assert not any(dot(found, k / 95, k / 95) for k in range(20))
+    # What lies beyond an axis is drawn at its end, and an axis may be logarithmic.
+    beyond = RocPlot("", [Line("", [(0.0, 0.0), (1.0, 2.0)])], x=Axis(0.01, 1.0, log=True))
+    assert to_terminal(beyond).splitlines()[-2].split() == ["0.01", "0.1", "1"]
+    assert dot(to_terminal(beyond), 1.0, 1.0)

@@ -14,7 +14,7 @@ import pytest
 
 from app.models.service import VALIDATION, PartCurve
 from app.platform.tables import Model
-from app.reports.plots import plot_of, to_svg
+from app.reports.plots import plot_of, reliability_plot, to_svg
 from app.roc_plot import RocPlot, to_vega
 from core.metrics import summarise
 
@@ -58,6 +58,34 @@ def test_the_gains_chart_is_the_recall_by_the_share_of_the_list() -> None:
     drawn = to_svg(plot)
     assert "Share of the list" in drawn
     assert "False positive rate" not in drawn
+
+
+def test_the_histogram_and_the_reliability_are_drawn() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], [50, 150])
+    plot = plot_of(*judged(y, rng.normal(size=200) + y, (0.0, 0.1)), "histogram", None)
+    for line in plot.lines:
+        points = np.array(line.points)
+        widths = np.diff(points[1:-1:2, 0], append=points[-1, 0])
+        assert points[1:-1:2, 1].sum() == pytest.approx(1.0)  # all rows of the class are in a bin
+        assert widths.min() > 0
+    drawn = to_svg(plot)
+    assert "positives" in drawn
+    assert "Fraction of the class" in drawn
+    json.dumps(to_vega(plot), allow_nan=False)
+    places = ("probability", "observed", "consistent_low", "consistent_high")
+    record: Any = {
+        "points": [
+            dict(zip(places, (p, p / 2, p - 0.1, p + 0.1), strict=True)) for p in (0.2, 0.6)
+        ],
+        "level": 0.95,
+        "n": 200,
+        "n_positives": 50,
+    }
+    model = Model(name="m", version=1, objective={}, validation={"method": "holdout"})
+    drawn = to_svg(reliability_plot(model, record))
+    assert "where it lies if the probabilities are right, 95%" in drawn
+    assert "on 200 held-out rows: 50 positive" in drawn
 
 
 def rankings() -> Iterator[tuple[Any, Any]]:
