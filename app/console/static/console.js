@@ -13,15 +13,20 @@ document.addEventListener("submit", (event) => {
   const asked = event.target.dataset.confirm;
   if (asked && !window.confirm(asked)) { event.preventDefault(); return; }
   if (event.defaultPrevented) return;  // another script sends it
-  const held = event.submitter?.dataset.undo ?? event.target.dataset.undo;
-  if (held && !event.target.dataset.decided) { event.preventDefault(); hold(event.target, event.submitter, held); return; }
+  const words = event.submitter?.dataset.undo ?? event.target.dataset.undo;
+  if (words) { event.preventDefault(); hold(event.target, event.submitter, words); return; }
+  if (held) {  // this form leads away
+    event.preventDefault();
+    send_held().then((done) => { if (done) event.target.requestSubmit(event.submitter); });
+    return;
+  }
   if (event.target.dataset.sending) { event.preventDefault(); return; }  // twice is once
   event.target.dataset.sending = "yes";
   wait();
 });
 window.addEventListener("pageshow", () => {
   rest();
-  for (const form of document.forms) { delete form.dataset.sending; delete form.dataset.decided; }
+  for (const form of document.forms) delete form.dataset.sending;
 });
 window.addEventListener("pagehide", rest);
 document.addEventListener("htmx:beforeRequest", (event) => {
@@ -34,14 +39,15 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 });
 document.addEventListener("htmx:sendError", () => { clearTimeout(waiting); busy.textContent = "The service does not answer. Trying again …"; });
 
-// What can be undone waits in this page, and is sent when its time is over. Until then nothing has happened, and nothing
-// does if the page is left.
+// What can be undone waits in this page. It is sent when its time is over, when the page is left, and when another such
+// thing is begun: who deletes and goes on finds it deleted.
 const GRACE = 8;  // seconds
-let undo = null;
+let held = null;  // what waits: where it is sent, and what is sent, as it was when it was asked for
+let old = false;  // something was sent while the page was left: what it shows may be old
 function hold(form, submitter, words) {
   const place = document.getElementById("undo");
-  if (undo) { place.querySelector("button").focus(); return; }  // one thing at a time
-  const rows = [...form.elements].filter((each) => each.type === "checkbox" && each.checked).map((each) => each.closest("tr"));
+  if (held) send_held();
+  const boxes = form.id === "chosen" ? chosen_of(form).filter((each) => each.checked) : [], rows = boxes.map((each) => each.closest("tr"));
   if (form.id === "chosen" && !rows.length) { busy.textContent = "Choose something first."; setTimeout(rest, 3000); return; }
   const text = document.createElement("span"), clock = document.createElement("span"), back = document.createElement("button"), now = document.createElement("button");
   back.type = now.type = "button";
@@ -49,29 +55,75 @@ function hold(form, submitter, words) {
   now.textContent = "Do it now";
   now.className = "plain";
   let left = GRACE;
-  text.textContent = `${words}${rows.length > 1 ? ` (${rows.length})` : ""} in ${GRACE} seconds. If you leave this page before, nothing is done.`;
+  text.textContent = `${words}${rows.length > 1 ? ` (${rows.length})` : ""} in ${GRACE} seconds, or when you leave this page.`;
   clock.setAttribute("aria-hidden", "true");  // a reader of the screen hears the words once, not each second
   const tell = () => { clock.textContent = `${left} s`; };
-  const end = () => {
-    clearInterval(undo);
-    undo = null;
+  const ours = { address: submitter?.getAttribute("formaction") ?? form.getAttribute("action"), body: new URLSearchParams(new FormData(form, submitter)), boxes, rows };
+  ours.end = () => {
+    clearInterval(ours.clock);
+    held = null;
     place.replaceChildren();
-    for (const row of rows) row?.classList.remove("leaving");
   };
-  const send = () => {
-    end();
-    form.dataset.decided = "yes";
-    if (!form.isConnected) { form.hidden = true; document.body.append(form); }  // its part of the page was replaced
-    form.requestSubmit(submitter?.form === form ? submitter : null);
+  const stay = () => { for (const row of rows) row?.classList.remove("leaving"); };
+  const send = () => {  // as a form is: its answer is a page
+    ours.end();
+    stay();
+    const sent = document.createElement("form");
+    [sent.method, sent.action, sent.hidden] = ["post", ours.address, true];
+    for (const [name, value] of ours.body) {
+      const field = document.createElement("input");
+      [field.type, field.name, field.value] = ["hidden", name, value];
+      sent.append(field);
+    }
+    document.body.append(sent);
+    sent.requestSubmit();
   };
-  back.addEventListener("click", () => { end(); (submitter ?? form).focus?.(); });
+  back.addEventListener("click", () => { ours.end(); stay(); (submitter ?? form).focus?.(); });
   now.addEventListener("click", send);
   for (const row of rows) row?.classList.add("leaving");
   tell();
   place.replaceChildren(text, clock, back, now);
   back.focus();
-  undo = setInterval(() => { left -= 1; if (left) tell(); else send(); }, 1000);
+  held = ours;
+  ours.clock = setInterval(() => { left -= 1; if (left) tell(); else send(); }, 1000);
 }
+// Send what is held, also while the page goes away. Return where the answer leads; null if it was refused: the page says why.
+async function send_held() {
+  const { address, body, boxes, rows, end } = held;
+  end();
+  for (const box of boxes) box.checked = false;
+  old = true;
+  let answer = null, page = null;
+  try {
+    answer = await fetch(address, { method: "POST", body, keepalive: true });
+    if (answer.headers.has("x-session-changed")) { window.come_back(); return null; }
+    if (answer.ok && !new URL(answer.url).pathname.endsWith("/console/sign-in")) {
+      for (const row of rows) row?.remove();
+      count_chosen();
+      return answer.url;
+    }
+    page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  } catch { /* the service does not answer */ }
+  for (const row of rows) row?.classList.remove("leaving");
+  const said = page?.querySelector(".problem") ?? document.createElement("p"), title = document.querySelector("h1");
+  if (!said.textContent) said.textContent = answer ? "It was not done: the session has ended. Load this page again to sign in." : "It was not done: the service does not answer. Try again.";
+  said.className = "problem";
+  said.setAttribute("role", "alert");
+  (title?.closest(".head") ?? title)?.after(said);
+  said.scrollIntoView({ block: "nearest" });
+  return null;
+}
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest?.("a[href]");
+  if (!held || !link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  if (link.target || link.hasAttribute("download") || link.getAttribute("href").startsWith("#")) return;  // the page stays
+  event.preventDefault();
+  wait();
+  if (await send_held()) location.href = link.href; else rest();
+});
+for (const leaving of ["beforeunload", "pagehide"]) window.addEventListener(leaving, () => { if (held) send_held(); });  // the first is earlier, the second is certain
+document.addEventListener("visibilitychange", () => { if (document.hidden && held) send_held().then((next) => { if (next) location.replace(next); }); });
+window.addEventListener("pageshow", (event) => { if (event.persisted && old) location.reload(); });
 
 // Lists: how many are chosen, all of a page at once, and the rows of a page in the order of a column.
 const chosen_of = (form) => [...form.elements].filter((each) => each.type === "checkbox");
