@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
@@ -45,6 +46,11 @@ SORTS = {
     "missing": "by gaps, most first",
     "distinct": "by distinct values, most first",
 }
+_ID = re.compile(
+    r"(?:^|[^a-z])(?:id|nr|no|number|key|customer|client|patient|user|account|kunden?|konto|vertrag)(?:[^a-z]|$)|[a-z]I[dD]$",
+    re.IGNORECASE,
+)
+"""Names of columns that say whom a row is about."""
 MODES = ("append", "replace")
 _FIELDS = {
     "fields": UPLOAD_FIELDS,
@@ -213,7 +219,8 @@ async def _show(
         given=said_of(dataset) | page.filled(),
         ticked=ticked,
         label_step=_label_step(dataset),
-        likely_groups=_likely_groups(dataset, profile),
+        likely_groups=(likely := _likely_groups(dataset, profile)),
+        likely_ids=[each for each in likely if _names_an_id(each)][:3],
         **_FIELDS,
         job_id=_job_of(dataset),
         most=COLUMNS,
@@ -248,16 +255,27 @@ def _label_step(dataset: Dataset) -> LabelStep | None:
     return LabelStep(label, values, sum(each.count or 0 for each in values), asked)
 
 
-def _likely_groups(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
-    """Return the columns that may say which rows belong together, where rows are repeated and none says so."""
+def _names_an_id(column: Column) -> bool:
+    """Return True if the column is named, or was read, as an identifier."""
+    return column.role == "identifier" or _ID.search(column.name) is not None
+
+
+def _likely_groups(dataset: Dataset, profile: DatasetProfile | None) -> list[Column]:
+    """Return the columns that may say which rows belong together, identifiers first, where rows are repeated and no
+    column says so.
+    """
     if dataset.mode == "append" or dataset.group or dataset.query or profile is None:
         return []
     if not profile.duplicates.repeated:
         return []
     rows = dataset.rows or 0
+
+    def rank(column: Column) -> tuple[bool, int]:
+        return not _names_an_id(column), -(column.distinct or 0)
+
     return [
-        each.name
-        for each in sorted(dataset.columns, key=lambda each: -(each.distinct or 0))
+        each
+        for each in sorted(dataset.columns, key=rank)
         if each.role in ("feature", "identifier")
         and not each.missing
         and 1 < (each.distinct or 0) < rows

@@ -36,8 +36,9 @@ async def change_form(page: PageDep) -> Response:
 @router.post("/check")
 async def check(page: PageDep) -> Response:
     """Return the API's check of the job as a fragment."""
-    form, _ = await _form(page, await _given(page))
-    return page.show("train_check.html", whole=False, **await _checked(page, form))
+    form, dataset = await _form(page, await _given(page))
+    checked = await _checked(page, form)
+    return page.show("train_check.html", whole=False, dataset=dataset, **checked)
 
 
 @router.post("")

@@ -196,6 +196,12 @@ def find_profile(session: Session, dataset_id: str) -> DatasetProfile | None:
     return session.get(DatasetProfile, dataset_id)
 
 
+def find_duplicates(session: Session, owner: str, dataset_id: str) -> Json | None:
+    """Return the counts of equal rows of the owner's dataset; None if it has no profile."""
+    query = select(DatasetProfile.duplicates).join(Dataset)
+    return session.scalar(query.where(Dataset.owner == owner, Dataset.id == dataset_id))
+
+
 def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
     """Remove the row."""
     session.execute(delete(Dataset).where(Dataset.owner == owner, Dataset.id == dataset_id))

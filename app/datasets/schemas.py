@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, StringConstraints, field_validator, mode
 
 from app.datasets.description import CONTENT_ENCODINGS, FIELD_TEXTS, MAX_LIST_LENGTH, schema_of
 from app.datasets.parts import MAX_PARTS
-from app.datasets.service import is_constant
+from app.datasets.service import COPIES, describe_copies, is_constant
 from app.http.schemas import Body, Kind, PageOf, Resource, Timestamp, one_of
 from app.ingest.formats import CONTENT_TYPES
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
@@ -21,6 +21,7 @@ Role = Annotated[
 ]
 Status = Annotated[str, one_of(DatasetStatus)]
 ContentType = Annotated[str, one_of(CONTENT_TYPES)]
+Copies = Annotated[str, one_of(COPIES)]
 ContentEncoding = Annotated[str, one_of(CONTENT_ENCODINGS)]
 
 
@@ -122,6 +123,12 @@ class Duplicates(Resource):
     estimated: bool = Field(
         description="True if the counts are estimated from a sample of the rows."
     )
+    in_splits: Copies = Field(
+        description="Where equal rows stand when a job splits the rows of the table. `together`: on one side, and in "
+        "one fold. On both sides they may stand with `groups` (equal rows of different groups or queries), with "
+        "`few_kinds` (fewer than 30 distinct rows, each about 10 times or more), and with `time` (the check of a job "
+        "that splits by time)."
+    )
 
 
 class DatasetProfile(Resource):
@@ -152,7 +159,7 @@ class DatasetProfile(Resource):
             grades=dataset.grades,
             columns=[ColumnProfile.model_validate(column) for column in profile.columns],
             rows_looked_at=profile.rows,
-            duplicates=Duplicates.model_validate(profile.duplicates),
+            duplicates=Duplicates.model_validate(describe_copies(dataset, profile.duplicates)),
             warnings=[TableWarning.model_validate(warning) for warning in dataset.warnings],
         )
 

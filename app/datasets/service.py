@@ -34,11 +34,14 @@ from app.platform.tables import (
     Model,
     VersionMode,
 )
+from core.base.columns import are_kinds
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_NAMED = 10
+COPIES = ("together", "groups", "few_kinds", "time")
+"""Where equal rows of a table stand in a split: on one side, or on both sides for this reason."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,33 @@ def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, Dat
             code="dataset_not_ready",
         )
     return dataset, found
+
+
+def describe_copies(
+    dataset: Dataset, counts: Mapping[str, Any], *, by_time: bool = False
+) -> dict[str, Any]:
+    """Return a profile's counts of equal rows, and in `in_splits` where such rows stand when a job splits the rows:
+    one of `COPIES`.
+
+    A split by time ignores what is equal. Else rows of one group, of one query, or else of equal features stay
+    together: `app.training.splits.Units`.
+    """
+    rows = dataset.rows or 0
+    if by_time:
+        where = "time"
+    elif dataset.group is not None or dataset.query is not None:
+        where = "groups"
+    else:
+        where = "few_kinds" if are_kinds(rows - counts["repeated"], rows) else "together"
+    return {**counts, "in_splits": where}
+
+
+def find_copies(session: Session, owner: str, dataset_id: str, *, by_time: bool) -> Any:
+    """Return the same of the owner's dataset; None if it has no profile."""
+    counts = repository.find_duplicates(session, owner, dataset_id)
+    if counts is None:
+        return None
+    return describe_copies(find(session, owner, dataset_id), counts, by_time=by_time)
 
 
 def preview(blobs: BlobStore, dataset: Dataset, limit: int) -> dict[str, Any]:

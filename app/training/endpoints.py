@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
+from app.datasets import service as datasets
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import IdempotentDep
 from app.http.responses import StoredFile, parquet_as_csv
@@ -20,7 +21,8 @@ from app.jobs.endpoints import PATH, refetch_job, show
 from app.jobs.schemas import Job
 from app.platform.errors import NotFound
 from app.platform.sql import Session
-from app.training import service
+from app.training import service, splits
+from app.training.records import TrainSpec
 from app.training.schemas import (
     Algorithm,
     Algorithms,
@@ -124,7 +126,19 @@ def _check(session: Session, owner: str, train: service.TrainRequest) -> dict[st
         "seed": spec["seed"],
         "label_noise": spec["label_noise"],
         "estimate": estimate,
+        "duplicates": _duplicates(session, owner, spec),
     }
+
+
+def _duplicates(session: Session, owner: str, spec: TrainSpec) -> dict[str, Any] | None:
+    validation = spec["validation"]
+    if validation["method"] not in (splits.HOLDOUT, splits.CROSS_VALIDATION):
+        return None
+    by_time = validation.get("time_column") is not None
+    found: dict[str, Any] | None = datasets.find_copies(
+        session, owner, spec["dataset"]["id"], by_time=by_time
+    )
+    return found
 
 
 validation_router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)

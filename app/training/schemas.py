@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, StringConstraints, WithJsonSchema, model_validator
 
+from app.datasets.schemas import Duplicates
 from app.http.schemas import Body, Interval, Kind, Rate, Resource, Tags, Text, at_most, one_of
 from app.models.schemas import CANDIDATE_STATES
 from app.platform.errors import NAME_PATTERN
@@ -343,6 +344,10 @@ class JobCheck(Resource):
     seed: int
     label_noise: float | None
     estimate: Estimate
+    duplicates: Duplicates | None = Field(
+        description="Rows of the dataset that are equal to another, and where they stand in the job's splits. Null "
+        "without splits of its rows, and without a profile of the dataset."
+    )
 
 
 class FoldAuc(Resource):

@@ -1,8 +1,8 @@
 """Splits of rows into training and validation, once or fold by fold; and what every split can do.
 
 **By content.** What is never divided is a *unit*: the rows of a group, or without groups rows of equal features, unless
-there are so few distinct ones that equal rows are of a kind and no copies (`core.base.splits.MIN_DISTINCT_ROWS`). Units
-are sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
+there are so few distinct ones that equal rows are of a kind and no copies (`core.base.columns.are_kinds`). Units are
+sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
 into parts of equal mass. So every part has both classes in proportion, copies of a row stand on one side, and the split
 depends on seed and content alone, not on the order of rows or columns.
 
@@ -31,7 +31,7 @@ from app.platform.documents import Objective, Validation
 from app.platform.errors import Invalid
 from app.training.interpretation import draw
 from app.training.records import PartMetrics
-from core.base.columns import ROWS_AT_ONCE
+from core.base.columns import MIN_DISTINCT_ROWS, ROWS_AT_ONCE
 
 if TYPE_CHECKING:
     from core.base.columns import ColumnTable
@@ -294,7 +294,7 @@ def are_alike(table: Table) -> bool:
 
 def note_kinds(table: Table) -> str | None:
     """Return the warning that equal rows stand on both sides of the split; None where they do not."""
-    from core.base.splits import MIN_DISTINCT_ROWS, has_few_kinds
+    from core.base.splits import has_few_kinds
 
     if table.group is not None:
         return None

@@ -863,6 +863,12 @@ class Duplicates(Record):
     """Number of rows with an equal row of the other class. No ranker can separate them."""
     estimated: bool
     """True if the counts are estimated from a sample of the rows."""
+    in_splits: Literal['together', 'groups', 'few_kinds', 'time']
+    """Where equal rows stand when a job splits the rows of the table. `together`: on one side, and in one
+    fold. On both sides they may stand with `groups` (equal rows of different groups or queries), with
+    `few_kinds` (fewer than 30 distinct rows, each about 10 times or more), and with `time` (the check
+    of a job that splits by time).
+    """
 
 class Estimate(Record):
     """Rough estimate from the size of the table."""
@@ -1538,6 +1544,10 @@ class JobCheck(Record):
     seed: int
     label_noise: float | None
     estimate: Estimate
+    duplicates: Duplicates | None
+    """Rows of the dataset that are equal to another, and where they stand in the job's splits. Null
+    without splits of its rows, and without a profile of the dataset.
+    """
 
 class JobOutput(Record):
     """The resource that a job makes."""

@@ -25,6 +25,15 @@ Integers = npt.NDArray[np.int64]
 
 ROWS_AT_ONCE = 1 << 20
 """Rows whose values are copied or changed together: eight megabytes a column."""
+MIN_DISTINCT_ROWS = 30
+MIN_ROWS_PER_KIND = 10
+"""Below 30 distinct rows, with at least 10 copies of each on average, equal rows are rows of one kind, not copies of
+one row. They may be split then: if all were held out, none of their kind would be left to learn from."""
+
+
+def are_kinds(n_distinct: int, n_rows: int) -> bool:
+    """Return True if equal rows are of one kind, so that a split may part them; see `MIN_DISTINCT_ROWS`."""
+    return n_distinct < MIN_DISTINCT_ROWS and n_rows >= MIN_ROWS_PER_KIND * n_distinct
 
 
 class ColumnSource(ABC):

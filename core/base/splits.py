@@ -13,7 +13,7 @@ from scipy import sparse
 
 from core.errors import InvalidData, InvalidParameter
 
-from .columns import ROWS_AT_ONCE, ColumnTable
+from .columns import MIN_DISTINCT_ROWS, ROWS_AT_ONCE, ColumnTable, are_kinds
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -21,11 +21,6 @@ _Words = npt.NDArray[np.uint64]
 
 # Distance of successive states of splitmix64: 2^64 over the golden ratio.
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
-
-MIN_DISTINCT_ROWS = 30
-MIN_ROWS_PER_KIND = 10
-"""Below 30 distinct rows, with at least 10 copies of each on average, equal rows are rows of one kind, not copies of
-one row. They may be split then: if all were held out, none of their kind would be left to learn from."""
 
 MAX_DRAWS = 10
 """Attempts to draw a part, as with units of several rows the part, or the rest, may lack a class."""
@@ -179,7 +174,7 @@ def number_inseparable(
     if keys is None:
         keys = row_keys(X, positive if positive.ndim == 1 else np.zeros(len(weight), bool), weight)
     n_units = count_distinct(keys)
-    if n_units == len(keys) or (group is None and _are_kinds(n_units, len(keys))):
+    if n_units == len(keys) or (group is None and are_kinds(n_units, len(keys))):
         return None
     order, starts = sort_keys(keys)
     is_first = np.zeros(len(keys), dtype=np.bool_)
@@ -220,11 +215,7 @@ def has_few_kinds(keys: _Words) -> bool:
     first = keys[: 100 * MIN_DISTINCT_ROWS]  # in most tables these rows are enough to know
     if count_distinct(first) >= MIN_DISTINCT_ROWS:
         return False
-    return _are_kinds(count_distinct(keys), len(keys))
-
-
-def _are_kinds(n_distinct: int, n_rows: int) -> bool:
-    return n_distinct < MIN_DISTINCT_ROWS and n_rows >= MIN_ROWS_PER_KIND * n_distinct
+    return are_kinds(count_distinct(keys), len(keys))
 
 
 def part_kinds(keys: _Words, positive: npt.NDArray[np.bool_], weight: Floats | None) -> _Words:

@@ -501,6 +501,61 @@ def test_a_model_with_repeated_rows_leads_to_the_group(
     assert dataset_id in page.url
 
 
+def test_where_copies_stand_is_said_on_the_page_and_before_training(
+    service: Service, ours: PlainBrowser
+) -> None:
+    """Equal rows stay together, but those of few kinds, those of two groups, and those of two times."""
+    client = service.client(service.key())
+    named = "kunde_id,b,day,left\n" + "".join(
+        f"{n % 41},{n % 5},2024-01-{n % 28 + 1:02},{'yes' if n % 41 > 30 else 'no'}\n"
+        for n in range(6000)
+    )
+    few = "a,b,left\n" + "".join(
+        f"{n % 7},{n % 2},{'yes' if n % 7 > 4 else 'no'}\n" for n in range(280)
+    )
+    whole = {"algorithm": {"name": "rankboost"}}
+    for content, fields, validation, where, words in (
+        (named, {}, {"method": "holdout"}, "together", "Copies do not flatter the figures"),
+        (
+            named,
+            {},
+            {"method": "holdout", "time_column": "day"},
+            "time",
+            "whose copy was learnt from before",
+        ),
+        (
+            named,
+            {"group": "b"},
+            {"method": "cross_validation", "folds": 3},
+            "groups",
+            "Copies in two of them may stand",
+        ),
+        (few, {}, {"method": "holdout"}, "few_kinds", "Copies stand on both sides of a split"),
+        (few, {}, {"method": "none"}, None, ""),
+    ):
+        dataset_id = service.upload(client, content, **fields)
+        body = {"dataset_id": dataset_id, "validation": validation, **whole}
+        check = client.post("/v1/jobs", params={"validate": "true"}, json=body).json()
+        assert (check["duplicates"] or {}).get("in_splits") == where
+        page = ours.read(f"/console/datasets/{dataset_id}")
+        form = {f"validation.{name}": str(value) for name, value in validation.items()}
+        checked = ours.post(
+            "/console/train/check",
+            dataset_id=dataset_id,
+            **{"algorithm.name": "rankboost", **form},
+        ).text
+        assert "Ready to train" in checked
+        assert words in checked
+        assert ("another row" in checked or "only 14 different rows" in checked) == (
+            where is not None
+        )
+        if where not in ("time", None):
+            assert words in page
+        assert ('<button name="group" value="kunde_id">kunde_id (41 values)</button>' in page) == (
+            where in ("together", "time")
+        )
+
+
 def test_what_cannot_be_read_again_is_said(
     service: Service, ours: PlainBrowser, browser_of: Callable[..., PlainBrowser], dataset_id: str
 ) -> None:

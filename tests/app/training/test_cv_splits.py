@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.datasets import service
 from app.datasets.matrices import Table, read_times
 from app.platform.documents import Validation
 from app.platform.errors import Invalid
+from app.platform.tables import Dataset
 from app.training.bipartite import BipartiteSplitData
-from app.training.splits import InnerSplits, cut, split, split_rows
+from app.training.splits import InnerSplits, cut, hash_rows, split, split_rows
 
 FOLDS: Validation = {"method": "cross_validation", "folds": 4, "repeats": 2}
 LATEST: Validation = {"method": "holdout", "fraction": 0.25}
@@ -91,6 +93,27 @@ def test_folds_cover_all_rows_once_a_repeat(seed: int, groups: int | None, folds
         sizes = [len(row_split.test) for row_split in found]
         assert max(sizes) - min(sizes) < 12
     assert not np.array_equal(found[0].test, found[folds].test)
+
+
+@pytest.mark.parametrize("where", service.COPIES)
+@pytest.mark.parametrize("method", [LATEST, FOLDS])
+def test_copies_stand_where_it_is_said(where: str, method: Validation) -> None:
+    """Rows equal in every feature: on one side of every split or, by what `describe_copies` says, on both."""
+    table, rng = make(900, 7, groups=60 if where == "groups" else None), np.random.default_rng(8)
+    kinds = rng.integers(0, 20 if where == "few_kinds" else 200, 900)
+    table = replace(table, X=np.asfortranarray(table.X[kinds]), names=("a", "b", "c"))
+    if where == "time":
+        table = replace(table, time=rng.integers(0, 30, 900).astype(float))
+    rows = hash_rows(table)
+    both = [
+        bool(np.isin(rows[part.test], rows[part.train]).any())
+        for part in split_rows(table, method, 5)
+    ]
+    counts = {"repeated": 900 - len(np.unique(rows))}
+    dataset = Dataset(rows=900, group="g" if where == "groups" else None)
+    said = service.describe_copies(dataset, counts, by_time=where == "time")
+    assert said["in_splits"] == where
+    assert both == [where != "together"] * len(both)
 
 
 def test_folds_are_stratified() -> None:
