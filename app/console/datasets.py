@@ -26,6 +26,7 @@ from app.console.upload_fields import (
     ROLE_FIELDS,
     UPLOAD_FIELDS,
     changes_of,
+    errors_of,
     joined,
     said_of,
 )
@@ -108,6 +109,7 @@ def _show_form(page: Page, given: dict[str, str], error: ProblemError | None = N
         200 if error is None else error.status,
         given=given,
         error=None if error is None else error.problem,
+        field_errors=errors_of(error),
         **_FIELDS,
         most=context_of(page.request).settings.max_body_bytes,
     )
@@ -215,6 +217,7 @@ async def _show(
         sorts=SORTS,
         notices=_notices(dataset, profile),
         error=None if error is None else error.problem,
+        field_errors=errors_of(error),
         modes=MODES,
         given=said_of(dataset) | page.filled(),
         ticked=ticked,

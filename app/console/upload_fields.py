@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from rankwright.errors import ProblemError
 from rankwright.types import Dataset
 
 
@@ -135,6 +136,16 @@ def said_of(dataset: Dataset) -> dict[str, str]:
         **(dataset.dialect or {}),
     }
     return {name: text for name, text in found.items() if text}
+
+
+def errors_of(error: ProblemError | None) -> dict[str, str]:
+    """Return what the API says is wrong with fields of an upload, by field."""
+    found: dict[str, str] = {}
+    for each in [] if error is None else error.problem.get("errors") or []:
+        name = each.get("parameter") or str(each.get("pointer", ""))[1:]
+        if name in UPLOAD_FIELDS:
+            found.setdefault(name, each["detail"])
+    return found
 
 
 def joined(names: Iterable[str]) -> str:

@@ -646,6 +646,14 @@ class Build:
                 _warning("values_taken_for_missing", name, detail, count, STRICT, first.line)
             )
         for name, column in converter.text.items():
+            if (number := column.grouped_number()) is not None:
+                detail = (
+                    f"read as words, though nearly all values look like numbers: {show(number)} has marks between "
+                    "thousands; write the numbers without them, or list the column in categorical"
+                )
+                found.append(
+                    _warning("numbers_with_thousands", name, detail, column.known, CATEGORICAL)
+                )
             if name in identifiers:
                 detail = (
                     f"left out, because nearly every row has a different value ({column.distinct} of {column.known}); "

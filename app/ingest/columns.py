@@ -58,6 +58,8 @@ _SHARE_OF_ROWS = 0.01
 _NUMBER_LIKE = (
     r"^[+-]?(([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
 )
+# Numbers with marks between thousands, which are not read; 1.234 may be a number itself.
+_GROUPED = r"^[+-]?[0-9]{1,3}((\.[0-9]{3})+,[0-9]+|(,[0-9]{3})+\.[0-9]+|([.,][0-9]{3}){2,})$"
 _WHOLE = "^[0-9]+$"
 _MIXED = "[0-9].*[A-Za-z]|[A-Za-z].*[0-9]"
 
@@ -274,6 +276,22 @@ class TextColumn:
             and self._known >= MIN_IDENTIFIERS
             and self.distinct > TYPE_FRACTION * self._known
         )
+
+    def grouped_number(self) -> str | None:
+        """Return the least number with marks between thousands (1.234,56) if nearly all values look like numbers and
+        one has such marks; None otherwise, and for a column that was declared to have words.
+        """
+        self._merge()
+        for words, counts in (
+            (self._words[:1000], self._counts[:1000]),
+            (self._words, self._counts),
+        ):
+            grouped = pc.match_substring_regex(words, _GROUPED)
+            numbers = to_mask(pc.or_(grouped, pc.match_substring_regex(words, _NUMBER_LIKE)))
+            if self._declared or not counts[numbers].sum() > TYPE_FRACTION * counts.sum():
+                return None  # in most columns the first words are enough to know
+        least: str | None = pc.min(words.filter(grouped)).as_py()
+        return least
 
     def most_frequent(self) -> pa.Array | None:
         """Return the most frequent words if some must be pooled; None if all words can stay."""

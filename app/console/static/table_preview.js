@@ -39,12 +39,23 @@ async function preview(form, part, file) {
   const whole_file = table.whole;
   summary.textContent = `${file.name}, ${size(file.size)}: ${table.names.length} columns; the types are guesses from ${whole_file ? "its" : "the first"} ${table.rows.length.toLocaleString("en")} rows.`;
   list("columns", table.names);
-  const columns = table.names.map((each, at) => ({ name: each, ...guess(table.rows.map((row) => row[at] ?? "")) }));
+  const decimal = form.elements.namedItem("decimal");
+  const look = (at) => guess(table.rows.map((row) => row[at] ?? ""), decimal.value === "comma");
+  const columns = table.names.map((each, at) => ({ name: each, ...look(at) }));
   const label = form.elements.namedItem("label");
   if (!label.value || !table.names.includes(label.value)) {
-    label.value = LABELS.find((each) => table.names.includes(each)) ?? table.names.at(-1);
+    label.value = LABELS.find((each) => table.names.includes(each)) ?? table.names.findLast(Boolean) ?? "";
   }
   const selects = columns.slice(0, MAX_SHOWN).map((column) => row_of(part("columns"), column));
+  const tell_marks = () => hint(part("hint"), columns, decimal);
+  decimal.onchange = () => {
+    for (const [at, column] of columns.entries()) {
+      Object.assign(column, look(at));
+      if (selects[at]) tell_type(selects[at].closest("tr"), column);
+    }
+    tell_marks();
+  };
+  tell_marks();
   const all = () => columns.map((column, at) => [column, selects[at]?.value ?? "feature"]);
   for (const [at, select] of selects.entries()) {
     if (columns[at].name === label.value) select.value = "label";
@@ -169,8 +180,29 @@ const WORDS = { feature: "feature", label: "label", weight: "weights", group: "g
 function row_of(body, column) {
   const select = make("select", { "aria-label": `Use ${column.name} as` }, ...USES.map((use) => make("option", { value: use }, WORDS[use])));
   const shown = column.values.slice(0, 4).map((value) => value.length > 24 ? value.slice(0, 23) + "…" : value).join(", ");
-  body.append(make("tr", {}, make("td", { class: "wrap" }, make("strong", {}, column.name)), make("td", {}, column.type + (column.gaps ? `, ${column.gaps} gaps` : "")), make("td", {}, select), make("td", { class: "wrap" }, shown)));
+  const row = make("tr", {}, make("td", { class: "wrap" }, make("strong", {}, column.name)), make("td", {}), make("td", {}, select), make("td", { class: "wrap" }, shown));
+  body.append(row);
+  tell_type(row, column);
   return select;
+}
+
+function tell_type(row, column) {
+  row.cells[1].textContent = column.type + (column.gaps ? `, ${column.gaps} gaps` : "");
+  row.querySelector("option").textContent = !column.name ? "left out: no name" : column.identifier ? "left out: nearly every row differs" : WORDS.feature;
+}
+
+// Numbers that are written in another way than the service reads them; a decimal comma is read by one click.
+function hint(place, columns, decimal) {
+  const named = (found) => found.slice(0, 3).map((each) => `“${each.name}”`).join(", ") + (found.length > 3 ? ` and ${found.length - 3} more columns` : "");
+  const commas = columns.filter((each) => each.comma), grouped = columns.filter((each) => each.grouped);
+  place.replaceChildren();
+  if (commas.length) {
+    const button = make("button", { type: "button" }, "Read them so: decimal = ,");
+    button.addEventListener("click", () => { decimal.value = "comma"; decimal.onchange(); });
+    place.append(make("p", {}, `These look like numbers with a decimal comma: ${named(commas)}, such as ${commas[0].comma}. `, button));
+  }
+  if (grouped.length) place.append(make("p", {}, `${named(grouped)}: such as ${grouped[0].grouped}. The service reads no marks between thousands, and would not take these for numbers. Take the marks out in your table, and choose the file again.`));
+  place.hidden = !place.childElementCount;
 }
 
 async function read(file) {
@@ -237,7 +269,11 @@ function of_csv(text, whole) {
   return { names, rows: rest };
 }
 
-function guess(values) {
+// The service's own rules (Evidence and TextColumn in app/ingest/columns.py), by the rows that are here.
+const NUMBER = /^[+-]?((\d+[.,]?\d*|[.,]\d+)(e[+-]?\d+)?|inf(inity)?)$/i;
+const GROUPED = /^[+-]?\d{1,3}(\.\d{3})+,\d+$|^[+-]?\d{1,3}(,\d{3})+\.\d+$|^[+-]?\d{1,3}([.,]\d{3}){2,}$/;
+
+function guess(values, decimal_comma) {
   const known = values.filter((value) => !MISSING.has(value.toLowerCase()));
   const share = (test) => known.length ? known.filter(test).length / known.length : 0;
   const counts = new Map();
@@ -246,10 +282,15 @@ function guess(values) {
   let type = "words";
   if (!known.length) type = "empty";
   else if (known.every((value) => /^(true|false)$/i.test(value))) type = "true or false";
-  else if (share((value) => /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(value)) > 0.9) type = "numbers";
   else if (share((value) => /^\d{4}-\d\d-\d\d([ T]|$)/.test(value)) > 0.9) type = "dates";
+  else if (share((value) => NUMBER.test(value)) > 0.9) type = "numbers";
   else if (known.length >= 20 && distinct.length > 0.9 * known.length) type = "identifiers";
-  return { type, gaps: values.length - known.length, values: distinct, counts };
+  const identifier = type === "identifiers", numbers = share((value) => NUMBER.test(value) || GROUPED.test(value)) > 0.9;
+  const grouped = numbers && distinct.find((value) => GROUPED.test(value));
+  const comma = type === "numbers" && !grouped && !decimal_comma && share((value) => value.includes(",")) > 0.5 && distinct.find((value) => /,(\d{1,2}|\d{4,})$/.test(value));
+  if (grouped) type += ": numbers with marks between thousands";
+  else if (comma) type = "numbers with a decimal comma";
+  return { type, gaps: values.length - known.length, values: distinct, counts, identifier, comma, grouped };
 }
 
 // --- small things --------------------------------------------------------------------------------

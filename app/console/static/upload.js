@@ -23,6 +23,7 @@ function prepare(form) {
 
   async function send(only_check) {
     rest(false);
+    unmark();
     const words = await find_foreign(file.files[0]);
     rest(true);
     if (words) { show([{ detail: words }], "problem"); return; }
@@ -76,6 +77,7 @@ function prepare(form) {
   function refuse(answer) {
     if (!form.dispatchEvent(new CustomEvent("refused", { detail: answer, cancelable: true }))) return;  // told elsewhere
     const errors = answer.errors || [];
+    const marked = errors.filter((each) => mark(each.parameter, each.detail));
     const box = make("div", { class: "problem", role: "alert" }, make("p", {}, make("strong", {}, `${answer.title}. `), answer.detail || ""));
     if (errors.some((each) => each.line !== undefined || each.column !== undefined)) {
       const rows = errors.map((each) => make("tr", {}, make("td", { class: "n" }, each.line ?? "–"), make("td", {}, each.column ?? "–"), make("td", {}, each.detail)));
@@ -93,7 +95,28 @@ function prepare(form) {
       box.append(make("p", {}, button));
     }
     part("outcome").replaceChildren(box);
-    box.scrollIntoView({ block: "nearest" });
+    if (marked.length) form.elements.namedItem(marked[0].parameter).focus();
+    else box.scrollIntoView({ block: "nearest" });
+  }
+
+  // What is wrong with a field stands below it, too. Return whether the form shows that field.
+  function mark(name, detail) {
+    const field = name && form.elements.namedItem(name);
+    if (!field?.id || field.type === "hidden" || field.closest("[hidden]")) return false;
+    const fold = field.closest("details"), said = make("p", { class: "error", id: `e-${field.id}` }, detail);
+    if (fold) fold.open = true;
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", `${said.id} ${field.getAttribute("aria-describedby") ?? ""}`.trim());
+    field.after(said);
+    return true;
+  }
+
+  function unmark() {
+    for (const field of form.querySelectorAll("[aria-invalid]")) {
+      document.getElementById(`e-${field.id}`)?.remove();
+      field.removeAttribute("aria-invalid");
+      field.setAttribute("aria-describedby", (field.getAttribute("aria-describedby") ?? "").replace(`e-${field.id}`, "").trim());
+    }
   }
 
   function praise(answer) {
@@ -149,14 +172,29 @@ const FOREIGN = [  // the first bytes, as Latin letters; what the service says o
   ["\xfd7zXZ\0", "is compressed with xz", "Unpack it, or compress it with gzip or zstd, and choose that file."],
 ];
 
+const MAX_HEADER = 1 << 18;  // a longer file has more than a header
+
 async function find_foreign(file) {  // what is wrong with it, and what to do; null: it may be a table
   if (!file) return null;
   if (!file.size) return `“${file.name}” is empty. Choose a file with a header line and rows.`;
   if (/\.(xlsx?|xlsm|xlsb|ods|numbers)$/i.test(file.name)) return `“${file.name}” is a spreadsheet. ${SAVE}`;
-  let head;
+  let head, lines;
   try { head = String.fromCharCode(...new Uint8Array(await file.slice(0, 8).arrayBuffer())); } catch { return `“${file.name}” cannot be read. Choose it again.`; }
   const found = FOREIGN.find(([first]) => head.startsWith(first));
-  return found ? `“${file.name}” ${found[1]}. ${found[2]}` : null;
+  if (found) return `“${file.name}” ${found[1]}. ${found[2]}`;
+  if (file.size > MAX_HEADER || /\.(parquet|arrows?|feather|zst)$/i.test(file.name)) return null;
+  try {
+    const stream = head.startsWith("\x1f\x8b") ? file.stream().pipeThrough(new DecompressionStream("gzip")) : file.stream();
+    const parts = [], reader = stream.getReader();
+    for (let size = 0, next; !(next = await reader.read()).done; parts.push(next.value)) {
+      size += next.value.length;
+      if (size > MAX_HEADER) { await reader.cancel(); return null; }
+    }
+    const bytes = new Uint8Array(await new Blob(parts).arrayBuffer());
+    lines = new TextDecoder({ 0xff: "utf-16le", 0xfe: "utf-16be" }[bytes[0]] ?? "utf-8").decode(bytes).split(/\r\n|\r|\n/).filter((line) => line.trim());
+  } catch { return null; }  // the service says what it is
+  if (!lines.length) return `“${file.name}” is empty. Choose a file with a header line and rows.`;
+  return lines.length === 1 && !lines[0].startsWith("{") && !lines[0].includes("\0") ? `“${file.name}” has a header line and no rows. Choose a file with rows below the header.` : null;
 }
 
 // --- small things --------------------------------------------------------------------------------

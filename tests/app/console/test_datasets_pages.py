@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Callable
 from typing import Any
@@ -312,6 +313,9 @@ def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
         ("people", b"%PDF-1.7\n", "is a PDF", table_),
         ("people.txt", b"\x89PNG\r\n\x1a\n", "is a picture", table_),
         ("people.csv", b"7z\xbc\xaf\x27\x1c\0\4", "is a 7z archive", "Unpack it"),
+        ("people.csv", b"\n \n", "is empty", "Choose a file with a header line and rows."),
+        ("people.csv", b"a,b,c", "has a header line and no rows", "rows below the header"),
+        ("people.gz", gzip.compress(b"a,b,c\r\n"), "has a header line and no rows", "rows below"),
     ]
     window.open("/console/datasets/new")
     sent.clear()
@@ -330,11 +334,94 @@ def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
     window.check()
     # The service says the same of what comes another way.
     client = service.client(service.key())
-    for name, content, what, _ in cases[1:2] + cases[3:]:
+    for name, content, what, _ in cases[1:2] + cases[3:8]:
         files = {"file": (name, content, "text/csv")}
         answer = client.post("/v1/datasets?validate=true&label=b&name=x", files=files)
         assert answer.status_code == 422
         assert what.removeprefix("is ").removeprefix("a ") in answer.json()["detail"]
+
+
+GERMAN = "Schaden-Nr;Betrag;Summe;Alter;Tausend;Ort;Betrug;\n" + "".join(
+    f"S-{n:05};{n * 37 % 901},{n % 100:02};{n % 9 + 1}.{n % 1000:03},5;{n % 60};{n % 7},{n % 1000:03}.5;"
+    f"o{n % 30};{'ja' if n % 9 == 0 else 'nein'};\n"
+    for n in range(300)
+)
+
+
+def test_the_preview_says_what_the_service_will_do(
+    service: Service, visit: Callable[..., Any]
+) -> None:
+    """Identifiers and columns without a name are left out, and a decimal comma is read by one click."""
+    window = visit(service, width=390)
+    page = window.sign_in(service.key())
+    window.open("/console/datasets/new")
+    file = {"name": "de.csv", "mimeType": "text/csv", "buffer": GERMAN.encode()}
+    page.set_input_files("#file", file)
+    part = page.get_by_role("region", name="What is in the file")
+
+    def told() -> dict[str, tuple[str, str]]:
+        rows = [row.locator("td") for row in part.locator("tbody tr").all()]
+        return {
+            cells.nth(0).inner_text(): (
+                cells.nth(1).inner_text(),
+                cells.nth(2).locator("option:checked").inner_text(),
+            )
+            for cells in rows
+        }
+
+    hint = part.get_by_role("status")
+    expect(hint).to_contain_text("numbers with a decimal comma: “Betrag”, such as 0,00.")
+    expect(hint).to_contain_text("“Summe”, “Tausend”: such as 1.000,5. The service reads no marks")
+    before = told()
+    assert before["Betrag"] == ("numbers with a decimal comma", "feature")
+    assert before["Schaden-Nr"] == ("identifiers", "left out: nearly every row differs")
+    assert before["Ort"] == ("words", "feature")
+    assert before[""] == ("empty, 300 gaps", "left out: no name")
+    page.get_by_label("Use Alter as").select_option("leave out")
+    window.check()
+    page.get_by_role("button", name="Read them so").click()
+    expect(hint).not_to_contain_text("decimal comma")
+    after = told()
+    assert after["Betrag"] == ("numbers", "feature")
+    assert after["Alter"][1] == "leave out"
+    page.get_by_role("combobox", name="Label", exact=True).fill("Betrug")
+    page.get_by_role("combobox", name="Label", exact=True).blur()
+    page.get_by_role("checkbox", name="ja").check()
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.get_by_text("A worker is reading the table").wait_for()
+    service.work()
+    made = service.client(service.key()).get(f"/v1/datasets/{page.url.rpartition('/')[2]}").json()
+    assert made["dialect"]["decimal"] == "comma"
+    out = {name for name, (_, use) in after.items() if use.startswith("left out") and name}
+    assert out == {each["name"] for each in made["columns"] if each["role"] == "identifier"}
+    assert {
+        each["column"] for each in made["warnings"] if each["code"] == "numbers_with_thousands"
+    } == {"Summe", "Tausend"}
+
+    # A fault of a field stands at the field, which is unfolded and focused.
+    window.expect("status of 422")
+    for name, value, words in (
+        ("name", "x" * 256, "1 to 255 characters"),
+        ("weight", "x" * 300, "weight"),
+    ):
+        window.open("/console/datasets/new")
+        page.set_input_files("#file", file)
+        part.wait_for()
+        field = page.locator(f"#f-{name}")
+        page.locator("details", has=field).evaluate_all(
+            "folds => folds.forEach((each) => each.open = true)"
+        )
+        field.fill(value)
+        page.get_by_role("checkbox", name="ja").check()
+        page.get_by_role("button", name="Check without keeping").click()
+        said = page.locator(f"#e-f-{name}")
+        expect(said).to_contain_text(words)
+        expect(field).to_be_focused()
+        expect(field).to_have_attribute("aria-describedby", f"e-f-{name}")
+        window.check()
+        field.fill("")
+        page.get_by_role("button", name="Check without keeping").click()
+        expect(said).to_have_count(0)
 
 
 YES_AND_NO = "age,customer,gone\n" + "".join(
