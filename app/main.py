@@ -116,7 +116,7 @@ def create_app(settings: Settings) -> Service:
         metrics=context.metrics,
         drain=context.drain,
     )
-    problems.install(app, session.nothing_here)
+    problems.install(app, session.show_problem)
     app.router.routes.append(score_row)
     for router in (
         training.router,

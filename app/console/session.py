@@ -237,9 +237,27 @@ def answer(request: Request, template: str, status: int = 200, **values: Any) ->
     return CompressedPage(text.encode("utf-8", "replace"), status, headers)
 
 
-def nothing_here(request: Request, problem: Mapping[str, Any]) -> Response:
-    """Return the page for an unknown address, signed in or not."""
-    return answer(request, "error.html", problem["status"], error=problem)
+async def show_problem(request: Request, problem: Mapping[str, Any]) -> Response:
+    """Return the page for an address that leads nowhere; with the navigation, if the browser is signed in."""
+    try:
+        page = await _find_page(request)
+    except TooMany:
+        page = None
+    shown: dict[str, Any] = {"error": problem}
+    if page is None:
+        return answer(request, "error.html", problem["status"], **shown)
+    return page.show("error.html", problem["status"], **shown)
+
+
+async def _find_page(request: Request) -> Page | None:
+    """Return the request of a browser that is signed in; None if it is not. Raises TooMany."""
+    token = request.cookies.get(COOKIE, "")
+    key = await authenticator_of(request).find_session(token, _client(request)) if token else None
+    if key is None:
+        return None
+    api, scopes = Api(request, bytes.fromhex(key.sha256), token), frozenset(key.scopes)
+    request.scope["caller"] = Caller(key.id, key.owner, scopes)
+    return Page(request, api, AsyncClient(transport=api), key.owner, scopes, token)
 
 
 class ConsoleRoute(APIRoute):
@@ -250,31 +268,19 @@ class ConsoleRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
-            token = request.cookies.get(COOKIE, "")
             context = context_of(request)
-            key = None
             try:
-                if token:
-                    key = await authenticator_of(request).find_session(token, _client(request))
+                page = await _find_page(request)
             except TooMany as error:
                 return _too_many(request, error)
-            if key is None:
+            if page is None:
                 return _ask_to_sign_in(request)
-            request.scope["caller"] = Caller(key.id, key.owner, frozenset(key.scopes))
-            api = Api(request, bytes.fromhex(key.sha256), token)
-            request.state.page = page = Page(
-                request,
-                api,
-                AsyncClient(transport=api),
-                key.owner,
-                frozenset(key.scopes),
-                token,
-            )
+            request.state.page = page
             try:
                 for segment in request.path_params.values():
                     path_segment(str(segment))
                 if request.method not in _SAFE:
-                    with context.requests.hold(key.owner):  # a slow body occupies a permit
+                    with context.requests.hold(page.owner):  # a slow body occupies a permit
                         page.check_scope(scope_of(self.endpoint))
                         check_site(request)
                         await self.check_sender(page)

@@ -6,8 +6,8 @@ import http
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence, Sized
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
+from typing import Any, cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -280,7 +280,8 @@ def of_crash(request: Request) -> Response:
     )
 
 
-Page = Callable[[Request, Mapping[str, Any]], Response]
+Page = Callable[[Request, Mapping[str, Any]], Awaitable[Response]]
+"""Makes a page for a browser of a problem's body."""
 
 
 def _wants_page(request: Request) -> bool:
@@ -294,21 +295,34 @@ def _wants_page(request: Request) -> bool:
         return False
 
 
+async def _as_page(request: Request, response: Response) -> Response:
+    shown: Response = await request.app.state.page_of_problem(
+        request, json.loads(bytes(response.body))
+    )
+    if "allow" in response.headers:
+        shown.headers["allow"] = response.headers["allow"]
+    return shown
+
+
+async def of_address(request: Request, error: ServiceError) -> Response:
+    """Return the response for an address that no route can take: of the console, a page."""
+    response = of_service_error(request, error)
+    of_console = request.method == "GET" and request.scope["path"].startswith("/console/")
+    return await _as_page(request, response) if of_console else response
+
+
 def install(app: FastAPI, page: Page) -> None:
     """Register the error handlers, as coroutines so that they run in the event loop and not in a thread.
 
-    `page` returns a page for a browser at an unknown address, or at one that takes no GET.
+    `page` is for a browser at an unknown address, at one that takes no GET, and at one that no route can take.
     """
+    app.state.page_of_problem = page
 
-    def of_routing(request: Request, error: HTTPException) -> Response:
+    async def of_routing(request: Request, error: HTTPException) -> Response:
         response = of_http_exception(request, error)
         if error.status_code not in (404, 405) or not _wants_page(request):
             return response
-        shown = page(request, json.loads(bytes(response.body)))
-        shown.headers.update(
-            {name: response.headers[name] for name in ("allow",) if name in response.headers}
-        )
-        return shown
+        return await _as_page(request, response)
 
     def register(kind: type[Exception], make: Any) -> None:
         async def handle(request: Request, error: Exception) -> Response:
@@ -319,7 +333,7 @@ def install(app: FastAPI, page: Page) -> None:
 
     register(ServiceError, of_service_error)
     register(CoreError, of_core_error)
-    register(HTTPException, of_routing)
+    app.add_exception_handler(HTTPException, cast(Any, of_routing))
     register(RequestValidationError, of_validation_error)
     register(ClientDisconnect, of_disconnect)
     register(RecursionError, of_recursion)

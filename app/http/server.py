@@ -427,8 +427,10 @@ class RequestMiddleware:
 
         paced = _abort_when_slow(send_with_headers, scope, self._body_seconds)
         try:
-            refusal = _refusal(scope, size, self._root) or self._overload(scope)
-            if refusal is not None:
+            if (refusal := _refusal(scope, size, self._root)) is not None:
+                response = await problems.of_address(Request(scope), refusal)
+                await response(scope, receive, paced)
+            elif (refusal := self._overload(scope)) is not None:
                 response = problems.of_service_error(Request(scope), refusal)
                 await response(scope, receive, paced)
             elif scope["method"] == "GET" and (
@@ -568,6 +570,10 @@ def _refusal(scope: Scope, size: int, root: str) -> ServiceError | None:
             f"a request may have at most {MAX_HEADERS} headers of {MAX_HEADER_BYTES} bytes in all, "
             f"got {count} of {size} bytes"
         )
+    try:
+        take_off_prefix(scope, root)
+    except Malformed as error:
+        return error
     if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
         return Malformed("the address must not hold NUL (%00)")
     if scope["path"].endswith("\n"):  # where a pattern of a route ends, too
@@ -577,10 +583,6 @@ def _refusal(scope: Scope, size: int, root: str) -> ServiceError | None:
         return AddressTooLong(
             f"the address may have at most {MAX_ADDRESS_BYTES} bytes, got {length}"
         )
-    try:
-        take_off_prefix(scope, root)
-    except Malformed as error:
-        return error
     return None
 
 

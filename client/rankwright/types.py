@@ -2829,7 +2829,7 @@ class TableWarning(Record):
     `words_pooled`: there are too many categories; the rarest count as missing. `identifier`: nearly
     every row has a different value; the column is not a feature. `column_without_name`: the column was
     left out. `rows_without_label`: these rows were left out. `label_of_many_values`: all values but the
-    positive one are negative.
+    positive one are negative. `numbers_with_thousands`: numbers such as 1.234,56 are read as words.
     """
     column: str
     detail: str

@@ -97,7 +97,7 @@ async function send_held() {
   try {
     answer = await fetch(address, { method: "POST", body, keepalive: true });
     if (answer.headers.has("x-session-changed")) { window.come_back(); return null; }
-    if (answer.ok && !new URL(answer.url).pathname.endsWith("/console/sign-in")) {
+    if (answer.ok && !new URL(answer.url).pathname.endsWith("/sign-in")) {
       for (const row of rows) row?.remove();
       count_chosen();
       return answer.url;

@@ -1179,8 +1179,9 @@ class TestLists:
         ids = self.rows_of(world, owner, made)
         secret = world.service.key(owner)
         api = world.service.client(secret)
-        alias = {"json": {"model_id": ids["kept"]}, "headers": {"If-None-Match": "*"}}
-        assert api.put("/v1/models/kept/aliases/live", **alias).status_code < 300
+        alias = "/v1/models/kept/aliases/live"
+        put = api.put(alias, json={"model_id": ids["kept"]}, headers={"If-None-Match": "*"})
+        assert put.status_code < 300
         window = visit(world.service)
         window.sign_in(secret)
         page = window.open("/console/models")

@@ -16,8 +16,10 @@ from starlette.routing import Route
 from app.access import service as keys
 from app.access import sessions
 from app.console import rendering
+from app.http.server import MAX_ADDRESS_BYTES
 from app.jobs import endpoints as jobs
 from app.platform.tables import BrowserSession
+from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
 
 STATIC = Path(rendering.__file__).parent / "static"
@@ -399,6 +401,18 @@ def test_an_address_that_leads_nowhere_is_a_page_in_a_browser(service: Service) 
         assert 'href="/console"' in answer.text
         assert "there is nothing at" in answer.text
         assert "<b>" not in answer.text
+    # One that no route can take, too; and who is signed in has the navigation. The log has the reason of 500s alone.
+    signed_in = PlainBrowser(service).client
+    for path in ("/console/models/a%00b", "/console/jobs?x=%00", "/console/a%0A", "/console/nix"):
+        for each in (client, signed_in):
+            answer = each.get(path, headers=browser)
+            assert answer.status_code == (404 if path.endswith("nix") else 400), path
+            assert answer.headers["content-type"].startswith("text/html")
+            assert 'href="/console"' in answer.text
+            assert ('aria-label="Main"' in answer.text) == (each is signed_in), path
+            assert "log has the reason" not in answer.text
+    answer = signed_in.get("/console/models?x=" + "x" * MAX_ADDRESS_BYTES)
+    assert (answer.status_code, 'aria-label="Main"' in answer.text) == (414, True)
     # A form's address that is opened, or loaded again after signing in.
     answer = client.get("/console/train/check", headers=browser)
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
