@@ -232,7 +232,12 @@ class Job(Resource):
             dataset_id=row.dataset_id,
             dataset=spec.get("dataset"),
             validation_dataset=spec.get("validation_dataset"),
-            algorithm=algorithm and {"name": algorithm["name"], **algorithm["parameters"]},
+            algorithm=algorithm
+            and {
+                "name": algorithm["name"],
+                **algorithm["parameters"],
+                **algorithm.get("defaults", {}),
+            },
             objective=spec.get("objective"),
             validation=spec.get("validation"),
             search=spec.get("search"),

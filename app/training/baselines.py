@@ -33,7 +33,7 @@ from app.training.records import (
     TrainSpec,
 )
 from app.training.search import AUTO
-from core.base.parameters import list_parameters
+from core.base.parameters import leave_out_newer, list_parameters
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def parameters_of(name: str, spec: TrainSpec) -> Parameters:
     own = {parameter.name: parameter.default for parameter in list_parameters(ALGORITHMS[name])}
     if "random_state" in own:
         own["random_state"] = spec["seed"]
-    return own
+    return leave_out_newer(ALGORITHMS[name], own)
 
 
 def compare_with(

@@ -341,9 +341,11 @@ class BipartiteSplitData(SplitData):
                 curve = f"{part}.curve"
                 write_curve(workdir / curve, summary.curve)
             parts[part] = metrics_of(summary, curve, measured)
-            parts[part]["lists"] = lists.measure(
+            of_lists = lists.measure(
                 table.y, scores, table.query, table.weight, graded=False, objective=objective
             )
+            if of_lists is not None:
+                parts[part]["lists"] = of_lists
         return parts
 
     def _score_parts(self, ranker: Ranker, workdir: Path) -> dict[str, Floats]:

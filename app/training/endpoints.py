@@ -118,7 +118,11 @@ def _check(session: Session, owner: str, train: service.TrainRequest) -> dict[st
     algorithm = spec["algorithm"]
     return {
         "valid": True,
-        "algorithm": {"name": algorithm["name"], **algorithm["parameters"]},
+        "algorithm": {
+            "name": algorithm["name"],
+            **algorithm["parameters"],
+            **algorithm.get("defaults", {}),
+        },
         "objective": spec["objective"],
         "validation": spec["validation"],
         "search": spec["search"],

@@ -49,6 +49,8 @@ class AlgorithmSpec(TypedDict):
 
     name: str
     parameters: Parameters
+    defaults: NotRequired[Parameters]
+    """The other parameters, which `core.base.parameters.leave_out_newer` has left out: all at their defaults."""
 
 
 class BaselineSpec(TypedDict):
@@ -246,7 +248,7 @@ class RocMetrics(TypedDict):
     ties: float
     curve: str | None
     margins: MarginsRecord | None
-    lists: NotRequired[ListFigures | None]
+    lists: NotRequired[ListFigures]
 
 
 class PairCounts(TypedDict):

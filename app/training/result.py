@@ -198,7 +198,7 @@ def _reference(served: ServedOutcome, workdir: Path) -> ReferenceRecord | None:
 def _parameters(spec: TrainSpec, ranked: LeaderboardRecord | None, chosen: Chosen) -> Parameters:
     """Return the parameters of the ranker that is served; of `auto` its own, the cost of a row, and the members."""
     if ranked is None:
-        return dict(chosen.members[0].parameters)
+        return {**spec["algorithm"].get("defaults", {}), **chosen.members[0].parameters}
     cost = {"score_microseconds": chosen.score_microseconds}
     return {**spec["algorithm"]["parameters"], **cost, "members": ranked["members"]}
 
@@ -449,23 +449,23 @@ def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Pat
     if not once.all():
         curve = roc_curve(held_out.y, gathered.aligned, held_out.weight)
     write_curve(workdir / CURVE_FILE, curve.thin(MAX_POINTS))
-    lists = None
-    if (
-        held_out.query is not None
-    ):  # where queries are parted by time, each fold has a list of its own
-        of_fold = mix(held_out.query ^ folds.fold.astype(np.uint64))
-        lists = measure_lists(
-            held_out.y, gathered.score, of_fold, held_out.weight, graded=False, objective=objective
-        )
-    return {
+    metrics: RocMetrics = {
         **metrics_of(counts, CURVE_FILE, None),
-        "lists": lists,
         "auc": as_record(area),
         "partial_aucs": [
             {"fpr_min": fpr_min, "fpr_max": fpr_max, **as_record(area)}
             for (fpr_min, fpr_max), area in zip(windows, partial, strict=True)
         ],
     }
+    if held_out.query is not None:
+        # Where queries are parted by time, each fold has a list of its own.
+        of_fold = mix(held_out.query ^ folds.fold.astype(np.uint64))
+        of_lists = measure_lists(
+            held_out.y, gathered.score, of_fold, held_out.weight, graded=False, objective=objective
+        )
+        if of_lists is not None:
+            metrics["lists"] = of_lists
+    return metrics
 
 
 def _calibrate_out_of_fold(gathered: OutOfFold, seed: int, workdir: Path) -> CalibrationRecord:

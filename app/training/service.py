@@ -69,7 +69,7 @@ from app.training.splits import (
     HOLDOUT,
     folds_of,
 )
-from core.base.parameters import check_values, list_parameters
+from core.base.parameters import check_values, leave_out_newer, list_parameters
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
 
@@ -314,15 +314,19 @@ def _resolve_algorithm(request: TrainRequest, objective: Objective) -> Algorithm
     known_parameters = {parameter.name for parameter in list_parameters(estimator)}
     parameters = {**own, **given, **{k: v for k, v in job_level.items() if k in known_parameters}}
     if searched is not None:
-        return {
-            "name": name,
-            "parameters": search.check(searched, name, parameters, request.seed),
-        }
-    try:
-        estimator(**parameters)._check_parameters()
-    except InvalidParameter as error:
-        raise invalid("/algorithm", str(error), code="invalid_parameter") from error
-    return {"name": name, "parameters": parameters}
+        parameters = search.check(searched, name, parameters, request.seed)
+    else:
+        try:
+            estimator(**parameters)._check_parameters()
+        except InvalidParameter as error:
+            raise invalid("/algorithm", str(error), code="invalid_parameter") from error
+    space: Parameters = {} if searched is None else dict.fromkeys(searched["space"], ...)
+    kept = leave_out_newer(estimator, parameters | space)  # what is searched is at no default
+    return {
+        "name": name,
+        "parameters": {it: value for it, value in parameters.items() if it in kept},
+        "defaults": {it: value for it, value in parameters.items() if it not in kept},
+    }
 
 
 def _check_searched(searched: SearchSpec, given: Mapping[str, Any]) -> None:

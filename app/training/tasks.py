@@ -424,7 +424,7 @@ def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path)
         rows += [
             ModelPartialAuc(model_id=model_id, part=part, **area) for area in roc["partial_aucs"]
         ]
-        if (lists := roc.get("lists")) is not None:
+        if lists := roc.get("lists"):
             rows.append(ModelListMetrics(model_id=model_id, part=part, **lists))
         if curve:
             rows.append(ModelCurve(model_id=model_id, part=part, **curve_columns(workdir / curve)))

@@ -19,6 +19,8 @@ from annotated_doc import Doc
 
 from core.errors import InvalidParameter
 
+from .parameters import Since
+
 Direction = Literal["increasing", "decreasing"]
 Floats = npt.NDArray[np.float64]
 Directions = npt.NDArray[np.int8]
@@ -31,6 +33,7 @@ Monotone = Annotated[
         "changes: by name, or by index if columns have no names. Missing values have no place in the order. "
         "None: no constraint."
     ),
+    Since("0.3.0"),
 ]
 
 SIGNS: dict[str, int] = {"increasing": 1, "decreasing": -1}

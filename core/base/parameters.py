@@ -31,6 +31,20 @@ Seed = Annotated[int, Ge(0), Le(MAX_SEED)]
 
 
 @dataclass(frozen=True)
+class Since:
+    """Stands in the annotation of a parameter that is newer than the first version, or whose default is.
+
+    Artifacts and jobs leave the parameter out where it has its default, so that an API or a worker of an older version,
+    which does not know it, takes whatever does not use it. The default must stay: it stands for what is left out.
+    """
+
+    version: str
+    """The first version that has the parameter, or the default."""
+    of: str | None = None
+    """Name of a parameter at whose default this one means nothing, so that it is left out, too, whatever it is."""
+
+
+@dataclass(frozen=True)
 class Parameter:
     """One parameter of an estimator."""
 
@@ -72,6 +86,26 @@ def list_parameters(estimator_class: type) -> tuple[Parameter, ...]:
             )
         parameters.append(Parameter(name, annotation, parameter.default, docs[0]))
     return tuple(parameters)
+
+
+def leave_out_newer(estimator_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of parameters without those that `Since` leaves out."""
+    parameters = {parameter.name: parameter for parameter in list_parameters(estimator_class)}
+
+    def is_default(name: str) -> bool:
+        default = parameters[name].default
+        return name not in values or (
+            type(values[name]) is type(default) and values[name] == default
+        )
+
+    def is_left_out(name: str) -> bool:
+        notes = get_args(parameters[name].annotation) if name in parameters else ()
+        since = next((note for note in notes if isinstance(note, Since)), None)
+        return since is not None and (
+            is_default(name) or (since.of is not None and is_default(since.of))
+        )
+
+    return {name: value for name, value in values.items() if not is_left_out(name)}
 
 
 def check_values(estimator_class: type, values: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ from core.lazy import old_names
 from . import state
 from .columns import ColumnTable
 from .monotone import Direction, Directions, Verification, find_directions
-from .parameters import check_values
+from .parameters import check_values, leave_out_newer
 from .splits import join_units
 from .state import Arrays, read_state, write_state
 from .table import (
@@ -302,8 +302,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """
 
     def get_parameters(self) -> dict[str, Any]:
-        """Return the parameters as JSON values, which `from_state` takes."""
-        parameters: dict[str, Any] = self.get_params(deep=False)
+        """Return the parameters as JSON values, which `from_state` takes; see `Since` for what is left out."""
+        parameters = leave_out_newer(type(self), self.get_params(deep=False))
         if isinstance(parameters.get("monotone"), dict):  # JSON has no keys that are numpy's
             parameters["monotone"] = {
                 int(key) if isinstance(key, np.integer) else key: direction

@@ -7,6 +7,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Monotone
+from core.base.parameters import Since
 from core.coding.bins import MaxBins
 from core.trees.options import (
     CATEGORY_PENALTY,
@@ -107,6 +108,7 @@ class LogitBoost(Booster):
             "Amount added to the curvature of each leaf, in rows of mean curvature. 0: the plain Newton step. None: 1, "
             "but 10 if min_samples_leaf is None, too, and the classes together amount to 2,000 rows."
         ),
+        Since("0.3.0"),  # the default
     ] = None
     monotone: Monotone = None
     early_stopping_rounds: EarlyStoppingRounds = None

@@ -7,6 +7,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Monotone
+from core.base.parameters import Since
 from core.coding import Criterion
 from core.coding.bins import MaxBins
 from core.errors import InvalidParameter
@@ -236,7 +237,7 @@ class CoordinateRankBoost(PairBooster):
     learning_rate: LearningRate = 1.0
     max_bins: MaxBins = 255
     smoothing: Smoothing = 1e-2
-    push: Push = 1.0
+    push: Annotated[Push, Since("0.3.0")] = 1.0
     monotone: Monotone = None
     early_stopping_rounds: EarlyStoppingRounds = None
     validation_fraction: ValidationFraction = 0.2

@@ -17,7 +17,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Directions, Monotone
-from core.base.parameters import Seed
+from core.base.parameters import Seed, Since
 from core.base.ranker import Callback, Groups, StopFit, warn_stopped
 from core.base.splits import hold_out
 from core.base.state import FINITE, Floats, Value
@@ -100,10 +100,16 @@ class LinearClassifier(LinearRanker):
 
 
 MaxCrosses = Annotated[
-    int, Ge(0), Le(MAX_CROSSES), Doc(f"{CROSSES_DOC[0].upper()}{CROSSES_DOC[1:]}.")
+    int,
+    Ge(0),
+    Le(MAX_CROSSES),
+    Doc(f"{CROSSES_DOC[0].upper()}{CROSSES_DOC[1:]}."),
+    Since("0.3.0"),
 ]
 CrossSeed = Annotated[
-    Seed, Doc("Seed of the folds that crosses are learnt in, and of the rows that choose them.")
+    Seed,
+    Doc("Seed of the folds that crosses are learnt in, and of the rows that choose them."),
+    Since("0.3.0", of="crosses"),
 ]
 
 

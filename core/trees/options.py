@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
+from core.base.parameters import Since
 from core.coding.bins import MAX_BINS
 from core.coding.crosses import CROSSES_DOC, MAX_CROSSES
 from core.errors import InvalidParameter
@@ -94,6 +95,7 @@ MaxCrosses = Annotated[
     Ge(0),
     Le(MAX_CROSSES),
     Doc(f"Trees: {CROSSES_DOC}, as for preferences and grades."),
+    Since("0.3.0"),
 ]
 LeafForm = Annotated[
     Literal["closed", "newton"],

@@ -97,7 +97,7 @@ class Fleet:
             port = free.getsockname()[1]
         address = f"http://127.0.0.1:{port}"
         with self._process(code, "app.cli", "api", "--port", str(port)):
-            eventually(lambda: answers(address), seconds=60, every=0.1)
+            eventually(lambda: answers(address), seconds=180, every=0.1)
             self.addresses += (address,)
             yield
 
@@ -106,7 +106,7 @@ class Fleet:
         """A worker, from when it is warm."""
         before = self._workers()
         with self._process(code, "workers"):
-            eventually(lambda: self._workers() > before, seconds=60, every=0.1)
+            eventually(lambda: self._workers() > before, seconds=180, every=0.1)
             yield
 
     @contextmanager
@@ -231,7 +231,7 @@ def test_an_upgrade_loses_nothing_and_shows_no_fault(
                     raise caller.fault
             return all(caller.rounds >= goal for caller, goal in zip(callers, goals, strict=True))
 
-        eventually(arrived, seconds=120)
+        eventually(arrived, seconds=240)
 
     with ExitStack() as old, ExitStack() as new:
         old_api, old_worker = (old.enter_context(ExitStack()) for _ in range(2))

@@ -20,6 +20,7 @@ from core.base.parameters import list_parameters
 from core.registry import ALGORITHMS
 from tests.app.version_steps import make
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
+from tests.core.test_stored_artifacts import FOLDER, header_of
 from tests.servers import eventually
 
 
@@ -55,9 +56,25 @@ def check_parameters(bench: Workbench, dataset: Dataset, name: str) -> None:
         expected["random_state"] = 5  # the job's seed
     if "fpr_max" in expected:
         expected |= {"fpr_min": 0.0, "fpr_max": 1.0}  # of the job's objective, auc
-    assert spec["algorithm"]["name"] == name
-    assert spec["algorithm"]["parameters"] == expected | given
+    algorithm = spec["algorithm"]
+    assert algorithm["name"] == name
+    assert {**algorithm["parameters"], **algorithm["defaults"]} == expected | given
     assert (spec["seed"], spec["model_name"]) == (5, name)
+    # A worker of the version before takes the job: these are all that its algorithms know.
+    stored, _ = header_of((FOLDER / f"{name}.rankwright").read_bytes())
+    assert algorithm["parameters"].keys() <= stored["parameters"].keys()
+
+
+def test_a_seed_that_only_crosses_read_is_left_out_without_them(
+    bench: Workbench, dataset: Dataset
+) -> None:
+    def parameters(**changes: Any) -> Any:
+        return check(bench, dataset.id, seed=5, **changes)["algorithm"]["parameters"]
+
+    searched = {"method": "grid", "space": {"crosses": [0, 3]}}
+    assert "random_state" not in parameters(algorithm={"name": "logistic"})
+    assert parameters(algorithm={"name": "logistic", "crosses": 3})["random_state"] == 5
+    assert parameters(algorithm={"name": "logistic"}, search=searched)["random_state"] == 5
 
 
 def test_each_algorithm_learns_from_the_kinds_that_it_names(
