@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar, cast, get_args
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
@@ -24,6 +24,8 @@ R = TypeVar("R", ListedModel, Dataset)
 MAX_OPTIONS = 50
 MAX_PAIRS = 200
 """Most pairs of a model and a dataset that GET /v1/fits takes: so many options are checked with fewer of the chosen."""
+Use = Literal["evaluation", "comparison", "scoring", "calibration"]
+USES = get_args(Use)
 MAX_PAGES = 3
 """Most entries that are searched for matches: each page is a request at the key's own rate, and people type fast."""
 _VERSION = re.compile(r"(.*):\s*(\d*)", re.DOTALL)
@@ -51,14 +53,22 @@ class Offer:
 async def find_models(page: PageDep) -> Response:
     """Return the models that match a text, as a fragment, and why some cannot be used with the chosen dataset."""
     offer = await offer_models(page)
-    return page.show("options.html", offer=await _mark_misfits(page, offer, "model"), chosen=[])
+    asked = page.request.query_params
+    offer = await mark_misfits(
+        page, offer, "model", asked.get("use"), asked.getlist("with_dataset")
+    )
+    return page.show("options.html", offer=offer, chosen=[])
 
 
 @router.get("/datasets")
 async def find_datasets(page: PageDep) -> Response:
     """Return the datasets that match a text, as a fragment, and why some cannot be used with the chosen models."""
-    offer = await offer_datasets(page)
-    return page.show("options.html", offer=await _mark_misfits(page, offer, "dataset"), chosen=[])
+    asked = page.request.query_params
+    offer = await offer_datasets(page, labelled=asked.get("use") != "scoring")
+    offer = await mark_misfits(
+        page, offer, "dataset", asked.get("use"), asked.getlist("with_model")
+    )
+    return page.show("options.html", offer=offer, chosen=[])
 
 
 async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
@@ -83,8 +93,11 @@ async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
     return Offer(choices, sought, more)
 
 
-async def offer_datasets(page: Page, chosen: Sequence[str] = ()) -> Offer:
-    """Return the datasets that are ready, and the selected ones."""
+async def offer_datasets(page: Page, chosen: Sequence[str] = (), *, labelled: bool = True) -> Offer:
+    """Return the datasets, and the selected ones; one that is not ready has the reason why it cannot be chosen.
+
+    With `labelled` a dataset of kind `preferences` needs its pairs, too: only to score rows none are needed.
+    """
     datasets, sought = page.client.datasets, _sought(page, "datasets")
     found, more = await _look_through(datasets.page, sought)
     # A name may be any text: what looks like a version may belong to it, and there are no aliases.
@@ -93,29 +106,31 @@ async def offer_datasets(page: Page, chosen: Sequence[str] = ()) -> Offer:
 
     async def find(ref: str) -> tuple[str, Choice]:
         dataset = await datasets[ref].refresh()
-        return dataset.id, _of_dataset(dataset)
+        return dataset.id, _of_dataset(dataset, labelled)
 
-    choices = [_of_dataset(each) for each in found]
+    choices = [_of_dataset(each, labelled) for each in found]
     choices += await _chosen(chosen, {each.id for each in found}, choices, find)
     return Offer(choices, sought, more)
 
 
-async def _mark_misfits(page: Page, offer: Offer, kind: Literal["model", "dataset"]) -> Offer:
-    """Return the offer with a reason at each choice that cannot be used with what the form has chosen already."""
-    asked = page.request.query_params
-    use = asked.get("use")
-    other = [
-        each for each in asked.getlist("with_dataset" if kind == "model" else "with_model") if each
-    ]
-    if use not in ("evaluation", "comparison", "scoring") or not other or not offer.choices:
+async def mark_misfits(
+    page: Page,
+    offer: Offer,
+    kind: Literal["model", "dataset"],
+    use: str | None,
+    others: Sequence[str],
+) -> Offer:
+    """Return the offer of models or datasets with a reason at each that cannot be used with the others, which the form
+    has chosen already.
+    """
+    other = [each for each in others if each]
+    values = [choice.value for choice in offer.choices if not choice.reason]
+    if use not in USES or not other or not values:
         return offer
-    other = other[: MAX_PAIRS // len(offer.choices)]
-    values = [choice.value for choice in offer.choices]
+    other = other[: MAX_PAIRS // len(values)]
     models, datasets = (values, other) if kind == "model" else (other, values)
     try:
-        found = await page.client.fits(
-            models, datasets, use=cast(Literal["evaluation", "comparison", "scoring"], use)
-        )
+        found = await page.client.fits(models, datasets, use=cast(Use, use))
     except ProblemError as error:
         if error.status not in (404, 422):
             raise
@@ -126,7 +141,10 @@ async def _mark_misfits(page: Page, offer: Offer, kind: Literal["model", "datase
             reasons.setdefault(
                 each.model if kind == "model" else each.dataset_id, each.reason or ""
             )
-    choices = [replace(choice, reason=reasons.get(choice.value, "")) for choice in offer.choices]
+    choices = [
+        replace(choice, reason=choice.reason or reasons.get(choice.value, ""))
+        for choice in offer.choices
+    ]
     return replace(offer, choices=choices)
 
 
@@ -160,25 +178,28 @@ async def _look_through(
     read: Callable[..., Awaitable[ApiPage[R]]], name: str, version: str = "", alias: str = ""
 ) -> tuple[list[R], bool]:
     """Return the newest models or datasets that match part of a name, a version and an alias, and whether there are
-    more.
+    more. Datasets that are not ready come last.
     """
     found: list[R] = []
+    unready: list[R] = []
     after, more = None, True
     for n in range(MAX_PAGES):
         limit = 200 if n or version or alias else MAX_OPTIONS
         answer = await read(search=name.strip() or None, limit=limit, after=after)
-        found += [each for each in answer.data if _fits(each, version, alias)]
+        for each in answer.data:
+            if _fits(each, version, alias):
+                is_ready = not isinstance(each, Dataset) or each.status == "ready"
+                (found if is_ready else unready).append(each)
         after, more = answer.next, answer.has_more
         if len(found) >= MAX_OPTIONS or not more:
             break
+    found += unready
     return found[:MAX_OPTIONS], more or len(found) > MAX_OPTIONS
 
 
 def _fits(each: ListedModel | Dataset, version: str, alias: str) -> bool:
-    if isinstance(each, Dataset):
-        fits = each.status == "ready"
-    else:
-        fits = not alias or any(one.startswith(alias) for one in each.aliases)
+    aliases = () if isinstance(each, Dataset) else each.aliases
+    fits = not alias or any(one.startswith(alias) for one in aliases)
     return fits and str(each.version).startswith(version.strip())
 
 
@@ -194,7 +215,21 @@ def _of_model(model: ListedModel | Model) -> Choice:
     return Choice(model.id, f"{model.name}:{model.version} ({model.algorithm['name']})")
 
 
-def _of_dataset(dataset: Dataset) -> Choice:
+def _of_dataset(dataset: Dataset, labelled: bool) -> Choice:
     kind = "" if dataset.kind == "bipartite" else f", {dataset.kind}"
     name = f"{dataset.name}:{dataset.version}"
+    if reason := _why_not_ready(dataset, labelled):
+        return Choice(dataset.id, name, reason)
     return Choice(dataset.id, f"{name}, {count(dataset.rows)} rows{kind}")
+
+
+def _why_not_ready(dataset: Dataset, labelled: bool) -> str:
+    """Return why no job can use a dataset, in words; nothing if jobs can."""
+    if dataset.status == "processing":
+        return "it is still being read"
+    if dataset.status != "ready":
+        return "it could not be read"
+    if labelled and dataset.kind == "preferences":
+        is_paired = dataset.pairs is not None and dataset.pairs.status == "ready"
+        return "" if is_paired else "it has no pairs yet"
+    return ""

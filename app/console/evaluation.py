@@ -53,6 +53,32 @@ MAX_EVALUATIONS_DRAWN = 200
 """Most evaluations of a model that are drawn over time."""
 
 
+_FIELDS = {
+    "models": "models",
+    "model": "model",
+    "dataset_id": "dataset_id",
+    "windows": "fpr_max",
+    "group_by": "group_by",
+    "at": "at_fpr",
+    "amount": "amount",
+    "costs/false_positive": "false_positive",
+    "costs/review": "review",
+    "costs": "false_negative",
+}
+"""The field of the forms that each part of a request is made of; of a part of two names the longer one."""
+
+
+def _at_fields(problem: Mapping[str, Any] | None) -> dict[str, list[str]]:
+    """Return what is wrong with each field of a form."""
+    faults: dict[str, list[str]] = {}
+    for each in [] if problem is None else problem.get("errors") or ():
+        parts = str(each.get("pointer") or "").strip("/").split("/")
+        field = _FIELDS.get("/".join(parts[:2])) or _FIELDS.get(parts[0])
+        if field is not None:
+            faults.setdefault(field, []).append(each["detail"])
+    return faults
+
+
 async def _offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[str, Offer]:
     """Return the options of a form; none for a key that may not send it."""
     if not page.can("train"):
@@ -105,6 +131,7 @@ async def _comparisons(
         found=found,
         search=page.asked("search"),
         error=error,
+        faults=_at_fields(error),
         given=given or asked,
         chosen=chosen,
         **offered,
@@ -257,6 +284,7 @@ async def _evaluations(
         search=page.asked("search"),
         address="/console/evaluations" + (f"?{urlencode(kept)}" if kept else ""),
         error=error,
+        faults=_at_fields(error),
         given=chosen,
         model_id=model_id,
         gone=gone,

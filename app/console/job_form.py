@@ -191,8 +191,9 @@ class JobForm:
             while path and path not in named:
                 path = path.rpartition(".")[0]
                 path = next((f"{path}.{by}" for by in _BY if f"{path}.{by}" in named), path)
-            if path and not named[path].error:
-                named[path].error = error["detail"]
+            if path:
+                known = named[path].error
+                named[path].error = f"{known}; {error['detail']}" if known else error["detail"]
             else:
                 self.unplaced.append(error["detail"])
 

@@ -25,7 +25,7 @@ from rankwright.types import (
 from starlette.responses import Response
 
 from app.console import charts
-from app.console.choices import offer_datasets
+from app.console.choices import mark_misfits, offer_datasets
 from app.console.model_parts import read_or_error, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.roc_plot import Band
@@ -187,7 +187,10 @@ async def _show_calibration(
     judged = None if found is None else found.reliability
     offered = {}
     if page.can("train") and model.kind == "bipartite":
-        offered["datasets"] = await offer_datasets(page, [chosen])
+        found_datasets = await offer_datasets(page, [chosen])
+        offered["datasets"] = await mark_misfits(
+            page, found_datasets, "dataset", "calibration", [model.id]
+        )
     return await show_part(
         page,
         model,

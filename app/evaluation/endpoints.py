@@ -115,7 +115,8 @@ def read_fits(
     use: Annotated[
         Use,
         Query(
-            description="What for: an `evaluation`, a `comparison`, or `scoring`, which needs no label."
+            description="What for: an `evaluation`, a `comparison`, `scoring`, which needs no label, or a "
+            "`calibration`, which needs rows that the model was not trained on."
         ),
     ] = "evaluation",
 ) -> Fits:

@@ -40,7 +40,7 @@ Seen = Literal["trained", "validated", "overlaps", "new"]
 """What a model has seen of rows: it was trained on rows of their dataset, or validated; too many of them equal rows of
 its training; or none of these.
 """
-Use = Literal["evaluation", "comparison", "scoring"]
+Use = Literal["evaluation", "comparison", "scoring", "calibration"]
 """What a model and a dataset are to be used for together. Scores need no label."""
 MAX_FITS = 200
 """Most pairs of a model and a dataset that are looked at for one answer."""
@@ -96,9 +96,11 @@ def _find_misfit(model: Model, dataset: Dataset, use: Use = "evaluation") -> tup
     """Return why a dataset cannot be used with a model: a code, and what the dataset must have; None if it can be."""
     if use != "scoring" and dataset.kind != model.kind:
         return "wrong_kind", f"must be of kind {model.kind}, it is {dataset.kind}"
-    if use == "comparison" and dataset.kind != DatasetKind.BIPARTITE:
+    if use in ("comparison", "calibration") and dataset.kind != DatasetKind.BIPARTITE:
         kinds = f"must be of kind {DatasetKind.BIPARTITE}, it is {dataset.kind}"
         return "wrong_kind", kinds
+    if use == "calibration" and was_trained_on(model, dataset):
+        return "rows_seen", "must have rows that the model was not trained on"
     if (missing := missing_features(model.features, dataset)) is not None:
         return "unknown_column", missing
     if use != "scoring" and label_values(dataset) != label_values(model):

@@ -1127,11 +1127,12 @@ class _ClientOperations(ApiObject):
         model: Sequence[str],
         dataset: Sequence[Any],
         *,
-        use: Literal["evaluation", "comparison", "scoring"] | None = None,
+        use: Literal["evaluation", "comparison", "scoring", "calibration"] | None = None,
     ) -> Steps[Sequence[types.Fit]]:
         """Return for each of the models and each of the datasets, at most 200 pairs, whether they can be used together.
 
-        `use` is what for: an evaluation, a comparison, or scoring, which needs no label.
+        `use` is what for: an evaluation, a comparison, scoring, which needs no label, or a calibration, which needs
+        rows that the model was not trained on.
         """
         query = {"model": [*model], "dataset_id": [_named(each) for each in dataset], "use": use}
         return (yield from self._record(types.Fits, "/v1/fits", **query)).data

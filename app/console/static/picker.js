@@ -88,6 +88,7 @@ class Picker {
       const query = new URLSearchParams({ [`find_${this.box.dataset.picker}`]: text });
       if (this.box.dataset.fits) {
         query.set("use", this.box.dataset.fits);
+        if (this.box.dataset.model) query.append("with_model", this.box.dataset.model);
         for (const name of ["model", "models", "dataset_id"]) {
           if (name === this.select.name) continue;
           const field = this.select.form?.elements[name];

@@ -87,6 +87,45 @@ def test_a_bad_comparison_is_refused_in_the_apis_words(
         assert 'value="half"' in answer.text
 
 
+def test_each_error_of_an_evaluation_stands_at_its_field(
+    world: World, visit: Callable[..., Any]
+) -> None:
+    unread = world.client.post(
+        "/v1/datasets", content=table(), headers={"Content-Type": "text/csv"}
+    ).json()["id"]
+    window = visit(world.service)
+    page = window.sign_in(world.service.key())
+    window.open(f"/console/evaluations?model={world.models[0]}&dataset_id={unread}")
+    page.get_by_label("A false positive costs").fill("x")
+    page.get_by_label("Partial AUC up to FPR").fill("half")
+    window.expect("status of 422|status of 409")
+    page.get_by_role("button", name="Evaluate").click()
+    page.get_by_role("alert").wait_for()
+    for label, words in (("A false positive costs", "'x'"), ("Partial AUC up to FPR", "'half'")):
+        field = page.get_by_label(label)
+        expect(field).to_have_attribute("aria-invalid", "true")
+        expect(field).to_have_accessible_description(re.compile(words))
+    window.check()
+    page.get_by_label("A false positive costs").fill("")
+    page.get_by_label("Partial AUC up to FPR").fill("")
+    page.get_by_role("button", name="Evaluate").click()
+    dataset = page.get_by_role("combobox", name="Dataset", exact=True)
+    expect(dataset).to_have_accessible_description(re.compile("must be ready"))
+
+    # The list says so beforehand, wherever a dataset is chosen.
+    for where in ("evaluations", "train"):
+        window.open(f"/console/{where}")
+        page.get_by_role("combobox", name="Dataset").first.click()
+        option = page.get_by_role("option").filter(has_text="it is still being read")
+        expect(option).to_have_attribute("aria-disabled", "true")
+        page.keyboard.press("Escape")
+    window.open(f"/console/models/{world.models[0]}/judge")
+    page.get_by_role("combobox", name="Newer dataset with labels").click()
+    seen = page.get_by_role("option").filter(has_text="the model was not trained on")
+    expect(seen).to_have_attribute("aria-disabled", "true")
+    world.service.work()
+
+
 def test_an_evaluation_and_its_place_over_time(world: World) -> None:
     browser = world.browser()
     other = world.service.upload(world.client, name="later")

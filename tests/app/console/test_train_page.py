@@ -160,6 +160,7 @@ def test_errors_stand_beside_their_fields(form_of: Callable[..., JobForm]) -> No
     form = form_of(algorithm__name="rankboost", search__method="grid")
     errors = [
         {"pointer": "/algorithm/n_rounds", "detail": "a"},
+        {"pointer": "/algorithm/n_rounds/0", "detail": "f"},
         {"pointer": "/search/space", "detail": "b"},
         {"pointer": "/tags/x", "detail": "c"},
         {"pointer": "/nowhere", "detail": "d"},
@@ -167,7 +168,7 @@ def test_errors_stand_beside_their_fields(form_of: Callable[..., JobForm]) -> No
     ]
     form.place({"detail": "all", "errors": errors})
     found = {field.path: field.error for field in form.fields if field.error}
-    assert found == {"algorithm.n_rounds": "a", "search.method": "b", "tags": "c"}
+    assert found == {"algorithm.n_rounds": "a; f", "search.method": "b", "tags": "c"}
     assert form.unplaced == ["d", "e"]
 
 
@@ -223,13 +224,17 @@ def test_what_the_api_refuses_is_said_and_nothing_is_lost(
         "dataset_id": dataset_id,
         "algorithm.name": "rankboost",
         "algorithm.n_rounds": "0",
+        "algorithm.max_bins": "1",
         "tags": f"{NASTY}=1",
     }
     for path, status in (("/console/train", 422), ("/console/train/form", 200)):
         answer = ask(path, fields)
         assert answer.status_code == status
         text = unescape(answer.text)
-        assert "n_rounds must be at least 1" in text
+        assert "errors, the first" not in text  # each stands in the list, and at its field
+        for name in ("n_rounds", "max_bins"):
+            assert f'<a href="#f-algorithm-{name}">{name} must' in text
+            assert f'id="e-f-algorithm-{name}">{name} must' in text
         assert 'name="algorithm.n_rounds" aria-describedby' in text
         assert f"{NASTY}=1</textarea>" in text
         assert "<script>alert" not in answer.text

@@ -363,6 +363,9 @@ def test_what_fits_is_told_before_a_job(world: World) -> None:
             assert (answer.status_code, fit) == (422, False)
             assert str(reason) in answer.json()["detail"]
     assert [each[1] for each in told(use="scoring")] == [True, False, True]
+    seen = client.get("/v1/models/churn").json()["dataset_id"]
+    (new, old) = told(use="calibration", dataset_id=[world.new, seen])
+    assert (new[1], old[1:]) == (True, (False, "must have rows that the model was not trained on"))
     assert [each[0] for each in told(model=["churn", "plain"])] == [
         each for each in ids for _ in range(2)
     ]
@@ -388,3 +391,5 @@ def test_what_fits_is_told_before_a_job(world: World) -> None:
     for query, status, words in refused:
         answer = client.get("/v1/fits", params={"model": "churn", "dataset_id": ids} | query)
         assert (answer.status_code, words in answer.text) == (status, True), query
+        if status == 404:
+            assert [each["parameter"] for each in answer.json()["errors"]] == [*query]
