@@ -54,18 +54,11 @@ async def _list(
         chosen = given or page.request.query_params
         named = str(chosen.get("model") or chosen.get("model_id") or "")
         offered = {
-<<<<<<< HEAD
             "models": await offer_models(page, [named]),
-            "datasets": await offer_datasets(page, [str(chosen.get("dataset_id", ""))]),
-            "cuts": await _cuts(page, named),
-=======
-            "models": await offer_models(
-                page, [str(chosen.get("model") or chosen.get("model_id") or "")]
-            ),
             "datasets": await offer_datasets(
                 page, [str(chosen.get("dataset_id", ""))], labelled=False
             ),
->>>>>>> 11a116c8 (What is wrong with a form stands at its fields, and datasets that cannot be used are grey and say why)
+            "cuts": await _cuts(page, named),
         }
     return page.show(
         "batch_scores.html",
