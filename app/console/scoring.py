@@ -69,6 +69,7 @@ async def _list(
         given=given or page.request.query_params,
         of_rows=of_rows,
         faults=_faults(error),
+        field_errors=_faults(error),
         fields=UPLOAD_FIELDS,
         written=FIELDS,
         most=context_of(page.request).settings.max_body_bytes,
