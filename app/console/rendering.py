@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import count as count_up
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 STATIC = StaticFiles(FOLDER / "static", "/console/static")
 DASH = "–"
+_TIME = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)T(?P<time>\d\d:\d\d)(:00|(?P<seconds>:\d\d(\.\d+)?))?Z", re.ASCII
+)
 
 
 @cache
@@ -88,9 +92,11 @@ def percent(fraction: float | None, digits: int = 1) -> str:
 
 
 def plain(value: object) -> str:
-    """Return a value of a table unchanged; whole numbers have no decimal point."""
+    """Return a value of a table unchanged; whole numbers have no decimal point, and times of a day no letters."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, str) and (found := _TIME.fullmatch(value)):
+        return f"{found['day']} {found['time']}{found['seconds'] or ''}"
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -33,11 +34,11 @@ from app.datasets.uploads import (
     receive,
     shown,
 )
-from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, RowFilterDep
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, RowFilterDep, Sort
 from app.http.forms import FORM
 from app.http.idempotency import IdempotentDep
 from app.jobs.acceptance import PreferWaitDep, create, wake_a_worker
-from app.platform.sql import Json, Session
+from app.platform.sql import NEWEST_FIRST, Json, Session
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus, VersionMode
 
@@ -119,6 +120,7 @@ def list_datasets(
     caller: CallerDep,
     paging: PagingDep,
     only: RowFilterDep,
+    sort: Sort = NEWEST_FIRST,
     name: Annotated[
         str | None,
         Query(min_length=1, max_length=255, description="Only datasets with exactly this name."),
@@ -132,7 +134,7 @@ def list_datasets(
         datasets.list_page,
         caller.owner,
         name=name,
-        only=only,
+        only=replace(only, sort=sort),
         latest=latest,
         **vars(paging),
     )

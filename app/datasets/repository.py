@@ -8,7 +8,16 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select, update
 from sqlalchemy.orm import Session, aliased, selectinload
 
-from app.platform.sql import ALL_ROWS, Json, Page, RowFilter, db_now, fetch_page, next_number
+from app.platform.sql import (
+    ALL_ROWS,
+    Json,
+    Page,
+    RowFilter,
+    ascii_lower,
+    db_now,
+    fetch_page,
+    next_number,
+)
 from app.platform.tables import (
     FINAL_STATES,
     Dataset,
@@ -117,7 +126,6 @@ def list_page(
     says, and where `latest` is asked of each series the newest version that is ready.
     """
     statement = only.apply(select(Dataset).where(Dataset.owner == owner), Dataset)
-    statement = statement.options(selectinload(Dataset.pairs))
     if name is not None:
         statement = statement.where(Dataset.name == name)
     if series_id is not None:
@@ -130,7 +138,17 @@ def list_page(
             newer.status == DatasetStatus.READY,
         )
         statement = statement.where(Dataset.status == DatasetStatus.READY, ~superseded)
-    return fetch_page(session, statement, Dataset.created_at, Dataset.id, limit=limit, after=after)
+    return fetch_page(
+        session,
+        statement,
+        Dataset.created_at,
+        Dataset.id,
+        limit=limit,
+        after=after,
+        sort=only.sort,
+        keys={"name": (ascii_lower(Dataset.name),)},
+        options=[selectinload(Dataset.pairs)],
+    )
 
 
 def next_version(session: Session, owner: str, series_id: str) -> int:

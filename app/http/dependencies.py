@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import BoundedSemaphore
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from fastapi import Depends, Query
 from pydantic import AwareDatetime, StringConstraints
@@ -225,6 +225,13 @@ def _tagged_filter(
     return replace(only, tags=tuple(tag or ()))
 
 
+SORT_DOCS = (
+    "What the entries are ordered by; after `-`, the greatest or newest is first. `name` is the model's in lists of "
+    "evaluations and batch scores, the dataset's in that of comparisons."
+)
+Sort = Annotated[
+    Literal["created_at", "-created_at", "name", "-name"], Query(description=SORT_DOCS)
+]
 TaggedFilterDep = Annotated[RowFilter, Depends(_tagged_filter)]
 
 ContextDep = Annotated[Context, Depends(context_of)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Annotated, Any
 
 import orjson
@@ -15,7 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from app.access.authentication import GuardedRoute, check_again, needs
-from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, TaggedFilterDep
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, Sort, TaggedFilterDep
 from app.http.idempotency import IdempotentDep
 from app.http.limits import Permit
 from app.http.schemas import Valid, one_of
@@ -33,7 +34,7 @@ from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES
 from app.jobs.schemas import KINDS, Event, EventPage, Job, JobPage
 from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
-from app.platform.sql import Session
+from app.platform.sql import NEWEST_FIRST, Session
 from app.platform.tables import FINAL_STATES
 from app.platform.tables import Job as JobRow
 
@@ -64,6 +65,7 @@ def list_jobs(
     caller: CallerDep,
     paging: PagingDep,
     only: TaggedFilterDep,
+    sort: Sort = NEWEST_FIRST,
     state: Annotated[
         Annotated[str, one_of(SHOWN_STATES)] | None, Query(description="Only jobs in this state.")
     ] = None,
@@ -89,7 +91,7 @@ def list_jobs(
         kind=kind,
         dataset_id=dataset_id,
         unresolved=unresolved,
-        only=only,
+        only=replace(only, sort=sort),
         limit=paging.limit,
         after=paging.after,
     )

@@ -8,7 +8,16 @@ from typing import Any, TypeVar
 from sqlalchemy import Select, and_, delete, exists, insert, not_, or_, select, update
 from sqlalchemy.orm import Session, aliased, selectinload
 
-from app.platform.sql import ALL_ROWS, Json, Page, RowFilter, db_now, delete_some, fetch_page
+from app.platform.sql import (
+    ALL_ROWS,
+    Json,
+    Page,
+    RowFilter,
+    ascii_lower,
+    db_now,
+    delete_some,
+    fetch_page,
+)
 from app.platform.tables import Job, JobEvent, JobOutputRow, JobState, Worker
 
 Row = TypeVar("Row", bound=JobOutputRow)
@@ -86,7 +95,16 @@ def list_page(
         statement = statement.where(Job.dataset_id == dataset_id)
     if unresolved is not None:
         statement = _unresolved(statement, owner, unresolved)
-    return fetch_page(session, statement, Job.created_at, Job.id, limit=limit, after=after)
+    return fetch_page(
+        session,
+        statement,
+        Job.created_at,
+        Job.id,
+        limit=limit,
+        after=after,
+        sort=only.sort,
+        keys={"name": (ascii_lower(Job.name),)},
+    )
 
 
 def _unresolved(
@@ -165,13 +183,22 @@ def list_outputs(
     """Return the owner's outputs with their jobs, newest first: all, those of one model or dataset, or as a filter
     says.
     """
-    statement = select(table).where(table.owner == owner).options(selectinload("*"))
-    statement = only.apply(statement, table)
+    statement = only.apply(select(table).where(table.owner == owner), table)
     if model_id is not None:
         statement = statement.where(table.of_model(model_id))
     if dataset_id is not None:
         statement = statement.where(table.of_dataset(dataset_id))
-    return fetch_page(session, statement, table.created_at, table.id, limit=limit, after=after)
+    return fetch_page(
+        session,
+        statement,
+        table.created_at,
+        table.id,
+        limit=limit,
+        after=after,
+        sort=only.sort,
+        keys={"name": (ascii_lower(table.sort_name()),)},
+        options=[selectinload("*")],
+    )
 
 
 def write_output(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Path
@@ -10,13 +11,20 @@ from pydantic import create_model
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, check_reads, needs
-from app.http.dependencies import CallerDep, ContextDep, ListFilterDep, PagingDep, RowFilterDep
+from app.http.dependencies import (
+    CallerDep,
+    ContextDep,
+    ListFilterDep,
+    PagingDep,
+    RowFilterDep,
+    Sort,
+)
 from app.http.idempotency import IdempotentDep
 from app.http.schemas import PageOf, Resource, Valid
 from app.jobs import acceptance
 from app.jobs.acceptance import PreferWaitDep, dry_run
 from app.jobs.kinds import SHOWN_KINDS, Docs, Output, Request, Routes, Submission, kind_of
-from app.platform.sql import Json, Session
+from app.platform.sql import NEWEST_FIRST, Json, Session
 
 
 def output_routers(names: Iterable[str] = SHOWN_KINDS) -> Iterator[APIRouter]:
@@ -41,9 +49,14 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
         paging: PagingDep,
         of: ListFilterDep,
         only: RowFilterDep,
+        sort: Sort = NEWEST_FIRST,
     ) -> Any:
         page = context.db.reading(
-            output.list_page, caller.owner, only=only, **vars(of), **vars(paging)
+            output.list_page,
+            caller.owner,
+            only=replace(only, sort=sort),
+            **vars(of),
+            **vars(paging),
         )
         data = [(routes.show_in_list or routes.show)(row) for row in page.data]
         return page_shape(data=data, has_more=page.has_more, next=page.next)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -58,7 +58,7 @@ from app.models.schemas import (
 )
 from app.models.service import PartName
 from app.platform.errors import Invalid, Unavailable, refuse_all, shown
-from app.platform.sql import Session
+from app.platform.sql import NEWEST_FIRST, Session
 from app.platform.tables import Model as ModelRow
 from core.metrics.window import MIN_WIDTH
 
@@ -83,6 +83,15 @@ CurvePart = Annotated[
 ]
 
 
+ModelSort = Annotated[
+    Literal["created_at", "-created_at", "name", "-name", "auc", "-auc"],
+    Query(
+        description="What the models are ordered by; after `-`, the greatest or newest is first. `name`: by name, and "
+        "version. `auc`: the AUC on the validation rows; models without one come last."
+    ),
+]
+
+
 @router.get("", summary="List models")
 @needs("read")
 def list_models(
@@ -91,6 +100,7 @@ def list_models(
     caller: CallerDep,
     paging: PagingDep,
     only: TaggedFilterDep,
+    sort: ModelSort = NEWEST_FIRST,
     name: Annotated[str | None, Query(description="Only models with exactly this name.")] = None,
     aliased: Annotated[
         bool, Query(description="`true`: only models that an alias points to.")
@@ -109,7 +119,7 @@ def list_models(
         name=name,
         aliased=aliased,
         outdated=outdated,
-        only=only,
+        only=replace(only, sort=sort),
         **vars(paging),
     )
     return ModelPage(

@@ -115,7 +115,24 @@ def list_page(
             newer.owner == owner, newer.name == Model.name, newer.version > Model.version
         )
         statement = statement.where(newer_one)
-    return fetch_page(session, statement, Model.created_at, Model.id, limit=limit, after=after)
+    keys: dict[str, Any] = {"name": (Model.name, Model.version)}
+    if only.sort.endswith("auc"):
+        judged = (ModelMetrics.model_id == Model.id) & (ModelMetrics.part == "validation")
+        statement = statement.outerjoin(ModelMetrics, judged)
+        last = (
+            -1.0 if only.sort.startswith("-") else 2.0
+        )  # without a figure they are last in both orders
+        keys["auc"] = (func.coalesce(ModelMetrics.auc, last),)
+    return fetch_page(
+        session,
+        statement,
+        Model.created_at,
+        Model.id,
+        limit=limit,
+        after=after,
+        sort=only.sort,
+        keys=keys,
+    )
 
 
 def find_metrics(

@@ -7,9 +7,10 @@ import binascii
 import json
 import math
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import (
     JSON,
@@ -32,6 +33,7 @@ from sqlalchemy.exc import DBAPIError as DBAPIError  # noqa: PLC0414 - handed on
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute
 from sqlalchemy.orm import Session as Session  # noqa: PLC0414 - the same
+from sqlalchemy.sql.base import ExecutableOption
 from sqlalchemy.sql.functions import FunctionElement
 
 from app.platform.errors import Invalid
@@ -179,18 +181,22 @@ def _each(element: each_member, compiler: Any, **kw: Any) -> str:
     return f"json_each({compiler.process(element.clauses, **kw)})"
 
 
+NEWEST_FIRST: Final = "-created_at"
+
+
 @dataclass(frozen=True)
 class RowFilter:
-    """Which rows a list has. `created_before` itself is excluded, `created_after` is included.
+    """Which rows a list has, and in which order. `created_before` itself is excluded, `created_after` is included.
 
     Each of `tags` is a name, or `name:value`; `a:b:c` matches the tag `a` with the value `b:c`, `a:b` with `c`,
-    and one that is named `a:b:c`.
+    and one that is named `a:b:c`. `sort` names what the rows are ordered by, after `-` descending.
     """
 
     search: str | None = None
     created_after: float | None = None
     created_before: float | None = None
     tags: tuple[str, ...] = ()
+    sort: str = NEWEST_FIRST
 
     def apply(self, statement: Select[T], table: Any) -> Select[T]:
         """Return the statement with these conditions."""
@@ -207,6 +213,8 @@ class RowFilter:
 
 ALL_ROWS = RowFilter()
 MAX_PAGE_SIZE = 200
+SortKeys = Mapping[str, Sequence[Any]]
+"""By the name of an order, the columns that rows are ordered by; the id comes last."""
 
 
 @dataclass(frozen=True)
@@ -226,10 +234,24 @@ def fetch_page(
     *,
     limit: int,
     after: str | None,
+    sort: str = NEWEST_FIRST,
+    keys: SortKeys = MappingProxyType({}),
+    options: Sequence[ExecutableOption] = (),
 ) -> Page[T]:
-    """Run `statement` for one page. Raises Invalid for a limit outside 1..200, or a cursor that is not ours."""
+    """Run `statement` for one page, the newest first or as `sort` says: by `created_at`, or by one of `keys`.
+
+    Raises Invalid for a limit outside 1..200, an unknown order, or a cursor that is not ours, or of another order.
+    """
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise Invalid(f"limit must be between 1 and {MAX_PAGE_SIZE}, got {limit}")
+    if sort != NEWEST_FIRST:
+        columns = {"created_at": (created_at,), **keys}
+        if sort.removeprefix("-") not in columns:
+            known = ", ".join(f"{name}, -{name}" for name in columns)
+            raise Invalid(f"sort must be one of {known}, got {sort[:100]!r}")
+        ordered = (*columns[sort.removeprefix("-")], id_)
+        return _fetch_sorted(session, statement, ordered, sort, limit, after, options)
+    statement = statement.options(*options)
     if after is not None:
         statement = statement.where(tuple_(created_at, id_) < tuple_(*decode_cursor(after)))
     statement = statement.order_by(created_at.desc(), id_.desc()).limit(limit + 1)
@@ -241,18 +263,74 @@ def fetch_page(
     return Page(rows[:limit], True, cursor)
 
 
+def _fetch_sorted(
+    session: Session,
+    statement: Select[T],
+    ordered: Sequence[Any],
+    sort: str,
+    limit: int,
+    after: str | None,
+    options: Sequence[ExecutableOption],
+) -> Page[T]:
+    """Order by these columns, of which the last is the id. First only they are read: no large row is sorted."""
+    down = sort.startswith("-")
+    if after is not None:
+        values = _decode_sorted(after, sort, ordered)
+        place, last = tuple_(*ordered), tuple_(*values)
+        statement = statement.where(place < last if down else place > last)
+    found = statement.with_only_columns(*ordered).order_by(
+        *(each.desc() if down else each.asc() for each in ordered)
+    )
+    places: list[Any] = list(session.execute(found.limit(limit + 1)))
+    id_ = ordered[-1]
+    rows: Any = select(id_.class_).where(id_.in_([place[-1] for place in places[:limit]]))
+    by_id = {getattr(row, id_.key): row for row in session.scalars(rows.options(*options))}
+    data = [by_id[place[-1]] for place in places[:limit] if place[-1] in by_id]
+    if len(places) <= limit:
+        return Page(data, False, None)
+    return Page(data, True, _encode([sort, *places[limit - 1]]))
+
+
+def _decode_sorted(cursor: str, sort: str, ordered: Sequence[Any]) -> list[Any]:
+    """Read the cursor of an order: its name, and a value of each column."""
+    values = _decode(cursor)
+    if not isinstance(values, list) or values[:1] != [sort] or len(values) != 1 + len(ordered):
+        raise _bad_cursor(cursor)
+    for value, column in zip(values[1:], ordered, strict=True):
+        kind = column.type.python_type
+        if type(value) is not kind or not (_is_text(value) if kind is str else abs(value) < 2**31):
+            raise _bad_cursor(cursor)
+    return values[1:]
+
+
+def _is_text(value: str) -> bool:
+    """Return True for a text that a database can hold."""
+    return "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
+
+
 def encode_cursor(created_at: float, id_: str) -> str:
     """Return the cursor of the position after this row, in characters that need no quoting in a URL."""
-    text = json.dumps([float(created_at), id_], separators=(",", ":"))
+    return _encode([float(created_at), id_])
+
+
+def _encode(values: Sequence[Any]) -> str:
+    text = json.dumps(values, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _decode(cursor: str) -> Any:
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        return json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (ValueError, RecursionError, binascii.Error):
+        raise _bad_cursor(cursor) from None
 
 
 def decode_cursor(cursor: str) -> tuple[float, str]:
     """Read a cursor of `encode_cursor`. Raises Invalid for anything else."""
     try:
-        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
-        created_at, id_ = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (ValueError, TypeError, RecursionError, binascii.Error):
+        created_at, id_ = _decode(cursor)
+    except (ValueError, TypeError):
         raise _bad_cursor(cursor) from None
     if type(created_at) is not float or not math.isfinite(created_at):
         raise _bad_cursor(cursor)
@@ -263,7 +341,7 @@ def decode_cursor(cursor: str) -> tuple[float, str]:
 
 def _bad_cursor(cursor: str) -> Invalid:
     return Invalid(
-        f"after must be the `next` of an earlier page, got {cursor[:100]!r}",
+        f"after must be the `next` of an earlier page of the same list in the same order, got {cursor[:100]!r}",
         code="invalid_cursor",
     )
 

@@ -157,6 +157,12 @@ class JobOutputRow(Base):
         )
 
     @classmethod
+    def sort_name(cls) -> ColumnElement[str]:
+        """Return the name that a list is ordered by: the model's, or where there are several the dataset's."""
+        columns = cls.__table__.c
+        return columns["model_name" if "model_name" in columns else "dataset_name"]
+
+    @classmethod
     def of_model(cls, model_id: str) -> ColumnElement[bool]:
         """Return the condition that a row is of this model."""
         return cls.__table__.c.model_id == model_id

@@ -99,6 +99,7 @@ class _DatasetsOperations(_Collection):
         latest: bool | None = None,
         created_after: Time = None,
         created_before: Time = None,
+        sort: str | None = None,
     ) -> Items[Either[Dataset, AsyncDataset]]:
         """Yield the datasets, the newest first: of one name, or with a text in their names; by when they were made."""
         yield from self._pages(
@@ -109,6 +110,7 @@ class _DatasetsOperations(_Collection):
             latest=latest,
             created_after=created_after,
             created_before=created_before,
+            sort=sort,
         )
 
     @operation
@@ -120,6 +122,7 @@ class _DatasetsOperations(_Collection):
         latest: bool | str | None = None,
         created_after: Time = None,
         created_before: Time = None,
+        sort: str | None = None,
         limit: int | None = None,
         after: str | None = None,
     ) -> Steps[Page[types.Dataset]]:
@@ -133,6 +136,7 @@ class _DatasetsOperations(_Collection):
                 latest=latest,
                 created_after=created_after,
                 created_before=created_before,
+                sort=sort,
                 limit=limit,
                 after=after,
             )
@@ -286,6 +290,7 @@ class _JobsOperations(_Collection):
         search: str | None = None,
         created_after: Time = None,
         created_before: Time = None,
+        sort: str | None = None,
         tag: Names = None,
     ) -> Items[Either[Job, AsyncJob]]:
         """Yield the jobs, the newest first: training jobs, unless another `kind` or `"all"` is named.
@@ -303,6 +308,7 @@ class _JobsOperations(_Collection):
             search=search,
             created_after=created_after,
             created_before=created_before,
+            sort=sort,
             tag=tag,
         )
 
@@ -317,6 +323,7 @@ class _JobsOperations(_Collection):
         search: str | None = None,
         created_after: Time = None,
         created_before: Time = None,
+        sort: str | None = None,
         tag: Names = None,
         limit: int | None = None,
         after: str | None = None,
@@ -333,6 +340,7 @@ class _JobsOperations(_Collection):
                 search=search,
                 created_after=created_after,
                 created_before=created_before,
+                sort=sort,
                 tag=tag,
                 limit=limit,
                 after=after,
@@ -426,6 +434,7 @@ class _ModelsOperations(_Collection):
         search: str | None = None,
         created_after: Time = None,
         created_before: Time = None,
+        sort: str | None = None,
         tag: Names = None,
     ) -> Items[types.ListedModel]:
         """Yield the models, the newest first: of one name, or with a text in their names; by when they were made.
@@ -442,6 +451,7 @@ class _ModelsOperations(_Collection):
             search=search,
             created_after=created_after,
             created_before=created_before,
+            sort=sort,
             tag=tag,
         )
 
@@ -455,6 +465,7 @@ class _ModelsOperations(_Collection):
         search: str | None = None,
         created_after: Time = None,
         created_before: Time = None,
+        sort: str | None = None,
         tag: Names = None,
         limit: int | None = None,
         after: str | None = None,
@@ -470,6 +481,7 @@ class _ModelsOperations(_Collection):
                 search=search,
                 created_after=created_after,
                 created_before=created_before,
+                sort=sort,
                 tag=tag,
                 limit=limit,
                 after=after,
@@ -646,6 +658,7 @@ class _JobResultsOperations(_Collection, Generic[S, A, R]):
         search: str | None = None,
         created_after: Time = None,
         created_before: Time = None,
+        sort: str | None = None,
     ) -> Items[Either[S, A]]:
         """Yield them, the newest first."""
         yield from self._pages(
@@ -656,6 +669,7 @@ class _JobResultsOperations(_Collection, Generic[S, A, R]):
             search=search,
             created_after=created_after,
             created_before=created_before,
+            sort=sort,
         )
 
     @operation
@@ -667,6 +681,7 @@ class _JobResultsOperations(_Collection, Generic[S, A, R]):
         search: str | None = None,
         created_after: Time = None,
         created_before: Time = None,
+        sort: str | None = None,
         limit: int | None = None,
         after: str | None = None,
     ) -> Steps[Page[R]]:
@@ -680,6 +695,7 @@ class _JobResultsOperations(_Collection, Generic[S, A, R]):
                 search=search,
                 created_after=created_after,
                 created_before=created_before,
+                sort=sort,
                 limit=limit,
                 after=after,
             )

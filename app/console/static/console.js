@@ -207,6 +207,21 @@ reach();
 window.addEventListener("resize", reach);
 document.addEventListener("htmx:afterSettle", reach);
 
+// The head of a long table stays in view while the page scrolls. What scrolls sideways is no part of the page to the
+// stylesheet's `sticky`, so there the head is moved.
+const keep_heads = () => {
+  for (const part of document.querySelectorAll(".paged")) {
+    const table = part.firstElementChild, head = table.tHead;
+    part.classList.toggle("fits", table.scrollWidth <= part.clientWidth);
+    const most = table.offsetHeight - head.offsetHeight - table.rows[table.rows.length - 1].offsetHeight;
+    const down = part.classList.contains("fits") ? 0 : Math.max(0, Math.min(-part.getBoundingClientRect().top, most));
+    head.style.transform = down ? `translateY(${down}px)` : "";
+  }
+};
+keep_heads();
+for (const moved of ["scroll", "resize"]) window.addEventListener(moved, keep_heads, { passive: true });
+document.addEventListener("htmx:afterSettle", keep_heads);
+
 // "3 minutes ago" stays true while the page is open. The service's clock counts, not the reader's.
 const ahead = Date.parse(document.body.dataset.now) - Date.now();
 function ago(at, now) {  // the rule of `ago` in rendering.py

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from app.console.rendering import ago, when
+from app.console.rendering import ago, plain, when
 from app.console.words import CHANGES, PARAMETERS, change, title
 from app.main import create_app
 from app.platform.settings import Settings
@@ -130,3 +130,19 @@ def test_marks_times_and_copying_in_a_browser(
     )
     for moment, said in moments:
         assert said == ago(datetime.fromisoformat(moment), datetime.now(UTC)), moment
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("2014-03-05", "2014-03-05"),
+        ("2014-03-05T12:30:00Z", "2014-03-05 12:30"),
+        ("2014-03-05T12:30:09Z", "2014-03-05 12:30:09"),
+        ("2014-03-05T12:30:09.250000Z", "2014-03-05 12:30:09.250000"),
+        ("at 2014-03-05T12:30:00Z", "at 2014-03-05T12:30:00Z"),
+        (3.0, "3"),
+        (True, "true"),
+    ],
+)
+def test_values_of_a_table_are_shown_as_people_write_them(value: object, shown: str) -> None:
+    assert plain(value) == shown

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import select, text, tuple_
 
 from app.platform.database import Database
 from app.platform.ids import new_id
@@ -148,6 +150,56 @@ def test_lists_are_filtered(service_on_both: Service) -> None:
         assert found(client, kind, {"tag": "team", "search": "_"}) == [1]
 
 
+def test_lists_are_sorted(service_on_both: Service) -> None:
+    """By each order, both ways, page by page; entries that are equal stand by their ids, and none is lost."""
+    service, limit = service_on_both, {"limit": 200}
+    fill(service.context.db)
+    client = service.client(service.key())
+    with service.context.db.write() as session:
+        models = session.scalars(select(Model).where(Model.owner == OWNER)).all()
+        for model in models:
+            number = NAMES.index(model.name)
+            if number != 3:
+                session.execute(
+                    text(
+                        "INSERT INTO model_metrics VALUES (:id, 'validation', :auc, 0, 1, 0.95, "
+                        "1, 1, 1, 1, 1, 1, 0)"
+                    ),
+                    {"id": model.id, "auc": (0.9, 0.5, 0.7, 0.0, 0.7)[number]},
+                )
+    for kind in LISTS:
+        name = "spring" if kind == "comparisons" else None
+        for sort in ("created_at", "name", "auc"):
+            if sort == "auc" and kind != "models":
+                continue
+            up = found(client, kind, {"sort": sort})
+            down = found(client, kind, {"sort": f"-{sort}"})
+            assert up == found(client, kind, {"sort": sort, **limit}), (kind, sort)
+            assert sorted(up) == [0, 1, 2, 3, 4]
+            if sort == "created_at":
+                assert (up, down) == ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0])
+            elif sort == "auc":
+                assert (up[0], down[0], up[3:], down[3:]) == (1, 0, [0, 3], [1, 3])
+                assert {*up[1:3]} == {2, 4}
+                assert up[1:3] == down[2:0:-1]
+            else:
+                assert down == up[::-1], (kind, sort)
+                if name is None and kind != "models":  # by letters, whatever the locale is
+                    assert up == [4, 0, 1, 2, 3]
+        # With a filter, and with a cursor of another order or of none.
+        some = {"sort": "name", "search": "churn"}
+        assert found(client, kind, some, 1) == found(client, kind, some, 9)
+        page = client.get(f"/v1/{kind}", params={"limit": 2, "sort": "name"}).json()
+        for after, sort in ((page["next"], "-name"), (page["next"], None), ("x", "name")):
+            query = {"after": after, "sort": sort} if sort else {"after": after}
+            answer = client.get(f"/v1/{kind}", params=query)
+            assert (answer.status_code, answer.json()["code"]) == (422, "invalid_cursor")
+        for bad in (["name", 1, "a"], ["name", "a\0", "a"], ["name", "\ud800", "a"], ["name"]):
+            after = base64.urlsafe_b64encode(json.dumps(bad).encode()).decode().rstrip("=")
+            answer = client.get(f"/v1/{kind}", params={"after": after, "sort": "name"})
+            assert (answer.status_code, answer.json()["code"]) == (422, "invalid_cursor"), bad
+
+
 def test_failures_are_listed_until_something_settles_them(service_on_both: Service) -> None:
     db = service_on_both.context.db
     client = service_on_both.client(service_on_both.key())
@@ -276,7 +328,11 @@ def test_what_is_no_filter_is_refused(service: Service, kind: str) -> None:
         ("created_after", "2023-11-14T22:13:20"),  # in which time zone?
         ("created_before", "0000-01-01T00:00:00Z"),
         ("created_before", "9" * 400),
+        ("sort", "tags"),
+        ("sort", "--name"),
     ]
+    if kind != "models":
+        wrong.append(("sort", "auc"))
     if kind in ("jobs", "models"):
         wrong += [
             ("tag", ""),
@@ -306,6 +362,13 @@ def test_a_filter_reads_the_newest_first_by_the_index(service_on_both: Service) 
         explain = "EXPLAIN QUERY PLAN " if on_sqlite else "EXPLAIN "
         rows = session.connection().exec_driver_sql(explain + str(compiled))
         plan = "\n".join(str(row) for row in rows)
+        models = select(Model.id).where(Model.owner == OWNER)
+        models = models.where(tuple_(Model.name, Model.version, Model.id) > ("a", 1, "b"))
+        by_name = models.order_by(Model.name, Model.version, Model.id).limit(2)
+        compiled = by_name.compile(session.get_bind(), compile_kwargs={"literal_binds": True})
+        rows = session.connection().exec_driver_sql(explain + str(compiled))
+        named = "\n".join(str(row) for row in rows)
+    assert "uq_models_owner_name_version" in named or "sqlite_autoindex_models" in named
     assert "ix_jobs_owner_created_at_id" in plan
     assert "Sort" not in plan
     assert "TEMP B-TREE" not in plan
