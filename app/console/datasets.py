@@ -66,7 +66,9 @@ _FIELDS = {
 async def list_datasets(page: PageDep) -> Response:
     """Show the owner's datasets, newest first."""
     asked = {name: page.asked(name) for name in ("search", "name", "latest")}
-    found = await page.client.datasets.page(**asked, after=page.asked("after"), limit=50)
+    found = await page.client.datasets.page(
+        **asked, sort=page.asked("sort"), after=page.asked("after"), limit=50
+    )
     kept = {name: value for name, value in asked.items() if value is not None}
     address = "/console/datasets" + (f"?{urlencode(kept)}" if kept else "")
     return page.show("datasets.html", found=found, asked=asked, address=address)

@@ -118,7 +118,10 @@ async def _comparisons(
     page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
     found = await page.client.comparisons.page(
-        limit=50, after=page.asked("after"), search=page.asked("search")
+        limit=50,
+        after=page.asked("after"),
+        search=page.asked("search"),
+        sort=page.asked("sort"),
     )
     asked = page.request.query_params
     chosen = (
@@ -260,7 +263,11 @@ async def _evaluations(
     model_id = page.asked("model_id")
     limit = MAX_EVALUATIONS_DRAWN if model_id else 50
     found = await page.client.evaluations.page(
-        limit=limit, after=page.asked("after"), model_id=model_id, search=page.asked("search")
+        limit=limit,
+        after=page.asked("after"),
+        model_id=model_id,
+        search=page.asked("search"),
+        sort=page.asked("sort"),
     )
     kept = {name: asked for name in ("model_id", "search") if (asked := page.asked(name))}
     chosen = given or page.request.query_params
@@ -319,8 +326,9 @@ def area(evaluation: Evaluation) -> Interval | WindowArea | None:
     return metrics.auc if isinstance(metrics, EvaluatedCurve) else None
 
 
-def _areas(newest_first: list[Evaluation]) -> list[Estimate]:
-    found = ((exact(each.created_at), area(each)) for each in reversed(newest_first))
+def _areas(judged: list[Evaluation]) -> list[Estimate]:
+    oldest_first = sorted(judged, key=lambda each: each.created_at)
+    found = ((exact(each.created_at), area(each)) for each in oldest_first)
     return [
         estimate
         for name, each in found

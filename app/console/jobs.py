@@ -97,6 +97,7 @@ async def list_jobs(page: PageDep) -> Response:
         state=asked["state"],
         search=asked["search"],
         dataset=asked["dataset_id"],
+        sort=page.asked("sort"),
         after=page.asked("after"),
         limit=50,
     )

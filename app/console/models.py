@@ -59,6 +59,7 @@ async def read_models(page: PageDep) -> Response:
             search=asked["search"],
             tag=asked["tag"],
             after=page.asked("after"),
+            sort=page.asked("sort"),
         )
     except ProblemError as error:
         found, problem = ApiPage[ListedModel]([], has_more=False, next=None), error.problem

@@ -47,7 +47,10 @@ async def _list(
     of_rows: bool = False,
 ) -> Response:
     found = await page.client.batch_scores.page(
-        limit=50, after=page.asked("after"), search=page.asked("search")
+        limit=50,
+        after=page.asked("after"),
+        search=page.asked("search"),
+        sort=page.asked("sort"),
     )
     offered: dict[str, Any] = {"cuts": {}}
     if page.can("read"):

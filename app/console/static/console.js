@@ -125,7 +125,7 @@ for (const leaving of ["beforeunload", "pagehide"]) window.addEventListener(leav
 document.addEventListener("visibilitychange", () => { if (document.hidden && held) send_held().then((next) => { if (next) location.replace(next); }); });
 window.addEventListener("pageshow", (event) => { if (event.persisted && old) location.reload(); });
 
-// Lists: how many are chosen, all of a page at once, and the rows of a page in the order of a column.
+// Lists: how many are chosen, and all of a page at once.
 const chosen_of = (form) => [...form.elements].filter((each) => each.type === "checkbox");
 const count_chosen = () => {
   const form = document.getElementById("chosen");
@@ -144,39 +144,6 @@ document.addEventListener("change", (event) => {
 });
 window.addEventListener("pageshow", count_chosen);
 document.addEventListener("htmx:afterSettle", count_chosen);
-
-const value_of = (row, at) => {
-  const cell = row.cells[at], time = cell.querySelector("time"), text = cell.textContent.trim();
-  if (time) return Date.parse(time.dateTime);
-  const number = parseFloat(text.replaceAll(",", ""));
-  return Number.isNaN(number) || !/^[-+\d]/.test(text) ? text : number;
-};
-const before = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : typeof a === typeof b ? a.localeCompare(b, "en", { numeric: true }) : typeof a === "number" ? -1 : 1;
-const make_sortable = () => {
-  for (const table of document.querySelectorAll("table[data-sorts]:not([data-ready])")) {
-    table.dataset.ready = "yes";
-    for (const head of table.tHead.rows[0].cells) {
-      if (head.hasAttribute("data-unsorted") || !head.textContent.trim()) continue;
-      const button = document.createElement("button");
-      button.type = "button";
-      button.className = "sort";
-      button.append(...head.childNodes);
-      head.append(button);
-      button.addEventListener("click", () => {
-        const down = head.getAttribute("aria-sort") === "ascending";
-        for (const each of head.parentNode.cells) each.removeAttribute("aria-sort");
-        head.setAttribute("aria-sort", down ? "descending" : "ascending");
-        const rows = [...table.tBodies[0].rows].map((row) => [value_of(row, head.cellIndex), row]);
-        // What has no value comes last in both orders.
-        rows.sort(([a], [b]) => (a === "–") - (b === "–") || (down ? before(b, a) : before(a, b)));
-        table.tBodies[0].append(...rows.map(([, row]) => row));
-        table.caption.textContent = `By ${button.textContent.trim()}, ${down ? "the greatest" : "the least"} first${table.dataset.sorts ? ": the rows of this page only" : ""}`;
-      });
-    }
-  }
-};
-make_sortable();
-document.addEventListener("htmx:afterSettle", make_sortable);
 
 // What a reader has unfolded stays so when the part around it is replaced.
 let unfolded = [];

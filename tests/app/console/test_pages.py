@@ -1161,6 +1161,38 @@ class TestLists:
         assert page(links["prev"])[0] == second
         assert page(links["first"])[0] == first
 
+    def test_lists_are_sorted_on_all_their_pages(self, world: World) -> None:
+        """By links, without a script; a search and the pages keep the order."""
+        owner = "sorter"
+        names = [f"s{number * 37 % 61:02}" for number in range(61)]
+        self.rows_of(world, owner, names)
+        browser = PlainBrowser(world.service, owner)
+
+        def page(address: str) -> tuple[list[str], str]:
+            text = browser.read(address)
+            return re.findall(r">(s\d\d):1<", text), text
+
+        def link(text: str, mark: str) -> str:
+            (found,) = re.findall(rf'{mark}[^>]* href="([^"]+)"', text)
+            return str(found).replace("&amp;", "&")
+
+        _, text = page("/console/models?search=s")
+        first, text = page(link(text, r'<th scope="col"><a class="sort"[^>]*(?=[^>]*sort=name)'))
+        assert 'aria-sort="ascending"' in text
+        assert '<input type="hidden" name="sort" value="name">' in text
+        second, text = page(link(text, 'rel="next"'))
+        assert first + second == sorted(names)
+        assert ">Previous<" not in text
+        assert page(link(text, 'rel="first"'))[0] == first
+        last, text = page(link(text, r'<th scope="col" aria-sort="ascending"><a class="sort"'))
+        assert last == sorted(names, reverse=True)[:50]
+        assert 'aria-sort="descending"' in text
+        for place in ("jobs", "datasets", "evaluations", "comparisons", "batch-scores"):
+            assert browser.get(f"/console/{place}?sort=name").status_code == 200
+            answer = browser.get(f"/console/{place}?sort=colour")
+            assert answer.status_code == 422
+            assert "sort must be" in answer.text
+
     def test_the_chosen_are_sorted_compared_and_deleted(
         self, world: World, visit: Callable[..., Any]
     ) -> None:
@@ -1171,12 +1203,13 @@ class TestLists:
         window.sign_in(secret)
         page = window.open("/console/models")
         names = page.locator("tbody tr td:nth-child(2)")
-        page.get_by_role("button", name="Model", exact=True).click()
+        page.get_by_role("link", name="Model", exact=True).click()
         expect(names).to_have_text(["a:1", "b:1", "c:1", "d:1"])
         expect(page.get_by_role("columnheader", name="Model")).to_have_attribute(
             "aria-sort", "ascending"
         )
-        page.get_by_role("button", name="Model", exact=True).press("Enter")
+        expect(page.get_by_text("By name, from A to Z")).to_be_visible()
+        page.get_by_role("link", name="Model", exact=True).press("Enter")
         expect(names).to_have_text(["d:1", "c:1", "b:1", "a:1"])
         window.check()
 
