@@ -1,15 +1,19 @@
-"""The whole way in a browser: from a link and an empty service to scored rows; hostile names; and what pages weigh."""
+"""An analyst's journey in a browser: from a link to an alias that moves; hostile names; and what pages weigh."""
 
 from __future__ import annotations
 
 import html
 import re
+import time
 from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import numpy as np
 import pytest
+from playwright.sync_api import Locator, Page, expect
 from sqlalchemy import insert, inspect
 
 from app.access import service as keys
@@ -17,8 +21,10 @@ from app.access import sessions
 from app.jobs import queue
 from app.platform.ids import new_id
 from app.platform.tables import JobState, Model, ModelCurve, ModelMetrics
+from tests.app.console.conftest import Visit
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
+from tests.long_form import LONG_FORM
 
 
 @pytest.fixture(scope="module")
@@ -26,98 +32,400 @@ def service(start: Callable[..., Service]) -> Service:
     return start()
 
 
-def test_from_a_link_and_an_empty_service_to_scored_rows(
-    service: Service, visit: Callable[..., Any], tmp_path: Any
+# --- an analyst's journey ------------------------------------------------------------------------
+
+PLANS = ("basic", "family", "büro")
+
+
+def customers(rows: int, seed: int, *, later: bool = False) -> str:
+    """Customers with words, dates, gaps and repeated rows. About one in ten leaves ("ja"); later for other reasons."""
+    rng = np.random.default_rng(seed)
+    lines = ["customer,since,plan,bill,calls,leaves"]
+    for n in range(rows):
+        days, plan, calls = int(rng.integers(2000)), int(rng.integers(3)), int(rng.poisson(2))
+        bill = float(rng.gamma(4, 15))
+        reason = -(calls - 2) + (plan == 0) if later else (calls - 2) + (plan == 2)
+        leaves = 1.5 * reason + bill / 30 - days / 1000 + rng.logistic() > 5
+        cells = [
+            f"c{seed}-{n}",
+            (date(2019, 1, 1) + timedelta(days)).isoformat() if rng.random() > 0.05 else "",
+            PLANS[plan] if rng.random() > 0.05 else "",
+            f"{bill:.2f}" if rng.random() > 0.1 else "",
+            calls,
+            "ja" if leaves else "nein",
+        ]
+        lines += [",".join(map(str, cells))] * (2 if n % 10 == 0 else 1)
+    return "\n".join(lines) + "\n"
+
+
+class Mouse:
+    """What an analyst does at a window with a mouse; a page that changes by itself is waited for."""
+
+    def __init__(self, window: Visit) -> None:
+        self.page = window.page
+
+    def click(self, what: Locator) -> None:
+        what.click()
+
+    def write(self, field: Locator, text: str) -> None:
+        field.fill(text)
+
+    def choose(self, field: Locator, text: str) -> None:
+        field.select_option(label=text)
+
+    def give(self, field: Locator, path: Path) -> None:
+        field.set_input_files(path)
+
+    def pick(self, name: str, part: str, within: Locator | Page) -> None:
+        """Choose in a field of models or datasets the entry with this part in its name."""
+        self.click(field := within.get_by_role("combobox", name=name))
+        self.write(field, part)
+        entry = self.page.get_by_role("option").filter(has_text=part)
+        expect(entry).to_have_count(1)
+        entry.click()
+
+    def wait(self, what: Locator) -> None:
+        what.wait_for()
+
+
+class Keyboard(Mouse):
+    """The same by the keyboard alone. What has the focus must be in sight."""
+
+    def __init__(self, window: Visit) -> None:
+        super().__init__(window)
+        # Playwright asks the browser for choosers once somebody listens, and a key may be quicker than that.
+        self.page.on("filechooser", lambda _: None)
+
+    def reach(self, what: Locator) -> None:
+        """Go on by the tabulator until `what` has the focus."""
+        what.wait_for()
+        there = what.element_handle()
+        for _ in range(300):
+            if at := there.evaluate(HAS_FOCUS):
+                break
+            if at is None:  # its part of the page was replaced
+                there = what.element_handle()
+            self.page.keyboard.press("Tab")
+        else:
+            pytest.fail(f"no key leads to {what}")
+        assert there.evaluate(IN_SIGHT), f"{what} has the focus out of sight"
+
+    def click(self, what: Locator) -> None:
+        self.reach(what)
+        box = what.evaluate("(each) => each.type") in ("checkbox", "radio")
+        self.page.keyboard.press("Space" if box else "Enter")
+
+    def write(self, field: Locator, text: str) -> None:
+        self.reach(field)
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.type(text)
+
+    def choose(self, field: Locator, text: str) -> None:
+        self.reach(field)
+        self.page.keyboard.type(text)
+
+    def give(self, field: Locator, path: Path) -> None:
+        self.reach(field)
+        with self.page.expect_file_chooser() as chooser:
+            self.page.keyboard.press("Enter")
+        chooser.value.set_files(path)
+
+    def pick(self, name: str, part: str, within: Locator | Page) -> None:
+        field = within.get_by_role("combobox", name=name)
+        self.write(field, part)
+        entry = self.page.get_by_role("option").filter(has_text=part)
+        expect(entry).to_have_count(1)
+        while "marked" not in (entry.get_attribute("class") or ""):
+            self.page.keyboard.press("ArrowDown")
+        self.page.keyboard.press("Enter")
+
+
+class NoScript(Mouse):
+    """The same where scripts are off: a page changes by loading it again."""
+
+    def pick(self, name: str, part: str, within: Locator | Page) -> None:
+        select = within.locator("select").and_(within.get_by_label(name, exact=True))
+        entry = select.locator("option").filter(has_text=part).first
+        select.select_option([*select.evaluate(CHOSEN), entry.get_attribute("value") or ""])
+
+    def wait(self, what: Locator) -> None:
+        until = time.monotonic() + 60
+        while not what.is_visible():
+            assert time.monotonic() < until, f"{what} did not come"
+            time.sleep(0.2)
+            self.page.reload()
+
+
+# What is chosen in a select of several; one that takes one value is given the new one alone.
+CHOSEN = "(each) => each.multiple ? [...each.selectedOptions].map((option) => option.value) : []"
+
+HAS_FOCUS = "(each) => each.isConnected ? each === document.activeElement : null"
+
+# In the middle of the element stands the element, or what belongs to it.
+IN_SIGHT = """(each) => {
+  const { left, right, top, bottom } = each.getBoundingClientRect();
+  const there = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+  return there !== null && (each.contains(there) || there.contains(each));
+}"""
+
+# The short form: once by each pair of hands, in windows of three sizes; by the keyboard as far as a scored row.
+WAYS = [(Mouse, 1280, False), (Keyboard, 390, True), (NoScript, 1920, False)]
+if LONG_FORM:
+    WAYS += [(Mouse, width, dark) for width in (390, 1280, 1920) for dark in (False, True)][1:]
+
+
+@pytest.mark.parametrize(("hands", "width", "dark"), WAYS)
+def test_from_a_link_to_an_alias_that_moves(
+    service: Service,
+    visit: Callable[..., Visit],
+    tmp_path: Path,
+    hands: type[Mouse],
+    width: int,
+    dark: bool,
 ) -> None:
-    secret = service.key("newcomer")
+    """What a table of customers becomes: a cut, flagged rows with reasons, drift a month later, a better version."""
+    owner = f"{hands.__name__.lower()}-{width}-{'dark' if dark else 'light'}"
+    scripts = hands is not NoScript
+    secret = service.key(owner)
     api = service.client(secret)
-    link = service.context.db.writing(sessions.make_link, secret)
-    window = visit(service)
-    window.expect("status of 422")
-    page = window.open(f"/console/sign-in?link={link}")
-    page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("heading", name="Welcome to Rankwright").wait_for()
-    window.check()
+    window = visit(service, width=width, dark=dark, script=scripts)
+    page, at = window.page, hands(window)
 
-    # A table with faults is refused with lines and columns; the sample is read.
-    bad = tmp_path / "bad.csv"
-    bad.write_text("age,left\n40,yes\n41\n42,no\n")
-    page.get_by_role("link", name="Upload a table").click()
-    page.set_input_files("#file", bad)
-    page.get_by_role("button", name="Upload", exact=True).click()
-    with service.at_work():
-        page.get_by_text("The table cannot be used as it is").wait_for()
-        row = page.get_by_role("row", name="1 value where the header has 2")
-        assert row.get_by_role("cell").first.inner_text() == "3"
-        page.get_by_role("link", name="Datasets").first.click()
-        page.get_by_role("button", name="Try a sample table").click()
-        page.get_by_role("link", name="Train on this").wait_for()
-    window.check()
+    def look() -> None:
+        """The page is sound; in the short form the walk with a mouse looks at it in other windows, too."""
+        if scripts:
+            page.wait_for_load_state("networkidle")
+        assert page.evaluate(TOO_WIDE) == [], page.url
+        if hands is Mouse and not LONG_FORM:
+            page.emulate_media(color_scheme="dark")
+            for other in (1920, 390):
+                page.set_viewport_size({"width": other, "height": 900})
+                assert page.evaluate(TOO_WIDE) == [], (page.url, other)
+        if scripts:
+            window.check()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme="dark" if dark else "light")
 
-    # The job is followed without a reload.
-    page.get_by_role("link", name="Train on this").click()
-    page.get_by_label("Algorithm", exact=True).select_option("rankboost")
-    page.get_by_text("Parameters: ").click()
-    page.get_by_label("Rounds", exact=True).fill("20")
-    page.get_by_label("Name of the model").fill("customers")
-    page.get_by_text("Ready to train").wait_for()
-    page.get_by_role("button", name="Train", exact=True).click()
-    page.get_by_text("Waiting for a worker").wait_for()
-    with service.at_work():
-        page.get_by_role("link", name="The model").click()
+    def link(name: str, within: Locator | Page = page, *, exact: bool = True) -> Locator:
+        return within.get_by_role("link", name=name, exact=exact).first
 
-    # The slider goes by keyboard; its numbers are the API's.
-    page.get_by_role("heading", name="customers:1").wait_for()
-    slider = page.get_by_role("slider")
-    slider.focus()
-    page.keyboard.press("Home")
-    page.keyboard.press("ArrowRight")
-    page.get_by_text("Cut 2 of").wait_for()
-    model_id = page.url.rpartition("/")[2].partition("?")[0]
-    threshold = page.locator("[data-threshold] .limits").inner_text()
-    cut = api.get(f"/v1/models/{model_id}/operating-point", params={"threshold": threshold}).json()
-    assert (
-        page.locator('[data-figure="tpr"] span').first.inner_text() == f"{cut['tpr']['value']:.3f}"
+    def button(name: str, within: Locator | Page = page) -> Locator:
+        return within.get_by_role("button", name=name, exact=True)
+
+    def shown_id() -> str:
+        return re.sub(r"[?#].*", "", page.url).rpartition("/")[2]
+
+    def upload(file: Path) -> None:
+        """From the first page to a dataset, with an answer to which rows are to be caught."""
+        at.click(link("Upload a table"))
+        at.give(page.get_by_label("Drop a file here, or choose one"), file)
+        step = page.get_by_role("region", name="Which rows do you want to catch?")
+        if scripts:
+            columns = page.get_by_role("region", name="Columns of the file")
+            assert "date" in columns.get_by_role("row", name="since").inner_text()
+            at.click(step.get_by_label("ja", exact=True))
+            look()
+            at.click(button("Upload"))
+            at.wait(link("Train on this"))
+            return
+        at.write(page.get_by_label("Name", exact=True), file.stem)
+        at.click(button("Upload"))
+        step = page.locator("#label-step")
+        at.wait(step)
+        step.get_by_label("nein", exact=True).uncheck()
+        at.click(step.get_by_label("ja", exact=True))
+        at.click(button("Read again with this answer"))
+        at.wait(link("Train on this"))
+
+    page.goto(
+        f"{service.url}/console/sign-in?link={service.context.db.writing(sessions.make_link, secret)}"
     )
+    at.click(button("Sign in"))
+    at.wait(page.get_by_role("heading", name="Welcome to Rankwright"))
+    look()
 
-    page.get_by_role("link", name="Lineage").click()
-    page.get_by_label("New alias").fill("live")
-    page.get_by_role("button", name="Make alias").click()
-    page.get_by_text("customers@live", exact=True).first.wait_for()
-    assert api.get("/v1/models/customers@live").json()["id"] == model_id
-
-    page.get_by_role("link", name="Score", exact=True).click()
-    page.get_by_role("button", name="Score", exact=True).click()
-    page.get_by_text(re.compile("A cut at this score flags")).wait_for()
-    page.get_by_role("heading", name="Reasons").wait_for()
-
-    # Rows of one's own: checked, refused in the API's words, scored by a worker.
-    good = tmp_path / "rows.csv"
-    good.write_text(
-        "id,age,months,monthly_bill,support_calls,contract,payment,city\n"
-        "c1,40,12,30,1,one year,card,Lyon\nc2,,3,55.5,4,month to month,invoice,Turin\n"
-    )
-    page.get_by_role("link", name="Batch scores").click()
-    page.locator("#own-model-find").click()
-    page.locator(".picker-list [role=option]").first.click()
-    page.set_input_files("#file", good)
-    page.get_by_role("button", name="Check without scoring").click()
-    page.get_by_role("alert").get_by_text("id", exact=False).first.wait_for()
-    window.check()
-    page.locator("form[data-upload]").get_by_label("Keep columns").fill("id")
-    page.get_by_role("button", name="Check without scoring").click()
-    page.get_by_text("The file can be used: 2 rows").wait_for()
-    window.check()
-    page.locator("form[data-upload]").get_by_role("button", name="Score", exact=True).click()
-    page.get_by_text("A worker is working on it").wait_for()
     with service.at_work():
-        page.get_by_role("link", name="Download CSV").wait_for()
-    window.check()
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Download CSV").click()
-    lines = download.value.path().read_text().splitlines()
-    assert lines[0].replace('"', "") == "id,row_number,score,fpr,tpr,probability"
-    assert len(lines) == 3
+        # The table: its repeated rows lead to the group, which keeps them on one side.
+        (may := tmp_path / "may.csv").write_text(customers(1500, 1))
+        upload(may)
+        repeated = page.locator(".tile").filter(has_text="Repeated rows")
+        assert int(repeated.locator("dd").inner_text()) >= 150  # a few more are equal by chance
+        look()
+        at.choose(
+            page.get_by_role("region", name="Repeated rows").get_by_label(
+                "Rows that belong together"
+            ),
+            "customer",
+        )
+        at.click(button("Read again with it"))
+        at.wait(link("Train on this"))
+        expect(page.get_by_role("region", name="Repeated rows")).to_have_count(0)
+        dataset = api.get(f"/v1/datasets/{shown_id()}").json()
+        assert (dataset["positive"], dataset["group"]) == ("ja", "customer")
+
+        # A model, and what it is worth in words.
+        at.click(link("Train on this"))
+        at.choose(page.get_by_label("Algorithm", exact=True), "rankboost")
+        if not scripts:
+            at.click(button("Show the fields that go with these"))
+        at.wait(page.get_by_text("rankboost: ", exact=False).first)
+        at.write(page.get_by_label("Name of the model"), "leavers")
+        if scripts:
+            at.wait(page.get_by_text("Ready to train"))
+            look()
+        at.click(button("Train"))
+        at.wait(link("The model"))
+        look()
+        at.click(link("The model"))
+        verdict = page.get_by_role("region", name="Verdict")
+        at.wait(verdict)
+        first = shown_id()
+        model = f"/v1/models/{first}"
+        told = re.search(
+            r"Flag the ([\d.]+) % of rows with the highest scores and catch (\d+) % \((\d+) % to (\d+) %\)",
+            verdict.inner_text(),
+        )
+        assert told is not None, verdict.inner_text()
+        cuts = api.get(f"{model}/operating-points", params={"points": 300}).json()["points"][1:]
+        top = [cut for cut in cuts if cut["flagged"]["value"] <= 0.01][-1]
+        caught = [top["tpr"][name] for name in ("value", "low", "high")]
+        assert told.groups() == (
+            f"{100 * top['flagged']['value']:.1f}",
+            *(f"{100 * each:.0f}" for each in caught),
+        )
+        look()
+
+        # What errors cost, and what can be reviewed, which chooses the cut; the alias keeps the share.
+        at.write(page.get_by_label("Cost of a false alarm"), "1")
+        at.write(page.get_by_label("Cost of a missed positive"), "8")
+        if scripts:
+            at.wait(page.locator('[data-figure="cost"]'))
+        at.write(page.get_by_label("I can review"), "10")
+        at.write(page.get_by_label("of", exact=True), "1000")
+        if not scripts:
+            at.click(button("Apply"))
+        at.wait(page.locator('[data-figure="cost"]'))
+        threshold = page.locator("[data-threshold] .limits")
+        expect(threshold).to_have_text(repr(top["threshold"]))
+        asked = {"threshold": top["threshold"], "cost_false_positive": 1, "cost_false_negative": 8}
+        cut = api.get(f"{model}/operating-point", params=asked).json()
+        cost = page.locator('[data-figure="cost"] span').first
+        expect(cost).to_have_text(f"{cut['cost']['value']:.3f}")
+        at.write(page.get_by_label("Alias that flags by it"), "champion")
+        at.choose(page.get_by_label("Later versions keep"), "this share of flagged rows")
+        at.click(button("Save as cut"))
+        at.wait(page.get_by_text("leavers@champion").first)
+        alias = api.get("/v1/models/leavers/aliases/champion").json()
+        assert alias["model_id"] == first
+        assert alias["promise"]["flagged"] == top["flagged"]["value"]
+        assert alias["cut"]["threshold"] == top["threshold"]
+
+        # A row, and a file with reasons: what is flagged is flagged by that cut.
+        at.click(link("Score", page.get_by_role("navigation", name="Parts of the page")))
+        for name, value in (("since", "2019-05-01"), ("bill", "120.5"), ("calls", "9")):
+            at.write(page.get_by_label(name, exact=True), value)
+        at.click(button("Score"))
+        at.wait(page.get_by_text(re.compile("^Flagged: at or above the cut .* of champion")))
+        look()
+        if hands is Keyboard and not LONG_FORM:
+            return
+        at.click(link("Score a file"))
+        own = page.locator("form[data-upload]")
+        (rows := tmp_path / "june.csv").write_text(customers(400, 2))
+        at.give(own.get_by_label("Table", exact=True), rows)
+        at.write(own.get_by_label("Keep columns"), "customer")
+        at.write(own.get_by_label("Reasons for each row"), "2")
+        at.click(button("Score", own))
+        at.wait(link("Download CSV"))
+        batch = api.get(f"/v1/batch-scores/{shown_id()}").json()
+        summary = api.get(f"/v1/batch-scores/{shown_id()}/summary").json()
+        assert (batch["model_id"], batch["alias"], summary["rows"]) == (first, "champion", 440)
+        assert summary["flagged"] > 0
+        assert summary["threshold"] == top["threshold"]
+        tiles = " ".join(" ".join(page.locator(".tile").all_inner_texts()).split())
+        assert f"Flagged by champion {summary['flagged']} " in tiles
+        table = page.get_by_role("region", name="Rows with the highest scores")
+        flagged = table.get_by_role("row").filter(
+            has=page.get_by_role("cell", name="yes", exact=True)
+        )
+        expect(flagged).to_have_count(summary["flagged"])
+        assert re.search(r"^c2-\d+$", flagged.first.get_by_role("cell").nth(1).inner_text())
+        assert re.search(r"(calls|bill|plan|since) .* → \+", flagged.first.inner_text())
+        look()
+
+        # A month later leaving has other reasons: the evaluation says what has changed, and so does the model's page.
+        (june := tmp_path / "june-known.csv").write_text(customers(1500, 3, later=True))
+        at.click(link("Data"))
+        upload(june)
+        later = shown_id()
+        at.click(link("Models"))
+        at.click(link("leavers:1"))
+        at.click(link("Evaluate"))
+        if scripts:
+            expect(page.get_by_role("combobox", name="Model")).to_have_value(
+                re.compile("leavers:1")
+            )
+        at.pick("Dataset", "june-known", page)
+        at.click(button("Evaluate"))
+        at.wait(page.get_by_role("heading", name="What has changed"))
+        found = api.get(f"/v1/evaluations/{shown_id()}").json()
+        assert (found["dataset_id"], found["seen"], found["drift"]["changed"]) == (
+            later,
+            "new",
+            True,
+        )
+        expect(page.get_by_text(found["drift"]["summary"])).to_be_visible()
+        look()
+
+        # A second version learns from that month, and is compared on rows that neither has seen.
+        at.click(link("the model"))
+        expect(verdict).to_contain_text(found["drift"]["summary"])
+        at.click(link("Retrain"))
+        at.pick("Dataset", "june-known", page)
+        if not scripts:
+            at.click(button("Show the fields that go with these"))
+        expect(page.get_by_label("Algorithm", exact=True)).to_have_value("rankboost")
+        expect(page.get_by_label("Name of the model")).to_have_value("leavers")
+        at.click(button("Train"))
+        at.wait(link("The model"))
+        at.click(link("The model"))
+        at.wait(verdict)
+        second = shown_id()
+        july = service.upload(
+            api, customers(1000, 4, later=True), name="july", label="leaves", positive="ja"
+        )
+        at.click(link("Compare", page.locator(".model-head")))
+        at.pick("Models", "leavers:1", page)
+        at.pick("Dataset", "july", page)
+        at.click(button("Compare"))
+        at.wait(page.get_by_role("heading", name="ROC curves on these rows"))
+        compared = api.get(f"/v1/comparisons/{shown_id()}").json()
+        assert (compared["dataset_id"], compared["warnings"]) == (july, [])
+        (difference,) = compared["result"]["windows"][0]["differences"]
+        assert {difference["first"], difference["second"]} == {first, second}
+        assert difference["adjusted_p_value"] < 0.05
+        look()
+
+        # The alias moves to the better one, which flags the same share of rows.
+        at.click(link("leavers:2"))
+        at.click(link("Lineage"))
+        if not scripts:
+            at.click(link("Aliases of this model"))
+        at.click(button("Point champion here"))
+        if scripts:
+            at.click(button("Do it now"))
+        title = page.get_by_role("heading", level=1)
+        at.wait(title.filter(has_text="leavers:2").filter(has_text="leavers@champion"))
+        if scripts:
+            at.wait(page.get_by_text("leavers@champion points to version 2, this one"))
+        look()
+        alias = api.get("/v1/models/leavers/aliases/champion").json()
+        assert (alias["model_id"], alias["promise"]["flagged"]) == (second, top["flagged"]["value"])
+        moved = api.get(
+            f"/v1/models/{second}/operating-point",
+            params={"threshold": alias["cut"]["threshold"]},
+        ).json()
+        assert 0 < moved["flagged"]["value"] <= top["flagged"]["value"]
 
 
 def test_a_key_that_is_revoked_under_an_open_page_leads_to_sign_in(
