@@ -29,6 +29,7 @@ from app.console.model_curve import (
 )
 from app.console.model_parts import model_page, show_tab
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.upload_fields import UPLOAD_FIELDS
 from app.http.static import POLICY
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -202,6 +203,7 @@ async def _show_lineage(
         status,
         problem=problem,
         parameters=parameters,
+        kinds=UPLOAD_FIELDS["kind"].choices,
     )
 
 

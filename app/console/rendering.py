@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from app.console.words import METRICS, state, title
+from app.console.words import METRICS, figure, state, title
 from app.http.static import StaticFiles
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def _environment() -> Environment:
         clock=clock,
         run_time=run_time,
         title=title,
+        figure=figure,
         state=state,
         segment=lambda text: quote(str(text), safe=""),
     )

@@ -1,7 +1,7 @@
 """What people call the API's parameters, states and metrics: labels of forms and tables. The API's own name stands
 behind the mark ⓘ (the macro `info`).
 
-Templates have `title` and `state` as filters and `METRICS` as a global.
+Templates have `title`, `figure` and `state` as filters and `METRICS` as a global.
 """
 
 from __future__ import annotations
@@ -177,6 +177,24 @@ METRICS: Mapping[str, Metric] = {
     "c_index": Metric("C-index", "fraction of the pairs", 0.5),
     "mean_auc": Metric("Mean AUC of two grades", "0 to 1", 0.5),
 }
+
+
+def figure(name: str) -> str:
+    """Return what people call a figure: `precision@1%`, `pauc:0,0.2`, `precision_at_recall:0.8`."""
+    first, _, size = name.partition("@")
+    kind, _, terms = first.partition(":")
+    low, _, high = terms.partition(",")
+    if kind == "two_way":
+        return f"Two-way area, FPR at most {low}, TPR at least {high}"
+    metric = METRICS.get(kind)
+    if metric is None:
+        return name
+    if size:
+        rows = f"{size[:-1]} %" if size.endswith("%") else f"{size} rows"
+        return f"{metric.name.removesuffix(' of the first rows')} of the first {rows}"
+    if kind == "pauc" and terms:
+        return f"{metric.name}, FPR {low} to {high}"
+    return f"{metric.name} of {terms}" if terms else metric.name
 
 
 def title(name: str) -> str:

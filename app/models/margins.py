@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from app.datasets.matrices import Floats, Table
 from app.models import repository
+from app.models.objectives import window_of
 from app.models.service import curve_of, find, is_approximate
 from app.platform.documents import BestMargin, Feature, MarginsRecord
 from app.platform.errors import Invalid, NotFound
@@ -36,7 +37,6 @@ MAX_PROGRAMME_CELLS = 50_000
 """Rows × weak rankers of the linear programme for ρ: larger ones take longer than a fit (50 ms)."""
 
 _SPREAD_FILE, _ROUNDS_FILE = "margins.spread", "margins.rounds"
-WHOLE = (0.0, 1.0)
 Part = Literal["train", "validation"]
 PARTS: tuple[Part, ...] = ("train", "validation")
 _WEIGHTED = "the theorem needs equal weights, and these rows have unequal ones"
@@ -370,8 +370,9 @@ def read_bounds(
 
 
 def _window(model: Model, fpr_min: float | None, fpr_max: float | None) -> tuple[float, float]:
-    low = model.parameters.get("fpr_min", WHOLE[0]) if fpr_min is None else fpr_min
-    high = model.parameters.get("fpr_max", WHOLE[1]) if fpr_max is None else fpr_max
+    aim = window_of(model.objective)
+    low = model.parameters.get("fpr_min", aim[0]) if fpr_min is None else fpr_min
+    high = model.parameters.get("fpr_max", aim[1]) if fpr_max is None else fpr_max
     try:
         return check_window(low, high)
     except InvalidParameter as error:

@@ -618,7 +618,7 @@ class Auto:
             is_complete &= chosen == timeless
         ended = self._ended_by_clock(history, trees, settings)
         if ended := ended + ([] if is_complete else [LAST_FITS.name]):
-            note = f"the clock ended {', '.join(ended)}: the same seed may give another model"
+            note = f"the time ran out in {', '.join(ended)}: the same seed may give another model"
             chosen = replace(chosen, notes=(*chosen.notes, note))
         return chosen
 

@@ -410,10 +410,16 @@ def _select(
     return counts / SELECTIONS
 
 
+def _gap_in_words(gap: float, other: str) -> str:
+    if gap < 0.0:
+        return f"better than {other} by {-gap:.1f} standard errors"
+    return f"behind {other} by {gap:.1f} standard errors"
+
+
 def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> str:
     if k == decision.best:
         return "the best alone"
-    gap = f"{decision.gap_in_se[k]:.1f} standard errors behind {results[decision.best].candidate.name}"
+    gap = _gap_in_words(decision.gap_in_se[k], results[decision.best].candidate.name)
     near = decision.gap_in_se[k] <= MAX_MEMBER_GAP and k not in decision.weights
     return f"{gap}; there is no time or room for it, or it costs too much" if near else gap
 
@@ -515,7 +521,7 @@ def _average(
         p_value=evaluation.p_value(0, 1),
         rows=best.tried[0].trial.rows,
         state="left" if alone > together and lead > MIN_SINGLE_LEAD else "chosen",
-        reason=f"{lead:.1f} standard errors behind {best.candidate.name}",
+        reason=_gap_in_words(lead, best.candidate.name),
     )
 
 

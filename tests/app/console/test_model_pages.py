@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import expect
 
 from app.console.api import Api
+from app.console.words import figure as in_words
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import STRANGER, Service
 
@@ -637,7 +638,7 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     tabs = page.get_by_role("navigation", name="Parts of the page")
     for name, words in (
         ("Explain", "Partial dependence"),
-        ("Judge", "Bounds on future rows"),
+        ("Judge", "Limits for future rows"),
         ("Lineage", "Where it comes from"),
     ):
         tabs.get_by_role("link", name=name).click()
@@ -736,6 +737,13 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
     page = ours.get(world.page)
     text = text_of(page)
     metrics = world.ask("metrics")
+    bounds = world.ask("bounds")
+    limits = text_of(ours.get(f"{world.page}/bounds"))
+    for bound in bounds["bounds"]:
+        assert f"{1 - bound['risk']:.3f}" in limits
+        if not bound["vacuous"]:
+            assert f"{1 - bound['value']:.3f}" in limits
+    assert "How low may the partial AUC, FPR 0 to 0.2 of future rows be?" in limits
     for words in (f"{metrics['auc']['value']:.3f}", "<b>yes (positive)"):
         assert words in text
     assert len(page.content) < 150_000
@@ -794,6 +802,24 @@ def test_what_is_wrong_with_a_question_is_said_and_kept(
         )
 
 
+def test_the_verdict_says_how_many_rows_are_copies(world: World, ours: Browser) -> None:
+    """Copies that a group keeps apart stand on both sides of the split; without one they stay together."""
+    header, *rows = people(80).splitlines()
+    twice = [f"{row},{number}" for number, row in enumerate([*rows, *rows])]
+    table = "\n".join([f"{header},person", *twice]) + "\n"
+    grouped = world.service.upload(world.api, table, positive="<b>yes", group="person")
+    alone = world.service.upload(world.api, table, positive="<b>yes", drop="person")
+    for dataset, copied in ((grouped, True), (alone, False)):
+        model_id = world.service.train(world.api, dataset, name="copies")["model_id"]
+        warnings = world.api.get(f"/v1/models/{model_id}").json()["warnings"]
+        said = [each for each in warnings if "are equal in every feature" in each]
+        assert len(said) == copied
+        verdict = text_of(ours.get(f"/console/models/{model_id}")).partition("Choose a cut")[0]
+        for each in said:
+            assert f"{each.partition(':')[0]} : the AUC is too optimistic" in verdict
+        assert ("too optimistic" in verdict) == copied
+
+
 def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser) -> None:
     terms: dict[str, Any] = {"cost_false_positive": 2, "cost_false_negative": 3}
     table = ours.get(f"{world.page}/cuts", **terms).json()
@@ -830,9 +856,10 @@ def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Brow
         assert f"{figure['value']:.3f} {figure['low']:.3f} to {figure['high']:.3f}" in page
     names = ["two_way:0.3,0.4", "auc", "average_precision", "precision@1%", "precision@10%"]
     figures = world.ask("figures", figure=[*names, "ndcg", "pauc:0,0.2"])["figures"]
+    assert "Precision of the first 1 %" in page
     for each in figures:
         value = f"{each['value']:.3f} {each['low']:.3f} to {each['high']:.3f}"
-        assert f"{each['figure'].replace('_', ' ')} {value}" in page
+        assert f"{in_words(each['figure'])} {value}" in page
     # What is wrong stands with its own answer, and the others are there.
     for wrong, words in (
         ({"limit": "0.0001"}, "needs 29,956 negatives"),
@@ -848,7 +875,7 @@ def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Brow
         problem = answer.text.partition('role="alert"')[2].partition("</div>")[0]
         assert words in problem, problem
         assert NASTY not in answer.text
-        assert "average precision" in answer.text
+        assert "Average precision" in answer.text
     bare = world.train(validation={"method": "none"}, name="bare")
     none = text_of(ours.get(f"/console/models/{bare}/top"))
     assert "validation" in none
@@ -879,7 +906,7 @@ def test_a_model_is_recalibrated_in_its_page(world: World, ours: Browser) -> Non
     world.service.work()
     assert "calibration" in ours.get(sent.headers["location"]).text
     after = ours.get(page)
-    assert "By calibration 2" in text_of(after)
+    assert "is version 2, by the method" in text_of(after)
     assert NASTY[:60] not in after.text
     bare = world.train(validation={"method": "none"}, name="bare")
     assert "without validation" in text_of(ours.get(f"/console/models/{bare}/calibration"))
@@ -936,15 +963,30 @@ def test_a_row_scored_by_a_model_that_is_no_sum_has_reasons(
 
 
 def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
-    model_id = world.train(name="auto", algorithm={"name": "auto", "budget_seconds": 0.2})
+    model_id = world.train(
+        name="auto", algorithm={"name": "auto", "budget_seconds": 0.2}, controls=True
+    )
     assert "What auto tried" in text_of(ours.get(f"/console/models/{model_id}/lineage"))
     page = ours.get(f"/console/models/{model_id}/leaderboard")
     candidates = world.ask("leaderboard", model_id)["candidates"]
     assert page.text.count('class="badge chosen"') == sum(
         each["state"] == "chosen" for each in candidates
     )
+    text = text_of(page)
     for each in candidates:
-        assert each["algorithm"] in text_of(page)
+        assert each["algorithm"] in text
+        # What is nearly as good, or better, than the best alone is told so that a minus is no riddle.
+        assert not re.search(r"-\d", each["reason"] or "")
+    tried = sum(each["state"] != "untried" for each in candidates)
+    assert f"{tried} candidates were tried" in text
+    assert ("not tried" in text) == (tried < len(candidates))
+    # Whether plain algorithms are worse is not known where there was no time for them, or nobody asked.
+    controls = world.ask("controls", model_id)
+    assert controls["beats"] is None
+    judged = text_of(ours.get(f"/console/models/{model_id}/controls"))
+    assert f"better than plain algorithms is not known: {controls['skipped']}" in judged
+    unasked = text_of(ours.get(f"/console/models/{world.second}/controls"))
+    assert "the training did not ask for it" in unasked
     structure = ours.get(f"/console/models/{model_id}/structure")
     assert structure.status_code == 200
     assert world.ask("structure", model_id)["type"] in text_of(structure)

@@ -230,7 +230,7 @@ def test_an_evaluation_by_groups(world: World) -> None:
             promised
         )
     assert "Ask whether a cut that depends on the group is allowed" in promised
-    assert "Calibration slope" in promised
+    assert "Slope, 1 is right" in promised
     place = browser.post("/console/evaluations", **form).headers["location"]
     asked_for = world.client.get(place.replace("/console", "/v1")).json()
     assert (asked_for["group_by"], asked_for["at"]["fpr"]) == ("region", 0.2)

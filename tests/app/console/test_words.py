@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from app.console.rendering import ago, plain, when
-from app.console.words import CHANGES, PARAMETERS, change, title
+from app.console.words import CHANGES, PARAMETERS, change, figure, title
 from app.main import create_app
 from app.platform.settings import Settings
 from app.training.service import parameter_schema
@@ -25,6 +25,19 @@ def test_each_parameter_has_a_name_in_words(name: str) -> None:
     parameters = parameter_schema(name, ALGORITHMS[name])["properties"]
     assert set(parameters) <= set(PARAMETERS)
     assert title(f"algorithm.{next(iter(parameters))}") != next(iter(parameters))
+
+
+def test_a_figure_has_a_name_in_words() -> None:
+    for name, words in (
+        ("auc", "AUC"),
+        ("precision@1%", "Precision of the first 1 %"),
+        ("lift@10", "Lift of the first 10 rows"),
+        ("ndcg@10", "NDCG of the first 10 rows"),
+        ("pauc:0,0.2", "Partial AUC, FPR 0 to 0.2"),
+        ("precision_at_recall:0.8", "Precision at a recall of 0.8"),
+        ("two_way:0.1,0.8", "Two-way area, FPR at most 0.1, TPR at least 0.8"),
+    ):
+        assert figure(name) == words
 
 
 def test_each_route_that_changes_something_is_said_in_words() -> None:

@@ -268,9 +268,9 @@ def test_without_a_note_of_the_clock_the_model_is_the_same_however_fast_the_mach
     assert not any("clock" in note for note in (*fast.notes, *slow.notes))
     assert fast.members == slow.members
     hurried = choose(1e-6, 20.0)
-    (note,) = [note for note in hurried.notes if note.startswith("the clock ended ")]
+    (note,) = [note for note in hurried.notes if note.startswith("the time ran out in ")]
     assert "may give another model" in note
-    for name in note.removeprefix("the clock ended ").partition(":")[0].split(", "):
+    for name in note.removeprefix("the time ran out in ").partition(":")[0].split(", "):
         assert phase_of(f"{name}/")
 
 
