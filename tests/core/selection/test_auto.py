@@ -265,7 +265,7 @@ def test_without_a_note_of_the_clock_the_model_is_the_same_however_fast_the_mach
         return World(lambda t: 2.0 + 0.01 * len(t.label), price=price).run(auto)[0]
 
     fast, slow = choose(1e-9), choose(5e-9)
-    assert not any("clock" in note for note in (*fast.notes, *slow.notes))
+    assert not any("time ran out" in note for note in (*fast.notes, *slow.notes))
     assert fast.members == slow.members
     hurried = choose(1e-6, 20.0)
     (note,) = [note for note in hurried.notes if note.startswith("the time ran out in ")]
@@ -283,7 +283,7 @@ def test_what_is_chosen_scores_a_row_within_its_bound() -> None:
     for share in (0.5, 0.1):
         bound = share * free.score_microseconds
         assert choose(bound).score_microseconds <= bound
-    assert not any("clock" in note for note in choose(0.5 * free.score_microseconds).notes)
+    assert not any("time ran out" in note for note in choose(0.5 * free.score_microseconds).notes)
     learning = 60.0  # the best still gains: its last fit has more rounds than were tried
     for bound in (0.97, 0.54, 0.5, 0.3, 1e-6):
         chosen, _ = World(trees_alone, price=1e-6, learning=learning).run(
@@ -397,7 +397,7 @@ def test_what_never_stops_to_gain_learns_up_to_four_times_what_was_tried(budget:
     assert most < learning(chosen.members[0].parameters) <= 4.4 * most
     longer = [one for one in tried if prefix_of(one.trial) == "longer"]
     assert sum(one.seconds for one in longer) <= LONGER.share * budget
-    assert any("clock" in note for note in chosen.notes) == (budget == 10.0)
+    assert any("time ran out" in note for note in chosen.notes) == (budget == 10.0)
 
 
 def test_with_folds_the_time_left_goes_into_smaller_steps_and_copies_if_all_still_gain() -> None:
@@ -405,7 +405,7 @@ def test_with_folds_the_time_left_goes_into_smaller_steps_and_copies_if_all_stil
     chosen, _ = world.run(planner(600.0, n_rows=1000, n_rare=100))
     assert max(member.parameters["learning_rate"] for member in chosen.members) < 0.041
     assert len({member.parameters["random_state"] for member in chosen.members}) == 3
-    assert not any("clock" in note for note in chosen.notes)
+    assert not any("time ran out" in note for note in chosen.notes)
 
 
 def test_trials_of_an_earlier_version_do_not_stand_for_the_measurement() -> None:
