@@ -201,7 +201,7 @@ function hint(place, columns, decimal) {
     button.addEventListener("click", () => { decimal.value = "comma"; decimal.onchange(); });
     place.append(make("p", {}, `These look like numbers with a decimal comma: ${named(commas)}, such as ${commas[0].comma}. `, button));
   }
-  if (grouped.length) place.append(make("p", {}, `${named(grouped)}: such as ${grouped[0].grouped}. The service reads no marks between thousands, and would not take these for numbers. Take the marks out in your table, and choose the file again.`));
+  if (grouped.length) place.append(make("p", {}, `${named(grouped)} ${grouped.length > 1 ? "have" : "has"} numbers such as ${grouped[0].grouped}. The service reads no marks between thousands, and would not take these for numbers. Take the marks out in your table, and choose the file again.`));
   place.hidden = !place.childElementCount;
 }
 

@@ -371,7 +371,9 @@ def test_the_preview_says_what_the_service_will_do(
 
     hint = part.get_by_role("status")
     expect(hint).to_contain_text("numbers with a decimal comma: “Betrag”, such as 0,00.")
-    expect(hint).to_contain_text("“Summe”, “Tausend”: such as 1.000,5. The service reads no marks")
+    expect(hint).to_contain_text(
+        "“Summe”, “Tausend” have numbers such as 1.000,5. The service reads no marks"
+    )
     before = told()
     assert before["Betrag"] == ("numbers with a decimal comma", "feature")
     assert before["Schaden-Nr"] == ("identifiers", "left out: nearly every row differs")
