@@ -584,7 +584,9 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     # Who signs in as somebody else finds nothing of it.
     end_sessions()
     page.get_by_label("Name", exact=True).fill("private")
-    page.set_input_files("#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": b"a,b\n"})
+    page.set_input_files(
+        "#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": table().encode()}
+    )
     page.get_by_role("button", name="Upload", exact=True).click()
     page.get_by_label("API key").fill(service.key("another"))
     page.get_by_role("button", name="Sign in").click()

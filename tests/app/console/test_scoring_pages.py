@@ -171,7 +171,7 @@ def test_columns_that_do_not_fit_are_one_message_and_one_click(
     own = page.locator("form[data-upload]")
     n_before = len(world.api.get("/v1/batch-scores").json()["data"])
     # Nothing is sent but the head of the file, and no job is made.
-    lines = customers(200, 3).splitlines()
+    lines = customers(200, 3).replace("customer", "client", 1).splitlines()
     text = "\n".join([f"{lines[0]},note", *(f"{line},x" for line in lines[1:])]) + "\n"
     page.set_input_files("#file", file(text))
     own.get_by_label("Reasons for each row").fill("2")
@@ -179,7 +179,7 @@ def test_columns_that_do_not_fit_are_one_message_and_one_click(
     own.get_by_label("Share of positives").fill("0.05")
     own.get_by_role("button", name="Score", exact=True).click()
     alert = own.get_by_role("alert")
-    alert.get_by_text("2 columns that the model does not use: customer, note").wait_for()
+    alert.get_by_text("2 columns that the model does not use: client, note").wait_for()
     assert "left" not in alert.inner_text()  # the model's own label
     window.check()
     shoot(page, f"misfit-{width}")
@@ -188,8 +188,8 @@ def test_columns_that_do_not_fit_are_one_message_and_one_click(
     page.set_input_files("#file", file(bad))
     own.get_by_role("button", name="Check without scoring").click()
     alert.get_by_text("1 column that the model needs, and the table does not have: age").wait_for()
-    expect(alert).to_contain_text("3 columns that the model does not use: customer, years, note")
-    own.get_by_label("Ignore columns").fill("customer,note")
+    expect(alert).to_contain_text("3 columns that the model does not use: client, years, note")
+    own.get_by_label("Ignore columns").fill("client,note")
     page.set_input_files("#file", file(text.replace(f",{lines[1].split(',')[1]},", ",old,", 1)))
     own.get_by_role("button", name="Check without scoring").click()
     expect(alert).to_contain_text("1 column of another type:")
@@ -200,8 +200,8 @@ def test_columns_that_do_not_fit_are_one_message_and_one_click(
     own.get_by_role("button", name="Check without scoring").click()
     alert.get_by_role("button", name="Ignore them, and check again").click()
     own.get_by_role("status").get_by_text("The file can be used: 200 rows.").wait_for()
-    assert own.get_by_label("Ignore columns").input_value() == "customer,note"
-    assert "Columns that are not read: customer, left, note." in own.inner_text()
+    assert own.get_by_label("Ignore columns").input_value() == "client,note"
+    assert "Columns that are not read: client, left, note." in own.inner_text()
     assert len(world.api.get("/v1/batch-scores").json()["data"]) == n_before
     # Or the names are kept, and the file is scored.
     own.get_by_label("Ignore columns").fill("note")
@@ -209,7 +209,7 @@ def test_columns_that_do_not_fit_are_one_message_and_one_click(
     alert.get_by_role("button", name="Keep it, and score").click()
     page.wait_for_url("**/batch-scores/bat_*")
     made = world.api.get(f"/v1{page.url.partition('/console')[2]}").json()
-    assert (made["keep"], made["top"], made["reasons"]["n"]) == (["customer"], 30, 2)
+    assert (made["keep"], made["top"], made["reasons"]["n"]) == (["client"], 30, 2)
     assert (made["file_name"], made["alias"]) == ("june.csv", "champion")
     with world.service.at_work():
         page.get_by_role("heading", name="The 30 rows with the highest scores").wait_for()
