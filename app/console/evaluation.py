@@ -41,10 +41,10 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 
 CURVE_POINTS = 300
 SEEN = {
-    "new": "new",
+    "new": "new to the model",
     "validated": "used to validate the model",
     "trained": "used to train the model",
-    "overlaps": "many used to train the model",
+    "overlaps": "many were used to train the model",
 }
 """What a model has seen of the rows that it is judged on, in words."""
 MAX_CURVES_DRAWN = 8

@@ -320,7 +320,9 @@ def _words_of(progress: Progress) -> str:
     if progress.fraction is not None:
         parts.append(percent(progress.fraction, 0))
     if progress.best is not None:
-        parts.append(f"best so far {number(progress.best.value, 4)} on the rows that choose")
+        parts.append(
+            f"best so far {number(progress.best.value, 4)} on the rows that compare candidates"
+        )
     return ", ".join(part for part in parts if part)
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from app.console.words import METRICS, figure, state, title
+from app.console.words import METRICS, figure, sentence, state, title
 from app.http.static import StaticFiles
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def _environment() -> Environment:
         title=title,
         figure=figure,
         state=state,
+        sentence=sentence,
         segment=lambda text: quote(str(text), safe=""),
     )
     numbers = count_up(1)

@@ -48,7 +48,7 @@ _PORTS = {"http": ":80", "https": ":443"}
 _PATH_OF = re.compile(r"https?://[^/?#]+(?P<path>/[^?#]*)")
 
 
-class Entry(NamedTuple):
+class NavLink(NamedTuple):
     """A page that the head leads to, and the scope that it needs."""
 
     address: str
@@ -60,38 +60,38 @@ class Group(NamedTuple):
     """Pages that the head shows together, and the one of them that the reader is on or below."""
 
     name: str
-    entries: Sequence[Entry]
-    current: Entry | None = None
+    entries: Sequence[NavLink]
+    current: NavLink | None = None
 
 
 NAVIGATION = (
     Group(
         "Data",
         (
-            Entry("/console/datasets", "Datasets", "read"),
-            Entry("/console/datasets/new", "Upload", "train"),
+            NavLink("/console/datasets", "Datasets", "read"),
+            NavLink("/console/datasets/new", "Upload", "train"),
         ),
     ),
     Group(
         "Train",
-        (Entry("/console/train", "Train", "train"), Entry("/console/jobs", "Jobs", "read")),
+        (NavLink("/console/train", "Train", "train"), NavLink("/console/jobs", "Jobs", "read")),
     ),
     Group(
         "Models",
         (
-            Entry("/console/models", "Models", "read"),
-            Entry("/console/comparisons", "Compare", "read"),
-            Entry("/console/evaluations", "Evaluations", "read"),
-            Entry("/console/batch-scores", "Batch scores", "score"),
+            NavLink("/console/models", "Models", "read"),
+            NavLink("/console/comparisons", "Compare", "read"),
+            NavLink("/console/evaluations", "Evaluations", "read"),
+            NavLink("/console/batch-scores", "Batch scores", "score"),
         ),
     ),
     Group(
         "Admin",
         (
-            Entry("/console/keys", "Keys", "admin"),
-            Entry("/console/audit", "Audit", "admin"),
-            Entry("/console/health", "Health"),
-            Entry("/docs", "API"),
+            NavLink("/console/keys", "Keys", "admin"),
+            NavLink("/console/audit", "Audit", "admin"),
+            NavLink("/console/health", "Health"),
+            NavLink("/docs", "API"),
         ),
     ),
 )

@@ -213,3 +213,11 @@ def area_by_chance(fpr_min: float, fpr_max: float) -> float:
     TPR there.
     """
     return (fpr_min + fpr_max) / 2
+
+
+def sentence(words: str) -> str:
+    """Return a remark of the service as a sentence: with a capital, unless it begins with a name, and a full stop."""
+    first = words.split(" ", 1)[0]
+    if first.isalpha() and first.islower():
+        words = words[0].upper() + words[1:]
+    return words if words.endswith((".", "!", "?", "…")) else f"{words}."

@@ -18,7 +18,7 @@ from app.datasets.description import FIELD_TEXTS
 from app.datasets.endpoints import field_docs
 from app.datasets.schemas import Dataset, ServerPath, Upload, UploadClose, UploadPage, UploadPart
 from app.datasets.uploads import (
-    Adds,
+    QuotaUse,
     Received,
     body_docs,
     query_fields,
@@ -131,8 +131,8 @@ async def put_part(
         size,
     )
     with context.blobs.writer("uploads") as writer:
-        adds = Adds.NOTHING if there else Adds.BYTES
-        table = await receive(request, writer, _refuse_fields, adds=adds)
+        quota_use = QuotaUse.NOTHING if there else QuotaUse.BYTES
+        table = await receive(request, writer, _refuse_fields, quota_use=quota_use)
         status, body = await run_in_threadpool(_add, context, owner, upload_id, number, table)
     return JSONResponse(body, status)
 

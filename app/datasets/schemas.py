@@ -453,7 +453,7 @@ class Upload(Resource):
         description="`open`: parts may be added. `closed`: it is a dataset."
     )
     fields: dict[str, str] = Field(
-        description="What was said of the table when the upload was opened.",
+        description="How the table is to be read, as given when the upload was opened.",
         examples=[{"name": "churn", "label": "left"}],
     )
     n_parts: int = Field(description="Number of parts that have come.")

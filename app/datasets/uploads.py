@@ -49,7 +49,7 @@ _LOOK_BYTES = 1 << 24  # between two checks of free space and quota
 Described = TypeVar("Described")
 
 
-class Adds(Enum):
+class QuotaUse(Enum):
     """What an upload counts for, where an owner has quotas."""
 
     JOB = "a job, and its bytes"
@@ -103,7 +103,7 @@ async def receive(
     *,
     replays: tuple[str, str] | None = None,
     check_only: bool = False,
-    adds: Adds = Adds.JOB,
+    quota_use: QuotaUse = QuotaUse.JOB,
 ) -> Received[Described]:
     """Stream the body to disk; what is wrong with the address or the headers is said before the body is read.
 
@@ -111,7 +111,7 @@ async def receive(
 
     `describe` checks the fields of the address and the form. Where there is no room for an upload, or the owner has no
     quota left for it, that is said before the body is read, and while it comes. `replays` is the route and the
-    Idempotency-Key of a request that may be a replay, which takes nothing; `adds` is what any other counts for.
+    Idempotency-Key of a request that may be a replay, which takes nothing; `quota_use` is what any other counts for.
     """
     context, owner = context_of(request), request.scope["caller"].owner
     with context.uploads.hold(owner) as permit:
@@ -120,7 +120,7 @@ async def receive(
         # An upload that is too large for any owner is refused as too large while it is read.
         permit.size = known if known <= context.settings.max_upload_bytes else 0
         admission = _AdmissionCheck(context, owner, permit)
-        await run_in_threadpool(admission.admit, replays, check_only, adds)
+        await run_in_threadpool(admission.admit, replays, check_only, quota_use)
         most = context.settings.max_body_bytes if check_only else None
         table = await _receive(request, _up_to(request.stream(), most), admission, writer, describe)
     await check_again(request)  # a body may take hours
@@ -138,14 +138,14 @@ class _AdmissionCheck:
         self._keeps = keeps  # whether the bytes will count: those of a check or a replay do not
         self._next_look = 0
 
-    def admit(self, replays: tuple[str, str] | None, check_only: bool, adds: Adds) -> None:
+    def admit(self, replays: tuple[str, str] | None, check_only: bool, quota_use: QuotaUse) -> None:
         """Look before the body comes; raises TooMany, Unavailable or OutOfSpace."""
         resources.check(self._settings, self._permit.size)
         with self._context.db.read() as session:
             replayed = replays is not None and idempotency.is_known(session, self._owner, *replays)
-            replayed |= adds is Adds.NOTHING
+            replayed |= quota_use is QuotaUse.NOTHING
             if not replayed:
-                check = access.check if adds is Adds.JOB else access.check_bytes
+                check = access.check if quota_use is QuotaUse.JOB else access.check_bytes
                 size = self._context.uploads.size_of(self._owner)
                 check(session, self._settings, self._owner, size)
         if check_only or replayed:

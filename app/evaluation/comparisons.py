@@ -211,7 +211,7 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
     present = np.ones(len(table.y), dtype=bool) if table.weight is None else table.weight > 0
     positives = int(table.y[present].sum())
     overlap = Overlap(payload["table"]["path"])
-    equal_rows = {model["model_id"]: overlap.note(model) for model in models}
+    equal_rows = {model["model_id"]: overlap.describe(model) for model in models}
     return {
         "workdir": payload["workdir"],
         "warnings": [*payload["warnings"], *chain(*(said for _, said in equal_rows.values()))],

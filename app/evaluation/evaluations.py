@@ -268,7 +268,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             scored = metrics.ScoredRows(measure.curve, measure.effective, measure.rows)
         drifted = metrics.measure_drift(before, areas, workdir, scored)
     callback(2, 2, {})
-    overlaps, equal_rows = Overlap(payload["table"]["path"]).note(model)
+    overlaps, equal_rows = Overlap(payload["table"]["path"]).describe(model)
     return {
         "workdir": str(workdir),
         "metrics": found | {OVERLAPS: overlaps},

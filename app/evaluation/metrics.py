@@ -645,7 +645,7 @@ class Overlap:
         self._rows: dict[tuple[str, Features], Hashes] = {}
         self._shares: dict[tuple[str, Features], tuple[float, float]] = {}
 
-    def note(self, model: JudgedModel) -> tuple[bool | None, list[str]]:
+    def describe(self, model: JudgedModel) -> tuple[bool | None, list[str]]:
         """Return whether too many rows are also in the model's training table, None if that is gone, and a sentence
         if they are.
         """

@@ -626,8 +626,8 @@ class Build:
                 found.append(_warning("label_of_many_values", label, detail, negatives, "positive"))
         for unnamed in self._nameless:
             detail = (
-                "left out, because its name in the header is empty, as for a row index; numeric or categorical "
-                "keeps it"
+                "left out, because its name in the header is empty, as for a row index; to keep it, list it in numeric "
+                "or categorical"
             )
             found.append(
                 _warning("column_without_name", unnamed, detail, converter.rows, DECLARED_NUMERIC)
@@ -657,7 +657,7 @@ class Build:
             if name in identifiers:
                 detail = (
                     f"left out, because nearly every row has a different value ({column.distinct} of {column.known}); "
-                    "categorical keeps it as a feature"
+                    "to keep it as a feature, list it in categorical"
                 )
                 found.append(_warning("identifier", name, detail, column.distinct, CATEGORICAL))
             elif column.distinct > self._limits.number:
@@ -665,7 +665,7 @@ class Build:
                 detail = (
                     f"{column.distinct} different words are more than the {self._limits.number} categories "
                     f"allowed by RANKWRIGHT_MAX_CATEGORIES: the {rarest} rarest words, in {column.pooled} rows, "
-                    "count as missing; drop leaves the column out"
+                    "count as missing; to leave the column out, list it in drop"
                 )
                 found.append(_warning("words_pooled", name, detail, rarest, DROP))
         order = {name: number for number, name in enumerate(self.source.names)}
@@ -858,7 +858,7 @@ class Extended(Source):
 class _AppendingConverter(Converter):
     """A converter for a source that begins with typed rows."""
 
-    hint = "; with mode=append a column keeps its type; with mode=replace types are found again"
+    hint = "; a column keeps its type with mode=append, and gets a new one with mode=replace"
 
     def _feature(self, rows: Rows, name: str) -> Floats:
         column = rows.batch.column(name)

@@ -196,7 +196,7 @@ def _search(facts: Facts) -> Iterator[Block]:
     aim = document.objective(facts.model.selected_by)
     yield Paragraph(
         f"A {search['method']} search chose {document.settings(search['chosen'])} by {aim}, "
-        f"in {search['seconds']:.3g} s. The values flatter what was chosen by them."
+        f"in {search['seconds']:.3g} s. The values are too optimistic for what was chosen by them."
     )
     rows = [
         [
@@ -345,9 +345,9 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
         f"{each['algorithm']}, weight {each['weight']:.3g}: {document.settings(each['parameters'])}"
         for each in found.members
     ]
-    head = ["candidate", "value", "p", "time", "became of it"]
+    head = ["candidate", "value", "p", "time", "result"]
     rows = [_candidate(each) for each in found.candidates[:MAX_BASELINES]]
-    note = "Values and areas are of the rows that chose, and flatter those that came out best."
+    note = "Values and areas are of the rows that compared the candidates: they are too optimistic for the best ones."
     return [
         Paragraph(
             f"The search took {found.seconds:.3g} s of {found.budget_seconds:.3g} s. It came to "
@@ -627,27 +627,36 @@ def _cautions(facts: Facts) -> Iterator[str]:
     if facts.part is None:
         yield "The model was not judged at all."
     elif facts.part == "train":
-        yield "The figures come from rows that the model has learnt from: they flatter it, nobody knows by how much."
+        yield "The figures are of rows that the model has learnt from: they are too optimistic, by an unknown amount."
     if facts.dataset is None:
-        yield "The dataset was deleted: what was in it cannot be looked up any more."
+        yield "The dataset was deleted: its rows cannot be read any more."
     if facts.profile is not None:
         leaks = [column["name"] for column in facts.profile.columns if column.get("leak")]
         if leaks:
-            yield f"These features rank so well alone that they may have seen the label: {', '.join(leaks[:10])}."
+            yield (
+                f"These features rank so well alone that they may contain the label: {', '.join(leaks[:10])}. "
+                "Leave out those that are not known when rows are scored."
+            )
         both = facts.profile.duplicates.get("rows_of_both_classes")
         if both:
-            yield f"{both:,} rows of the dataset have an equal of the other class: no ranker can tell them apart."
+            yield (
+                f"{both:,} rows of the dataset are equal in every feature to a row of the other class: no ranker can "
+                "tell them apart."
+            )
     metrics = facts.metrics.get(facts.part or "", {})
     for name in ("positives", "negatives"):
         if 0 < metrics.get(name, _MIN_ROWS) < _MIN_ROWS:
-            yield f"Judged on {metrics[name]} {name} only: the intervals are wide, and they are what to go by."
+            yield (
+                f"The model was judged on {metrics[name]} {name} only, so the intervals are wide: read these, not the "
+                "figures alone."
+            )
     if facts.model.beats_controls is False:
         yield "The model is not shown to be better than plain algorithms on the same rows."
     train = facts.metrics.get("train")
     if facts.part == "validation" and train and "auc" in train:
         gap = train["auc"]["value"] - metrics["auc"]["value"]
         if gap > _OVERFIT and metrics["auc"]["high"] < train["auc"]["value"]:
-            yield f"AUC on the rows learnt from is higher by {gap:.3f}: the model knows them partly by heart."
+            yield f"The AUC on the training rows is higher by {gap:.3f}: the model has partly memorised them."
 
 
 def _cuts(facts: Facts) -> list[Table | Paragraph]:
@@ -838,7 +847,7 @@ def _column_tiles(dataset: Dataset, profile: DatasetProfile, features: int) -> I
 def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]) -> Iterator[str]:
     leaks = [column["name"] for column in features if column.get("leak")]
     if leaks:
-        yield f"These features rank so well alone that they may have seen the label: {_names(leaks)}."
+        yield f"These features rank so well alone that they may contain the label: {_names(leaks)}."
     constant = [column["name"] for column in features if is_constant(column)]
     if constant:
         yield f"These features are the same in all rows, or missing in all: {_names(constant)}."
@@ -851,7 +860,7 @@ def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
         yield f"These features are missing in most rows: {_names(gaps)}."
     both = profile.duplicates.get("rows_of_both_classes")
     if both:
-        yield f"{both:,} rows have an equal of the other class: no ranker can tell them apart."
+        yield f"{both:,} rows are equal to a row of the other class in every feature: no ranker can tell them apart."
 
 
 def _names(names: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from app.ingest.values import (
     MISSING,
     NUMERIC,
     is_category,
+    plain_number,
     read_json,
     read_json_column,
     read_text,
@@ -364,7 +365,10 @@ class FeatureIndex:
     def wrong_type(self, i: int, value: object) -> str:
         """Return the message of what a value of a feature must be."""
         rule = "text in UTF-8" if self.categories[i] is not None else _RULES[self.types[i]]
-        return f"feature {shown(self.names[i])} must be {rule}, got {shown(value)}"
+        detail = f"feature {shown(self.names[i])} must be {rule}, got {shown(value)}"
+        if rule == _RULES[NUMERIC] and isinstance(value, str) and (plain := plain_number(value)):
+            detail += f": write {plain}, with a decimal point and no marks between thousands"
+        return detail
 
 
 def _unquote_bytes(text: bytes) -> bytes:

@@ -470,18 +470,18 @@ def _parts_against(
     """Return what divides scores that are sums, against the reference that was asked for, and what is said of it."""
     from core.explain import Reference, average_reference
 
-    def against(reference: Reference, on: Json) -> tuple[_Parts, Json]:
+    def relative_to(reference: Reference, on: Json) -> tuple[_Parts, Json]:
         described = {"kind": options.reference, "score": reference.score, **on, "method": PARTS}
         return _Parts(served.ranker, served.features.names, reference), described
 
     if options.reference == AVERAGE:
-        return against(average_reference(served.ranker), {"on": "train", "rows": None})
+        return relative_to(average_reference(served.ranker), {"on": "train", "rows": None})
     assert rows is not None
     negative, positive = map(Reference, rows.scores, rows.parts)
     on = {"on": rows.part, "rows": rows.rows}
     if options.reference == NEGATIVE:
-        return against(negative, on)
-    return against(_reference_at(cut, negative, positive), on)
+        return relative_to(negative, on)
+    return relative_to(_reference_at(cut, negative, positive), on)
 
 
 def _estimates_against(
@@ -533,7 +533,7 @@ def _reference_at(cut: float | None, negative: Reference, positive: Reference) -
         raise _refusal(REFERENCE, str(error), "no_reference") from error
 
 
-class Divided(NamedTuple):
+class Contributions(NamedTuple):
     """Scores less that of a reference, divided among the features."""
 
     values: Floats
@@ -556,11 +556,11 @@ class _Parts:
         steps = self._ranker.count_shapley_steps()
         return rows if rows is None or not steps else min(rows, max(1, MAX_STEPS // steps))
 
-    def divide(self, X: Floats) -> Divided:
+    def attribute(self, X: Floats) -> Contributions:
         """Divide the scores of rows."""
         parts = _parts(self._ranker, self._names, X)
         assert parts is not None
-        return Divided(
+        return Contributions(
             parts - self._reference.parts, np.zeros(X.shape), np.ones(len(X), dtype=np.bool_)
         )
 
@@ -584,17 +584,17 @@ class Estimates:
             return max(1, MAX_SCORED_BY_JOB // cost)
         return min(rows, max(1, MAX_SCORED // cost))
 
-    def divide(self, X: Floats) -> Divided:
+    def attribute(self, X: Floats) -> Contributions:
         """Divide the scores of rows."""
         from core.base.table import CodedTable
         from core.explain import shapley_estimate
 
         if not len(X):
-            return Divided(X, X, np.ones(0, dtype=np.bool_))
+            return Contributions(X, X, np.ones(0, dtype=np.bool_))
         rows, others = (
             CodedTable(each, self._names, self._ranker.categories_) for each in (X, self.X)
         )
-        return Divided(*shapley_estimate(self._ranker, rows, others, self.weight))
+        return Contributions(*shapley_estimate(self._ranker, rows, others, self.weight))
 
 
 @dataclass(frozen=True)
@@ -864,10 +864,10 @@ class Reasoner:
         from core.explain import largest
 
         names, n = self._features.names, self.options.n
-        divided = Divided(X, X, np.ones(0, dtype=np.bool_))
+        attributed = Contributions(X, X, np.ones(0, dtype=np.bool_))
         if len(X):
-            divided = self._measure.divide(X)
-        parts = divided.values
+            attributed = self._measure.attribute(X)
+        parts = attributed.values
         if not np.isfinite(parts).all():
             raise _refusal(REASONS, "a part of a score is too large to be told", "not_additive")
         owner = np.full(X.shape, -1, dtype=np.intp)
@@ -884,7 +884,7 @@ class Reasoner:
         at = np.arange(len(X))[:, np.newaxis], owner
         np.add.at(items, at, parts)
         # Errors of one row hang together: that of a sum is at most the sum of theirs.
-        np.add.at(errors_of_items, at, divided.errors)
+        np.add.at(errors_of_items, at, attributed.errors)
         order = largest(items, n, cast(Any, self.options.direction))
         contributions, errors = np.full((2, len(X), n), np.nan)
         found = order >= 0
@@ -906,7 +906,7 @@ class Reasoner:
                     texts[i, k] = self._plain(feature, X[i, feature])
                     told.append([names[feature]])
             columns.append(told)
-        terms = contributions, errors, divided.exact, rest
+        terms = contributions, errors, attributed.exact, rest
         return Reasons(codes, texts, columns, *terms, self.described)
 
     def _plain(self, i: int, value: float) -> str:

@@ -377,7 +377,7 @@ def explain(
     exact, errors = np.ones(len(X), dtype=np.bool_), np.zeros((len(X), len(names)))
     if estimates is not None:
         offset = estimates.score
-        parts, errors, exact = estimates.divide(X)
+        parts, errors, exact = estimates.attribute(X)
     else:
         found = _contributions(served, X)
         assert found is not None

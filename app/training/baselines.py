@@ -51,7 +51,7 @@ MIN_SECONDS = 0.5
 """Seconds that baselines may take however short the fits were."""
 
 RESERVED_FRACTION = 0.03
-"""Of the budget of `auto`, what is reserved for its baselines: at least `MIN_SECONDS`, at most `TIME_FRACTION`."""
+"""Of the budget of `auto`, what is reserved for its baselines."""
 
 MIN_TRY_SECONDS = 0.1
 """Seconds that a baseline must have before it is begun, with `auto`: with less even few rows are given up."""
@@ -108,7 +108,7 @@ def reserved_for(spec: TrainSpec) -> float:
     if controls is None or not controls["algorithms"] or spec["algorithm"]["name"] != AUTO:
         return 0.0
     budget: float = spec["algorithm"]["parameters"]["budget_seconds"]
-    return min(max(RESERVED_FRACTION * budget, MIN_SECONDS), TIME_FRACTION * budget)
+    return RESERVED_FRACTION * budget
 
 
 @dataclass(frozen=True)

@@ -534,7 +534,7 @@ def _thin(
         return split_data
     thin = split_data.thinned(n_rows / n_train, seed)
     outcome["notes"].append(
-        f"the figures of the training part are of {thin.n_learnt:,} of its {n_train:,} rows: {why}"
+        f"the training figures are of {thin.n_learnt:,} of the {n_train:,} training rows: {why}"
     )
     return thin
 
@@ -592,7 +592,9 @@ def _fit(
     fit = partial(fit_chosen, chosen, split_data.fit, callback, until, clock)
     ranker, seconds, notes = _timed(fit)
     if clock() > until:
-        notes.append("the clock ended the last fit: the same seed may give another model")
+        notes.append(
+            "the last fit was stopped at the end of the budget: the same seed may give another model"
+        )
     return ranker, seconds, notes
 
 

@@ -322,9 +322,9 @@ def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:
     if not repeated:
         return []
     return [
-        f"{repeated:,} of the {n_held_out:,} rows that judge ({repeated / n_held_out:.1%}) are equal in every feature "
+        f"{repeated:,} of the {n_held_out:,} validation rows ({repeated / n_held_out:.1%}) are equal in every feature "
         f"to a training row: the figures are too optimistic, unless future rows also repeat training rows. If a "
-        f"column says which rows belong together, name it as the group: such rows then stay on one side of a split"
+        f"column says which rows belong together, set it as the group: such rows then stay on one side of a split"
     ]
 
 

@@ -333,7 +333,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         least = result.get("job_timeout_seconds", 0.0)
         later = enqueue_rest(session, claim, IMPORTANCE, rest, min_timeout_seconds=least).id
         warnings.append(
-            f"the importance of the features comes after the model, by {later}: the budget had no time for it"
+            f"the budget had no time to measure the importance of the features: job {later} measures it afterwards"
         )
     progress = result.get("progress") or {}
     job = job_repository.find(session, claim.owner, claim.job_id)

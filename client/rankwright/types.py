@@ -2865,7 +2865,7 @@ class Upload(Record):
     status: Literal['open', 'closed']
     """`open`: parts may be added. `closed`: it is a dataset."""
     fields: dict[str, str]
-    """What was said of the table when the upload was opened."""
+    """How the table is to be read, as given when the upload was opened."""
     n_parts: int
     """Number of parts that have come."""
     bytes: int

@@ -405,7 +405,7 @@ class Booster(ContributionRanker):
                 "early stopping needs rows of at least 2 queries, got 1: a query is never parted"
             )
         if self._chooses(data):
-            message = f"n_rounds is {DEFAULT_ROUNDS}: one query cannot be held out"
+            message = f"n_rounds was set to {DEFAULT_ROUNDS}, because one query cannot be held out to choose it"
             warnings.warn(message, UserWarning, stacklevel=3)
         self._fit_data(data, callback)
 
@@ -458,7 +458,11 @@ class Booster(ContributionRanker):
         except InvalidData as error:
             if self.early_stopping_rounds is not None:
                 raise
-            warnings.warn(f"n_rounds is {DEFAULT_ROUNDS}: {error}", UserWarning, stacklevel=4)
+            warnings.warn(
+                f"n_rounds was set to {DEFAULT_ROUNDS}, because it could not be chosen: {error}",
+                UserWarning,
+                stacklevel=4,
+            )
             self._fit_data(rows, callback)
             return
         first._fit_data(rows, _part_of_progress(callback, 0, FIRST_ROUNDS), parts)

@@ -273,8 +273,8 @@ class ListedPairs(NamedTuple):
             if len(units) < 2:
                 raise InvalidData("early stopping needs pairs of at least 3 items, got pairs of 2")
             warnings.warn(
-                "early stopping has held out pairs, for the items are too few to hold some out: it "
-                "speaks of new pairs of items that training has seen",
+                "early stopping has held out pairs, because there are too few items to hold some out: it "
+                "estimates the order of new pairs of known items",
                 UserWarning,
                 stacklevel=4,
             )

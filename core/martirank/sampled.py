@@ -313,7 +313,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         if stream is None:
             if self.noise_rate is None:
                 warnings.warn(
-                    "noise_rate is None: no rate can be guessed from rows that are not kept, 0 is taken",
+                    "noise_rate is None, and cannot be estimated from rows that are not kept: 0 is used",
                     UserWarning,
                     stacklevel=2,
                 )

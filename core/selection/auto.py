@@ -132,6 +132,9 @@ MAX_ROUNDS = 5_000
 MAX_LONGER = 3
 """Times that the best may be tried for longer: each has up to four times the rounds of the one before."""
 
+ENDED_NOTE = "the budget ended before these phases of the search were complete:"
+"""Start of the note that names the phases that the clock ended."""
+
 # The search
 MAX_CHANGES = 40
 """Random changes that are tried, ..."""
@@ -292,7 +295,10 @@ class Auto:
         self._constraints: dict[str, Any] = {"monotone": dict(monotone)} if monotone else {}
         left_out = [c.algorithm for c in families if monotone and not keeps_order(c)]
         families = [c for c in families if c.algorithm not in left_out]
-        self._note = f"left out, for they keep no monotone constraints: {', '.join(left_out)}"
+        self._note = (
+            "these algorithms were left out, because they cannot keep monotone constraints: "
+            + ", ".join(left_out)
+        )
         self._portfolio = portfolio(families, n_rows * learnt, most_categories, few=few)
         self._default = next(c for c in self._portfolio if c.is_boosted)
         self._families = [c for c in families if c not in self._portfolio]
@@ -311,7 +317,9 @@ class Auto:
         notes = (*found.notes, self._note) if self._constraints else found.notes
         cost = total_cost(found.members, self._cost)
         if cost > self._max_cost:
-            notes += (f"{NO_BOUND_NOTE} {self._max_cost:g} µs: this one needs {cost:.2g} µs",)
+            notes += (
+                f"{NO_BOUND_NOTE} {self._max_cost:g} µs: the chosen one needs about {cost:.2g} µs",
+            )
         return replace(found, notes=notes, score_microseconds=cost)
 
     def _next(
@@ -420,8 +428,11 @@ class Auto:
             "n_rounds": n_rounds,
             "learning_rate": min(DEFAULT_LEARNING / n_rounds, RATES[-1]),
         }
-        reason = "there was no time to try any: fitted on all rows, with as many rounds as there is time for"
-        note = f"the budget of {self._budget:g} s was too short to compare rankers: boosted trees are fitted at once"
+        reason = "the budget had no time to try any: fitted on all rows, with as many rounds as it allows"
+        note = (
+            f"the budget of {self._budget:g} s was too short to compare candidates: boosted trees are fitted without a "
+            "comparison. Set a longer budget"
+        )
         return _uncompared(candidate.algorithm, parameters, reason, note)
 
     def _plain(self) -> Chosen:
@@ -435,10 +446,12 @@ class Auto:
                 "both sides"
             )
         note = (
-            f"{why}: no rankers were compared, {PLAINEST} was fitted as the plainest one. "
-            "Take what it says for a guess until there are more rows"
+            f"{why}. So no candidates were compared, and {PLAINEST} was fitted, the simplest algorithm. "
+            "Treat its scores as a guess until there are more rows"
         )
-        return _uncompared(PLAINEST, self._constraints, "the plainest one, not tried", note)
+        return _uncompared(
+            PLAINEST, self._constraints, "the simplest algorithm, fitted without a comparison", note
+        )
 
     def _try_longer(
         self, history: TrialHistory, trees: Sequence[CandidateResult], left: float
@@ -618,7 +631,7 @@ class Auto:
             is_complete &= chosen == timeless
         ended = self._ended_by_clock(history, trees, settings)
         if ended := ended + ([] if is_complete else [LAST_FITS.name]):
-            note = f"the time ran out in {', '.join(ended)}: the same seed may give another model"
+            note = f"{ENDED_NOTE} {', '.join(ended)}. A longer budget tries more; the same seed may give another model"
             chosen = replace(chosen, notes=(*chosen.notes, note))
         return chosen
 
@@ -678,11 +691,12 @@ class Auto:
                 n_rounds = min(n_rounds * max(ratio / more, 1.0), most)
             run = {"n_rounds": max(int(n_rounds), 1), "learning_rate": rate}
             members.append(replace(member, parameters={**member.parameters, **run}))
-        note = "the best still gained when its time was up: it is fitted with as many rounds as there is time for"
+        note = (
+            "the best candidate was still improving when its time was up: it is fitted with as many rounds as the "
+            "budget allows"
+        )
         if rows < 1.0:
-            note = (
-                f"the time was too short to learn from all rows: {rows:.2g} of them are learnt from"
-            )
+            note = f"the budget was too short to learn from all rows: the model learns from {100 * rows:.2g} % of them"
         return replace(chosen, members=tuple(members), rows=rows, notes=(*chosen.notes, note))
 
     def _parameters(self, candidate: Candidate) -> dict[str, Any]:

@@ -29,6 +29,8 @@ Scores = Sequence[Floats]
 
 MAX_MEMBER_GAP = 2.0
 """Largest gap to the best, in standard errors, of a member."""
+MIN_GAP_TOLD = 0.05
+"""Standard errors below which two candidates are called equally good."""
 MIN_SINGLE_LEAD = 1.0
 """Standard errors by which the best alone must be ahead of the mean rank to replace it."""
 SELECTIONS = 8
@@ -41,7 +43,7 @@ MEMBERS_TIME_FRACTION = 0.5
 """Fraction of the remaining time that the members may take as they were tried: the rest is for smaller steps."""
 MAX_COPIES = 2
 """Copies of a member with other seeds: a third one hardly reduces the variance further."""
-NO_TREES_NOTE = "all boosted trees failed, the choice is among the others"
+NO_TREES_NOTE = "all boosted trees failed, so the choice is among the other algorithms"
 """Start of the note for a search whose boosted trees all failed."""
 NO_BOUND_NOTE = "no candidate is predicted to score a row in"
 """Start of the note for a choice that costs more than `max_score_microseconds`."""
@@ -301,7 +303,8 @@ def finish(
     notes: tuple[str, ...] = ()
     if (copies := len(chosen) - len(single)) > 0:
         notes = (
-            f"{copies} of the {len(chosen)} members repeat another member with another random seed",
+            f"{copies} of the {len(chosen)} members are copies of another member with another random seed: their mean "
+            "varies less",
         )
     if (why := history.trees_failed()) is not None:
         notes = (f"{NO_TREES_NOTE}: {why}", *notes)
@@ -410,18 +413,21 @@ def _select(
     return counts / SELECTIONS
 
 
-def _gap_in_words(gap: float, other: str) -> str:
-    if gap < 0.0:
-        return f"better than {other} by {-gap:.1f} standard errors"
-    return f"behind {other} by {gap:.1f} standard errors"
-
-
 def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> str:
     if k == decision.best:
-        return "the best alone"
+        return "the best single candidate"
     gap = _gap_in_words(decision.gap_in_se[k], results[decision.best].candidate.name)
     near = decision.gap_in_se[k] <= MAX_MEMBER_GAP and k not in decision.weights
-    return f"{gap}; there is no time or room for it, or it costs too much" if near else gap
+    return (
+        f"{gap}; left out: the budget has no time for it, or it scores too slowly" if near else gap
+    )
+
+
+def _gap_in_words(gap: float, best: str) -> str:
+    """Return how far a candidate is below `best`, by a gap in standard errors of the difference."""
+    if abs(gap) < MIN_GAP_TOLD:
+        return f"as good as {best}"
+    return f"{'worse' if gap > 0.0 else 'better'} than {best} by {abs(gap):.1f} standard errors"
 
 
 def evaluate_all(
@@ -538,11 +544,11 @@ def _fill_board(
         row = LeaderboardRow(candidate.algorithm, candidate.parameters)
         row = replace(row, seconds=sum(one.seconds for one in tried))
         if not tried:
-            row = replace(row, state="untried", reason="no time was left")
+            row = replace(row, state="untried", reason="the budget had no time for it")
         elif failure := next((one.failed for one in tried if one.failed), None):
             row = replace(row, state="failed", reason=failure, rows=tried[0].trial.rows)
         else:  # overwritten below, unless it was too slow to be tried on all folds
-            row = replace(row, state="untried", reason="no time was left for all folds")
+            row = replace(row, state="untried", reason="the budget had no time for all folds")
         rows[candidate.name] = row
     best = int(np.argmax(evaluation.relative_area()))
     for k, result in enumerate(results):

@@ -427,7 +427,7 @@ def fit_chosen(
     except StopFit:
         if not is_late:
             raise
-        message = "nothing was fitted in time that could be kept: the ranker was given more"
+        message = "the fit had nothing to keep when its time was up: it was given more time"
         warnings.warn(message, UserWarning, stacklevel=2)
         ranker = make_ranker(chosen)
         fit(ranker, callback)

@@ -515,7 +515,7 @@ def conclude(
         )
     winner = open_rows[choose([rows[k].value or 0.0 for k in open_rows])]
     rows[winner] = replace(
-        rows[winner], state="chosen", reason="the greatest value, the simplest of its equals"
+        rows[winner], state="chosen", reason="the greatest value; of equal ones the simplest"
     )
     return Chosen((Member(space.algorithm, rows[winner].parameters),), tuple(rows))
 

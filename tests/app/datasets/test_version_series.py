@@ -167,7 +167,7 @@ def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
     assert model.dataset == job.spec["dataset"]
     assert model.validation_dataset == job.spec["validation_dataset"]
     repeated, constant = model.warnings
-    assert "rows that judge" in repeated
+    assert "validation rows" in repeated
     assert constant == "1 feature has the same value in all rows of the dataset: 'same'"
     # A version that has rows in common flatters, whichever of the two is the longer.
     for learnt, by in ((first, second), (second, first)):

@@ -204,7 +204,7 @@ def test_without_validation_and_without_data(small: Service, writer: httpx.Clien
     assert found["operating_points"] == []
     assert [part["on"] for part in found["metrics"]] == ["train"]
     assert any("was deleted" in warning for warning in found["warnings"])
-    assert any("flatter" in warning for warning in found["warnings"])
+    assert any("too optimistic" in warning for warning in found["warnings"])
     page = Page(writer.get(f"{address}?format=html").text)
     assert "path" not in page.tags
     assert "deleted since" in " ".join(page.words)

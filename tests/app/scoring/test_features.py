@@ -76,6 +76,11 @@ def test_a_query_may_be_written_in_many_ways(query: bytes) -> None:
             "invalid_feature_value",
             "feature 'age' must be a finite number, got 'old'",
         ),
+        (
+            b"age=41&income=1.234,56",
+            "invalid_feature_value",
+            "got '1.234,56': write 1234.56",
+        ),
         (b"\\u0061ge=1&income=1", "unknown_feature", "is unknown"),
         (b"age=\xff&income=1", "invalid_feature_value", "must be a finite number"),
         (b'age=1,"income":2', "invalid_feature_value", "must be a finite number"),

@@ -227,7 +227,7 @@ def test_importance_that_has_no_time_comes_after_the_model(
         assert not session.scalars(select(Job).where(Job.kind == "importance")).all()
     bench.complete(claim, result)
     model = bench.model(bench.db.reading(jobs.find, OWNER, claim.job_id))
-    assert any("the importance of the features comes after" in each for each in model.warnings)
+    assert any("to measure the importance of the features" in each for each in model.warnings)
     assert cache(bench).find(OWNER, model.id).ranker is not None
     with pytest.raises(NotFound, match=f"by {model.importance_job_id}, which is queued"):
         bench.db.reading(interpretation.read_importance, OWNER, model.id, None)

@@ -167,7 +167,7 @@ def test_training_rows_that_there_is_no_time_to_score(
     counted = [found["parts"][part][name] for part in found["parts"] for name in _COUNTS]
     assert sum(counted[:2]) in (60, 61, 62)
     assert sum(counted[2:]) == 60  # rows that judge are all scored
-    note = f"of {sum(counted[:2])} of its 180 rows: the budget had no time to score all"
+    note = f"of {sum(counted[:2])} of the 180 training rows: the budget had no time to score all"
     assert any(note in each for each in found["warnings"])
 
 
@@ -223,7 +223,7 @@ def test_a_budget_too_short_for_anything_still_ends_in_a_model(tmp_path: Path) -
     (member,) = found["leaderboard"]["members"]
     assert member["algorithm"] == "logitboost"
     assert [row["state"] for row in found["leaderboard"]["candidates"]] == ["chosen"]
-    assert "was too short to compare rankers" in found["warnings"][0]
+    assert "was too short to compare candidates" in found["warnings"][0]
     assert found["parts"]["validation"]["auc"]["value"] > 0.6
 
 

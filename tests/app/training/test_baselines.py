@@ -222,7 +222,7 @@ def test_auto_starts_no_control_when_its_time_is_over(taken: float, n_next: int)
     assert reasons == dict.fromkeys(CONTROLS["algorithms"], "the budget had no time for it")
 
 
-@pytest.mark.parametrize(("budget", "seconds"), [(4.0, 0.4), (30.0, 0.9), (600.0, 18.0)])
+@pytest.mark.parametrize(("budget", "seconds"), [(4.0, 0.12), (30.0, 0.9), (600.0, 18.0)])
 def test_auto_reserves_time_for_its_controls(budget: float, seconds: float) -> None:
     spec = spec_of(**auto(budget), objective={"metric": "auc"})
     plan = Plan(spec, Rows(2_000))

@@ -167,7 +167,7 @@ def test_rows_on_both_sides_of_a_split_are_counted(
         return [each for each in bench.model(job).warnings if "equal in every feature" in each]
 
     (warning,) = warned(group="copy", drop="row")
-    found = re.match(r"(\d+) of the (\d+) rows that judge", warning)
+    found = re.match(r"(\d+) of the (\d+) validation rows", warning)
     assert found is not None
     assert "as the group" in warning
     repeated, judging = map(int, found.groups())

@@ -134,7 +134,9 @@ def test_one_query_of_two_classes_is_a_table_without_queries(weak_ranker: str) -
     with pytest.raises(InvalidData, match="at least 2 queries, got 1"):
         RankBoost(early_stopping_rounds=5).fit(table.X, table.y, query=np.zeros(300))
     large = Table(5, 1, n=800)
-    with pytest.warns(UserWarning, match="n_rounds is 100: one query cannot be held out"):
+    with pytest.warns(
+        UserWarning, match="n_rounds was set to 100, because one query cannot be held out"
+    ):
         chosen = RankBoost(weak_ranker="tree").fit(large.X, large.y, query=np.zeros(800))
     assert len(chosen.rounds_) == 100
 

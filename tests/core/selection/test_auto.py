@@ -45,6 +45,7 @@ from core.selection import (
     run_plan,
     search_ranker,
 )
+from core.selection.auto import ENDED_NOTE
 from core.selection.candidates import (
     LEAF_COUNTS,
     LONGER,
@@ -265,12 +266,12 @@ def test_without_a_note_of_the_clock_the_model_is_the_same_however_fast_the_mach
         return World(lambda t: 2.0 + 0.01 * len(t.label), price=price).run(auto)[0]
 
     fast, slow = choose(1e-9), choose(5e-9)
-    assert not any("time ran out" in note for note in (*fast.notes, *slow.notes))
+    assert not any(ENDED_NOTE in note for note in (*fast.notes, *slow.notes))
     assert fast.members == slow.members
     hurried = choose(1e-6, 20.0)
-    (note,) = [note for note in hurried.notes if note.startswith("the time ran out in ")]
+    (note,) = [note for note in hurried.notes if note.startswith(ENDED_NOTE)]
     assert "may give another model" in note
-    for name in note.removeprefix("the time ran out in ").partition(":")[0].split(", "):
+    for name in note.removeprefix(f"{ENDED_NOTE} ").partition(".")[0].split(", "):
         assert phase_of(f"{name}/")
 
 
@@ -283,7 +284,7 @@ def test_what_is_chosen_scores_a_row_within_its_bound() -> None:
     for share in (0.5, 0.1):
         bound = share * free.score_microseconds
         assert choose(bound).score_microseconds <= bound
-    assert not any("time ran out" in note for note in choose(0.5 * free.score_microseconds).notes)
+    assert not any(ENDED_NOTE in note for note in choose(0.5 * free.score_microseconds).notes)
     learning = 60.0  # the best still gains: its last fit has more rounds than were tried
     for bound in (0.97, 0.54, 0.5, 0.3, 1e-6):
         chosen, _ = World(trees_alone, price=1e-6, learning=learning).run(
@@ -383,7 +384,7 @@ def test_more_time_gives_a_lower_rate_and_what_still_gains_goes_on() -> None:
     chosen, tried = World(trees, price=1e-6, learning=60.0).run(planner(6.0))
     longest = max(one.steps for one in full(tried))
     assert chosen.members[0].parameters["n_rounds"] > 1.5 * longest
-    assert any("still gained" in note for note in chosen.notes)
+    assert any("still improving" in note for note in chosen.notes)
 
 
 @pytest.mark.parametrize("budget", [10.0, 600.0, 1e5])
@@ -397,7 +398,7 @@ def test_what_never_stops_to_gain_learns_up_to_four_times_what_was_tried(budget:
     assert most < learning(chosen.members[0].parameters) <= 4.4 * most
     longer = [one for one in tried if prefix_of(one.trial) == "longer"]
     assert sum(one.seconds for one in longer) <= LONGER.share * budget
-    assert any("time ran out" in note for note in chosen.notes) == (budget == 10.0)
+    assert any(note.startswith(ENDED_NOTE) for note in chosen.notes) == (budget == 10.0)
 
 
 def test_with_folds_the_time_left_goes_into_smaller_steps_and_copies_if_all_still_gain() -> None:
@@ -405,7 +406,7 @@ def test_with_folds_the_time_left_goes_into_smaller_steps_and_copies_if_all_stil
     chosen, _ = world.run(planner(600.0, n_rows=1000, n_rare=100))
     assert max(member.parameters["learning_rate"] for member in chosen.members) < 0.041
     assert len({member.parameters["random_state"] for member in chosen.members}) == 3
-    assert not any("time ran out" in note for note in chosen.notes)
+    assert not any(ENDED_NOTE in note for note in chosen.notes)
 
 
 def test_trials_of_an_earlier_version_do_not_stand_for_the_measurement() -> None:
@@ -432,7 +433,7 @@ def test_what_none_beats_is_averaged_and_what_is_beaten_is_not() -> None:
     assert (average.algorithm, average.state) == ("rank_average", "chosen")
     singles = [row.value for row in chosen.candidates[1:] if row.rows == 1.0]
     assert average.value > max(singles)  # their noise is their own
-    assert "the best alone" in rows
+    assert "the best single candidate" in rows
     beaten = [row for row in chosen.candidates if row.algorithm == "auc_svm"]
     assert beaten[0].state == "left"
     assert beaten[0].low < beaten[0].value < beaten[0].high
@@ -449,7 +450,7 @@ def test_a_figure_decides_in_the_place_of_the_window(figure: Any) -> None:
         planner(60.0, figure=figure)
     )
     assert [member.algorithm for member in chosen.members] == ["martirank"]
-    best = next(row for row in chosen.candidates if row.reason == "the best alone")
+    best = next(row for row in chosen.candidates if row.reason == "the best single candidate")
     assert best.p_value is None
     (beaten, *_) = [row for row in chosen.candidates if row.algorithm == "auc_svm"]
     assert beaten.p_value < 0.01
@@ -547,7 +548,10 @@ def test_failures_are_on_the_leaderboard_and_all_failing_is_an_error() -> None:
 def test_it_is_said_that_all_boosted_trees_failed() -> None:
     """The choice among the others looks like any other choice."""
     chosen, _ = World(fails={"logitboost", "rankboost"}).run(planner(60.0))
-    assert chosen.notes[0] == "all boosted trees failed, the choice is among the others: it breaks"
+    assert (
+        chosen.notes[0]
+        == "all boosted trees failed, so the choice is among the other algorithms: it breaks"
+    )
     for some in ({"rankboost"}, set(FAMILIES) - {"logitboost", "rankboost"}):
         chosen, _ = World(fails=some).run(planner(60.0))
         assert not any("boosted trees failed" in note for note in chosen.notes)
@@ -758,7 +762,7 @@ def test_what_keeps_nothing_when_it_is_stopped_has_the_time_that_it_needs() -> N
         )
 
     assert np.isfinite(fit(["greedy_pairs"]).decision_function(X)).all()
-    with pytest.warns(UserWarning, match="nothing was fitted in time"):
+    with pytest.warns(UserWarning, match="had nothing to keep"):
         both = fit(["greedy_pairs", "martirank"])
     assert len(both.members_) == 2
 
