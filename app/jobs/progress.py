@@ -64,11 +64,12 @@ def clocked(progress: Json, spec: Mapping[str, Any], elapsed: float) -> Json:
 def concluded(progress: Json, reported: Json) -> Json:
     """Return the progress that a job keeps at its end, with the improvements that it has `reported`.
 
-    What it has chosen is among them if it is better than each candidate: a mean rank of several need not be.
+    What it has chosen is among them if it is better than each candidate: a mean rank of several need not be. Without
+    any report there are none, because no time is known.
     """
     known: list[Json] = reported.get("improvements") or []
-    if not known or known[-1]["value"] < progress["best"]["value"]:
-        elapsed = reported.get("elapsed_seconds") or 0.0
+    elapsed = reported.get("elapsed_seconds")
+    if elapsed is not None and (not known or known[-1]["value"] < progress["best"]["value"]):
         known = _improvements({**progress, "improvements": known}, elapsed)
     return progress | {"improvements": known}
 
