@@ -567,7 +567,7 @@ def test_an_upload_of_too_many_rows_fails_before_work_on_them(
     monkeypatch.setattr("app.scoring.reasons.MAX_SCORED_BY_JOB", 2 * scored)
     params: dict[str, Any] = {"model": "tree", "reasons": 2}
     divided: list[int] = []
-    monkeypatch.setattr(Estimates, "divide", lambda _, X: divided.append(len(X)))
+    monkeypatch.setattr(Estimates, "attribute", lambda _, X: divided.append(len(X)))
     answer = client.post("/v1/batch-scores", params=params, **sent)
     assert answer.status_code == 202, answer.text
     shared.work()
