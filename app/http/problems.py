@@ -204,8 +204,6 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
         if unit == "item" and isinstance(found.get("input"), Sized):
             got = f", got {len(found['input'])}"
     elif kind == "string_pattern_mismatch":
-        rule = PATTERN_RULES[found["ctx"]["pattern"]]
-    elif kind == "string_pattern_mismatch":
         rule = PATTERN_RULES.get(found["ctx"]["pattern"], "does not have the right form")
     elif message.startswith("Input should be "):
         rule = "must be " + message.removeprefix("Input should be ")

@@ -31,8 +31,8 @@ EVENTS = ("state", "progress", "message")
 class ProgressRow(Resource):
     """A candidate that a search tried, judged on the validation rows of all inner splits."""
 
-    trial: int | None = Field(
-        description="Number of the trial that completed this candidate. Null once the job has ended."
+    trial: int = Field(
+        description="Number of the trial that completed this candidate; 0 for a mean rank of several candidates."
     )
     algorithm: str
     parameters: dict[str, Any] = Field(

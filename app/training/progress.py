@@ -69,10 +69,10 @@ class EndEarly(BaseException):
 class LeaderboardRow(TypedDict):
     """A candidate that all its inner splits have judged, by the mean of their `splits` values.
 
-    `trial` is None for a row of a search that has ended: it may be of several trials, or of several candidates.
+    `trial` is 0 for the mean rank of several candidates.
     """
 
-    trial: int | None
+    trial: int
     algorithm: str
     parameters: Parameters
     rows: int | None
@@ -132,7 +132,8 @@ class Leaderboard:
     def __init__(self, spec: TrainSpec, state: Mapping[str, object] | None = None) -> None:
         known = cast(BoardState, state or {})  # others write into it, too: keys may be absent
         self._spec = spec
-        self._rows = list(known.get("leaderboard") or ())
+        # Rows without `splits` are those of an earlier version, which counted candidates before all splits had.
+        self._rows = [row for row in known.get("leaderboard") or () if "splits" in row]
         self._partial = list(known.get("partial") or ())
         self._scopes = list(known.get("ready") or ())
         self.n_trials = known.get("trials_done") or 0
@@ -477,11 +478,10 @@ def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial])
     n_learnt = {each["spec"]["tryout"]["rows"]: each["result"].get("rows") for each in trials}
     rows: list[LeaderboardRow] = []
     best: LeaderboardRow | None = None
-    for each in chosen.candidates if trials else ():
-        if each.value is None:
-            continue
+    for each in _best_on_paths(spec, chosen) if trials else ():
+        assert each.value is not None
         row: LeaderboardRow = {
-            "trial": None,
+            "trial": _number_of(each, trials),
             "algorithm": each.algorithm,
             "parameters": _shown_of(spec, each),
             "rows": n_learnt.get(each.rows),
@@ -500,6 +500,44 @@ def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial])
         "best": {**best, "metric": spec["objective"]["metric"]},
         "leaderboard": [best, *others][:MAX_ROWS],
     }
+
+
+def _best_on_paths(spec: TrainSpec, chosen: Chosen) -> list[LeaderboardEntry]:
+    """Return the candidates that have a value; of those that one fit has given along a path the best, or the chosen
+    one.
+    """
+    from core.registry import ALGORITHMS
+    from core.selection import path_parameter
+
+    found: dict[str, LeaderboardEntry] = {}
+    search, along = spec.get("search"), None
+    if search is not None:
+        along = path_parameter(ALGORITHMS[spec["algorithm"]["name"]])
+    is_path = search is not None and along in search["space"]
+    for number, each in enumerate(chosen.candidates):
+        if each.value is None:
+            continue
+        others = {name: value for name, value in each.parameters.items() if name != along}
+        key = repr((others, each.rows)) if is_path else str(number)
+        known = found.get(key)
+        if known is None or (each.state == "chosen", each.value) > (
+            known.state == "chosen",
+            known.value or 0.0,
+        ):
+            found[key] = each
+    return list(found.values())
+
+
+def _number_of(candidate: LeaderboardEntry, trials: Sequence[FinishedTrial]) -> int:
+    """Return the number of the last trial of a candidate, from 1; 0 for the mean rank of several."""
+    number = 0
+    for n, each in enumerate(trials, start=1):
+        tried = each["spec"]["tryout"]
+        own = {name: value for name, value in tried["parameters"].items() if name != "n_rounds"}
+        is_it = tried["algorithm"] == candidate.algorithm and tried["rows"] == candidate.rows
+        if is_it and all(candidate.parameters.get(name) == own[name] for name in own):
+            number = n
+    return number
 
 
 def _shown_of(spec: TrainSpec, candidate: LeaderboardEntry) -> Parameters:

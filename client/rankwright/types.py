@@ -244,8 +244,8 @@ class BatchSummary(Record):
 class Best(Record):
     """The best candidate up to now."""
 
-    trial: int | None
-    """Number of the trial that completed this candidate. Null once the job has ended."""
+    trial: int
+    """Number of the trial that completed this candidate; 0 for a mean rank of several candidates."""
     algorithm: str
     parameters: dict[str, Any]
     """The searched parameters; for `auto` those that it changed. At most 8."""
@@ -2318,8 +2318,8 @@ class Progress(Record):
 class ProgressRow(Record):
     """A candidate that a search tried, judged on the validation rows of all inner splits."""
 
-    trial: int | None
-    """Number of the trial that completed this candidate. Null once the job has ended."""
+    trial: int
+    """Number of the trial that completed this candidate; 0 for a mean rank of several candidates."""
     algorithm: str
     parameters: dict[str, Any]
     """The searched parameters; for `auto` those that it changed. At most 8."""

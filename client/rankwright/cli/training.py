@@ -233,7 +233,7 @@ def leaderboard(job: types.Job) -> Table | None:
     for row in rows:
         table.add_row(
             f"{row.value:.4f}",
-            "" if row.trial is None else f"{row.trial:,}",
+            f"{row.trial:,}" if row.trial else "",
             "" if row.rows is None else f"{row.rows:,}",
             f"{row.seconds:.1f}",
             row.algorithm,

@@ -113,7 +113,7 @@ def test_killed_at_every_seam_it_ends_with_one_model_the_same_as_in_one_process(
     ]
     assert boards[0] == boards[1]
     assert [value for _, value in boards[0]] == sorted((v for _, v in boards[0]), reverse=True)
-    assert len(boards[0]) == 6  # as many as the model keeps: 3 × 2 combinations
+    assert len(boards[0]) == 3
     found = learnt(bench, done)
     assert found == learnt(bench, inline)
     assert [len(found[table]) for table in ("model_out_of_fold", "model_controls")] == [1, 1]

@@ -126,6 +126,11 @@ class TestLeaderboard:
             board.add(tryout(smoothing=value), result(value, rows=rows))
         assert [row["value"] for row in board.state()["leaderboard"]] == [0.8, 0.6, 0.9]
 
+    def test_rows_of_an_earlier_version_are_left_out(self) -> None:
+        row = {"trial": 1, "algorithm": "x", "parameters": {}, "rows": 60, "value": 0.9}
+        board = Leaderboard(SPEC, {"leaderboard": [row | {"seconds": 1.0}], "trials_done": 3})
+        assert (board.state()["leaderboard"], board.n_trials) == ([], 3)
+
     def test_what_failed_or_was_left_out_has_no_row(self) -> None:
         board = Leaderboard(SPEC)
         board.add(tryout(0, 2), result(0.5))
@@ -297,6 +302,7 @@ def test_auto_tells_the_best_and_is_kept(tmp_path: Path) -> None:
     assert board[0]["value"] == found["progress"]["best"]["value"] == chosen["value"]
     assert sorted(row["value"] for row in board) == kept[-len(board) :]
     assert len(board) == min(len(kept), MAX_ROWS)
+    assert all(row["trial"] in range(1, 92) for row in board if row["algorithm"] != "rank_average")
     assert {row["splits"] for row in board} == {20}  # 5 folds, four times
     assert ENDED in found["warnings"][0]
     assert found["parts"]["validation"]["auc"]["value"] > 0.6
