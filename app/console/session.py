@@ -237,11 +237,15 @@ def answer(request: Request, template: str, status: int = 200, **values: Any) ->
     return CompressedPage(text.encode("utf-8", "replace"), status, headers)
 
 
-async def show_problem(request: Request, problem: Mapping[str, Any]) -> Response:
-    """Return the page for an address that leads nowhere; with the navigation, if the browser is signed in."""
+async def show_problem(
+    request: Request, problem: Mapping[str, Any], *, plain: bool = False
+) -> Response:
+    """Return the page for an address that leads nowhere. It has the navigation if the browser is signed in, unless it
+    is to be `plain`, without a look at the database, or the database is away.
+    """
     try:
-        page = await _find_page(request)
-    except TooMany:
+        page = None if plain else await _find_page(request)
+    except ServiceError:
         page = None
     shown: dict[str, Any] = {"error": problem}
     if page is None:

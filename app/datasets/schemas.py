@@ -123,11 +123,15 @@ class Duplicates(Resource):
     estimated: bool = Field(
         description="True if the counts are estimated from a sample of the rows."
     )
-    in_splits: Copies = Field(
+    kinds: int | None = Field(
+        default=None,
+        description="Number of distinct rows, exactly, if there are fewer than 30; null otherwise.",
+    )
+    in_splits: Copies | None = Field(
         description="Where equal rows stand when a job splits the rows of the table. `together`: on one side, and in "
         "one fold. On both sides they may stand with `groups` (equal rows of different groups or queries), with "
         "`few_kinds` (fewer than 30 distinct rows, each about 10 times or more), and with `time` (the check of a job "
-        "that splits by time)."
+        "that splits by time). Null for a dataset of kind `preferences`."
     )
 
 

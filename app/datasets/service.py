@@ -34,7 +34,7 @@ from app.platform.tables import (
     Model,
     VersionMode,
 )
-from core.base.columns import are_kinds
+from core.base.columns import MIN_DISTINCT_ROWS, are_kinds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,16 +128,21 @@ def describe_copies(
     one of `COPIES`.
 
     A split by time ignores what is equal. Else rows of one group, of one query, or else of equal features stay
-    together: `app.training.splits.Units`.
+    together: `app.training.splits.Units`; but in a table of two classes and few kinds of rows. Null for pairs: these
+    are split.
     """
-    rows = dataset.rows or 0
+    rows, where = dataset.rows or 0, "together"
+    kinds = counts.get("kinds", None if counts["estimated"] else rows - counts["repeated"])
+    if dataset.kind == DatasetKind.PREFERENCES:
+        return {**counts, "kinds": kinds, "in_splits": None}
     if by_time:
         where = "time"
     elif dataset.group is not None or dataset.query is not None:
         where = "groups"
-    else:
-        where = "few_kinds" if are_kinds(rows - counts["repeated"], rows) else "together"
-    return {**counts, "in_splits": where}
+    elif dataset.kind == DatasetKind.BIPARTITE and kinds is not None and are_kinds(kinds, rows):
+        where = "few_kinds"
+    few = kinds if kinds is not None and kinds < MIN_DISTINCT_ROWS else None
+    return {**counts, "kinds": few, "in_splits": where}
 
 
 def find_copies(session: Session, owner: str, dataset_id: str, *, by_time: bool) -> Any:

@@ -278,8 +278,8 @@ def of_crash(request: Request) -> Response:
     )
 
 
-Page = Callable[[Request, Mapping[str, Any]], Awaitable[Response]]
-"""Makes a page for a browser of a problem's body."""
+Page = Callable[..., Awaitable[Response]]
+"""Makes a page for a browser of the request and a problem's body; if it is `plain`, without asking the database."""
 
 
 def _wants_page(request: Request) -> bool:
@@ -293,9 +293,9 @@ def _wants_page(request: Request) -> bool:
         return False
 
 
-async def _as_page(request: Request, response: Response) -> Response:
+async def _as_page(request: Request, response: Response, *, plain: bool = False) -> Response:
     shown: Response = await request.app.state.page_of_problem(
-        request, json.loads(bytes(response.body))
+        request, json.loads(bytes(response.body)), plain=plain
     )
     if "allow" in response.headers:
         shown.headers["allow"] = response.headers["allow"]
@@ -303,10 +303,12 @@ async def _as_page(request: Request, response: Response) -> Response:
 
 
 async def of_address(request: Request, error: ServiceError) -> Response:
-    """Return the response for an address that no route can take: of the console, a page."""
+    """Return the response for an address that no route can take: of the console, a page. It asks no database, because
+    such requests are refused before others are counted.
+    """
     response = of_service_error(request, error)
     of_console = request.method == "GET" and request.scope["path"].startswith("/console/")
-    return await _as_page(request, response) if of_console else response
+    return await _as_page(request, response, plain=True) if of_console else response
 
 
 def install(app: FastAPI, page: Page) -> None:

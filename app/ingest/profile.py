@@ -33,6 +33,7 @@ from app.ingest.rows import (
     hash_words,
     mix,
 )
+from core.base.columns import MIN_DISTINCT_ROWS
 from core.kernels import kernel
 from core.metrics.column import QUANTILES, ColumnSurvey, binary_auc, survey_column
 
@@ -609,10 +610,13 @@ class _Duplicates:
     def __init__(self) -> None:
         self._kept: list[Hashes] = []
         self._level = 0
+        self._kinds: Hashes | None = np.empty(0, dtype=np.uint64)
+        """All distinct hashes while they are few, exactly; None: they are many, or not known."""
 
     def add(self, hashes: Hashes, label: npt.NDArray[np.int8] | None) -> None:
         """Add the hashes of rows; the lowest bit of each is replaced by the label."""
         words = hashes & ~_LOWEST_BIT
+        self._add_kinds(words)
         self._kept.append(self._share(words if label is None else words | label.astype(np.uint64)))
         if sum(map(len, self._kept)) > MAX_HASHES:
             self._level += 1
@@ -636,15 +640,32 @@ class _Duplicates:
             )
             found["rows_of_both_classes"] = int(np.sum(sizes[(hits > 0) & (hits < sizes)]))
         counts = {name: count << self._level for name, count in found.items()}
-        return counts | {"estimated": self._level > 0}
+        kinds = None if self._kinds is None else len(self._kinds)
+        return counts | {"estimated": self._level > 0, "kinds": kinds}
+
+    def _add_kinds(self, words: Hashes) -> None:
+        for part in (
+            words[: 100 * MIN_DISTINCT_ROWS],
+            words,
+        ):  # in most tables the first are enough to know
+            if self._kinds is None:
+                return
+            found = np.union1d(self._kinds, part)
+            self._kinds = found if len(found) < MIN_DISTINCT_ROWS else None
 
     def state(self) -> Json:
         """Return all as JSON, for `absorb`."""
-        return {"level": self._level, "kept": as_json(np.concatenate([*self._kept, _NO_HASHES]))}
+        kept = as_json(np.concatenate([*self._kept, _NO_HASHES]))
+        kinds = None if self._kinds is None else as_json(self._kinds)
+        return {"level": self._level, "kept": kept, "kinds": kinds}
 
     def absorb(self, state: Json) -> None:
         """Add the hashes of other rows."""
         self._level = max(self._level, state["level"])
+        if (kinds := state.get("kinds")) is None:  # many, or those of an earlier version
+            self._kinds = None
+        else:
+            self._add_kinds(from_json(kinds, np.uint64))
         self._kept.append(from_json(state["kept"], np.uint64))
         self._kept = [self._share(np.concatenate(self._kept))]
         while len(self._kept[0]) > MAX_HASHES:

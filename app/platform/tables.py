@@ -6,7 +6,7 @@ Times are seconds since 1970; `sql` has the clock.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 from sqlalchemy import (
     JSON,
@@ -978,4 +978,5 @@ class BatchScore(JobOutputRow):
     result_bytes: Mapped[int | None]
     file_name: Mapped[str | None]
     alias: Mapped[str | None]
-    summary: Mapped[Document[BatchSummary] | None] = mapped_column(deferred=True)
+    summary: Mapped[BatchSummary | None] = mapped_column(JSON(none_as_null=True), deferred=True)
+    flagged: Mapped[int | None] = column_property(cast(Any, summary).column["flagged"].as_integer())

@@ -468,6 +468,11 @@ class BatchScore(Resource):
         default=None, description="The reasons in the result. Null: none were asked for."
     )
     rows: int | None = Field(description="Number of rows that were scored, if `ready`.")
+    flagged: int | None = Field(
+        default=None,
+        description="Number of rows that the alias flags, if `ready`. Null: the model was not named by an alias with a "
+        "cut.",
+    )
     columns: list[ResultColumn] | None = Field(description="Columns of the result, if `ready`.")
     bytes: int | None = Field(description="Size of the result in bytes, if `ready`.")
     sha256: str | None = Field(
@@ -553,6 +558,7 @@ def batch_score_of(row: BatchScoreRow) -> BatchScore:
         if (reasons := row.read_options.get(batch_scores.REASON_OPTIONS)) is None
         else BatchReasons(**reasons, dictionary=row.read_options[batch_scores.DICTIONARY]),
         rows=row.rows,
+        flagged=row.flagged,
         columns=columns,
         bytes=row.result_bytes,
         sha256=batch_scores.sha256_of(row),

@@ -208,6 +208,10 @@ class BatchScore(Record):
     """The reasons in the result. Null: none were asked for."""
     rows: int | None
     """Number of rows that were scored, if `ready`."""
+    flagged: int | None = None
+    """Number of rows that the alias flags, if `ready`. Null: the model was not named by an alias with a
+    cut.
+    """
     columns: list[ResultColumn] | None
     """Columns of the result, if `ready`."""
     bytes: int | None
@@ -863,11 +867,13 @@ class Duplicates(Record):
     """Number of rows with an equal row of the other class. No ranker can separate them."""
     estimated: bool
     """True if the counts are estimated from a sample of the rows."""
-    in_splits: Literal['together', 'groups', 'few_kinds', 'time']
+    kinds: int | None = None
+    """Number of distinct rows, exactly, if there are fewer than 30; null otherwise."""
+    in_splits: Literal['together', 'groups', 'few_kinds', 'time'] | None
     """Where equal rows stand when a job splits the rows of the table. `together`: on one side, and in one
     fold. On both sides they may stand with `groups` (equal rows of different groups or queries), with
     `few_kinds` (fewer than 30 distinct rows, each about 10 times or more), and with `time` (the check
-    of a job that splits by time).
+    of a job that splits by time). Null for a dataset of kind `preferences`.
     """
 
 class Estimate(Record):

@@ -46,28 +46,34 @@ let held = null;  // what waits: where it is sent, and what is sent, as it was w
 let old = false;  // something was sent while the page was left: what it shows may be old
 function hold(form, submitter, words) {
   const place = document.getElementById("undo");
-  if (held) send_held();
-  const boxes = form.id === "chosen" ? chosen_of(form).filter((each) => each.checked) : [], rows = boxes.map((each) => each.closest("tr"));
-  if (form.id === "chosen" && !rows.length) { busy.textContent = "Choose something first."; setTimeout(rest, 3000); return; }
+  const chosen = form.id === "chosen";
+  const boxes = chosen ? chosen_of(form).filter((each) => each.checked) : [], rows = boxes.map((each) => each.closest("tr"));
+  if (chosen && !rows.length) { busy.textContent = "Choose something first."; setTimeout(rest, 3000); return; }
+  const ours = { address: submitter?.getAttribute("formaction") ?? form.getAttribute("action"), body: new URLSearchParams(new FormData(form, submitter)), boxes, rows, words };
+  if (held?.address === ours.address && `${held.body}` === `${ours.body}`) { place.querySelector("button").focus(); return; }  // a double click
+  if (held?.address === ours.address && chosen) held.drop();  // what is ticked now is what was meant
+  else if (held) {
+    const before = held.words;
+    send_held().then((next) => { if (next) tell_done(before); });
+  }
   const text = document.createElement("span"), clock = document.createElement("span"), back = document.createElement("button"), now = document.createElement("button");
   back.type = now.type = "button";
   back.textContent = "Undo";
   now.textContent = "Do it now";
   now.className = "plain";
   let left = GRACE;
-  text.textContent = `${words}${rows.length > 1 ? ` (${rows.length})` : ""} in ${GRACE} seconds, or when you leave this page.`;
+  text.textContent = `${words}${rows.length > 1 ? ` (${rows.length})` : ""} in ${GRACE} seconds, or when you leave or hide this page.`;
   clock.setAttribute("aria-hidden", "true");  // a reader of the screen hears the words once, not each second
   const tell = () => { clock.textContent = `${left} s`; };
-  const ours = { address: submitter?.getAttribute("formaction") ?? form.getAttribute("action"), body: new URLSearchParams(new FormData(form, submitter)), boxes, rows };
   ours.end = () => {
     clearInterval(ours.clock);
     held = null;
     place.replaceChildren();
   };
   const stay = () => { for (const row of rows) row?.classList.remove("leaving"); };
+  ours.drop = () => { ours.end(); stay(); };
   const send = () => {  // as a form is: its answer is a page
-    ours.end();
-    stay();
+    ours.drop();
     const sent = document.createElement("form");
     [sent.method, sent.action, sent.hidden] = ["post", ours.address, true];
     for (const [name, value] of ours.body) {
@@ -78,7 +84,7 @@ function hold(form, submitter, words) {
     document.body.append(sent);
     sent.requestSubmit();
   };
-  back.addEventListener("click", () => { ours.end(); stay(); (submitter ?? form).focus?.(); });
+  back.addEventListener("click", () => { ours.drop(); (submitter ?? form).focus?.(); });
   now.addEventListener("click", send);
   for (const row of rows) row?.classList.add("leaving");
   tell();
@@ -105,14 +111,34 @@ async function send_held() {
     page = new DOMParser().parseFromString(await answer.text(), "text/html");
   } catch { /* the service does not answer */ }
   for (const row of rows) row?.classList.remove("leaving");
-  const said = page?.querySelector(".problem") ?? document.createElement("p"), title = document.querySelector("h1");
+  const said = page?.querySelector(".problem") ?? document.createElement("div");
   if (!said.textContent) said.textContent = answer ? "It was not done: the session has ended. Load this page again to sign in." : "It was not done: the service does not answer. Try again.";
-  said.className = "problem";
-  said.setAttribute("role", "alert");
-  (title?.closest(".head") ?? title)?.after(said);
-  said.scrollIntoView({ block: "nearest" });
+  said.append(make_again());  // of several entries some may be gone
+  put(said, "problem", "alert");
   return null;
 }
+// Say something below the title, with a link that loads the page anew.
+function put(said, kind, role) {
+  const title = document.querySelector("h1");
+  said.className = kind;
+  said.setAttribute("role", role);
+  (title?.closest(".head") ?? title)?.after(said);
+  said.scrollIntoView({ block: "nearest" });
+}
+function make_again() {
+  const line = document.createElement("p"), link = document.createElement("a");
+  link.href = location.href;
+  link.textContent = "Load this page again";
+  line.append(link);
+  return line;
+}
+function tell_done(words) {
+  const said = document.createElement("div");
+  said.append(`${words}: done.`, make_again());
+  put(said, "done", "status");
+}
+// Whether a form has what a reader has typed or chosen, which a page that is loaded anew has not.
+const is_typed = () => [...document.forms].some((form) => typed_in(form).some((field) => field.options ? [...field.options].some((each) => each.selected !== each.defaultSelected) && field.selectedIndex > 0 : ["checkbox", "radio"].includes(field.type) ? field.checked !== field.defaultChecked : field.value !== field.defaultValue));
 document.addEventListener("click", async (event) => {
   const link = event.target.closest?.("a[href]");
   if (!held || !link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
@@ -122,7 +148,11 @@ document.addEventListener("click", async (event) => {
   if (await send_held()) location.href = link.href; else rest();
 });
 for (const leaving of ["beforeunload", "pagehide"]) window.addEventListener(leaving, () => { if (held) send_held(); });  // the first is earlier, the second is certain
-document.addEventListener("visibilitychange", () => { if (document.hidden && held) send_held().then((next) => { if (next) location.replace(next); }); });
+document.addEventListener("visibilitychange", async () => {
+  if (!document.hidden || !held) return;
+  const { words } = held, next = await send_held();
+  if (next && is_typed()) tell_done(words); else if (next) location.replace(next);
+});
 window.addEventListener("pageshow", (event) => { if (event.persisted && old) location.reload(); });
 
 // Lists: how many are chosen, and all of a page at once.

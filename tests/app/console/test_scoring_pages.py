@@ -119,6 +119,9 @@ def test_what_came_out_of_a_file(
         page.get_by_role("link", name="Download CSV").click()
     lines = download.value.path().read_text().splitlines()
     assert lines[0].replace('"', "").startswith("customer,row_number,score,")
+    window.open("/console/batch-scores")
+    listed = page.locator("tbody tr").filter(has_text="may <b>.csv").first.locator("td")
+    expect(listed.nth(5)).to_have_text(str(summary["flagged"]))
     assert len(lines) == 301
 
 

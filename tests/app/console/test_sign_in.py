@@ -15,9 +15,11 @@ from starlette.routing import Route
 
 from app.access import service as keys
 from app.access import sessions
+from app.access.authentication import Authenticator
 from app.console import rendering
 from app.http.server import MAX_ADDRESS_BYTES
 from app.jobs import endpoints as jobs
+from app.platform.errors import Unavailable
 from app.platform.tables import BrowserSession
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
@@ -391,7 +393,9 @@ def test_pages_and_documents_are_compressed_for_who_takes_it(service: Service) -
         assert "content-encoding" not in answer.headers
 
 
-def test_an_address_that_leads_nowhere_is_a_page_in_a_browser(service: Service) -> None:
+def test_an_address_that_leads_nowhere_is_a_page_in_a_browser(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
     client = service.client()
     for path in ("/nothing", "/v1/nothing", "/console/nothing/<b>", "/console/static/nothing"):
@@ -409,10 +413,20 @@ def test_an_address_that_leads_nowhere_is_a_page_in_a_browser(service: Service) 
             assert answer.status_code == (404 if path.endswith("nix") else 400), path
             assert answer.headers["content-type"].startswith("text/html")
             assert 'href="/console"' in answer.text
-            assert ('aria-label="Main"' in answer.text) == (each is signed_in), path
+            known = each is signed_in and path.endswith("nix")  # the others cost no question
+            assert ('aria-label="Main"' in answer.text) == known, path
             assert "log has the reason" not in answer.text
     answer = signed_in.get("/console/models?x=" + "x" * MAX_ADDRESS_BYTES)
-    assert (answer.status_code, 'aria-label="Main"' in answer.text) == (414, True)
+    assert (answer.status_code, 'aria-label="Main"' in answer.text) == (414, False)
+
+    async def away(*_: object) -> None:
+        raise Unavailable("the database is away")
+
+    monkeypatch.setattr(Authenticator, "find_session", away)
+    for path, status in (("/console/nix", 404), ("/console/a%00", 400)):
+        answer = signed_in.get(path, headers=browser)
+        assert (answer.status_code, 'aria-label="Main"' in answer.text) == (status, False)
+    monkeypatch.undo()
     # A form's address that is opened, or loaded again after signing in.
     answer = client.get("/console/train/check", headers=browser)
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")

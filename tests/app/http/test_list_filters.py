@@ -78,7 +78,13 @@ def fill(db: Database) -> None:
                     )
                 )
                 session.add(
-                    BatchScore(id=new_id("bat"), **common, **of_model, read_options={"keep": []})
+                    BatchScore(
+                        id=new_id("bat"),
+                        **common,
+                        **of_model,
+                        read_options={"keep": []},
+                        summary={"flagged": number or None},
+                    )
                 )
 
 
@@ -167,6 +173,8 @@ def test_lists_are_sorted(service_on_both: Service) -> None:
                     ),
                     {"id": model.id, "auc": (0.9, 0.5, 0.7, 0.0, 0.7)[number]},
                 )
+    batches = client.get("/v1/batch-scores").json()["data"]
+    assert [each["flagged"] for each in batches] == [4, 3, 2, 1, None]
     for kind in LISTS:
         name = "spring" if kind == "comparisons" else None
         for sort in ("created_at", "name", "auc"):

@@ -116,7 +116,13 @@ def test_rows_that_come_twice(tmp_path: Path) -> None:
     }
     found = surveyed(tmp_path, columns)["duplicates"]
     # Equal pairs: rows 1 and 2 (both classes), 3 and 4, 6 and 7, 8 and 9 (both classes); row 5 stands alone.
-    assert found == {"rows": 8, "repeated": 4, "rows_of_both_classes": 4, "estimated": False}
+    assert found == {
+        "rows": 8,
+        "repeated": 4,
+        "rows_of_both_classes": 4,
+        "estimated": False,
+        "kinds": 5,
+    }
     assert surveyed(tmp_path, columns, None)["duplicates"]["rows"] == 4
 
 
@@ -250,3 +256,14 @@ def test_the_sample_of_a_long_table_takes_no_more_than_itself() -> None:
     )
     begun, ended = map(int, done.stdout.split())
     assert ended - begun < 50_000
+
+
+@pytest.mark.parametrize("kinds", [1, 20, 29, 30, 60])
+def test_few_kinds_of_rows_are_counted_exactly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: int
+) -> None:
+    """Also where the repeated rows are estimated by a sample of the hashes, in which few kinds may be missing."""
+    monkeypatch.setattr(survey, "MAX_HASHES", 500)
+    x = np.arange(4000) % kinds
+    found = surveyed(tmp_path, {"x": x.astype(float), "y": (x % 2).astype(np.int8)})["duplicates"]
+    assert (found["estimated"], found["kinds"]) == (True, kinds if kinds < 30 else None)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from app.datasets import service
 from app.datasets.matrices import Table, read_times
+from app.ingest.profile import _Duplicates
 from app.platform.documents import Validation
 from app.platform.errors import Invalid
 from app.platform.tables import Dataset
@@ -109,10 +110,29 @@ def test_copies_stand_where_it_is_said(where: str, method: Validation) -> None:
         bool(np.isin(rows[part.test], rows[part.train]).any())
         for part in split_rows(table, method, 5)
     ]
-    counts = {"repeated": 900 - len(np.unique(rows))}
-    dataset = Dataset(rows=900, group="g" if where == "groups" else None)
+    duplicates = _Duplicates()
+    for start in range(0, 900, 300):  # as parts do
+        part = _Duplicates()
+        part.add(rows[start : start + 300], None)
+        duplicates.absorb(part.state())
+    counts = duplicates.count(with_classes=False)
+    n_kinds = len(np.unique(rows))
+    assert (counts["repeated"], counts["kinds"]) == (
+        900 - n_kinds,
+        n_kinds if n_kinds < 30 else None,
+    )
+    dataset = Dataset(rows=900, kind="bipartite", group="g" if where == "groups" else None)
     said = service.describe_copies(dataset, counts, by_time=where == "time")
     assert said["in_splits"] == where
+    estimated = {"repeated": 1200, "estimated": True}  # of an earlier version: no number of kinds
+    assert service.describe_copies(dataset, estimated)["in_splits"] in ("together", "groups")
+    for kind, expected in (
+        ("graded", "together"),
+        ("multilabel", "together"),
+        ("preferences", None),
+    ):
+        other = service.describe_copies(Dataset(rows=900, kind=kind), counts)
+        assert other["in_splits"] == expected
     assert both == [where != "together"] * len(both)
 
 
