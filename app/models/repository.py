@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sqlalchemy import Integer, cast, exists, func, select, union, update
 from sqlalchemy import delete as sql_delete
-from sqlalchemy import exists, func, select, union, update
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, defer
 from sqlalchemy.orm import aliased as another
@@ -472,6 +472,21 @@ def lock_name(session: Session, owner: str, name: str) -> None:
 def find_sample(session: Session, model_id: str, part: str) -> ModelSample | None:
     """Return the sampled rows of one part."""
     return session.get(ModelSample, (model_id, part))
+
+
+def read_first_rows(session: Session, model_id: str, part: str, n_rows: int) -> ModelSample | None:
+    """Return the first of the sampled rows of one part; the others are not read."""
+    row_bytes = func.length(ModelSample.values, type_=Integer) // ModelSample.rows
+    statement = select(
+        ModelSample.rows,
+        func.substr(ModelSample.values, 1, cast(row_bytes * n_rows, Integer)),
+        func.substr(ModelSample.weight, 1, 8 * n_rows),
+    ).where(ModelSample.model_id == model_id, ModelSample.part == part)
+    found = session.execute(statement).one_or_none()
+    if found is None:
+        return None
+    rows, values, weight = found
+    return ModelSample(rows=min(rows, n_rows), values=values, weight=weight)
 
 
 def find_importance(session: Session, model_id: str) -> ModelImportance | None:

@@ -231,12 +231,15 @@ ReferenceSamples = Mapping[str, ReferenceRows]
 
 
 def read_references(session: Session, model_id: str) -> ReferenceSamples:
-    """Return the rows of references that are stored with a model; those of a deleted dataset are gone."""
+    """Return the rows of references that are stored with a model, as many as reasons take; those of a deleted dataset
+    are gone.
+    """
     names = {class_part(part, of): (part, of) for part in ("train", "validation") for of in CLASSES}
     names["train"] = "train", AVERAGE
     found = {}
     for name, (part, of) in names.items():
-        if (stored := repository.find_sample(session, model_id, name)) is not None:
+        stored = repository.read_first_rows(session, model_id, name, REFERENCE_ROWS)
+        if stored is not None:
             found[of] = ReferenceRows(part, *read_sample(stored))
     return found
 

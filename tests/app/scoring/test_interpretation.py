@@ -113,6 +113,7 @@ def test_rows_to_judge_by_are_of_both_classes_alike() -> None:
     assert (drawn.y.sum(), len(drawn.y)) == (500, 1_000)
 
 
+@on_both
 @pytest.mark.parametrize("weighted", [False, True])
 def test_what_is_kept_are_rows_of_the_parts(bench: Workbench, weighted: bool) -> None:
     given = {"weight": "w"} if weighted else {}
@@ -126,6 +127,15 @@ def test_what_is_kept_are_rows_of_the_parts(bench: Workbench, weighted: bool) ->
     assert ({1.0, 2.0} if weighted else {1.0}) == set(train[1])
     ages = {float(line.split(",")[0]) for line in people(weight=weighted).splitlines()[1:]}
     assert set(train[0][:, 0]) | set(validation[0][:, 0]) <= ages
+    # A reader of few rows is given the first ones, in few bytes, or all if they are fewer.
+    with bench.db.read() as session:
+        for n_rows in (5, 10_000):
+            few = repository.read_first_rows(session, model.id, "train", n_rows)
+            assert few is not None
+            X, weight = interpretation.read_sample(few)
+            np.testing.assert_array_equal(X, train[0][:n_rows])
+            np.testing.assert_array_equal(weight, train[1][:n_rows])
+        assert repository.read_first_rows(session, model.id, "moon", 5) is None
     assert bench.left_over() == []
 
 
