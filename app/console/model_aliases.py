@@ -56,6 +56,9 @@ async def move_alias(page: PageDep, ref: str) -> Response:
     alias, revision = str(form.get("alias", "")).strip(), str(form.get("revision", ""))
     model = await page.client.models[ref].read()
     try:
+        if "threshold" in form:  # of a page that was opened before the service was replaced
+            rule = "open the tab Decide again, and save the cut there: nothing was saved"
+            raise refusal(422, "Invalid request", rule)
         if NAME.fullmatch(alias) is None:
             raise refusal(422, "Invalid request", f"{NAME_RULE}, got {alias[:100]!r}")
         await page.client.models.set_alias(

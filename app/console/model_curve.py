@@ -49,14 +49,16 @@ TERMS = {
     "prevalence": "The fraction of positives must be a number between 0 and 1, such as 0.05",
 }
 """The fields of costs, and the rule of each."""
+MAX_REVIEWED = 1e12
+"""Greatest number of rows that can be entered."""
 CAPACITY = {
     "review": {
-        "wrong": "The number of rows that you can review must be above 0",
+        "wrong": "The number of rows that you can review must be above 0, and at most 1,000,000,000,000",
         "missing": "Enter how many rows you can review, too.",
         "above": "You can review at most the rows that come: make one number smaller, or the other greater.",
     },
     "rows": {
-        "wrong": "The number of rows that come must be above 0",
+        "wrong": "The number of rows that come must be above 0, and at most 1,000,000,000,000",
         "missing": "Enter how many rows come, too.",
     },
 }
@@ -190,7 +192,7 @@ def _number(entered: str) -> float | None:
 
 def _positive(entered: str) -> float | None:
     value = _number(entered)
-    return value if value is not None and value > 0 else None
+    return value if value is not None and 0 < value <= MAX_REVIEWED else None
 
 
 @dataclass(frozen=True)
@@ -301,7 +303,11 @@ async def make_panel(
     if on == "validation" and calibration is not None:
         pictures += _picture_of_probabilities(cuts, start.index, calibration)
     errors = term_errors(found.terms_problem, terms)
-    here = [each for each in aliases if each.model_id == found.model.id and each.cut is not None]
+    saved_to = [
+        each
+        for each in aliases
+        if each.model_id == found.model.id and each.cut and each.cut.threshold is not None
+    ]
     return Panel(
         cuts=cuts,
         table=_table(cuts, metrics, start),
@@ -328,7 +334,7 @@ async def make_panel(
         refused=found.cut_problem,
         aliases=aliases if may_save else None,
         save=save,
-        saved=next((each for each in here if each.alias == page.asked("saved")), None),
+        saved=next((each for each in saved_to if each.alias == page.asked("saved")), None),
     )
 
 

@@ -108,8 +108,13 @@ async def save_cut(page: PageDep, ref: str) -> Response:
         try:
             point = await page.client.models[model.id].operating_point(**asked)
             promise = {"threshold": float(threshold)}
+            share = cast(float, point.flagged.value)
+            if keep == "flagged" and not 0.0 < share < 1.0:
+                some = "all" if share else "none"
+                rule = f"This cut flags {some} of the validation rows: keep its threshold instead."
+                raise refusal(422, "Invalid request", rule)
             if keep == "flagged":
-                promise = {"flagged": cast(float, point.flagged.value)}
+                promise = {"flagged": share}
             revision = str(form.get(f"revision.{alias}", "")) or None
             await page.client.models.set_alias(
                 model.name, path_segment(alias), model.id, promise=promise, revision=revision

@@ -29,13 +29,14 @@ class Axis:
         if self.log:
             low, high = math.log10(self.low), math.log10(self.high)
             return (math.log10(max(rate, self.low)) - low) / (high - low)
-        return (rate - self.low) / (self.high - self.low)
+        # By halves, for the difference of two finite scores may be infinite.
+        return (0.5 * rate - 0.5 * self.low) / (0.5 * self.high - 0.5 * self.low)
 
     def at(self, fraction: float) -> float:
         """Return the rate at a position: the inverse of `fraction`."""
         if self.log:
             return float(self.low * (self.high / self.low) ** fraction)
-        return self.low + fraction * (self.high - self.low)
+        return (1.0 - fraction) * self.low + fraction * self.high
 
     def ticks(self, most: int) -> list[float]:
         """Return round rates, or powers of ten on a logarithmic axis."""
@@ -49,8 +50,9 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     """Return the multiples of 1, 2 or 5 times a power of ten from `low` to `high`: about `most` or fewer."""
     if not high > low:
         return [low]
-    unit = 10.0 ** math.floor(math.log10((high - low) / most))
-    step = unit * next(factor for factor in (1, 2, 5, 10) if factor * unit * most >= high - low)
+    half = 0.5 * high - 0.5 * low  # the whole may be infinite
+    unit = 10.0 ** math.floor(math.log10(half / most * 2.0))
+    step = unit * next(factor for factor in (1, 2, 5, 10) if 0.5 * factor * unit * most >= half)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(index * step, 12) for index in range(first, last + 1)]
 

@@ -412,7 +412,11 @@ def score_histogram(curve: RocCurve, n_bins: int = 40) -> ScoreHistogram:
     below = np.cumsum(positives + negatives) / 2.0
     ends = np.searchsorted(below, [MAX_TAIL, 1.0 - MAX_TAIL])
     low, high = scores[np.minimum(ends, len(scores) - 1)].tolist()
-    edges = np.linspace(low, high, n_bins + 1) if low < high else np.array([low - 0.5, low + 0.5])
+    if low < high:  # by halves, for the difference of two finite scores may be infinite
+        edges = 2.0 * np.linspace(0.5 * low, 0.5 * high, n_bins + 1)
+    else:
+        width = max(0.5, 1e-9 * abs(low))  # of a great score 0.5 is nothing
+        edges = np.nan_to_num(np.array([low - width, low + width]))
     bins = len(edges) - 1
     at = np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, bins - 1)
     heights = np.zeros((2, bins))

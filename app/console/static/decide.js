@@ -12,7 +12,8 @@ export function number(value, digits = 3) {
 }
 
 const count = (value) => Math.round(value).toLocaleString("en-US");
-const positive = (text) => text.trim() && Number(text) > 0 && Number.isFinite(Number(text)) ? Number(text) : null;
+const MAX_REVIEWED = 1e12;
+const positive = (text) => text.trim() && Number(text) > 0 && Number(text) <= MAX_REVIEWED ? Number(text) : null;
 
 class Panel {
   constructor(card) {
@@ -328,7 +329,9 @@ class Panel {
     }
     const same = table.thresholds.indexOf(threshold);
     const near = table.cuts.findIndex((_, index) => this.of(index, "fpr")[0] >= stood);
-    if ("cost" in table.places && this.fit(false)) return;
+    const fitted = "cost" in table.places || ["capacity", "cost"].includes(this.why);
+    this.card.querySelector("[data-exceeded]").textContent = "";
+    if (fitted && this.fit(false)) return;
     this.go("cost" in table.places ? table.places.cost : same >= 0 ? same : near);
   }
 }

@@ -73,6 +73,10 @@ def test_every_kind_of_plot_has_its_own_axes() -> None:
     assert "dotted: chance: the prevalence, 0.25" in found
     assert sum(dot(found, k / 95, 0.25) for k in range(96)) > 10
     assert not any(dot(found, k / 95, k / 95) for k in range(20))
+    # Scores as far apart as numbers can be.
+    far = curve_plots.histogram([(-1.7e308, 1.7e308, 1.0)], [(-1.7e308, 1.7e308, 1.0)])
+    assert to_terminal(far).splitlines()[-2].split() == ["-1.7e+308", "0", "1.7e+308"]
+    assert len(far.x.ticks(5)) in range(2, 7)
     # What lies beyond an axis is drawn at its end, and an axis may be logarithmic.
     beyond = RocPlot("", [Line("", [(0.0, 0.0), (1.0, 2.0)])], x=Axis(0.01, 1.0, log=True))
     assert to_terminal(beyond).splitlines()[-2].split() == ["0.01", "0.1", "1"]

@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import expect
 
 from app.console.api import Api
+from app.console.model_curve import TERMS
 from app.console.words import figure as in_words
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import STRANGER, Service
@@ -291,7 +292,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     assert shown() == before
     # A name that cannot be one is told at its field, and all else stays.
     alias.fill("Bad Alias!")
-    page.get_by_label("Later versions keep").select_option("this share of flagged rows")
+    page.get_by_label("Later versions keep").select_option("its share of the validation rows")
     button.click()
     page.get_by_text("begins with a letter or a digit, got 'Bad Alias!'").wait_for()
     assert alias.input_value() == "Bad Alias!"
@@ -322,7 +323,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
         assert f"The cut of {name}@live flags the {flagged} of the rows with the high" in verdict
     # As a share of the rows it is kept by the next version, at that version's own threshold.
     assert page.get_by_label("Alias that flags by it").input_value() == "live"
-    page.get_by_label("Later versions keep").select_option("this share of flagged rows")
+    page.get_by_label("Later versions keep").select_option("its share of the validation rows")
     stale = visit(world.service, script=script)
     stale.expect("412")
     stale.sign_in(world.service.key())
@@ -347,6 +348,22 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
         page.get_by_role("link", name=f"The cut of {name}@{each}").click()
         expect(page.locator("[data-why-shown]")).to_have_text(f"The cut of {name}@{each}")
         assert page.locator("[data-threshold] .limits").inner_text() == repr(own)
+    # The share of a cut that flags all rows is none; an alias that flags none is named as such; an old page is refused.
+    page = window.open(f"/console/models/{first}?cut={curve[-1]['threshold']}")
+    page.get_by_label("Later versions keep").select_option("its share of the validation rows")
+    page.get_by_role("button", name="Save as cut").click()
+    page.get_by_text("This cut flags all of the validation rows: keep its threshold").wait_for()
+    body = {"model_id": first, "promise": {"fpr": 1e-6, "confidence": 0.99}}
+    never = world.api.put(f"/v1/models/{name}/aliases/never", json=body)
+    if never.is_success:
+        assert never.json()["cut"]["threshold"] is None
+    window.open(f"/console/models/{first}?saved=never")
+    assert page.get_by_role("heading", name="Choose a cut").count() == 1
+    old = Browser(world.service).post(
+        f"/console/models/{first}/aliases", alias="old", threshold="1"
+    )
+    assert old.status_code == 422
+    assert "nothing was saved" in old.text
     # A cut that flags nothing is none.
     page = window.open(f"/console/models/{first}?cut=none")
     page.get_by_role("button", name="Save as cut").click()
@@ -371,7 +388,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
     def fill(**fields: str) -> str:
         """Fill in fields of both pages; returns the cut."""
         for each in (page, other):
-            for name in ("review", "rows", "cost_false_positive", "cost_false_negative"):
+            for name in ("review", "rows", *TERMS):
                 each.locator(f"#{name}").fill(fields.get(name, ""))
         other.get_by_role("button", name="Apply").click()
         return str(other.locator("[data-threshold] .limits").inner_text())
@@ -382,8 +399,8 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
             wrong = "true" if words else None
             assert each.locator(f"#{name}").get_attribute("aria-invalid") == wrong
 
-    few = "The number of rows that you can review must be above 0, got "
-    for wrong in ("abc", "-5", "0"):
+    few = "The number of rows that you can review must be above 0, and at most 1,000,000,000,000, got "
+    for wrong in ("abc", "-5", "0", "1e13"):
         cut = fill(review=wrong, rows="400")
         told("review", f"{few}'{wrong}'.")
         told("rows", "")
@@ -426,6 +443,14 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
             "The best cut with no more rows than you can review"
         )
     window.check("#curve")
+    # Without costs nothing is said of them; another fraction of positives chooses another cut, on both pages.
+    few_rows = {"review": "100", "rows": "1000", "prevalence": "0.9"}
+    cut = fill(**few_rows)
+    table = world.ask("operating-points", points=300, prevalence=0.9)
+    within = [each for each in table["points"] if each["flagged"]["value"] <= 0.1]
+    for each in (page, other):
+        expect(each.locator("[data-exceeded]")).to_have_text("")
+        expect(each.locator("[data-threshold] .limits")).to_have_text(repr(within[-1]["threshold"]))
 
 
 def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[..., Any]) -> None:
@@ -714,8 +739,14 @@ def test_the_list_is_filtered_and_paged(world: World, ours: Browser) -> None:
         ({"cut": NASTY}, "The cut must be a score, got '<script>"),
         ({"cut": "nan"}, "The cut must be a score, got 'nan'"),
         ({"cut": "1e999"}, "The cut must be a score, got '1e999'"),
-        ({"review": "0", "rows": "5"}, "that you can review must be above 0, got '0'"),
-        ({"review": "5", "rows": NASTY}, "of rows that come must be above 0, got '<script>"),
+        (
+            {"review": "0", "rows": "5"},
+            "that you can review must be above 0, and at most 1,000,000,000,000, got '0'",
+        ),
+        (
+            {"review": "5", "rows": NASTY},
+            "of rows that come must be above 0, and at most 1,000,000,000,000, got '<scr",
+        ),
         ({"review": "5"}, "Enter how many rows come, too."),
         ({"rows": "5"}, "Enter how many rows you can review, too."),
     ],

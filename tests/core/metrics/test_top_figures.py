@@ -492,6 +492,12 @@ def test_the_histogram_of_scores_is_that_of_the_rows() -> None:
         np.testing.assert_allclose(found, expected)
     one = score_histogram(roc_curve([1, 0, 0], [2.0, 2.0, 2.0]))
     assert (one.edges.tolist(), one.positives.tolist()) == ([1.5, 2.5], [1.0])
+    far = [[1.7e308, -1.7e308, -1.7e308], [1e20, 1e20, 1e20], [-1.797e308] * 3]
+    for values in far:  # as far apart, and as great, as numbers can be
+        wide = score_histogram(roc_curve([1, 0, 0], values))
+        assert np.isfinite(wide.edges).all()
+        assert (np.diff(0.5 * wide.edges) > 0).all()
+        assert wide.positives.sum() == pytest.approx(1.0)
     with pytest.raises(InvalidParameter, match="n_bins must be at least 1, got 0"):
         score_histogram(roc_curve(y, scores), 0)
 
