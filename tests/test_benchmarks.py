@@ -79,6 +79,22 @@ def test_scores_are_measured_against_an_endpoint_that_answers(
     [
         *((name, it.smallest) for name, it in BENCHMARKS.items() if not it.within),
         (
+            "console_pages",
+            [
+                "--interactions",
+                "--models",
+                "2",
+                "--rows",
+                "150",
+                "--points",
+                "500",
+                "--columns",
+                "30",
+                "--fill",
+                "20",
+            ],
+        ),
+        (
             "scale",
             [
                 "--workers",

@@ -11,15 +11,17 @@ from typing import Any
 
 import httpx
 import numpy as np
-from sqlalchemy import delete
+from sqlalchemy import delete, insert
 
 from app.access import service as keys
 from app.http.dependencies import Context
 from app.http.server import DrainingServer, server_config
 from app.jobs import execution, queue
 from app.main import create_app
+from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Base
+from app.platform.tables import Model, ModelAlias, ModelCurve, ModelMetrics
 
 OWNER, STRANGER = "ours", "theirs"
 NAMES = ["age", "income", "score 1"]
@@ -122,6 +124,48 @@ class Service:
         self.work()
         finished: dict[str, Any] = client.get(answer.headers["Location"]).json()
         return finished
+
+    def lengthen_curve(self, model_id: str, points: int) -> None:
+        """Write a ROC curve of so many points for a model, as if so many rows of different scores had judged it."""
+        rng = np.random.default_rng(0)
+        positive = np.sort(rng.random(points - 1)) + rng.normal(0, 0.3, points - 1) < 0.5
+        tpr, fpr = (np.cumsum(each) / each.sum() for each in (positive, ~positive))
+        columns = {
+            "fpr": np.concatenate(([0.0], fpr)),
+            "tpr": np.concatenate(([0.0], tpr)),
+            "thresholds": np.concatenate(([np.inf], np.linspace(3, -3, points - 1))),
+        }
+        with self.context.db.write() as session:
+            curve = session.get_one(ModelCurve, (model_id, "validation"))
+            curve.points = points
+            for name, values in columns.items():
+                setattr(curve, name, values.astype("<f8").tobytes())
+            metrics = session.get_one(ModelMetrics, (model_id, "validation"))
+            for name, count in (("positive", positive.sum()), ("negative", (~positive).sum())):
+                setattr(metrics, f"{name}s", int(count))
+                setattr(metrics, f"{name}_weight", float(count))
+                setattr(metrics, f"{name}_effective", float(count))
+
+    def copy_model(self, model_id: str, numbers: Iterable[int]) -> None:
+        """Write copies of a model's row: ten versions of `m0`, of `m1` and so on; the fifth has the alias `live`."""
+        with self.context.db.write() as session:
+            first = session.get_one(Model, model_id)
+            row = {each.key: getattr(first, each.key) for each in Model.__mapper__.column_attrs}
+            copies = [
+                row
+                | {"id": new_id("mdl"), "job_id": new_id("job")}
+                | {"name": f"m{n // 10}", "version": 1 + n % 10}
+                for n in numbers
+            ]
+            aliases = [
+                {"owner": row["owner"], "name": each["name"], "alias": "live"}
+                | {"model_id": each["id"], "revision": 1, "updated_at": row["created_at"]}
+                for each in copies
+                if each["version"] == 5
+            ]
+            session.execute(insert(Model), copies)
+            if aliases:
+                session.execute(insert(ModelAlias), aliases)
 
     @contextmanager
     def setting(self, **values: Any) -> Iterator[None]:

@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 from playwright.sync_api import expect
-from sqlalchemy import event, insert
+from sqlalchemy import event
 
 from app.console.pages import ROUTERS
-from app.platform.ids import new_id
 from app.platform.sql import Base
-from app.platform.tables import Model, ModelAlias
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
 
@@ -164,37 +162,6 @@ def test_pages_cost_the_same_with_many_models(start: Callable[..., Service]) -> 
     service = start()
     client = service.client(secret := service.key())
     model_id = service.train(client, service.upload(client))["model_id"]
-    with service.context.db.read() as session:
-        first = session.get_one(Model, model_id)
-        row = {each.key: getattr(first, each.key) for each in Model.__mapper__.column_attrs}
-
-    def add(numbers: range) -> None:
-        models = [
-            row
-            | {
-                "id": new_id("mdl"),
-                "job_id": new_id("job"),
-                "name": f"m{n // 10}",
-                "version": 1 + n % 10,
-            }
-            for n in numbers
-        ]
-        aliases = [
-            {
-                "owner": row["owner"],
-                "name": each["name"],
-                "alias": "live",
-                "model_id": each["id"],
-                "revision": 1,
-                "updated_at": row["created_at"],
-            }
-            for each in models
-            if each["version"] == 5
-        ]
-        with service.context.db.write() as session:
-            session.execute(insert(Model), models)
-            session.execute(insert(ModelAlias), aliases)
-
     browser = PlainBrowser(service, secret=secret)
     pages = (
         *("/console", "/console/models", "/console/models?search=m1", "/console/comparisons"),
@@ -212,9 +179,9 @@ def test_pages_cost_the_same_with_many_models(start: Callable[..., Service]) -> 
             found[page] = (counts["statements"], counts["rows"])
         return found
 
-    add(range(2_000))
+    service.copy_model(model_id, range(2_000))
     few = costs()
-    add(range(2_000, 10_000))
+    service.copy_model(model_id, range(2_000, 10_000))
     many = costs()
     assert min(statements for statements, _ in few.values()) > 0
     for page, (statements, rows) in many.items():

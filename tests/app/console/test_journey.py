@@ -14,13 +14,11 @@ from urllib.parse import quote, urlencode
 import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from sqlalchemy import insert, inspect
 
 from app.access import service as keys
 from app.access import sessions
 from app.jobs import queue
-from app.platform.ids import new_id
-from app.platform.tables import JobState, Model, ModelCurve, ModelMetrics
+from app.platform.tables import JobState
 from tests.app.console.conftest import Visit
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
@@ -604,25 +602,7 @@ def test_what_pages_weigh(service: Service, visit: Callable[..., Any]) -> None:
 
     # A curve of 250,000 points, as of so many rows that judge.
     model_id = service.train(api, dataset_id)["model_id"]
-    rng = np.random.default_rng(0)
-    points = 250_000
-    positive = np.sort(rng.random(points - 1)) + rng.normal(0, 0.3, points - 1) < 0.5
-    tpr, fpr = (np.cumsum(each) / each.sum() for each in (positive, ~positive))
-    columns = {
-        "fpr": np.concatenate(([0.0], fpr)),
-        "tpr": np.concatenate(([0.0], tpr)),
-        "thresholds": np.concatenate(([np.inf], np.linspace(3, -3, points - 1))),
-    }
-    with service.context.db.write() as session:
-        curve = session.get_one(ModelCurve, (model_id, "validation"))
-        curve.points = points
-        for name, values in columns.items():
-            setattr(curve, name, values.astype("<f8").tobytes())
-        metrics = session.get_one(ModelMetrics, (model_id, "validation"))
-        for name, count in (("positive", positive.sum()), ("negative", (~positive).sum())):
-            setattr(metrics, f"{name}s", int(count))
-            setattr(metrics, f"{name}_weight", float(count))
-            setattr(metrics, f"{name}_effective", float(count))
+    service.lengthen_curve(model_id, 250_000)
     fresh = visit(service)
     fresh.sign_in(secret)
     heavy = Scales(fresh)
@@ -636,22 +616,13 @@ def test_what_pages_weigh(service: Service, visit: Callable[..., Any]) -> None:
 def test_a_long_list_comes_in_pages_of_fifty(service: Service) -> None:
     api = service.client(service.key("many"))
     model_id = service.train(api, service.upload(api))["model_id"]
-    with service.context.db.write() as session:
-        first = session.get_one(Model, model_id)
-        row = {column.key: getattr(first, column.key) for column in inspect(Model).column_attrs}
-        session.execute(
-            insert(Model),
-            [
-                row | {"id": new_id("mdl"), "job_id": new_id("job"), "version": 2 + n}
-                for n in range(120)
-            ],
-        )
+    service.copy_model(model_id, range(120))
     browser = PlainBrowser(service, "many")
     path, pages = "/console/models", []
     while path:
         text = browser.get(path).text
-        pages.append(re.findall(r">churn:(\d+)</a>", text))
+        pages.append(re.findall(r">((?:churn|m\d+):\d+)</a>", text))
         older = re.search(r'rel="next" href="([^"]+)"', text)
         path = html.unescape(older[1]) if older else ""
     assert [len(page) for page in pages] == [50, 50, 21]
-    assert sorted(int(version) for page in pages for version in page) == list(range(1, 122))
+    assert len({name for page in pages for name in page}) == 121
