@@ -35,10 +35,10 @@ def main(address: str, key: str) -> None:
         for algorithm in ("coordinate_rankboost", "treerank"):
             page.goto(dataset)
             page.get_by_role("link", name="Train on this").click()
-            page.get_by_label("Algorithm").select_option(algorithm)
-            page.locator("#train strong", has_text=algorithm).wait_for()
+            page.get_by_label("Algorithm", exact=True).select_option(algorithm)
+            page.locator("#train strong", has_text=algorithm).first.wait_for()
             page.get_by_label("Name of the model").fill("leavers")
-            page.get_by_text("Sound.").wait_for()
+            page.get_by_text("Ready to train").wait_for()
             page.get_by_role("button", name="Train", exact=True).click()
             page.get_by_role("link", name="The model").click()
             page.locator("#curve").wait_for()
@@ -46,7 +46,12 @@ def main(address: str, key: str) -> None:
         page.get_by_role("link", name="leavers:1").click()
         page.get_by_role("slider").wait_for()
         page.wait_for_load_state("networkidle")
+        page.set_viewport_size({"width": 1500, "height": 1000})
+        page.get_by_label("I can review").fill("200")
+        page.get_by_label("of", exact=True).fill("1000")
+        page.wait_for_url("**rows=1000**cut=**")
         take(page, "curve", "#curve")
+        page.set_viewport_size({"width": WIDTH, "height": 720})
         page.get_by_role("link", name="Score", exact=True).click()
         page.get_by_role("button", name="Score", exact=True).click()
         page.get_by_role("heading", name="Reasons").wait_for()
@@ -62,7 +67,11 @@ def take(page: Page, name: str, part: str | None) -> None:
     if part is None:
         page.screenshot(path=to)
     else:
-        page.locator(part).screenshot(path=to)
+        box = page.locator(part).evaluate(
+            "(each) => { const { x, y, width, height } = each.getBoundingClientRect();"
+            " return { x: x + scrollX, y: y + scrollY, width, height: Math.min(height, 960) }; }"
+        )
+        page.screenshot(path=to, full_page=True, clip=box)
     print(to.name, f"{to.stat().st_size / 1000:.0f} kB")
 
 

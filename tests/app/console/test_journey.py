@@ -252,7 +252,10 @@ def test_from_a_link_to_an_alias_that_moves(
         assert int(repeated.locator("dd").inner_text().split()[0]) >= 150  # and a few by chance
         look()
         at.click(
-            button("customer (1,500 values)", page.get_by_role("region", name="Repeated rows"))
+            button(
+                "Read again with customer (1,500 values)",
+                page.get_by_role("region", name="Repeated rows"),
+            )
         )
         at.wait(page.get_by_text("Rows of one customer stay on one side of a split"))
         dataset = api.get(f"/v1/datasets/{shown_id()}").json()
