@@ -117,17 +117,6 @@ def test_no_process_imports_what_it_is_not_for(tmp_path: Path) -> None:
     assert {process: held & never for process, held, never in found if held & never} == {}
 
 
-def test_one_ranker_brings_no_other_family(tmp_path: Path) -> None:
-    code = """
-import sys
-from core import RankBoost
-families = {name.split(".")[1] for name in sys.modules if name.startswith("core.")}
-assert not families & {"ensemble", "linear", "martirank", "selection", "svm", "treerank"}, families
-"""
-    (held,) = imported(code, folder=tmp_path)
-    assert held & (DATABASE | WEB | QUEUE | {"safetensors"}) == set()
-
-
 def test_the_science_preloads_what_submission_and_scoring_need(tmp_path: Path) -> None:
     code = """
 import importlib.metadata, importlib.util
@@ -162,9 +151,13 @@ def test_lazy_names_are_found(package: str) -> None:
         _ = module.nothing
 
 
-def test_moved_modules_are_found_by_their_old_names_which_warn() -> None:
-    """And then by several threads at once."""
-    code = """
+ONE_RANKER = """
+import sys
+from core import RankBoost
+families = {name.split(".")[1] for name in sys.modules if name.startswith("core.")}
+assert not families & {"ensemble", "linear", "martirank", "selection", "svm", "treerank"}, families
+"""
+MOVED = """
 import core, importlib, warnings
 for old, new in core._MOVED.items():
     with warnings.catch_warnings(record=True) as caught:
@@ -176,12 +169,11 @@ for old, new in core._MOVED.items():
     moved = importlib.import_module(new)
     assert eval(old) is moved and moved.__spec__.name == new
 """
-    names = [f"old_{i}" for i in range(300)]
-    code += f"""
+AT_ONCE = """
 import sys, threading, warnings
 from core.base import ranker
 from core.lazy import MovedModules
-names, n_threads = {names}, 4
+names, n_threads = [f"old_{i}" for i in range(300)], 4
 sys.meta_path.insert(0, MovedModules(dict.fromkeys(names, "core.base.ranker")))
 warnings.simplefilter("ignore")
 sys.setswitchinterval(1e-6)
@@ -199,7 +191,14 @@ assert len(found) == n_threads * len(names)
 assert all(module is ranker for module in found)
 assert ranker.__spec__.name == "core.base.ranker" and ranker.__spec__.origin == ranker.__file__
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_one_ranker_brings_no_other_family_and_moved_modules_are_found_by_their_old_names(
+    tmp_path: Path,
+) -> None:
+    """Which warn; and by several threads at once. In one process: it takes seconds to import the science."""
+    ranker, *_ = imported(ONE_RANKER, MOVED, AT_ONCE, folder=tmp_path)
+    assert ranker & (DATABASE | WEB | QUEUE | {"safetensors"}) == set()
 
 
 @pytest.mark.parametrize(

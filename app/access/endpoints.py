@@ -21,6 +21,7 @@ from app.access.schemas import (
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, TimesDep
 from app.http.idempotency import Answer, IdempotentDep, IdempotentRequest, answer_once
 from app.http.schemas import Valid
+from app.platform import audit
 from app.platform.audit import AuditFilter
 from app.platform.sql import Session
 from app.platform.tables import ApiKey
@@ -188,5 +189,5 @@ def list_audit_entries(
 ) -> AuditEntryPage:
     """Every change made with the owner's keys, newest first. Change and entry are written in one transaction."""
     only = AuditFilter(key_id, action, resource, *times)
-    page: Any = context.db.reading(keys.list_audit, caller.owner, only, **vars(paging))
+    page: Any = context.db.reading(audit.list_page, caller.owner, only, **vars(paging))
     return AuditEntryPage.model_validate(page)

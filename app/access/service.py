@@ -1,4 +1,4 @@
-"""Keys, of which only a hash is stored; quotas; and the audit log of changes made with keys."""
+"""Keys, of which only a hash is stored; and quotas."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from app.access import repository
-from app.platform import audit as audit_rows
 from app.platform import resources
-from app.platform.audit import ALL_ENTRIES, AuditFilter
+from app.platform.audit import Actor, acting_as
 from app.platform.errors import (
     Conflict,
     Forbidden,
@@ -26,7 +25,7 @@ from app.platform.errors import (
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Page, Session
-from app.platform.tables import ApiKey, AuditEntry
+from app.platform.tables import ApiKey
 
 if TYPE_CHECKING:
     from app.http.dependencies import Caller  # FastAPI is not for workers
@@ -218,18 +217,6 @@ def _exceeded(
     )
 
 
-def list_audit(
-    session: Session,
-    owner: str,
-    only: AuditFilter = ALL_ENTRIES,
-    *,
-    limit: int,
-    after: str | None,
-) -> Page[AuditEntry]:
-    """Return a page of the changes made on the owner's behalf, newest first."""
-    return audit_rows.list_page(session, owner, only, limit=limit, after=after)
-
-
 def by_command(owner: str, command: str) -> AbstractContextManager[None]:
     """Record the changes of a block in the owner's audit log, as made by this command."""
-    return audit_rows.acting_as(audit_rows.Actor(owner, None, command, partial(new_id, "aud")))
+    return acting_as(Actor(owner, None, command, partial(new_id, "aud")))

@@ -75,22 +75,25 @@ _UPLOAD_DOCS: dict[str, Any] = {
 }
 
 
+_CHECKED_OR_READ: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": TableCheck,
+        "description": "The request was only checked (`?validate=true`).",
+    },
+    201: {
+        "model": Dataset,
+        "description": "The table was read within the wait: `ready` or `invalid`.",
+    },
+}
+
+
 @router.post(
     "",
     status_code=202,
     response_model=Dataset,
     summary="Upload a table",
     openapi_extra=_UPLOAD_DOCS,
-    responses={
-        200: {
-            "model": TableCheck,
-            "description": "The request was only checked (`?validate=true`).",
-        },
-        201: {
-            "model": Dataset,
-            "description": "The table was read within the wait: `ready` or `invalid`.",
-        },
-    },
+    responses=_CHECKED_OR_READ,
 )
 @needs("train")
 async def upload_dataset(sending: TableRequestDep) -> Response:
@@ -156,16 +159,7 @@ READ = "/{dataset_id}/read"
     status_code=202,
     response_model=Dataset,
     summary="Read a table again with other fields",
-    responses={
-        200: {
-            "model": TableCheck,
-            "description": "The request was only checked (`?validate=true`).",
-        },
-        201: {
-            "model": Dataset,
-            "description": "The table was read within the wait: `ready` or `invalid`.",
-        },
-    },
+    responses=_CHECKED_OR_READ,
 )
 @needs("train")
 async def read_table_again(
@@ -308,16 +302,7 @@ _FIELDS = {
         "parameters": field_docs(_FIELDS),
         "requestBody": body_docs("age,income,contract,left\n37,48000,one year,no\n", _FIELDS),
     },
-    responses={
-        200: {
-            "model": TableCheck,
-            "description": "The request was only checked (`?validate=true`).",
-        },
-        201: {
-            "model": Dataset,
-            "description": "The table was read within the wait: `ready` or `invalid`.",
-        },
-    },
+    responses=_CHECKED_OR_READ,
 )
 @needs("train")
 async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:

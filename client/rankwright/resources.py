@@ -307,7 +307,7 @@ def _joined(names: Names) -> str | None:
     return names if names is None or isinstance(names, str) else ",".join(names)
 
 
-_FIELDS = (
+TABLE_FIELDS = (
     *("name", "label", "positive", "weight", "group", "query", "item", "labels", "categorical"),
     *("numeric", "drop", "missing", "strict", "encoding", "delimiter", "decimal", "kind"),
 )
@@ -316,7 +316,7 @@ _FIELDS = (
 
 def _fields_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the arguments of a call say of a table."""
-    return _table_query({name: given[name] for name in _FIELDS})
+    return _table_query({name: given[name] for name in TABLE_FIELDS})
 
 
 def _table_query(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ from rankwright.cli.common import (
 )
 from rankwright.client import Client
 from rankwright.errors import MAX_SHOWN, InvalidTable, describe_errors
-from rankwright.resources import Dataset
+from rankwright.resources import TABLE_FIELDS, Dataset
 
 OF_A_VERSION = ("encoding", "delimiter", "decimal")
 """Fields of an upload that a new version of a dataset has of its own."""
@@ -81,25 +81,7 @@ def upload(
 
     The files of a folder become one dataset. If the upload was interrupted, the same command goes on with it.
     """
-    fields = given(
-        name=name,
-        label=label,
-        positive=positive,
-        weight=weight,
-        group=group,
-        query=query,
-        kind=kind,
-        item=item,
-        labels=labels,
-        categorical=categorical,
-        numeric=numeric,
-        drop=drop,
-        missing=missing,
-        strict=True if strict else None,
-        encoding=encoding,
-        delimiter=delimiter,
-        decimal=decimal,
-    )
+    fields = _fields_of(locals())
     if pairs is not None and kind != "preferences":
         raise typer.BadParameter("--pairs needs --kind preferences")
     if append_to is not None and in_place_of is not None:
@@ -150,25 +132,7 @@ def read_again(
     as_json: AsJson = False,
 ) -> None:
     """Make a new dataset of a table that is uploaded already, with another label, group or other fields."""
-    fields = given(
-        name=name,
-        label=label,
-        positive=positive,
-        weight=weight,
-        group=group,
-        query=query,
-        kind=kind,
-        item=item,
-        labels=labels,
-        categorical=categorical,
-        numeric=numeric,
-        drop=drop,
-        missing=missing,
-        strict=True if strict else None,
-        encoding=encoding,
-        delimiter=delimiter,
-        decimal=decimal,
-    )
+    fields = _fields_of(locals())
     with service(url, key, quiet=as_json) as client:
         first = client.datasets[find_dataset(client, dataset)]
         made = first.read_again(**fields, reset=reset.split(",") if reset else (), wait=False)
@@ -177,6 +141,12 @@ def read_again(
         out.print_json(data=made.data.to_json())
     else:
         _show_dataset(made.data)
+
+
+def _fields_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the options of a command say of a table."""
+    said = {name: options[name] for name in TABLE_FIELDS}
+    return given(**said | {"strict": options["strict"] or None})
 
 
 def _show_dataset(dataset: types.Dataset) -> None:

@@ -39,7 +39,7 @@ def test_a_raw_table(run: Run, tmp_path: Path, service: Service) -> None:
     assert "column name: left out, because nearly every row has a different value" in said.output
     assert "(--categorical)" in said.output
     dataset_id = next(word for word in said.output.split() if word.startswith("ds_"))
-    run("train", dataset_id, "--name", "rich", "--algorithm", ALGORITHM)
+    run("train", dataset_id, "--name", "rich", "--algorithm", ALGORITHM, "--no-controls")
 
     scores = scores_of(run("score", "rich", "--file", table))
     assert len(scores) == 200

@@ -39,8 +39,8 @@ def trained(run: Run, tmp_path: Path) -> Run:
     """Two models, `sum` and `line`, of one table; returns what runs commands."""
     labelled = ("--label", "left", "--positive", "yes", "--categorical", "town")
     dataset = upload(run, write(tmp_path / "people.csv", 400, 0), *labelled)
-    run("train", dataset, "--name", "sum", "--set", "n_rounds=20")
-    run("train", dataset, "--name", "line", "--algorithm", "logistic")
+    run("train", dataset, "--name", "sum", "--set", "n_rounds=20", "--no-controls")
+    run("train", dataset, "--name", "line", "--algorithm", "logistic", "--no-controls")
     return run
 
 

@@ -27,8 +27,9 @@ def trained(run: Run, tmp_path: Path) -> Run:
     table.write_text("\n".join([*lines, ""]))
     uploaded = run("upload", table, "--label", "left", "--positive", "yes").stdout
     dataset = next(word for word in uploaded.split() if word.startswith("ds_"))
-    run("train", dataset, "--algorithm", "treerank", "--name", "oak")
-    run("train", dataset, "--algorithm", "rankboost", "--name", "sum", "--set", "n_rounds=20")
+    train = ("train", dataset, "--no-controls", "--algorithm")
+    run(*train, "treerank", "--name", "oak")
+    run(*train, "rankboost", "--name", "sum", "--set", "n_rounds=20")
     return run
 
 

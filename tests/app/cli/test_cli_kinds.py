@@ -78,14 +78,15 @@ def test_a_table_with_a_label(run: Run, people: Path, tmp_path: Path) -> None:
 
 def test_a_search_says_what_it_tried(run: Run, people: Path) -> None:
     dataset = id_of(run("upload", people, "--label", "left").stdout)
-    searched = ["train", dataset, "--name", "m", "--search", "n_rounds=3,30,10"]
+    train = ["train", dataset, "--no-controls"]
+    searched = [*train, "--name", "m", "--search", "n_rounds=3,30,10"]
     lines = run(*searched, "--fpr-max", "0.2").stdout.splitlines()
     start = lines.index("tried on 25% of the training part, by pauc on FPR [0, 0.2]")
     tried = [line.split() for line in lines[start + 1 : start + 4]]
     assert [name for name, *_ in tried] == ["n_rounds=3", "n_rounds=10", "n_rounds=30"]
     assert sum(words[2:] == ["chosen"] for words in tried) == 1
     monotone = ["--set", 'monotone={"age": "increasing"}']
-    aimed = run("train", dataset, "--set", "n_rounds=3", "--fpr", "0.2", *monotone).stdout
+    aimed = run(*train, "--set", "n_rounds=3", "--fpr", "0.2", *monotone).stdout
     assert "monotone (proven): age increasing" in aimed
     assert re.search(r"TPR  [\d.]+ \[.*\] at FPR 0?\.?[\d.]+: threshold -?[\d.]+", aimed)
     assert "by tpr at FPR 0.2" in run(*searched, "--fpr", "0.2").stdout
@@ -141,7 +142,8 @@ def test_items_and_pairs(run: Run, films: tuple[Path, Path]) -> None:
     uploaded = run(*given, "--pairs", pairs).stdout
     assert "60 rows, 2 features, 600 pairs of 60 items" in uploaded
     dataset = id_of(uploaded)
-    trained = run("train", dataset, "--name", "films", "--search", "n_rounds=2,20").stdout
+    train = ["train", dataset, "--no-controls", "--name", "films"]
+    trained = run(*train, "--search", "n_rounds=2,20").stdout
     assert "films:1 on held-out pairs (" in trained
     assert "by pair_order" in trained
     found = json.loads(run("show", "films", "--json").stdout)["metrics"]
@@ -150,7 +152,7 @@ def test_items_and_pairs(run: Run, films: tuple[Path, Path]) -> None:
     assert len(scored) == 60
     assert (scored[0]["fpr"], scored[0]["tpr"]) == ("", "")
     tree = ["--set", "weak_ranker=tree", "--set", "early_stopping_rounds=5"]
-    assert "films:2" in run("train", dataset, "--name", "films", *tree).stdout
+    assert "films:2" in run(*train, *tree).stdout
 
 
 def test_several_labels(run: Run, days: Path, tmp_path: Path) -> None:
@@ -233,7 +235,7 @@ def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
         ["1", first],
     ]
     assert f"320 rows, append of {first}, " in shown
-    said = run("train", "people", "--name", "m", "--set", "n_rounds=5").stdout
+    said = run("train", "people", "--no-controls", "--name", "m", "--set", "n_rounds=5").stdout
     assert f"trained on people, version 3: {third}" in said  # a name is its newest version
     run("profile", second, "--output", tmp_path / "profile.html")
     assert "<title>Profile of people, version 2</title>" in (tmp_path / "profile.html").read_text()

@@ -141,8 +141,8 @@ def test_no_process_waits_for_a_login_that_is_refused(
 def test_no_process_begins_on_tables_of_another_version(
     command: str, revision: str, tmp_path: Path, sqlite_url: str
 ) -> None:
-    if (command, revision) == ("serve", "0020"):
-        return  # it migrates first
+    if (command, revision) in (("serve", "0020"), ("worker", "0020")):
+        return  # it migrates first; a process of its own, which says what `api` and `dispatcher` do
     db = Database(sqlite_url)
     with db.write() as session:
         session.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
