@@ -50,7 +50,9 @@ class AlgorithmSpec(TypedDict):
     name: str
     parameters: Parameters
     defaults: NotRequired[Parameters]
-    """The other parameters, which `core.base.parameters.leave_out_newer` has left out: all at their defaults."""
+    """The other parameters, which `core.base.parameters.leave_out_newer` has left out, for those who read the job: at
+    defaults that never change, or without meaning, as a seed that nothing draws from. A fit does not need them.
+    """
 
 
 class BaselineSpec(TypedDict):

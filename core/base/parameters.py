@@ -41,7 +41,9 @@ class Since:
     version: str
     """The first version that has the parameter, or the default."""
     of: str | None = None
-    """Name of a parameter at whose default this one means nothing, so that it is left out, too, whatever it is."""
+    """Name of a parameter at whose default this one means nothing, so that it is left out, too, whatever it is. What
+    is loaded then has the default: the seed of a `Logistic` without crosses is not kept.
+    """
 
 
 @dataclass(frozen=True)

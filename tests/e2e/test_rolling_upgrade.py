@@ -173,14 +173,17 @@ class Caller(threading.Thread):
         body = {
             "dataset_id": dataset["id"],
             "name": "model",
-            "algorithm": {"name": "rankboost", "n_rounds": 5},
+            "algorithm": {"name": "rankboost"},
+            "search": {"method": "grid", "space": {"n_rounds": [3, 5]}},
             "validation": {"method": "cross_validation", "folds": 2},
             "controls": False,
         }
         job = self._make("/v1/jobs", {}, json=body)
         self.jobs.append(job["id"])
         job = self._until(f"/v1/jobs/{job['id']}", lambda it: it["state"] in FINAL)
-        assert job["state"] == "succeeded", job
+        assert job["state"] == "succeeded", job["error"]
+        listed = self._ask("GET", "/v1/jobs", params={"limit": "20"})["data"]
+        assert job["id"] in {each["id"] for each in listed}
         row = {f"x{j}": "1" for j in range(4)}
         score = self._ask("GET", f"/v1/models/{job['model_id']}/score", params=row)
         assert score["model_id"] == job["model_id"]
