@@ -41,18 +41,18 @@ def test_one_model_whose_figure_comes_from_rows_that_chose_nothing(tmp_path: Pat
     job = payload(
         tmp_path,
         noisy(300),
-        algorithm=BUDGET,
+        algorithm=BUDGET | {"parameters": {"budget_seconds": 8.0}},
         objective=WINDOW,
         validation=HOLDOUT,
         controls=CONTROLS,
     )
     found = run(job, lambda step, of, info: told.append(cast(Report, info).fraction))
     board = found["leaderboard"]
-    assert board["budget_seconds"] == 4.0
+    assert board["budget_seconds"] == 8.0
     assert board["members"]
     cost = found["parameters"]["score_microseconds"]
     assert 0.0 < cost < 1000.0
-    told_of = {"budget_seconds": 4.0, "score_microseconds": cost, "members": board["members"]}
+    told_of = {"budget_seconds": 8.0, "score_microseconds": cost, "members": board["members"]}
     assert found["parameters"] == told_of
     states = {candidate["state"] for candidate in board["candidates"]}
     assert "chosen" in states
