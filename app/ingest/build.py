@@ -462,7 +462,10 @@ class Build:
     def _refusal(self, converter: Converter) -> BadTable:
         """Return the refusal, with a suggestion of fields that would make the table valid."""
         refusal = self._errors.summarise()
+        grouped = any("marks between thousands" in error["detail"] for error in refusal.errors)
         for about, suggestion in _SUGGESTIONS.items():
+            if "decimal" in suggestion and grouped:
+                continue  # these numbers would be missing
             if any(about in error["detail"] for error in refusal.errors):
                 refusal.suggest("", suggestion, about=about)
         label = self._roles.labels[0] if len(self._roles.labels) == 1 else None

@@ -488,6 +488,7 @@ class ItemNames:
 
 _INFINITE = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"})
 _HINT = ", as nearly all values are; name the text for missing values in missing, or the column in categorical"
+_POINTS = r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+$"
 _THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
 _MAX_DISTINCT_ERRORS = 1 << 14
 """Most distinct value errors of a column that are kept; beyond that only their number is known."""
@@ -811,6 +812,12 @@ def _what_is_wrong(value: object, boolean: bool, hint: str, decimal: str) -> str
         return f"{show(text)} is not a number{hint}"
     if _matches(with_point(pa.array([text]), decimal)[0].as_py(), NUMBER):
         return f"{show(text)} is beyond the range of a double"
+    if _matches(text, _GROUPED if decimal == "." else f"{_GROUPED}|{_POINTS}"):
+        mark = min(set(text) & set(".,"), key=text.index)
+        return (
+            f"{show(text)} has marks between thousands, which are not read; write it without them: "
+            f"{show(text.replace(mark, ''))}"
+        )
     if decimal == "." and _matches(text, _THOUSANDS):
         return f"{show(text)} is not a number; write thousands without commas: {show(text.replace(',', ''))}"
     other = text.replace(".", ",") if decimal == "," else text.replace(",", ".", 1)

@@ -31,6 +31,8 @@ async function preview(form, part, file) {
   const summary = part("summary");
   part("preview").hidden = false;
   part("columns").replaceChildren();
+  part("hint").hidden = true;
+  form.elements.namedItem("decimal").setCustomValidity("");
   if (!table || !table.names.length) {
     summary.textContent = `${file.name}, ${size(file.size)}. There is no preview of this format here. Name the label's column below. What counts as positive can be chosen when the table is read: its page lists the values.`;
     ask(form, null);
@@ -203,6 +205,9 @@ function hint(place, columns, decimal) {
   }
   if (grouped.length) place.append(make("p", {}, `${named(grouped)} ${grouped.length > 1 ? "have" : "has"} numbers such as ${grouped[0].grouped}. The service reads no marks between thousands, and would not take these for numbers. Take the marks out in your table, and choose the file again.`));
   place.hidden = !place.childElementCount;
+  const unsaid = commas.length > 0 && !decimal.value, fold = decimal.closest("details");
+  decimal.setCustomValidity(unsaid ? "Numbers have a decimal comma: choose it here, or the point if they are no numbers." : "");
+  if (unsaid && fold) fold.open = true;  // else the browser cannot show what is asked
 }
 
 async function read(file) {

@@ -381,6 +381,13 @@ def test_the_preview_says_what_the_service_will_do(
     assert before[""] == ("empty, 300 gaps", "left out: no name")
     page.get_by_label("Use Alter as").select_option("leave out")
     window.check()
+    # It is asked before anything is sent.
+    page.get_by_role("combobox", name="Label", exact=True).fill("Betrug")
+    page.get_by_role("combobox", name="Label", exact=True).blur()
+    page.get_by_role("checkbox", name="ja").check()
+    page.get_by_role("button", name="Upload", exact=True).click()
+    expect(page.locator("#f-decimal")).to_be_focused()
+    assert page.url.endswith("/new")
     page.get_by_role("button", name="Read them so").click()
     expect(hint).not_to_contain_text("decimal comma")
     after = told()
@@ -409,6 +416,7 @@ def test_the_preview_says_what_the_service_will_do(
         window.open("/console/datasets/new")
         page.set_input_files("#file", file)
         part.wait_for()
+        page.get_by_role("button", name="Read them so").click()
         field = page.locator(f"#f-{name}")
         page.locator("details", has=field).evaluate_all(
             "folds => folds.forEach((each) => each.open = true)"
