@@ -272,7 +272,11 @@ def dialects() -> Iterator[Case]:
     ten = "".join(f"{i},5;{i % 2}\n" for i in range(20))
     for cell, detail in (
         ("1.5", "'1.5' is not a number; write the decimal comma: '1,5'"),
-        ("1.234,5", "'1.234,5' is not a number"),
+        (
+            "1.234,5",
+            "'1.234,5' has marks between thousands, which are not read; write it without them: '1234,5'",
+        ),
+        ("1.234", "'1.234' has marks between thousands, which are not read; write it without them"),
         ("1,2,3", "'1,2,3' is not a number"),
     ):
         body = f"a;y\n{ten}{cell};1\n".encode()
