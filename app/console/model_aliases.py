@@ -18,7 +18,10 @@ router = APIRouter(prefix="/console/models", include_in_schema=False, route_clas
 Json = dict[str, Any]
 MAX_ALIASES = 20
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
-NAME_RULE = "An alias has small letters, digits, dots, dashes and underscores, and begins with a letter or a digit"
+NAME_RULE = (
+    "An alias has at most 63 small letters, digits, dots, dashes or underscores, and begins with a "
+    "letter or digit"
+)
 
 
 @router.get("/{ref}/aliases")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -49,16 +50,18 @@ TERMS = {
     "prevalence": "The fraction of positives must be a number between 0 and 1, such as 0.05",
 }
 """The fields of costs, and the rule of each."""
+_DIGITS = re.compile(r"[0-9]{1,13}")
+_COMMA = re.compile(r"-?[0-9]*,[0-9]+")
 MAX_REVIEWED = 1e12
 """Greatest number of rows that can be entered."""
 CAPACITY = {
     "review": {
-        "wrong": "The number of rows that you can review must be above 0, and at most 1,000,000,000,000",
+        "wrong": "The number of rows that you can review must be a whole number above 0 without marks, such as 1000",
         "missing": "Enter how many rows you can review, too.",
         "above": "You can review at most the rows that come: make one number smaller, or the other greater.",
     },
     "rows": {
-        "wrong": "The number of rows that come must be above 0, and at most 1,000,000,000,000",
+        "wrong": "The number of rows that come must be a whole number above 0 without marks, such as 1000",
         "missing": "Enter how many rows come, too.",
     },
 }
@@ -83,11 +86,13 @@ def term_errors(problem: Json | None, terms: Mapping[str, str | None]) -> dict[s
     found = {}
     for name in (name for name in TERMS if name in named):
         entered = terms[name]
-        found[name] = (
-            "Enter this cost, too: one cost alone says nothing."
-            if entered is None
-            else f"{TERMS[name]}, got {entered[:100]!r}."
-        )
+        if entered is None:
+            found[name] = "Enter this cost, too: one cost alone says nothing."
+        elif _COMMA.fullmatch(entered.strip()):
+            written = entered.strip().replace(",", ".")[:100]
+            found[name] = f"Write a point for the decimals: {written}, not {entered[:100]!r}."
+        else:
+            found[name] = f"{TERMS[name]}, got {entered[:100]!r}."
     return found
 
 
@@ -148,13 +153,14 @@ async def read_parts(
 @dataclass(frozen=True)
 class PanelQuery:
     """What the address asks of the panel, as it was entered: a cut, or that of an alias, and how many rows of how many
-    can be reviewed. `errors` says by field what is wrong.
+    can be reviewed. `why` is what has chosen the cut, one of `WHY`; `errors` says by field what is wrong.
     """
 
     cut: str = ""
     alias: str = ""
     review: str = ""
     rows: str = ""
+    why: str = ""
     errors: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -179,7 +185,7 @@ def read_query(page: Page) -> PanelQuery:
             errors[name] = CAPACITY[name]["missing"]
     if not errors and review and cast(float, _positive(review)) > cast(float, _positive(rows)):
         errors["review"] = CAPACITY["review"]["above"]
-    return PanelQuery(cut, alias, review, rows, errors)
+    return PanelQuery(cut, alias, review, rows, errors=errors)
 
 
 def _number(entered: str) -> float | None:
@@ -191,8 +197,9 @@ def _number(entered: str) -> float | None:
 
 
 def _positive(entered: str) -> float | None:
-    value = _number(entered)
-    return value if value is not None and 0 < value <= MAX_REVIEWED else None
+    """Return a number of rows: digits alone, for a mark may stand for thousands or for decimals."""
+    value = int(entered) if _DIGITS.fullmatch(entered.strip()) else 0
+    return value if 0 < value <= MAX_REVIEWED else None
 
 
 @dataclass(frozen=True)
@@ -403,7 +410,7 @@ def _start(cuts: OperatingPoints, objective: Json, query: PanelQuery) -> SliderP
         return SliderPositions(0, "address", places)
     if threshold is not None:
         index = min(range(1, len(points)), key=lambda i: abs(_threshold(points[i]) - threshold))
-        return SliderPositions(index, "address", places)
+        return SliderPositions(index, query.why if query.why in WHY else "address", places)
     if wanted in places:
         return SliderPositions(places[wanted], wanted, places)
     if query.share is not None:

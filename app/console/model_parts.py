@@ -55,7 +55,14 @@ def show_tab(
 ) -> Response:
     """Return a tab of a model's page, below the head that all of them have."""
     here = page.outside(model_page(model.id))
-    return page.show(template, status, model=model, here=here, tabs=TABS, tab=tab, **values)
+    came_by = str(page.request.path_params["ref"]).rpartition("@")
+    alias = page.asked("alias") or (came_by[2] if came_by[1] else "")
+    if alias not in model.aliases:
+        alias = next(iter(model.aliases), "")
+    scored_as = f"{model.name}@{alias}" if alias else model.id
+    return page.show(
+        template, status, model=model, here=here, scored_as=scored_as, tabs=TABS, tab=tab, **values
+    )
 
 
 async def show_part(

@@ -97,7 +97,9 @@ async def save_cut(page: PageDep, ref: str) -> Response:
     alias, keep = str(form.get("alias", "")).strip(), str(form.get("keep", ""))
     threshold = str(form.get("threshold", "")).strip()
     model = await page.client.models[ref].read()
-    query = replace(read_query(page), cut=threshold or NOTHING)
+    query = replace(
+        read_query(page), cut=threshold or NOTHING, why=str(form.get("why", "")), errors={}
+    )
     kept = {name: page.asked(name) for name in ("on", "review", "rows", "scale", *TERMS)}
     error = "" if NAME.fullmatch(alias) else f"{NAME_RULE}, got {alias[:100]!r}."
     if not threshold:

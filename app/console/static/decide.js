@@ -13,7 +13,8 @@ export function number(value, digits = 3) {
 
 const count = (value) => Math.round(value).toLocaleString("en-US");
 const MAX_REVIEWED = 1e12;
-const positive = (text) => text.trim() && Number(text) > 0 && Number(text) <= MAX_REVIEWED ? Number(text) : null;
+// A number of rows: digits alone, for a mark may stand for thousands or for decimals.
+const positive = (text) => /^[0-9]{1,13}$/.test(text.trim()) && Number(text) > 0 && Number(text) <= MAX_REVIEWED ? Number(text) : null;
 
 class Panel {
   constructor(card) {
@@ -38,6 +39,9 @@ class Panel {
       link.addEventListener("click", (event) => { event.preventDefault(); this.scale(link); });
     this.terms.addEventListener("input", (event) => {
       if (["review", "rows"].includes(event.target.name)) this.fit(false); else this.soon();
+    });
+    this.terms.addEventListener("change", (event) => {  // what is missing is said when the field is left
+      if (["review", "rows"].includes(event.target.name)) this.fit(true);
     });
     this.terms.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -94,8 +98,8 @@ class Panel {
       const wrong = this.terms.elements[name].ariaInvalid || (name !== "on" && !(Number(value) >= 0));
       if (value.trim() && !wrong) address.searchParams.set(name, value.trim()); else address.searchParams.delete(name);
     }
-    const both = address.searchParams.has("review") && address.searchParams.has("rows");  // one alone says nothing
-    for (const name of ["by", "at", "alias", "saved", ...both ? [] : ["review", "rows"]]) address.searchParams.delete(name);
+    const rows = address.searchParams.has("review") ? [] : ["rows"];  // these alone say nothing
+    for (const name of ["by", "at", "alias", "saved", ...rows]) address.searchParams.delete(name);
     const threshold = this.table.thresholds[this.index];
     address.searchParams.set("cut", threshold === null ? "none" : String(threshold));
     return address;
@@ -140,6 +144,7 @@ class Panel {
     this.card.querySelector("[data-workload]").textContent = this.workload(tpr);
     const verdict = document.querySelector("[data-verdict]");
     if (verdict) verdict.textContent = this.verdict(this.words[alias] ?? "The cut below");
+    for (const field of document.querySelectorAll("[data-saved-why]")) field.value = this.why;
     for (const field of document.querySelectorAll("[data-saved-cut]")) field.value = threshold === null ? "" : String(threshold);
   }
 
@@ -298,8 +303,7 @@ class Panel {
       const table = await answer.json();
       ({ problem, errors } = table);
       for (const name of ["cost_false_positive", "cost_false_negative", "prevalence"]) this.fault(name, errors[name] ?? "");
-      if (!problem && !Object.keys(errors).length) this.replace(table);
-      else this.remember();
+      if (!problem) this.replace(table);  // with wrong costs it is without them
     } catch (error) {
       if (error.name === "AbortError") return;
       problem = "The service does not answer. Try again.";
@@ -337,3 +341,10 @@ class Panel {
 }
 
 for (const card of document.querySelectorAll("[data-panel]")) new Panel(card);
+
+// What was saved is said once, and not when the page is loaded again.
+const once = new URL(location);
+if (once.searchParams.has("saved")) {
+  once.searchParams.delete("saved");
+  history.replaceState(history.state, "", once);
+}
