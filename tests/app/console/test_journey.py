@@ -307,7 +307,7 @@ def test_from_a_link_to_an_alias_that_moves(
         cost = page.locator('[data-figure="cost"] span').first
         expect(cost).to_have_text(f"{cut['cost']['value']:.3f}")
         at.write(page.get_by_label("Alias that flags by it"), "champion")
-        at.choose(page.get_by_label("Later versions keep"), "this share of flagged rows")
+        at.choose(page.get_by_label("Later versions keep"), "its share of the validation rows")
         at.click(button("Save as cut"))
         at.wait(page.get_by_text("Saved. leavers@champion flags scores of at least"))
         look()

@@ -1090,7 +1090,7 @@ def test_dates_are_dates_and_are_taken_as_they_are_shown(world: World, ours: Bro
     assert [row[0] for row in preview["data"]] == ["2026-01-01", "2026-02-02T08:00:00Z"]
     page = text_of(ours.get(f"/console/datasets/{dataset_id}"))
     assert "2026-01-01 to 2026-12-28" in page
-    assert "2026-02-02T08:00:00Z" in page
+    assert "2026-02-02 08:00" in page
     pages = [page]
     for algorithm in ({"name": "rankboost"}, {"name": "treerank", "max_depth": 2}):
         model_id = world.service.train(world.api, dataset_id, name="late", algorithm=algorithm)[
