@@ -192,8 +192,11 @@ class JobForm:
                 path = path.rpartition(".")[0]
                 path = next((f"{path}.{by}" for by in _BY if f"{path}.{by}" in named), path)
             if path:
-                known = named[path].error
-                named[path].error = f"{known}; {error['detail']}" if known else error["detail"]
+                field, detail = named[path], error["detail"]
+                name = path.rpartition(".")[2]
+                if "_" in name and detail.startswith(f"{name} "):  # a name of the API alone
+                    detail = f"“{field.title}” {detail.removeprefix(f'{name} ')}"
+                field.error = f"{field.error}; {detail}" if field.error else detail
             else:
                 self.unplaced.append(error["detail"])
 

@@ -25,6 +25,7 @@ from app.platform.errors import (
     Malformed,
     NotAcceptable,
     ServiceError,
+    advise_on_number,
     shown,
 )
 from core.errors import CoreError
@@ -46,6 +47,8 @@ _RULES = {
     "missing": "is required",
     "extra_forbidden": "is not known here",
     "finite_number": "must be a finite number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
     "string_unicode": "must be valid Unicode text",
 }
 _LENGTHS = {
@@ -90,6 +93,9 @@ def problem(
     """Return the response. `instance` is the path without its query, which may hold personal data."""
     if is_terse(request, status):
         detail, errors = f"{title}: this service shows no more", ()
+    if status == 422:
+        detail = _advise(detail)
+        errors = [{**each, "detail": _advise(each.get("detail", ""))} for each in errors]
     body: dict[str, Any] = {
         "type": f"urn:rankwright:problem:{code}",
         "title": title,
@@ -114,6 +120,17 @@ def problem(
         headers=dict(headers or {}),
         media_type=media_type,
     )
+
+
+_ASKS_FOR_NUMBER = re.compile(r"\b(number|above|between|greater than|less than)\b")
+
+
+def _advise(detail: str) -> str:
+    """Add to a refusal of a number how to write it, whoever has refused it: `core`, pydantic or a service."""
+    rule, _, value = detail.rpartition(", got '")
+    if value[-1:] == "'" and _ASKS_FOR_NUMBER.search(rule):
+        return advise_on_number(detail, value[:-1])
+    return detail
 
 
 def of_service_error(request: Request, error: ServiceError) -> Response:

@@ -98,38 +98,6 @@ def read_text(kind: str, text: str) -> float:
     raise ValueError(f"is no {kind} value")
 
 
-_WITH_COMMA = re.compile(r"[+-]?(\d{1,3}([.'’\s]\d{3})+|\d*),\d+")
-_WITH_POINT = re.compile(r"[+-]?\d{1,3}([,'’\s]\d{3})+\.\d+")
-_WHOLE = re.compile(r"[+-]?\d{1,3}([.,'’\s]\d{3}){2,}|[+-]?\d{1,3}(['’\s]\d{3})+")
-_MAX_NUMBER_LENGTH = 40
-
-
-def plain_number(text: str) -> str | None:
-    """Return a number that has a decimal comma, or marks between thousands, with a point and without marks; None for
-    any other text.
-
-    Examples
-    --------
-    >>> plain_number("1.234,56"), plain_number("3895,56"), plain_number("1,234.5"), plain_number("1'234'567")
-    ('1234.56', '3895.56', '1234.5', '1234567')
-    >>> plain_number("1234.56") is None and plain_number("12,a") is None
-    True
-    """
-    text = text.strip()
-    if len(text) > _MAX_NUMBER_LENGTH:
-        return None
-    if _WITH_COMMA.fullmatch(text):
-        whole, _, decimals = text.rpartition(",")
-    elif _WITH_POINT.fullmatch(text):
-        whole, _, decimals = text.rpartition(".")
-    elif _WHOLE.fullmatch(text):
-        whole, decimals = text, ""
-    else:
-        return None
-    whole = re.sub(r"[.,'’\s]", "", whole)
-    return f"{whole}.{decimals}" if decimals else whole
-
-
 def read_json(kind: str, value: Any) -> float:
     """Return the number, boolean or date of a value of JSON, NaN of null; raises ValueError for any other."""
     if value is None:

@@ -26,6 +26,66 @@ def shown(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
+_WITH_COMMA = re.compile(r"[+-]?(\d{1,3}([.'’\s]\d{3})+|\d*),\d+")
+_WITH_POINT = re.compile(r"[+-]?\d{1,3}([,'’\s]\d{3})+\.\d+")
+_WHOLE = re.compile(r"[+-]?\d{1,3}([.,'’\s]\d{3}){2,}|[+-]?\d{1,3}(['’\s]\d{3})+")
+_MAX_NUMBER_LENGTH = 40
+
+
+def plain_number(text: str) -> str | None:
+    """Return a number that has a decimal comma, or marks between thousands, with a point and without marks; None for
+    any other text.
+
+    Examples
+    --------
+    >>> plain_number("1.234,56"), plain_number("3895,56"), plain_number("1,234.5"), plain_number("1'234'567")
+    ('1234.56', '3895.56', '1234.5', '1234567')
+    >>> plain_number("1234.56") is None and plain_number("12,a") is None
+    True
+    """
+    text = text.strip()
+    if len(text) > _MAX_NUMBER_LENGTH:
+        return None
+    if _WITH_COMMA.fullmatch(text):
+        whole, _, decimals = text.rpartition(",")
+    elif _WITH_POINT.fullmatch(text):
+        whole, _, decimals = text.rpartition(".")
+    elif _WHOLE.fullmatch(text):
+        whole, decimals = text, ""
+    else:
+        return None
+    whole = re.sub(r"[.,'’\s]", "", whole)
+    return f"{whole}.{decimals}" if decimals else whole
+
+
+def advise_on_number(detail: str, value: str) -> str:
+    """Return the detail of a refusal that asks for a number, with how to write `value` if that is a number in another
+    spelling.
+
+    Examples
+    --------
+    >>> advise_on_number("C must be a number, got '15,5'", "15,5")
+    "C must be a number, got '15,5'. Write 15.5: a decimal point, not a comma"
+    >>> advise_on_number("C must be a number, got '1.234,56'", "1.234,56")
+    "C must be a number, got '1.234,56'. Write 1234.56: a decimal point, and no marks between thousands"
+    >>> advise_on_number("C must be a number, got '1,500'", "1,500")
+    "C must be a number, got '1,500'. Write 1.500 with a decimal point, or 1500 without a mark between thousands"
+    >>> advise_on_number("C must be a number, got 'x'", "x")
+    "C must be a number, got 'x'"
+    """
+    plain = plain_number(value)
+    if plain is None:
+        return detail
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", value.strip()):
+        whole = plain.replace(".", "")
+        return f"{detail}. Write {plain} with a decimal point, or {whole} without a mark between thousands"
+    if value.strip().replace(",", ".", 1) == plain:
+        return f"{detail}. Write {plain}: a decimal point, not a comma"
+    if "." not in plain:
+        return f"{detail}. Write {plain}: no marks between thousands"
+    return f"{detail}. Write {plain}: a decimal point, and no marks between thousands"
+
+
 class ServiceError(Exception):
     """A refusal with a stable `code`, an HTTP `status` and a `title`; `detail` names the thing, the rule and the value.
 

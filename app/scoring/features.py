@@ -23,14 +23,13 @@ from app.ingest.values import (
     MISSING,
     NUMERIC,
     is_category,
-    plain_number,
     read_json,
     read_json_column,
     read_text,
     spell,
 )
 from app.platform.documents import ModelFeature
-from app.platform.errors import MAX_ERRORS, escape, refuse_all, shown
+from app.platform.errors import MAX_ERRORS, advise_on_number, escape, refuse_all, shown
 
 if TYPE_CHECKING:
     from app.scoring.fastpath import PlainQuery, PlainRows
@@ -366,8 +365,8 @@ class FeatureIndex:
         """Return the message of what a value of a feature must be."""
         rule = "text in UTF-8" if self.categories[i] is not None else _RULES[self.types[i]]
         detail = f"feature {shown(self.names[i])} must be {rule}, got {shown(value)}"
-        if rule == _RULES[NUMERIC] and isinstance(value, str) and (plain := plain_number(value)):
-            detail += f": write {plain}, with a decimal point and no marks between thousands"
+        if rule == _RULES[NUMERIC] and isinstance(value, str):
+            return advise_on_number(detail, value)
         return detail
 
 

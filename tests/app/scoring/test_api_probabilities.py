@@ -177,6 +177,7 @@ def test_the_etag_says_what_was_asked(client: httpx.Client, model_id: str) -> No
     ("query", "words"),
     [
         ("prevalence=0", ("prevalence must lie strictly between 0 and 1", "'0'")),
+        ("prevalence=0,06", ("prevalence must lie strictly between 0 and 1", "Write 0.06: a deci")),
         ("prevalence=1.5", ("prevalence must lie strictly between 0 and 1", "'1.5'")),
         ("prevalence=nan", ("prevalence must lie strictly between 0 and 1", "'nan'")),
         ("prevalence=1_0e-2", ("prevalence must lie strictly between 0 and 1", "'1_0e-2'")),

@@ -79,7 +79,7 @@ def test_a_query_may_be_written_in_many_ways(query: bytes) -> None:
         (
             b"age=41&income=1.234,56",
             "invalid_feature_value",
-            "got '1.234,56': write 1234.56",
+            "got '1.234,56'. Write 1234.56: a decimal",
         ),
         (b"\\u0061ge=1&income=1", "unknown_feature", "is unknown"),
         (b"age=\xff&income=1", "invalid_feature_value", "must be a finite number"),

@@ -217,6 +217,16 @@ PARAMETERS: list[Case] = [
         "/algorithm/budget_seconds",
         "must be a number above 0 and at most 60, got 61",
     ),
+    (
+        algorithm("auto", budget_seconds="15,5"),
+        "/algorithm/budget_seconds",
+        "got '15,5'. Write 15.5: a decimal point, not a comma",
+    ),
+    (
+        algorithm("logistic", C="1.234,5"),
+        "/algorithm/C",
+        "got '1.234,5'. Write 1234.5: a decimal point, and no marks between thousands",
+    ),
     (algorithm("auto", **{"n/a": 61}), "/algorithm/n~1a", "auto has no parameter 'n/a'"),
 ]
 SPACES: list[Case] = [
