@@ -179,6 +179,7 @@ async def _show(
         progress=now,
         kind=KINDS.get(job.kind, job.kind),
         final=final,
+        searches=bool(job.search) or (job.algorithm or {}).get("name") == "auto",
         made=list(_made(job)),
         figures=[] if metrics is None else list(_figures(metrics, job.objective or {})),
         level=None if metrics is None else metrics.level,

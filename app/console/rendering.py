@@ -42,6 +42,7 @@ def _environment() -> Environment:
     environment.filters.update(
         number=number,
         count=count,
+        rows=rows,
         percent=percent,
         when=when,
         exact=exact,
@@ -86,6 +87,11 @@ def number(value: float | None, digits: int = 3) -> str:
 def count(value: float | None) -> str:
     """Return a whole number with commas between thousands."""
     return DASH if value is None else f"{value:,.0f}"
+
+
+def rows(value: float | None) -> str:
+    """Return a number of rows, of which the last may count in part, with at most two decimals."""
+    return DASH if value is None else f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
 def percent(fraction: float | None, digits: int = 1) -> str:
@@ -180,6 +186,8 @@ def duration(seconds: float | None) -> str:
     """Return a duration in a suitable unit."""
     if seconds is None:
         return DASH
+    if 0 < seconds < 0.05:
+        return "less than 0.1 s"
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -541,10 +541,10 @@ def _number_of(candidate: LeaderboardEntry, trials: Sequence[FinishedTrial]) -> 
 
 
 def _shown_of(spec: TrainSpec, candidate: LeaderboardEntry) -> Parameters:
-    """Return a kept candidate's parameters in short; of a mean rank the names of its members."""
+    """Return a kept candidate's parameters in short; of a mean rank how many members it has."""
     parameters = dict(candidate.parameters)
     if (members := parameters.get("members")) is not None and "weights" in parameters:
-        return {"members": ", ".join(members)[:MAX_CHARACTERS]}
+        return {"members": len(members)}
     return shown_parameters(spec, parameters)
 
 

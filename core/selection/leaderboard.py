@@ -303,8 +303,8 @@ def finish(
     notes: tuple[str, ...] = ()
     if (copies := len(chosen) - len(single)) > 0:
         notes = (
-            f"{copies} of the {len(chosen)} members are copies of another member with another random seed: their mean "
-            "varies less",
+            f"{copies} of the {len(chosen)} rankers in the mean rank {'is' if copies == 1 else 'are'} fitted like "
+            "another one, but with another random seed: a mean of more rankers varies less",
         )
     if (why := history.trees_failed()) is not None:
         notes = (f"{NO_TREES_NOTE}: {why}", *notes)

@@ -80,8 +80,10 @@ def test_a_job_that_ended_leads_to_what_it_made(
         assert words in text
 
 
-def work_and_report(service: Service) -> None:
-    """Do the next job, and report on it as a worker does, though more often than once a second."""
+def work_and_report(service: Service, look: Callable[[], None]) -> None:
+    """Do the next job, and report on it as a worker does, though more often than once a second. `look` is called after
+    the first step of a fit.
+    """
     db, blobs, settings = service.context.db, service.context.blobs, service.settings
     claim = db.writing(queue.claim, settings, "w")
     assert claim is not None
@@ -92,7 +94,11 @@ def work_and_report(service: Service) -> None:
         if isinstance(info, Report):
             told.update(info.job, fraction=info.fraction)
             told.update(clocked(told, claim.spec, time.monotonic() - started))
+            is_first = step and "step" not in told
+            told.update({"step": step, "of": of} if step else {})
             db.writing(queue.heartbeat, settings, claim, told)
+            if is_first:
+                look()
 
     started = time.monotonic()
 
@@ -103,14 +109,22 @@ def work_and_report(service: Service) -> None:
 
 
 def test_a_job_that_succeeded_shows_its_models_figures_and_what_it_tried(
-    service: Service, client: httpx.Client, visit: Callable[..., Any], hand_in: Any
+    service: Service,
+    client: httpx.Client,
+    ask: Callable[..., httpx.Response],
+    visit: Callable[..., Any],
+    hand_in: Any,
 ) -> None:
     grid = {"method": "grid", "space": {"n_rounds": [1, 4, 16], "max_bins": [2, 8]}}
     objective = {"metric": "pauc", "fpr_min": 0, "fpr_max": 0.4}
     job_id = hand_in(
         search=grid, algorithm={"name": "rankboost"}, objective=objective, name="searched"
     )
-    work_and_report(service)
+    under_way: list[str] = []
+    work_and_report(service, lambda: under_way.append(ask(f"/console/jobs/{job_id}").text))
+    # Steps begin anew with each fit of a search, so they are not told there.
+    assert "<dt>Trial</dt>" in under_way[0]
+    assert "<dt>Step" not in under_way[0]
     job = client.get(f"/v1/jobs/{job_id}").json()
     best, board = job["progress"]["best"], job["progress"]["leaderboard"]
     assert (job["state"], job["progress"]["fraction"]) == ("succeeded", 1.0)

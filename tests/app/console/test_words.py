@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from app.console.rendering import ago, plain, when
+from app.console.rendering import ago, duration, plain, rows, when
 from app.console.words import CHANGES, PARAMETERS, change, figure, title
 from app.main import create_app
 from app.platform.settings import Settings
@@ -67,6 +67,12 @@ def test_a_time_has_words_and_the_exact_time_behind_them() -> None:
         '<time datetime="2013-06-28T02:53:20.000+00:00" title="2013-06-28 02:53:20 UTC">2013-06-28</time>'
     )
     assert when(None) == "–"
+
+
+def test_rows_that_count_in_part_and_short_times_are_not_rounded_away() -> None:
+    assert [rows(each) for each in (None, 7.65, 8.0, 1234.5)] == ["–", "7.65", "8", "1,234.5"]
+    said = [duration(each) for each in (0.0, 0.01, 0.05, 61.0)]
+    assert said == ["0.0 s", "less than 0.1 s", "0.1 s", "1 min 1 s"]
 
 
 def test_the_mark_and_the_button_escape_what_they_say() -> None:

@@ -300,6 +300,10 @@ def test_auto_tells_the_best_and_is_kept(tmp_path: Path) -> None:
     (chosen,) = (each for each in candidates if each["state"] == "chosen")
     board = found["progress"]["leaderboard"]
     assert board[0]["value"] == found["progress"]["best"]["value"] == chosen["value"]
+    n_members = len(found["leaderboard"]["members"])
+    for row in board:
+        if row["algorithm"] == "rank_average":
+            assert 2 <= row["parameters"]["members"] <= n_members
     assert sorted(row["value"] for row in board) == kept[-len(board) :]
     assert len(board) == min(len(kept), MAX_ROWS)
     assert all(row["trial"] in range(1, 92) for row in board if row["algorithm"] != "rank_average")
