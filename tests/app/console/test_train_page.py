@@ -232,9 +232,9 @@ def test_what_the_api_refuses_is_said_and_nothing_is_lost(
         assert answer.status_code == status
         text = unescape(answer.text)
         assert "errors, the first" not in text  # each stands in the list, and at its field
-        for name in ("n_rounds", "max_bins"):
-            assert f'<a href="#f-algorithm-{name}">{name} must' in text
-            assert f'id="e-f-algorithm-{name}">{name} must' in text
+        for name, title in (("n_rounds", "Rounds"), ("max_bins", "Most bins of a column")):
+            assert f'<a href="#f-algorithm-{name}">“{title}” must' in text
+            assert f'id="e-f-algorithm-{name}">“{title}” must' in text
         assert 'name="algorithm.n_rounds" aria-describedby' in text
         assert f"{NASTY}=1</textarea>" in text
         assert "<script>alert" not in answer.text
@@ -242,7 +242,7 @@ def test_what_the_api_refuses_is_said_and_nothing_is_lost(
     assert f'value="{NASTY}"' in unescape(named.text)
     assert "<script>alert" not in named.text
     found = ask("/console/train/check", fields).text
-    assert 'id="e-f-algorithm-n_rounds" hx-swap-oob="true">n_rounds must' in found
+    assert 'id="e-f-algorithm-n_rounds" hx-swap-oob="true">“Rounds” must' in found
     assert "&#34;n_rounds&#34;: 0" in found  # the request is shown as it would be sent
 
 
@@ -329,8 +329,8 @@ def test_the_form_follows_what_is_chosen_in_a_browser(
     page.get_by_text("Parameters: ").click()
     rounds = page.get_by_label("Rounds", exact=True)
     rounds.fill("0")
-    page.get_by_role("link", name="n_rounds must be").wait_for()
-    assert page.locator("#e-f-algorithm-n_rounds").inner_text().startswith("n_rounds must be")
+    page.get_by_role("link", name="“Rounds” must be").wait_for()
+    assert page.locator("#e-f-algorithm-n_rounds").inner_text().startswith("“Rounds” must be")
     window.check()
     rounds.fill("7")
     page.get_by_text("Ready to train").wait_for()

@@ -218,7 +218,7 @@ TABLES: dict[str, tuple[dict[str, Any], Any, dict[str, str], str]] = {
         {"a": NUMBERS, "left": YES_NO[(np.arange(80) % 20 == 3).astype(int)]},
         NONE,
         {},
-        "4 rows to learn from, fewer than 5: no rankers were compared, logistic was fitted",
+        "4 rows to learn from, fewer than 5",
     ),
     "constant columns": (
         {"a": np.ones(80), "b": np.zeros(80), "left": YES_NO[HALF]},
