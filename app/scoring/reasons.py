@@ -807,7 +807,7 @@ def _condition(
     return applies
 
 
-def _nothing() -> None:
+def _nothing(n_rows: int) -> None:
     """Do nothing."""
 
 
@@ -830,8 +830,9 @@ class Reasoner:
         self._types = types
         self.options = options
         self._measure = measure
-        self.tick: Callable[[], object] = _nothing
-        """It is called after every few rows whose reasons take long: a job tells by it that it goes on, or ends."""
+        self.tick: Callable[[int], object] = _nothing
+        """It is called with their number after every few rows whose reasons take long: a job tells by it that it goes
+        on, or ends."""
         self.described = described
         self._by_job = max_rows is None
         self._left = self._max_rows = measure.most_rows(max_rows)
@@ -846,8 +847,9 @@ class Reasoner:
         starts = range(0, len(X), size) or (0,)
         found = []
         for at in starts:
-            found.append(self._of(X[at : at + size], scores[at : at + size]))
-            self.tick()
+            block = X[at : at + size]
+            found.append(self._of(block, scores[at : at + size]))
+            self.tick(len(block))
         return Reasons.join(found)
 
     def check_rows(self, n_rows: int) -> None:

@@ -62,6 +62,7 @@ from app.scoring.table_rows import ALL, RowReader, TableOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from app.ingest.rows import Source
     from app.scoring.kept_columns import ColumnForm
 
 
@@ -251,12 +252,13 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         if served.reasoner is not None:
             fields += _reason_fields(served.reasoner.options)
         fields += [pa.field(FLAG, pa.bool_())] if flagged else []
-        count, count_flagged = 0, 0
+        count_flagged = 0
         writer = stack.enter_context(TableWriter(path, fields))
         best, deferred = None, _defers_reasons(served, options.top)
         scorer = replace(served, reasoner=None) if deferred else served
+        told = _Progress(callback, source, reasons_last=deferred)
         if served.reasoner is not None:
-            served.reasoner.tick = lambda: callback(*source.progress(), {"rows": count})
+            served.reasoner.tick = told.tick
         if served.labels is None:
             held = fields if not deferred else _held_fields(served, fields)
             best = BestRows(options.top or N_FIRST, pa.schema(held))
@@ -265,6 +267,8 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         if source.rows is not None:
             _check_reasoned(served, source.rows, reasoned_rows)
         for batch in reader.batches(source):
+            told.begin(batch.size)
+            count = told.rows
             _check_reasoned(served, count + batch.size, reasoned_rows)
             kept = [
                 write_as(column, form)
@@ -286,10 +290,10 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
                 best.add(row)
             if options.top is None:
                 writer.write(row)
-            count += batch.size
-            callback(*source.progress(), {"rows": count})
+            told.end()
         first_table = None if best is None else best.table()
         if first_table is not None and deferred:
+            told.begin(first_table.num_rows, last=True)
             first_table = _add_reasons(first_table, served, fields)
         if first_table is not None and options.top is not None:
             for part in first_table.to_batches(max_chunksize=ROW_GROUP):
@@ -315,10 +319,44 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "file": RESULT_FILE,
         "sha256": sha256,
         "bytes": path.stat().st_size,
-        "rows": count,
+        "rows": told.rows,
         "columns": [{"name": field.name, "type": str(field.type)} for field in fields],
         "summary": summary,
     }
+
+
+class _Progress:
+    """What the job reports: the share of the table that is read, of the block under way only by its rows with reasons.
+
+    A small table is read at once, as one block, whose reasons may take minutes. `reasons_last`: reasons come after all
+    scores, and are the other half of the work. `rows` are those of the blocks that are done.
+    """
+
+    def __init__(self, callback: Callback, source: Source, *, reasons_last: bool) -> None:
+        self._callback, self._source, self._parts = callback, source, 1 + reasons_last
+        self.rows = 0
+        self._block, self._told, self._before = 0, 0, 0
+        self._last = False
+
+    def begin(self, n_rows: int, *, last: bool = False) -> None:
+        """Begin a block of rows; the `last` one has only the reasons of rows that were scored before."""
+        self._block, self._told, self._last = n_rows, 0, last
+
+    def tick(self, n_rows: int) -> None:
+        """Report that so many more rows of the block have reasons."""
+        self._told += n_rows
+        read, whole = self._source.progress()
+        read += whole if self._last else 0
+        done = self._before + (read - self._before) * self._told // max(self._block, 1)
+        figures = {"rows": self.rows + (0 if self._last else self._told)}
+        figures |= {"rows with reasons": self._told} if self._last else {}
+        self._callback(done, self._parts * whole, figures)
+
+    def end(self) -> None:
+        """Report that the block is scored."""
+        self.rows += self._block
+        self._before, whole = self._source.progress()
+        self._callback(self._before, self._parts * whole, {"rows": self.rows})
 
 
 def _defers_reasons(served: Served, top: int | None) -> bool:
