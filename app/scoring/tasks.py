@@ -256,7 +256,7 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         writer = stack.enter_context(TableWriter(path, fields))
         best, deferred = None, _defers_reasons(served, options.top)
         scorer = replace(served, reasoner=None) if deferred else served
-        told = _Progress(callback, source, reasons_last=deferred)
+        told = ScoringProgress(callback, source, reasons_last=deferred)
         if served.reasoner is not None:
             served.reasoner.tick = told.tick
         if served.labels is None:
@@ -325,7 +325,7 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     }
 
 
-class _Progress:
+class ScoringProgress:
     """What the job reports: the share of the table that is read, of the block under way only by its rows with reasons.
 
     A small table is read at once, as one block, whose reasons may take minutes. `reasons_last`: reasons come after all

@@ -1138,6 +1138,15 @@ def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:
     history = history.partition("</ol>")[0]
     assert re.findall(r"version (\d)", history) == ["2", "1"]
     assert "churn@champion" in text_of(ours.get(second))
+    fixed = {"model_id": world.second, "promise": {"threshold": 0.5}}
+    world.api.put("/v1/models/churn/aliases/fixed", json=fixed)
+    before = ours.get(f"{page}/aliases").text
+    assert "the threshold stays the same number" in before
+    assert f'href="{page}?cut=0.5#curve"' in before
+    assert ours.post(f"{page}/aliases", alias="fixed", revision="1").status_code == 303
+    after = re.sub(r"\s+", " ", text_of(ours.get(f"{page}/aliases")))
+    assert "The threshold stayed the same number when the alias moved. With version 2" in after
+    world.api.delete("/v1/models/churn/aliases/fixed", headers={"If-Match": '"2"'})
     careful = "/v1/models/churn/aliases/careful"
     world.api.put(careful, json={"model_id": world.second, "promise": {"fpr": 0.2}})
     assert "to keep an FPR of at most 0.2." in text_of(ours.get(f"{second}/aliases"))

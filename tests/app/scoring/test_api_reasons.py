@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import httpx
@@ -28,6 +29,7 @@ from app.scoring.reasons import (
     ReferenceRows,
     make_reasoner,
 )
+from app.scoring.tasks import ScoringProgress
 from core import Logistic, RankAverage, RankBoost, TreeRankForest
 from core.base.ranker import Ranker, StopFit
 from core.base.table import CodedTable
@@ -500,6 +502,22 @@ def test_a_job_goes_on_or_ends_between_a_few_rows_that_take_long() -> None:
     reasoner.tick = ticks.append
     whole = reasoner.of(X, served.ranker.score_rows(X))
     assert (len(ticks), sum(ticks)) == (3, 40)
+    # A table that is read at once is done only as its rows have reasons; beside `top` these are the second half.
+    reported: list[tuple[Any, ...]] = []
+    read: Any = SimpleNamespace(progress=lambda: (100, 100))
+    progress = ScoringProgress(lambda *told: reported.append(told), read, reasons_last=False)
+    progress.begin(40)
+    progress.tick(16)
+    progress.tick(24)
+    progress.end()
+    assert reported == [(40, 100, {"rows": 16}), *[(100, 100, {"rows": 40})] * 2]
+    progress = ScoringProgress(lambda *told: reported.append(told), read, reasons_last=True)
+    progress.begin(40)
+    progress.end()
+    progress.begin(10, last=True)
+    progress.tick(5)
+    ends = [(100, 200, {"rows": 40}), (150, 200, {"rows": 40, "rows with reasons": 5})]
+    assert reported[3:] == ends
     alone = make_reasoner(served, ReasonOptions(2), sources, 10).of(X[39:], whole.rest[39:])
     assert alone.contributions.tobytes() == whole.contributions[39:].tobytes()
 
