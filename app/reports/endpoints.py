@@ -18,7 +18,7 @@ from app.reports import plots
 from app.reports.document import Document
 from app.reports.schemas import Report, report_of
 from app.reports.sections import describe_columns, document_of
-from app.reports.service import gather, read_curve, read_reliability
+from app.reports.service import gather, prepare_plot
 from app.reports.writers import POLICY, to_html, to_markdown
 from app.roc_plot import to_vega
 from app.scoring.interpretation_endpoints import PICTURE_HEADERS
@@ -134,13 +134,10 @@ def read_plot(
     """A picture of the ROC curve with its confidence band, the area of the window, the best operating points at several
     rates (or that of the objective), and the diagonal of chance. The file needs no other file.
     """
-    if kind == "reliability":
-        plot = plots.reliability_plot(*context.db.reading(read_reliability, caller.owner, ref))
-    else:
-        judged, metrics = context.db.reading(read_curve, caller.owner, ref, on)
+    shown_band = None if band == "none" else band
+    describe = context.db.reading(prepare_plot, caller.owner, ref, on, kind, shown_band)
     with context.computation():
-        if kind != "reliability":
-            plot = plots.plot_of(judged, metrics, kind, None if band == "none" else band)
+        plot = describe()
         if format == "vega":
             return JSONResponse(to_vega(plot))
         drawn = plots.to_svg(plot)

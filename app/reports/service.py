@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from app.datasets import repository as dataset_rows
@@ -29,11 +30,12 @@ from app.platform.tables import (
     ModelLeaderboard,
     ModelOutOfFold,
 )
-from app.reports.plots import plot_of
+from app.reports.plots import Kind, plot_of, reliability_plot
 from app.roc_plot import RocPlot
 
 if TYPE_CHECKING:
     from core.metrics import Gain, OperatingPoint
+    from core.metrics.bands import BandKind
 
 
 FPRS = (0.01, 0.05, 0.1, 0.2)
@@ -110,6 +112,15 @@ def read_reliability(session: Session, owner: str, ref: str) -> tuple[Model, Rel
             code="no_calibration",
         )
     return model, row.reliability
+
+
+def prepare_plot(
+    session: Session, owner: str, ref: str, part: str, kind: Kind, band: BandKind | None
+) -> Callable[[], RocPlot]:
+    """Read what a picture of a model shows; return what describes the picture, which computes and reads nothing."""
+    if kind == "reliability":
+        return partial(reliability_plot, *read_reliability(session, owner, ref))
+    return partial(plot_of, *read_curve(session, owner, ref, part), kind, band)
 
 
 def gather(session: Session, owner: str, ref: str) -> Facts:

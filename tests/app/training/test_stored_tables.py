@@ -216,7 +216,7 @@ def test_figures_of_groups_are_of_training_rows_whose_figures_fit(
     assert 100 <= counted <= 102
     said = [note for note in done["warnings"] if "memory had no room for all" in note]
     assert len(said) == 1
-    assert f"are of {counted} of its " in said[0]
+    assert f"are of {counted} of the " in said[0]
 
 
 def test_figures_and_baselines_of_rows_in_a_file_are_those_of_memory(

@@ -59,7 +59,7 @@ def test_few_items_are_split_by_pairs_both_directions_together(
 ) -> None:
     X, pairs, weight = noisy_pairs(n=12, n_pairs=200)
     monkeypatch.setattr(data, "MIN_PAIRS", 10**6)
-    with pytest.warns(UserWarning, match="the items are too few to hold some out"):
+    with pytest.warns(UserWarning, match="too few items to hold some out"):
         (learnt, w), (held, v) = split(pairs, weight, len(X))
     units = [{frozenset(pair) for pair in part} for part in (learnt, held)]
     assert not units[0] & units[1]
@@ -137,7 +137,7 @@ def test_pairs_of_two_items_cannot_be_split() -> None:
     X = np.arange(4.0)[:, None]
     with pytest.raises(InvalidData, match="pairs of at least 3 items, got pairs of 2"):
         RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 0)])
-    with pytest.warns(UserWarning, match="new pairs of items that training has seen"):
+    with pytest.warns(UserWarning, match="new pairs of known items"):
         RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 2)])
 
 
