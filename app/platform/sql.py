@@ -298,14 +298,16 @@ def _decode_sorted(cursor: str, sort: str, ordered: Sequence[Any]) -> list[Any]:
         raise _bad_cursor(cursor)
     for value, column in zip(values[1:], ordered, strict=True):
         kind = column.type.python_type
-        if type(value) is not kind or not (_is_text(value) if kind is str else abs(value) < 2**31):
+        if type(value) is not kind or not _is_held(value):
             raise _bad_cursor(cursor)
     return values[1:]
 
 
-def _is_text(value: str) -> bool:
-    """Return True for a text that a database can hold."""
-    return "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
+def _is_held(value: str | float) -> bool:
+    """Return True for a value that a column of its type can hold."""
+    if isinstance(value, str):
+        return "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
+    return math.isfinite(value) if isinstance(value, float) else abs(value) < 2**31
 
 
 def encode_cursor(created_at: float, id_: str) -> str:

@@ -206,6 +206,10 @@ def test_lists_are_sorted(service_on_both: Service) -> None:
             after = base64.urlsafe_b64encode(json.dumps(bad).encode()).decode().rstrip("=")
             answer = client.get(f"/v1/{kind}", params={"after": after, "sort": "name"})
             assert (answer.status_code, answer.json()["code"]) == (422, "invalid_cursor"), bad
+        # A time beyond 31 bits of seconds is a time.
+        late = base64.urlsafe_b64encode(b'["created_at",3e9,"a"]').decode().rstrip("=")
+        answer = client.get(f"/v1/{kind}", params={"after": late, "sort": "created_at"})
+        assert (answer.status_code, answer.json()["data"]) == (200, [])
 
 
 def test_failures_are_listed_until_something_settles_them(service_on_both: Service) -> None:
