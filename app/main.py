@@ -30,6 +30,7 @@ from app.models import endpoints as models
 from app.models import repository as model_rows
 from app.operations import endpoints as operations
 from app.operations import health as figures
+from app.operations import overview
 from app.platform.background import BackgroundTasks
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
@@ -140,6 +141,7 @@ def create_app(settings: Settings) -> Service:
         inference.invocations_router,
         access.router,
         access.audit_router,
+        overview.router,
         operations.router,
         openapi.router,
         openapi.STATIC.router,

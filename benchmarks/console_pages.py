@@ -142,8 +142,16 @@ class Console:
         self._connection = http.client.HTTPConnection(address.hostname, address.port)
         form = {"content-type": "application/x-www-form-urlencoded"}
         answer = self._ask("POST", "/console/sign-in", urlencode({"key": key}), form)
+        self._let_start()
         cookie = answer.getheader("set-cookie") or ""
         self._headers = {"cookie": cookie.partition(";")[0]}
+
+    def _let_start(self) -> None:
+        """Wait until the process has imported in the background what it needs later."""
+        before = -1
+        while (now := time.clock_gettime_ns(self._clock)) - before > 20_000_000:
+            before = now
+            time.sleep(1)
 
     def _ask(self, method: str, path: str, *more: Any) -> http.client.HTTPResponse:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
@@ -22,6 +22,7 @@ from app.evaluation.service import (
     check_comparison,
     how_seen,
     say_seen,
+    seen_in,
 )
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
@@ -48,6 +49,8 @@ COMPARE = "compare"
 COMPARED_FIGURES = ("auc", "ndcg@10", "map")
 """Figures of lists by which models are compared where the dataset has queries."""
 COMPARISONS = Output(Comparison, "cmp", "comparison")
+COMPARISONS_READ = 20
+"""Newest comparisons of two models among which one that shows something of them is looked for."""
 
 
 class ComparisonSpec(TypedDict):
@@ -142,6 +145,38 @@ def submit(
         [{"model_id": model.id, "name": model.name, "version": model.version} for model in models],
     )
     return comparison
+
+
+def find_worse(
+    session: Session, owner: str, pairs: Collection[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return those of the pairs of ids of models whose newest comparison has shown the first to rank worse in one of
+    its windows, and better in none. A comparison shows nothing on rows that the other model was trained on, or may have
+    been.
+    """
+    judged: dict[tuple[str, str], bool] = {}
+    if pairs:
+        found = repository.find_comparisons_of_pairs(session, owner, pairs, COMPARISONS_READ)
+        for pair, comparison in found:
+            if pair not in judged and (lead := _lead_in(comparison, *pair)) is not None:
+                judged[pair] = lead < 0
+    return {pair for pair, worse in judged.items() if worse}
+
+
+def _lead_in(row: Comparison, model_id: str, other_id: str) -> float | None:
+    """Return the greatest significant lead of a model before another; 0 if there is none, None if a comparison shows
+    nothing of them.
+    """
+    if row.result is None or seen_in(row, other_id) not in ("new", "validated"):
+        return None
+    leads = [
+        pair["value"] if pair["first"] == model_id else -pair["value"]
+        for window in row.result["windows"]
+        for pair in window["differences"]
+        if {pair["first"], pair["second"]} == {model_id, other_id}
+        and pair["adjusted_p_value"] < 1 - row.level
+    ]
+    return max(leads, default=0.0)
 
 
 def prepare(

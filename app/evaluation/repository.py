@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
-from sqlalchemy import insert, select
-from sqlalchemy.orm import Session
+from sqlalchemy import func, insert, select, tuple_
+from sqlalchemy.orm import Session, aliased, selectinload
 
 from app.platform.sql import Json
-from app.platform.tables import ComparisonModel, EvaluationCurve
+from app.platform.tables import (
+    Comparison,
+    ComparisonModel,
+    Evaluation,
+    EvaluationCurve,
+    Job,
+    JobState,
+)
+
+# Built once: SQLAlchemy takes longer to build an alias than SQLite to run a statement with it.
+_FIRST, _SECOND = aliased(ComparisonModel), aliased(ComparisonModel)
 
 
 def insert_models(session: Session, comparison_id: str, models: Sequence[Json]) -> None:
@@ -31,3 +42,71 @@ def find_group_scores(session: Session, evaluation_id: str) -> bytes | None:
         EvaluationCurve.evaluation_id == evaluation_id
     )
     return session.scalar(statement)
+
+
+class JudgedAgain(NamedTuple):
+    """A ready evaluation: of which model on which dataset, and whether and how the model changed since its validation.
+    None: that was not measured.
+    """
+
+    evaluation_id: str
+    model_id: str
+    model_name: str
+    model_version: int
+    dataset_id: str
+    dataset_name: str
+    created_at: float
+    changed: bool | None
+    summary: str | None
+
+
+def find_newest(session: Session, owner: str, limit: int) -> list[JudgedAgain]:
+    """Return the owner's newest ready evaluations."""
+    statement = (
+        select(
+            Evaluation.id,
+            Evaluation.model_id,
+            Evaluation.model_name,
+            Evaluation.model_version,
+            Evaluation.dataset_id,
+            Evaluation.dataset_name,
+            Evaluation.created_at,
+            Evaluation.drift["changed"].as_boolean(),
+            Evaluation.drift["summary"].as_string(),
+        )
+        .join(Job, Job.id == Evaluation.job_id)
+        .where(Evaluation.owner == owner, Job.state == JobState.SUCCEEDED)
+        .order_by(Evaluation.created_at.desc(), Evaluation.id.desc())
+        .limit(limit)
+    )
+    return [JudgedAgain(*row) for row in session.execute(statement)]
+
+
+def find_comparisons_of_pairs(
+    session: Session, owner: str, pairs: Collection[tuple[str, str]], limit: int
+) -> Sequence[tuple[tuple[str, str], Comparison]]:
+    """Return each of the pairs of models with the owner's comparisons of both, the newest `limit` of a pair, newest
+    first.
+    """
+    first, second = _FIRST, _SECOND
+    newest_first = Comparison.created_at.desc(), Comparison.id.desc()
+    of_pair = func.row_number().over(
+        partition_by=(first.model_id, second.model_id), order_by=newest_first
+    )
+    ranked = (
+        select(Comparison.id, first.model_id, second.model_id, of_pair.label("place"))
+        .join(first, first.comparison_id == Comparison.id)
+        .join(second, second.comparison_id == Comparison.id)
+        .where(Comparison.owner == owner)
+        .where(tuple_(first.model_id, second.model_id).in_(pairs))
+        .subquery()
+    )
+    _, one, other, place = ranked.c
+    rows = session.execute(
+        select(one, other, Comparison)
+        .join(ranked, ranked.c[0] == Comparison.id)
+        .where(place <= limit)
+        .order_by(*newest_first)
+        .options(selectinload("*"))
+    )
+    return [((model_id, other_id), comparison) for model_id, other_id, comparison in rows]

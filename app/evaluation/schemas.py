@@ -21,6 +21,7 @@ from app.evaluation.service import (
     ComparisonRequest,
     EvaluationRequest,
     Seen,
+    seen_in,
 )
 from app.http.schemas import Body, Interval, Kind, Rate, Resource, Text, Timestamp, one_of
 from app.jobs.kinds import STATUS, STATUSES, status_of
@@ -933,13 +934,6 @@ class Comparison(Resource):
     created_at: Timestamp
 
 
-def _seen_in(row: ComparisonRow, model_id: str) -> str | None:
-    seen: str | None = row.job.spec.get("seen", {}).get(model_id)
-    if seen != "new":
-        return seen
-    return _OVERLAPPING[(row.result or {}).get("overlaps", {}).get(model_id)]
-
-
 def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:
     """Show a row with the state of its job; its curves only if they are asked for."""
     kept = same_fields(Comparison) - {"amount", "costs", "models"}
@@ -952,7 +946,7 @@ def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:
             model_id=one.model_id,
             name=one.name,
             version=one.version,
-            seen=_seen_in(row, one.model_id),
+            seen=seen_in(row, one.model_id),
         )
         for one in row.models
     ]

@@ -24,6 +24,7 @@ from app.platform.documents import AliasCut
 from app.platform.errors import Conflict, Invalid, invalid
 from app.platform.sql import Json, Session
 from app.platform.tables import (
+    Comparison,
     Dataset,
     DatasetKind,
     Model,
@@ -143,6 +144,15 @@ def find_fits(
             misfit = _find_misfit(model, dataset, use)
             found.append(Fit(ref, dataset_id, None if misfit is None else misfit[1]))
     return found
+
+
+def seen_in(row: Comparison, model_id: str) -> str | None:
+    """Return what a model has seen of the rows of a comparison; None if that is not known."""
+    seen: str | None = row.job.spec.get("seen", {}).get(model_id)
+    if seen != "new":
+        return seen
+    overlaps = (row.result or {}).get("overlaps", {}).get(model_id)
+    return None if overlaps is None else "overlaps" if overlaps else "new"
 
 
 def check_windows(windows: Sequence[Window]) -> list[Json]:

@@ -49,6 +49,10 @@ INFO: dict[str, Any] = {
         {"name": "evaluations", "description": "How good a model is on another dataset."},
         {"name": "comparisons", "description": "Whether several models differ on the same rows."},
         {"name": "scoring", "description": "Send rows, get scores."},
+        {
+            "name": "overview",
+            "description": "What is under way, what needs attention, and what is newest.",
+        },
         {"name": "keys", "description": "API keys: create, rotate and revoke them."},
         {"name": "audit", "description": "The log of all changes: who changed what, and when."},
         {

@@ -22,7 +22,7 @@ from app.platform.tables import Job, JobEvent, JobOutputRow, JobState, Worker
 
 Row = TypeVar("Row", bound=JobOutputRow)
 
-# Built once: SQLAlchemy takes longer to build such a statement than SQLite to run it.
+# Built once: SQLAlchemy takes longer to build such a statement, or an alias, than SQLite to run it.
 _INSERT = (
     insert(Job)
     .values(
@@ -37,6 +37,7 @@ _INSERT = (
     .returning(Job)
 )
 _ADD_EVENT = insert(JobEvent).values(at=db_now())
+_LATER, _RETRY = aliased(Job), aliased(Job)
 _UPLOADS = ("ingest", "ingest_files")
 """Kinds of job that count as one: a table is read from one file or from several."""
 
@@ -113,13 +114,12 @@ def _unresolved(
     """Keep jobs that failed or timed out, without those that were retried, whose output was deleted, or after which a
     job of the same kind and name succeeded. A table that is read from one file or from several is one kind.
     """
-    done, again = aliased(Job), aliased(Job)
     later = and_(
-        done.owner == owner,
-        done.name == Job.name,
-        done.state == JobState.SUCCEEDED,
-        done.created_at >= Job.created_at,
-        done.parent_id.is_(None),
+        _LATER.owner == owner,
+        _LATER.name == Job.name,
+        _LATER.state == JobState.SUCCEEDED,
+        _LATER.created_at >= Job.created_at,
+        _LATER.parent_id.is_(None),
     )
     kept = [
         and_(Job.kind == name, Job.id.in_(select(table.job_id).where(table.owner == owner)))
@@ -128,9 +128,9 @@ def _unresolved(
     # An index answers each `exists` for one job: what was retried by its origin, what succeeded by kind and name.
     return statement.where(
         Job.state.in_((JobState.FAILED, JobState.TIMED_OUT)),
-        not_(exists().where(later, done.kind == Job.kind)),
-        or_(Job.kind.not_in(_UPLOADS), not_(exists().where(later, done.kind.in_(_UPLOADS)))),
-        not_(exists().where(again.retry_of == Job.id)),
+        not_(exists().where(later, _LATER.kind == Job.kind)),
+        or_(Job.kind.not_in(_UPLOADS), not_(exists().where(later, _LATER.kind.in_(_UPLOADS)))),
+        not_(exists().where(_RETRY.retry_of == Job.id)),
         or_(Job.kind.not_in(tables), *kept),
     )
 

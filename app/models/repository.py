@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Integer, cast, exists, func, select, union, update
+from sqlalchemy import Integer, cast, exists, func, select, tuple_, union, update
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, defer
@@ -37,6 +37,9 @@ from app.platform.tables import (
     ModelSample,
     ReasonCodes,
 )
+
+# Built once: SQLAlchemy takes longer to build an alias than SQLite to run a statement with it.
+_NEWER = another(Model)
 
 
 def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> Model | None:
@@ -110,9 +113,8 @@ def list_page(
         pointed_at = select(ModelAlias.model_id).where(ModelAlias.owner == owner)
         statement = statement.where(Model.id.in_(pointed_at))
     if outdated:
-        newer = another(Model)
         newer_one = exists().where(
-            newer.owner == owner, newer.name == Model.name, newer.version > Model.version
+            _NEWER.owner == owner, _NEWER.name == Model.name, _NEWER.version > Model.version
         )
         statement = statement.where(newer_one)
     keys: dict[str, Any] = {"name": (Model.name, Model.version)}
@@ -133,6 +135,19 @@ def list_page(
         sort=only.sort,
         keys=keys,
     )
+
+
+def find_newest(session: Session, owner: str, names: Collection[str]) -> dict[str, tuple[str, int]]:
+    """Return the id and the version of the newest model of each of the owner's names."""
+    newest = (
+        select(Model.name, func.max(Model.version))
+        .where(Model.owner == owner, Model.name.in_(names))
+        .group_by(Model.name)
+    )
+    statement = select(Model.name, Model.id, Model.version).where(
+        Model.owner == owner, tuple_(Model.name, Model.version).in_(newest)
+    )
+    return {name: (id_, version) for name, id_, version in session.execute(statement)}
 
 
 def find_metrics(

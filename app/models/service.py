@@ -157,6 +157,29 @@ def list_page(
     return Page(data, page.has_more, page.next)
 
 
+class OutdatedAlias(NamedTuple):
+    """An alias that points to an older version of its name, and the newest version."""
+
+    alias: str
+    model: Model
+    newest_id: str
+    newest_version: int
+
+
+def outdated_aliases(session: Session, owner: str, limit: int) -> list[OutdatedAlias]:
+    """Return the aliases of the owner's newest `limit` models that an alias points to although their name has a newer
+    version.
+    """
+    behind = list_page(session, owner, name=None, outdated=True, limit=limit, after=None).data
+    names = {each.model.name for each in behind}
+    newest = repository.find_newest(session, owner, names)
+    return [
+        OutdatedAlias(alias, each.model, *newest[each.model.name])
+        for each in behind
+        for alias in each.aliases
+    ]
+
+
 def delete(session: Session, owner: str, model_id: str) -> None:
     """Delete a model by its id only, so that nobody deletes another version than the one they looked at.
 

@@ -1153,6 +1153,13 @@ class _ClientOperations(ApiObject):
         query = {"model": [*model], "dataset_id": [_named(each) for each in dataset], "use": use}
         return (yield from self._record(types.Fits, "/v1/fits", **query)).data
 
+    @operation
+    def overview(self, *, limit: int | None = None) -> Steps[types.Overview]:
+        """Return what is under way, what ended lately, what needs attention, and the newest models and datasets: at
+        most `limit` of each (1 to 50; 10 unless given).
+        """
+        return (yield from self._record(types.Overview, "/v1/overview", limit=limit))
+
     @iteration
     def audit(
         self,

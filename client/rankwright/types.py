@@ -856,6 +856,20 @@ class Drift(Record):
     scores: list[ScoreDrift]
     """Change of the scores. If the scores change but the areas do not, choose new thresholds."""
 
+class DriftedModel(Record):
+    """A model whose newest evaluation found a significant change since its validation."""
+
+    evaluation_id: str
+    model_id: str
+    model_name: str
+    model_version: int
+    dataset_id: str
+    dataset_name: str
+    summary: str
+    """What changed, in words."""
+    created_at: str
+    """Time of the request for the evaluation."""
+
 class Duplicates(Record):
     """Rows that are equal to another row in every feature."""
 
@@ -2167,6 +2181,42 @@ class OutOfFold(Record):
     count from 1; `y` is 1 for a positive. `score` is on the scale of the fold's ranker, `aligned_score`
     on that of the served ranker.
     """
+
+class OutdatedAlias(Record):
+    """An alias of a model that has a newer version."""
+
+    name: str
+    alias: str
+    model_id: str
+    version: int
+    newest_model_id: str
+    newest_version: int
+
+class Overview(Record):
+    """What is under way, what ended lately, what needs attention, and what is newest."""
+
+    under_way: list[Job]
+    """Jobs that run, then those that are being cancelled, then those that wait; at most `limit` of each."""
+    ended: list[Job]
+    """The newest jobs that have ended, of the newest `jobs_looked_through`."""
+    jobs_looked_through: int
+    """Number of the newest jobs among which `ended` was looked for: at most 50."""
+    failed: list[Job]
+    """The newest failures that nothing has made good, as `GET /v1/jobs?kind=all&unresolved=true` lists
+    them.
+    """
+    failed_next: str | None
+    """Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."""
+    drifted: list[DriftedModel]
+    """Models that changed significantly, by the newest 50 evaluations."""
+    outdated: list[OutdatedAlias]
+    """Aliases of models that have a newer version. Left out is an alias whose model ranks better than the
+    newest version by their newest comparison on rows that its model was not trained on.
+    """
+    models: list[ListedModel]
+    """The newest models."""
+    datasets: list[Dataset]
+    """The newest datasets."""
 
 class PairMetrics(Record):
     """Quality of a model trained on pairs, on the pairs of one part."""

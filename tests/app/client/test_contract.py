@@ -37,6 +37,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "list_algorithms": ("algorithms", ()),
     "read_algorithm": ("algorithm", ("rankboost",)),
     "list_audit_entries": ("audit", ()),
+    "read_overview": ("overview", ()),
     "read_fits": ("fits", (["m"], ["ds_1"])),
     "list_batch_scores": ("batch_scores.list", ()),
     "create_batch_score": ("score_batch", ("m", [{"a": 1}])),

@@ -997,8 +997,31 @@ class TestNeedsAttention:
             session.get_one(Job, job_id).spec = spec
         assert "served@live" not in self.items(troubled)
         # A third version has not been compared.
-        service.train(client, dataset_id, name="served", seed=3)
+        third = service.train(client, dataset_id, name="served", seed=3)["model_id"]
         assert "served@live" in self.items(troubled)
+        # The same over the API, with a model that a later table has changed.
+        judged = client.post(
+            "/v1/evaluations", json={"model": first, "dataset_id": inverted}
+        ).json()
+        service.work()
+        overview = client.get("/v1/overview?limit=1").json()
+        (outdated,), (drifted,) = overview["outdated"], overview["drifted"]
+        assert (outdated["name"], outdated["alias"], outdated["version"]) == ("served", "live", 1)
+        assert (outdated["model_id"], outdated["newest_model_id"]) == (first, third)
+        assert (drifted["evaluation_id"], drifted["model_id"]) == (judged["id"], first)
+        assert drifted["summary"] in self.items(troubled)
+        assert overview["jobs_looked_through"] == 50
+        lists = ("ended", "failed", "models", "datasets")
+        assert [len(overview[name]) for name in lists] == [1] * 4
+        following = {
+            "kind": "all",
+            "unresolved": True,
+            "limit": 1,
+            "after": overview["failed_next"],
+        }
+        older = client.get("/v1/jobs", params=following).json()["data"]
+        assert older[0]["created_at"] <= overview["failed"][0]["created_at"]
+        assert older[0]["id"] != overview["failed"][0]["id"]
 
 
 def test_pages_hold_no_fault_in_a_browser(world: World, visit: Callable[..., Any]) -> None:

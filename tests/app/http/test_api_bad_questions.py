@@ -208,6 +208,8 @@ def test_pages(client: httpx.Client, query: str, code: str) -> None:
         "/v1/keys",
     ):
         refused(client.get(f"{path}?{query}"), 422, code)
+    if query.startswith("limit"):
+        refused(client.get(f"/v1/overview?{query}"), 422, code)
 
 
 @pytest.mark.parametrize(

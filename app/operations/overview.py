@@ -1,0 +1,154 @@
+"""/v1/overview: what is under way, what ended lately, what needs attention, and what is newest, in one answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from app.access.authentication import GuardedRoute, needs
+from app.datasets import service as datasets
+from app.datasets.schemas import Dataset
+from app.evaluation import comparisons, evaluations
+from app.evaluation.repository import JudgedAgain
+from app.http.dependencies import CallerDep, ContextDep
+from app.http.schemas import Resource, Timestamp
+from app.jobs import service as jobs
+from app.jobs.schemas import Job
+from app.models import service as models
+from app.models.schemas import ListedModel, listed_of
+from app.platform.sql import Page, Session
+from app.platform.tables import FINAL_STATES
+
+router = APIRouter(prefix="/v1/overview", tags=["overview"], route_class=GuardedRoute)
+
+UNDER_WAY = ("running", "cancelling", "queued")
+LOOKED_THROUGH = 50
+"""Newest jobs among which the ended ones are looked for, and newest evaluations those that found a change."""
+MAX_LIMIT = 50
+
+
+class DriftedModel(Resource):
+    """A model whose newest evaluation found a significant change since its validation."""
+
+    evaluation_id: str
+    model_id: str
+    model_name: str
+    model_version: int
+    dataset_id: str
+    dataset_name: str
+    summary: str = Field(description="What changed, in words.")
+    created_at: Timestamp = Field(description="Time of the request for the evaluation.")
+
+
+class OutdatedAlias(Resource):
+    """An alias of a model that has a newer version."""
+
+    name: str
+    alias: str
+    model_id: str
+    version: int
+    newest_model_id: str
+    newest_version: int
+
+
+class Overview(Resource):
+    """What is under way, what ended lately, what needs attention, and what is newest."""
+
+    under_way: list[Job] = Field(
+        description="Jobs that run, then those that are being cancelled, then those that wait; at most `limit` of each."
+    )
+    ended: list[Job] = Field(
+        description="The newest jobs that have ended, of the newest `jobs_looked_through`."
+    )
+    jobs_looked_through: int = Field(
+        description=f"Number of the newest jobs among which `ended` was looked for: at most {LOOKED_THROUGH}."
+    )
+    failed: list[Job] = Field(
+        description="The newest failures that nothing has made good, as `GET /v1/jobs?kind=all&unresolved=true` lists "
+        "them."
+    )
+    failed_next: str | None = Field(
+        description="Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."
+    )
+    drifted: list[DriftedModel] = Field(
+        description=f"Models that changed significantly, by the newest {LOOKED_THROUGH} evaluations."
+    )
+    outdated: list[OutdatedAlias] = Field(
+        description="Aliases of models that have a newer version. Left out is an alias whose model ranks better than "
+        "the newest version by their newest comparison on rows that its model was not trained on."
+    )
+    models: list[ListedModel] = Field(description="The newest models.")
+    datasets: list[Dataset] = Field(description="The newest datasets.")
+
+
+@router.get("", summary="See what is under way and what needs attention")
+@needs("read")
+def read_overview(
+    context: ContextDep,
+    caller: CallerDep,
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Most entries of each list.")] = 10,
+) -> Overview:
+    """Jobs of every kind that are under way, have ended, or have failed; models that changed, aliases of an older
+    version; the newest models and datasets: all as of one moment.
+    """
+    return _overview_of(context.db.reading(find_overview, caller.owner, limit), limit)
+
+
+class Found(NamedTuple):
+    """Rows for an overview. `newest_jobs` have ended or not."""
+
+    under_way: list[Any]
+    newest_jobs: list[Any]
+    failed: Page[Any]
+    drifted: list[JudgedAgain]
+    outdated: list[models.OutdatedAlias]
+    models: list[models.Listed]
+    datasets: list[Any]
+
+
+def find_overview(session: Session, owner: str, limit: int) -> Found:
+    """Return the rows for an overview. The number of statements does not depend on how many rows there are."""
+    first: dict[str, Any] = {"limit": limit, "after": None}
+    behind = models.outdated_aliases(session, owner, limit)
+    pairs = {each: (each.newest_id, each.model.id) for each in behind}
+    worse = comparisons.find_worse(session, owner, set(pairs.values()))
+    return Found(
+        under_way=[
+            job
+            for state in UNDER_WAY
+            for job in jobs.list_page(session, owner, state=state, limit=limit).data
+        ],
+        newest_jobs=jobs.list_page(session, owner, limit=LOOKED_THROUGH).data,
+        failed=jobs.list_page(session, owner, unresolved=True, limit=limit),
+        drifted=evaluations.find_drifted(session, owner, LOOKED_THROUGH)[:limit],
+        outdated=[each for each, pair in pairs.items() if pair not in worse],
+        models=models.list_page(session, owner, name=None, **first).data,
+        datasets=datasets.list_page(session, owner, **first).data,
+    )
+
+
+def _overview_of(found: Found, limit: int) -> Overview:
+    ended = [job for job in found.newest_jobs if job.state in FINAL_STATES]
+    return Overview(
+        under_way=[Job.of_row(row) for row in found.under_way],
+        ended=[Job.of_row(row) for row in ended[:limit]],
+        jobs_looked_through=len(found.newest_jobs),
+        failed=[Job.of_row(row) for row in found.failed.data],
+        failed_next=found.failed.next,
+        drifted=[DriftedModel.model_validate(row) for row in found.drifted],
+        outdated=[
+            OutdatedAlias(
+                name=each.model.name,
+                alias=each.alias,
+                model_id=each.model.id,
+                version=each.model.version,
+                newest_model_id=each.newest_id,
+                newest_version=each.newest_version,
+            )
+            for each in found.outdated
+        ],
+        models=[listed_of(row) for row in found.models],
+        datasets=[Dataset.model_validate(row) for row in found.datasets],
+    )
