@@ -218,6 +218,9 @@ async def _show(
         columns=_columns(page, dataset, profiles),
         sorts=SORTS,
         notices=_notices(dataset, profile),
+        suggested=(suggested := _suggested(dataset)),
+        dates_unknown="dates" not in suggested
+        and any(each.code == "dates_of_unknown_order" for each in dataset.warnings),
         error=None if error is None else error.problem,
         field_errors=errors_of(error),
         modes=MODES,
@@ -398,6 +401,13 @@ def _day(value: object) -> str:
 def _word(value: object) -> str:
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return text if len(text) <= 24 else text[:23] + "…"
+
+
+def _suggested(dataset: Dataset) -> dict[str, str]:
+    """Return the fields with which values would be read that are words or missing; none if two columns differ."""
+    said = [item for each in dataset.warnings for item in (each.suggestion or {}).items()]
+    found = dict(said)
+    return found if all(found[name] == value for name, value in said) else {}
 
 
 def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:

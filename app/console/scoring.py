@@ -30,7 +30,7 @@ router = APIRouter(
 )
 MAX_NAMED = 100
 """Columns that the service names at most in a refusal."""
-FIELDS = ("missing", "encoding", "delimiter", "decimal")
+FIELDS = ("missing", "encoding", "delimiter", "decimal", "thousands", "dates")
 
 
 @router.get("")

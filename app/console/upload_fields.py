@@ -110,6 +110,22 @@ UPLOAD_FIELDS: dict[str, UploadField] = {
         "A decimal comma is never guessed.",
         {"point": "point: 1.5", "comma": "comma: 1,5"},
     ),
+    "thousands": UploadField(
+        "Mark between thousands of a CSV",
+        "Never guessed. Empty: there is none.",
+        {
+            "point": "point: 1.234,5",
+            "comma": "comma: 1,234.5",
+            "space": "space: 1 234,5",
+            "apostrophe": "apostrophe: 1'234.5",
+        },
+    ),
+    "dates": UploadField(
+        "Dates with slashes",
+        "What 03/04/2026 means. Empty: found by the values, if one shows it. 2026-04-03 and 03.04.2026 are always "
+        "read.",
+        {"day_first": "day first: 3 April", "month_first": "month first: 4 March"},
+    ),
 }
 MAIN_FIELDS = ("name", "label", "positive")
 ROLE_FIELDS = ("group", "weight", "query")

@@ -6,7 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.ingest.formats import CHOICES, CONTENT_TYPES, CSV, check_length, encoding_of
+from app.ingest.formats import (
+    CHOICES,
+    CONTENT_TYPES,
+    CSV,
+    check_length,
+    encoding_of,
+    find_clash,
+    foreign_fields,
+)
 from app.ingest.roles import split_names
 from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, nearest
 from app.platform.tables import DatasetKind, VersionMode
@@ -15,6 +23,8 @@ DIALECT_FIELDS = {
     "encoding": "Of a CSV: `utf-8`, `utf-16`, `latin-1` or `windows-1252`.",
     "delimiter": "Of a CSV: `comma`, `semicolon`, `tab` or `pipe`.",
     "decimal": "Of a CSV: `point` or `comma`, what stands before decimals.",
+    "thousands": "Of a CSV: `point`, `comma`, `space` or `apostrophe`, what stands between thousands.",
+    "dates": "`day_first` or `month_first`: what 03/04/2026 means. 2026-04-03 and 03.04.2026 need it not.",
 }
 FIELD_TEXTS = {
     "name": "Name of the dataset. Default: `table`.",
@@ -37,6 +47,8 @@ FIELD_TEXTS = {
     "encoding": f"{DIALECT_FIELDS['encoding']} UTF-8 or UTF-16 unless it is given.",
     "delimiter": f"{DIALECT_FIELDS['delimiter']} Read off the header unless it is given.",
     "decimal": f"{DIALECT_FIELDS['decimal']} The point unless it is given.",
+    "thousands": f"{DIALECT_FIELDS['thousands']} Nothing unless it is given.",
+    "dates": f"{DIALECT_FIELDS['dates']} Found by the values, if one shows it, unless it is given.",
     "kind": "`bipartite`: rows with a label of two values. `preferences`: rows are items, "
     "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. "
     "`multilabel`: rows with several labels of two values each. "
@@ -151,6 +163,8 @@ def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> Description:
         if field in given and given[field] not in known:
             detail = f"{field} must be one of {', '.join(known)}, got {given[field][:100]!r}"
             errors.append({"parameter": field, "detail": detail})
+    if (clash := find_clash(given)) is not None:
+        errors.append({"parameter": "thousands", "detail": clash})
     roles = [(role, given[role]) for role in _ROLES if role in given]
     if given.get("strict", "false") not in _BOOLEANS:
         detail = f"strict must be true or false, got {given['strict'][:100]!r}"
@@ -281,12 +295,23 @@ def check_encoding(content_encoding: str | None) -> str | None:
     return encoding
 
 
+def refuse_foreign(dialect: Mapping[str, str] | None, table: Format) -> None:
+    """Raise Invalid for fields of a CSV, if the table is none."""
+    if fields := foreign_fields(dialect or {}, table.content_type):
+        detail = f"{', '.join(fields)} can be set only for {CSV}, got {table.content_type}"
+        raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in fields])
+
+
+def refuse_clash(dialect: Mapping[str, str]) -> None:
+    """Raise Invalid for one mark between thousands and before decimals."""
+    if (clash := find_clash(dialect)) is not None:
+        raise Invalid(clash, errors=[{"parameter": "thousands", "detail": clash}])
+
+
 def find_dialect(description: Description, table: Format) -> dict[str, str] | None:
-    """How the text of a CSV is written, by the fields and the Content-Type; raises Invalid for other formats."""
+    """How the text of a table is written, by the fields and the Content-Type; raises Invalid for fields of a CSV."""
     dialect = description.dialect
-    if dialect is not None and table.content_type != CSV:
-        detail = f"{', '.join(dialect)} can be set only for {CSV}, got {table.content_type}"
-        raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in dialect])
+    refuse_foreign(dialect, table)
     if table.charset is not None:
         return {"encoding": table.charset, **(dialect or {})}
     return dialect

@@ -10,6 +10,7 @@ from app.access import service as access
 from app.datasets import repository
 from app.datasets import service as datasets
 from app.datasets.description import FOREIGN, LISTS, Description, Format, describe
+from app.ingest.formats import merge
 from app.ingest.roles import split_names
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, Unavailable
@@ -58,6 +59,7 @@ def describe_again(dataset: Dataset, changes: Changes) -> tuple[Description, dic
     for given, other in _APART:
         if given in said:
             kept.pop(other, None)
+    kept = {name: text for name, text in merge(kept, said).items() if name not in said}
     taken = {
         column for name in ("label", *_COLUMN_FIELDS) for column in _columns(name, said.get(name))
     }

@@ -207,7 +207,8 @@ class TableWarning(Resource):
         "`words_pooled`: there are too many categories; the rarest count as missing. `identifier`: nearly every row "
         "has a different value; the column is not a feature. `column_without_name`: the column was left out. "
         "`rows_without_label`: these rows were left out. `label_of_many_values`: all values but the positive one are "
-        "negative. `numbers_with_thousands`: numbers such as 1.234,56 are read as words.",
+        "negative. `numbers_with_thousands`: numbers such as 1.234,56 are read as words. `dates_of_unknown_order`: "
+        "dates such as 03/04/2026 are read as words.",
         examples=["values_taken_for_missing"],
     )
     column: str
@@ -215,6 +216,10 @@ class TableWarning(Resource):
     count: int = Field(description="Number of values, words or rows that it concerns.")
     parameter: str = Field(description="Field of the upload that changes this.")
     line: int | None = Field(description="Line of the first one. Null if the format has no lines.")
+    suggestion: dict[str, str] | None = Field(
+        None,
+        description="Fields of the upload with which the values would be read. Null: the service knows none.",
+    )
 
 
 class Pairs(Resource):
@@ -321,7 +326,7 @@ class Dataset(Resource):
         description="True if a value that does not fit its column, or a row without a label, is an error."
     )
     dialect: dict[str, str] | None = Field(
-        description="CSV options of the upload: `encoding`, `delimiter`, `decimal`."
+        description="How the text of the upload is written: `encoding`, `delimiter`, `decimal`, `thousands`, `dates`."
     )
     bytes: int = Field(description="Size of the upload in bytes.")
     sha256: str = Field(
@@ -393,6 +398,8 @@ class TableReading(Body):
     encoding: _FieldText | None = _field("encoding")
     delimiter: _FieldText | None = _field("delimiter")
     decimal: _FieldText | None = _field("decimal")
+    thousands: _FieldText | None = _field("thousands")
+    dates: _FieldText | None = _field("dates")
     kind: _FieldText | None = _field("kind")
 
     @field_validator("strict", mode="before")

@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from app.datasets import repository
 from app.datasets import tasks as ingest_job
-from app.datasets.description import MAX_TEXT_LENGTH, Description, Format, NewVersion, find_dialect
-from app.ingest.formats import CSV
+from app.datasets.description import (
+    MAX_TEXT_LENGTH,
+    Description,
+    Format,
+    NewVersion,
+    find_dialect,
+    refuse_clash,
+)
+from app.ingest.formats import ANY_FORMAT, CSV, merge
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
 from app.platform.blobs import BlobStore
@@ -385,15 +392,19 @@ def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
 
 def describe_as(parent: Dataset, new: NewVersion, kind: Format) -> Description:
     """Return the description of a version: the parent's, but for a CSV's dialect that is given anew."""
-    dialect = new.dialect
+    own: dict[str, str] = parent.dialect or {}
     if kind.content_type == CSV:
         encoding = {} if kind.charset is None else {"encoding": kind.charset}
-        dialect = {**(parent.dialect or {}), **encoding, **(new.dialect or {})} or None
+        own = own | encoding
+    else:
+        own = {field: word for field, word in own.items() if field == ANY_FORMAT}
+    dialect = merge(own, new.dialect or {})
+    refuse_clash(dialect)
     return Description(
         name=parent.name,
         kind=parent.kind,
         labels=None if parent.labels is None else [label["name"] for label in parent.labels],
-        dialect=dialect,
+        dialect=dialect or None,
         **ingest_job.declared(parent),
     )
 
@@ -555,10 +566,13 @@ def table_dialect_of(dataset: Dataset | None) -> TableDialect | None:
     """Return what a model's own table says of its values, which a table to be scored need not say again."""
     if dataset is None:
         return None
-    decimal = (dataset.dialect or {}).get("decimal")
-    if dataset.missing is None and decimal is None:
-        return None
-    return {"missing": dataset.missing, "decimal": decimal}
+    dialect = dataset.dialect or {}
+    own: TableDialect = {"missing": dataset.missing, "decimal": dialect.get("decimal")}
+    if "thousands" in dialect:
+        own["thousands"] = dialect["thousands"]
+    if "dates" in dialect:
+        own["dates"] = dialect["dates"]
+    return own if any(own.values()) or own["missing"] is not None else None
 
 
 def is_constant(column: Mapping[str, Any]) -> bool:

@@ -93,7 +93,7 @@ class IngestPayload(Described, Bytes):
 
 
 class Found(TypedDict):
-    """What the reader has found, as the dataset's row has it."""
+    """What the reader has found, as the dataset's row has it; `dialect` if the values have shown a part of it."""
 
     rows: int
     positives: int | None
@@ -107,6 +107,7 @@ class Found(TypedDict):
     grades: list[GradeCount] | None
     columns: list[Json]
     warnings: list[Json]
+    dialect: NotRequired[Json]
 
 
 class WrittenTable(Work):

@@ -32,8 +32,6 @@ def _batch_rows(columns: int) -> int:
 class ParquetTable(Source):
     """A Parquet file, row group by row group."""
 
-    decimal = "."
-
     def __init__(self, path: Path, max_columns: int) -> None:
         try:
             self._file = pq.ParquetFile(
@@ -95,8 +93,6 @@ class ArrowTable(Source):
 
     `max_batch_text` limits the bytes of the texts of one batch: they are copied when they are read.
     """
-
-    decimal = "."
 
     def __init__(self, upload: Upload, max_columns: int, max_batch_text: int | None = None) -> None:
         self._upload = upload
@@ -203,8 +199,6 @@ def _opened(upload: Upload) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]
 
 class ArrowFile(Source):
     """An Arrow IPC file, also known as Feather."""
-
-    decimal = "."
 
     def __init__(self, path: Path, max_columns: int) -> None:
         try:

@@ -8,9 +8,10 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import orjson
 import pyarrow as pa
@@ -26,6 +27,7 @@ from app.ingest.columns import (
     holds_text,
 )
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, RowError, show, too_many_rows
+from app.ingest.formats import changes
 from app.ingest.profile import Floats, Survey, TextProfile, count_queries
 from app.ingest.readers import open_source
 from app.ingest.roles import (
@@ -41,10 +43,17 @@ from app.ingest.roles import (
 )
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source
 from app.ingest.value_columns import MissingTokens, as_text, count_codes, encode, is_dated
-from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, Notation
 from app.ingest.writer import CATEGORIES, TableWriter
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
+
+
+class FoundOrder(TypedDict, total=False):
+    """The order of dates with slashes, if the values have shown it."""
+
+    dates: str
+
 
 LABEL, ITEM, WEIGHT, GROUP, QUERY = "label", "item", "weight", "group", "query"
 LABELS, DECLARED_NUMERIC, DROP, STRICT = "labels", "numeric", "drop", "strict"
@@ -53,11 +62,6 @@ PROFILE_FILE = "profile.json"
 _LISTED = 10  # names or values in a message
 _MAX_MISTAKES = 0.01
 """Largest fraction of the rows whose label may be dropped as a mistake: a more frequent value is taken for a class."""
-_SUGGESTIONS: Mapping[str, Mapping[str, str]] = {
-    "encoding=latin-1": {"encoding": "latin-1"},
-    "decimal=comma": {"decimal": "comma"},
-}
-"""Words in the description of an error -> the upload's fields that would make the table valid."""
 _MAX_COUNTED_VALUES = 100
 """Most values of a label that are shown with their rows."""
 _MAX_VALUES = 1000  # of a label, among which the positive one is looked for
@@ -136,6 +140,7 @@ class Build:
         callback: Callback,
     ) -> None:
         self.source = source
+        self.notation = source.notation
         self._missing = missing
         self._payload = payload
         self._callback = callback
@@ -186,6 +191,8 @@ class Build:
                 self._check_value_errors(converter)
                 raise self._refusal(converter)
             # All rows were seen once: the types are final, or two readings could differ for ever.
+            if not settled:
+                self._settle_order(converter)
             found = types if settled else self._settle_types(converter, self._roles.features)
             settled = True
             more = {
@@ -208,7 +215,12 @@ class Build:
         self._check_whole(converter)
         identifiers = self._identifiers(converter)
         if len(identifiers) == len(self._roles.features):
-            raise _no_features(identifiers)
+            refusal = _no_features(identifiers)
+            for warning in self._warnings(converter, identifiers):
+                if (said := warning.get("suggestion")) is not None:
+                    refusal.suggest(f"; {show(warning['column'])} is {warning['detail']}", said)
+                    break
+            raise refusal
         return self._result(converter, identifiers)
 
     def _known_types(self) -> dict[str, str]:
@@ -239,23 +251,39 @@ class Build:
 
     def _type_of(self, evidence: Evidence) -> str:
         """Return the type of a column by its values. In a typed file, text is never a number, even if it is digits."""
-        return evidence.type() if self.source.schema is None else evidence.text_type()
+        read = evidence.type if self.source.schema is None else evidence.text_type
+        return read(self.notation.dates)
+
+    def _settle_order(self, converter: Converter) -> None:
+        """Find the order of dates with slashes by all rows that were read."""
+        if self.notation.dates is None:
+            known = self._known_types()
+            names = (name for name in self._roles.features if name not in known)
+            self._take_order(map(converter.evidence, names))
+
+    def _take_order(self, evidences: Iterable[Evidence]) -> None:
+        """Take the order of dates with slashes that values show, unless it is known: a table has one."""
+        if self.notation.dates is None:
+            shown = {orders[0] for each in evidences if len(orders := each.orders()) == 1}
+            if len(shown) == 1:
+                self.notation = replace(self.notation, dates=shown.pop())
 
     def _first_types(self, rows: Rows, types: Mapping[str, str]) -> dict[str, str]:
         """Return the types of all features; those not known yet are guessed from the first rows."""
-        found = dict(types)
+        found: dict[str, Evidence] = {}
         for name in self._roles.features:
-            if name in found:
+            if name in types:
                 continue
-            column, evidence = rows.batch.column(name), Evidence()
+            column, evidence = rows.batch.column(name), Evidence(self.notation)
             if pa.types.is_floating(column.type):
                 evidence.add_numbers(len(column) - column.null_count, 1, whole=False)
             else:
                 coded = encode(column, self._missing)
                 counts = count_codes(coded)
                 evidence.weigh(coded.dictionary.filter(pa.array(counts > 0)), counts[counts > 0])
-            found[name] = self._type_of(evidence)
-        return found
+            found[name] = evidence
+        self._take_order(found.values())
+        return {**types, **{name: self._type_of(each) for name, each in found.items()}}
 
     def _read(
         self,
@@ -339,7 +367,7 @@ class Build:
             self._limits,
             self._missing,
             self._errors,
-            self.source.decimal,
+            self.notation,
             rest=self._takes_rest(),
             strict=self._strict,
         )
@@ -462,12 +490,18 @@ class Build:
     def _refusal(self, converter: Converter) -> BadTable:
         """Return the refusal, with a suggestion of fields that would make the table valid."""
         refusal = self._errors.summarise()
-        grouped = any("marks between thousands" in error["detail"] for error in refusal.errors)
-        for about, suggestion in _SUGGESTIONS.items():
-            if "decimal" in suggestion and grouped:
-                continue  # these numbers would be missing
-            if any(about in error["detail"] for error in refusal.errors):
-                refusal.suggest("", suggestion, about=about)
+        latin = "encoding=latin-1"
+        if any(latin in error["detail"] for error in refusal.errors):
+            refusal.suggest("", {"encoding": "latin-1"}, about=latin)
+        wrong = [
+            name
+            for name in dict.fromkeys(error.get("column") for error in refusal.errors)
+            if name is not None and converter.propose_notations(name)
+        ]
+        for more in (converter.text, ()):  # numbers with marks that are read as words have a say
+            if wrong and (said := self._said(converter.propose_notations(*wrong, *more))):
+                refusal.suggest("", said, column=wrong[0])
+                break
         label = self._roles.labels[0] if len(self._roles.labels) == 1 else None
         values: Mapping[str, int] = converter.label_values.get(label or "", {})
         if label is not None and any("third value" in e["detail"] for e in refusal.errors):
@@ -588,7 +622,21 @@ class Build:
             "grades": _grades(converter) if self._roles.graded else None,
             "columns": self._columns(converter, identifiers),
             "warnings": self._warnings(converter, identifiers),
+            **self._found_dialect(),
         }
+
+    def _found_dialect(self) -> dict[str, Any]:
+        """Return the dialect with the order of dates, if the values have shown it."""
+        order = self._found_order()
+        return {"dialect": {**(self._payload["dialect"] or {}), **order}} if order else {}
+
+    def _found_order(self) -> FoundOrder:
+        order = self.notation.dates
+        return {} if order is None or order == self.source.notation.dates else {"dates": order}
+
+    def _said(self, notations: Sequence[Notation]) -> dict[str, str]:
+        """Return the fields of the upload that say the only notation of numbers that may be meant."""
+        return changes(notations[0], self.notation) if len(notations) == 1 else {}
 
     def _negative(self, converter: Converter, label: str) -> str:
         """Return the name of the negative class: its value, or "not" the positive one."""
@@ -645,17 +693,41 @@ class Build:
             )
             if name in converter.text:
                 detail += " (RANKWRIGHT_MAX_CATEGORY_LENGTH is the limit)"
+            said = self._said(converter.propose_notations(name))
+            field = next(reversed(said), STRICT)
             found.append(
-                _warning("values_taken_for_missing", name, detail, count, STRICT, first.line)
+                _warning("values_taken_for_missing", name, detail, count, field, first.line, said)
             )
         for name, column in converter.text.items():
             if (number := column.grouped_number()) is not None:
+                said = self._said(number[1])
+                how = f"say {_spelled(said)}" if said else "write the numbers without them"
                 detail = (
-                    f"read as words, though nearly all values look like numbers: {show(number)} has marks between "
-                    "thousands; write the numbers without them, or list the column in categorical"
+                    f"read as words, though nearly all values look like numbers: {show(number[0])} has marks between "
+                    f"thousands; {how}, or list the column in categorical"
+                )
+                field = next(reversed(said), CATEGORICAL)
+                found.append(
+                    _warning(
+                        "numbers_with_thousands", name, detail, column.known, field, None, said
+                    )
+                )
+            if (unread := column.unread_date()) is not None:
+                text, orders = unread
+                said = {"dates": orders[0]} if len(orders) == 1 else {}
+                why = (
+                    "other columns have the other order"
+                    if said
+                    else "no value shows which number is the day"
+                )
+                detail = (
+                    f"read as words, though nearly all values look like dates: {show(text)}; {why}: say "
+                    f"{' or '.join(f'dates={order}' for order in orders)}, or list the column in categorical"
                 )
                 found.append(
-                    _warning("numbers_with_thousands", name, detail, column.known, CATEGORICAL)
+                    _warning(
+                        "dates_of_unknown_order", name, detail, column.known, "dates", None, said
+                    )
                 )
             if name in identifiers:
                 detail = (
@@ -729,8 +801,15 @@ def count_values(
 
 
 def _warning(
-    code: str, column: str, detail: str, count: int, parameter: str, line: int | None = None
+    code: str,
+    column: str,
+    detail: str,
+    count: int,
+    parameter: str,
+    line: int | None = None,
+    suggestion: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
+    suggested = {"suggestion": dict(suggestion)} if suggestion else {}
     return {
         "code": code,
         "column": column,
@@ -738,7 +817,12 @@ def _warning(
         "count": count,
         "parameter": parameter,
         "line": line,
+        **suggested,
     }
+
+
+def _spelled(fields: Mapping[str, str]) -> str:
+    return " and ".join(f"{field}={value}" for field, value in fields.items())
 
 
 def _describe_row(error: RowError) -> str:
@@ -789,8 +873,6 @@ def append(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
 class NoRows(Source):
     """An upload that adds nothing to a typed table, which has these columns."""
 
-    decimal = "."
-
     def __init__(self, parent: Mapping[str, Any]) -> None:
         self.names = [column["name"] for column in parent["columns"]]
 
@@ -813,7 +895,7 @@ class Extended(Source):
 
     def __init__(self, parent: Mapping[str, Any], upload: Source) -> None:
         self.names = [column["name"] for column in parent["columns"]]
-        self.decimal = upload.decimal
+        self.notation = upload.notation
         self._parent = parent
         self._upload = upload
         self._types = {column["name"]: column["type"] for column in parent["columns"]}

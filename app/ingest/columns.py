@@ -6,6 +6,7 @@ an item, a weight, a group or a query it is an error of the table.
 
 from __future__ import annotations
 
+import re
 import sys
 import zlib
 from collections import Counter
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.ingest.errors import BadTable, Errors, RowError, brief, show
+from app.ingest.formats import changes, fields_of
 from app.ingest.profile import MAX_DISTINCT, ColumnProfile, Floats, TextProfile, as_json, from_json
 from app.ingest.roles import Roles
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, mix
@@ -32,19 +34,23 @@ from app.ingest.value_columns import (
     find_unfit,
     is_dated,
     is_text,
+    propose_notations,
     read_column,
     to_mask,
-    with_point,
 )
 from app.ingest.values import (
     BOOLEAN,
     CATEGORICAL,
-    DATE,
-    DATE_PATTERN,
+    DATE_WITH_DOTS,
+    DATE_WITH_SLASHES,
     DATETIME,
-    NUMBER,
+    DAY_FIRST,
+    ISO_DATE,
+    MONTH_FIRST,
     NUMERIC,
     SPACES,
+    USUAL,
+    Notation,
 )
 from core.base.target import MAX_GRADE, WEIGHT_RULE, are_weights
 
@@ -58,8 +64,12 @@ _SHARE_OF_ROWS = 0.01
 _NUMBER_LIKE = (
     r"^[+-]?(([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
 )
-# Numbers with marks between thousands, which are not read; 1.234 may be a number itself.
-_GROUPED = r"^[+-]?[0-9]{1,3}((\.[0-9]{3})+,[0-9]+|(,[0-9]{3})+\.[0-9]+|([.,][0-9]{3}){2,})$"
+# Numbers with marks between thousands; 1.234 may be a number itself.
+_GROUPED = (
+    r"^[+-]?[1-9][0-9]{0,2}((\.[0-9]{3})+,[0-9]+|(,[0-9]{3})+\.[0-9]+|([.,][0-9]{3}){2,}"
+    "|([ '\u2019\u00a0\u2009\u202f][0-9]{3})+([.,][0-9]*)?)$"
+)
+_SLASHED = "^[0-9]{1,2}[/-]"
 _WHOLE = "^[0-9]+$"
 _MIXED = "[0-9].*[A-Za-z]|[A-Za-z].*[0-9]"
 
@@ -68,13 +78,19 @@ _MIXED = "[0-9].*[A-Za-z]|[A-Za-z].*[0-9]"
 class Evidence:
     """Counts of a column's known values, by rows and by distinct values: numbers, booleans, dates and words.
 
-    `mixed` counts distinct words of letters and digits; `whole` is True if no number has a sign, a point or an
-    exponent.
+    Dates with slashes count apart, for one may say which order it has: 31/01/2026 is `day_first`, 01/31/2026
+    `month_first`, 03/04/2026 `either`. `mixed` counts distinct words of letters and digits; `whole` is True if no
+    number has a sign, a point or an exponent.
     """
 
+    notation: Notation = USUAL
+    """What says which marks stand between thousands."""
     numbers: int = 0
     booleans: int = 0
     dates: int = 0
+    day_first: int = 0
+    month_first: int = 0
+    either: int = 0
     words: int = 0
     distinct_numbers: int = 0
     distinct_others: int = 0
@@ -83,7 +99,8 @@ class Evidence:
 
     def weigh(self, values: pa.Array, counts: npt.NDArray[np.int64]) -> None:
         """Add distinct tidy texts, each with the number of its rows."""
-        number = to_mask(pc.match_substring_regex(values, _NUMBER_LIKE))
+        grouped = f"|{self.notation.grouped}" if self.notation.thousands else ""
+        number = to_mask(pc.match_substring_regex(values, _NUMBER_LIKE + grouped))
         self.numbers += int(counts[number].sum())
         self.distinct_numbers += int(np.count_nonzero(number))
         if number.any() and self.whole:
@@ -94,10 +111,19 @@ class Evidence:
         if not len(others):
             return
         boolean = to_mask(pc.is_in(pc.utf8_lower(others), TRUTH))
-        date = to_mask(pc.match_substring_regex(others, DATE_PATTERN))
+        date = to_mask(pc.match_substring_regex(others, f"{ISO_DATE}|{DATE_WITH_DOTS}"))
+        self.dates += int(rows[date].sum())
+        if pc.any(pc.match_substring_regex(others, _SLASHED)).as_py():
+            day, month = (
+                to_mask(pc.match_substring_regex(others, DATE_WITH_SLASHES[order]))
+                for order in (DAY_FIRST, MONTH_FIRST)
+            )
+            self.day_first += int(rows[day & ~month].sum())
+            self.month_first += int(rows[month & ~day].sum())
+            self.either += int(rows[day & month].sum())
+            date |= day | month
         mixed = to_mask(pc.match_substring_regex(others, _MIXED)) & ~date
         self.booleans += int(rows[boolean].sum())
-        self.dates += int(rows[date].sum())
         self.words += int(rows[~(boolean | date)].sum())
         self.distinct_others += len(others)
         self.mixed += int(np.count_nonzero(mixed))
@@ -111,12 +137,28 @@ class Evidence:
     @property
     def known(self) -> int:
         """Number of values that are not missing."""
-        return self.numbers + self.booleans + self.dates + self.words
+        slashed = self.day_first + self.month_first + self.either
+        return self.numbers + self.booleans + self.dates + slashed + self.words
 
-    def type(self) -> str:
+    def has_dates(self, order: str | None) -> bool:
+        """Return True if more than nine in ten values are dates, those with slashes in this order."""
+        slashed = {DAY_FIRST: self.day_first, MONTH_FIRST: self.month_first}
+        dates = self.dates + (self.either + slashed[order] if order is not None else 0)
+        return dates > TYPE_FRACTION * self.known
+
+    def orders(self) -> list[str]:
+        """Return the orders in which this is a column of dates with slashes, of those that no value speaks against."""
+        found = [order for order in (DAY_FIRST, MONTH_FIRST) if self.has_dates(order)]
+        if self.has_dates(None):
+            return []
+        if len(found) == 2 and bool(self.day_first) != bool(self.month_first):
+            return [DAY_FIRST if self.day_first else MONTH_FIRST]
+        return found
+
+    def type(self, order: str | None = None) -> str:
         """Return the type of the column; a column without values is numeric."""
         known = self.known
-        if self.dates > TYPE_FRACTION * known:
+        if self.has_dates(order):
             return DATETIME
         if self.numbers == known:
             return NUMERIC
@@ -128,9 +170,9 @@ class Evidence:
             else CATEGORICAL
         )
 
-    def text_type(self) -> str:
+    def text_type(self, order: str | None = None) -> str:
         """Return the type of a column that is text by its declared type, even if all values are digits."""
-        return DATETIME if self.dates > TYPE_FRACTION * self.known else CATEGORICAL
+        return DATETIME if self.has_dates(order) else CATEGORICAL
 
     def _has_codes(self) -> bool:
         others = self.known - self.numbers
@@ -142,9 +184,9 @@ class Evidence:
         return self.whole and self.mixed >= MANY_WORDS
 
 
-def weigh(counts: Mapping[str, int]) -> Evidence:
+def weigh(counts: Mapping[str, int], notation: Notation) -> Evidence:
     """Return the evidence for distinct texts, each with its number of rows."""
-    evidence = Evidence()
+    evidence = Evidence(notation)
     rows = np.fromiter(counts.values(), np.int64, len(counts))
     evidence.weigh(pa.array(list(counts), pa.string()), rows)
     return evidence
@@ -214,7 +256,13 @@ class TextColumn:
     """A text column, read batch by batch. If `kept` is given, all other words are pooled."""
 
     def __init__(
-        self, name: str, limits: CategoryLimits, *, declared: bool, kept: pa.Array | None = None
+        self,
+        name: str,
+        limits: CategoryLimits,
+        notation: Notation,
+        *,
+        declared: bool,
+        kept: pa.Array | None = None,
     ) -> None:
         self.pooled = 0
         """Number of rows whose word is pooled."""
@@ -222,6 +270,7 @@ class TextColumn:
         """True if rows that were absorbed had more words than are counted, and earlier rows may know those words."""
         self._name = name
         self._limits = limits
+        self._notation = notation
         self._declared = declared
         self._kept = kept
         self._rows = 0
@@ -265,7 +314,7 @@ class TextColumn:
     def evidence(self) -> Evidence:
         """Return the evidence of the words."""
         self._merge()
-        found = Evidence()
+        found = Evidence(self._notation)
         found.weigh(self._words, self._counts)
         return found
 
@@ -277,11 +326,14 @@ class TextColumn:
             and self.distinct > TYPE_FRACTION * self._known
         )
 
-    def grouped_number(self) -> str | None:
-        """Return the least number with marks between thousands (1.234,56) if nearly all values look like numbers and
-        one has such marks; None otherwise, and for a column that was declared to have words.
+    def grouped_number(self) -> tuple[str, list[Notation]] | None:
+        """Return the least number with marks between thousands (1.234,56), and the notations by which all values that
+        look like numbers are some, if nearly all do and one has such marks; None otherwise, for a column that was
+        declared to have words, and where the caller has said what stands between thousands.
         """
         self._merge()
+        if self._notation.thousands:
+            return None
         for words, counts in (
             (self._words[:1000], self._counts[:1000]),
             (self._words, self._counts),
@@ -291,7 +343,22 @@ class TextColumn:
             if self._declared or not counts[numbers].sum() > TYPE_FRACTION * counts.sum():
                 return None  # in most columns the first words are enough to know
         least: str | None = pc.min(words.filter(grouped)).as_py()
-        return least
+        return None if least is None else (least, propose_notations(words, self._notation))
+
+    def unread_date(self) -> tuple[str, list[str]] | None:
+        """Return the least date with slashes and the orders that it may have, if nearly all values are such dates;
+        None otherwise, and for a column that was declared to have words.
+        """
+        self._merge()
+        slashed = pc.match_substring_regex(self._words[:1000], _SLASHED)
+        if (
+            self._declared
+            or not pc.any(slashed).as_py()
+            or not (orders := self.evidence().orders())
+        ):
+            return None
+        dates = pc.match_substring_regex(self._words, DATE_WITH_SLASHES[orders[0]])
+        return pc.min(self._words.filter(dates)).as_py(), orders
 
     def most_frequent(self) -> pa.Array | None:
         """Return the most frequent words if some must be pooled; None if all words can stay."""
@@ -488,8 +555,6 @@ class ItemNames:
 
 _INFINITE = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"})
 _HINT = ", as nearly all values are; name the text for missing values in missing, or the column in categorical"
-_POINTS = r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+$"
-_THOUSANDS = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]*)?$"
 _MAX_DISTINCT_ERRORS = 1 << 14
 """Most distinct value errors of a column that are kept; beyond that only their number is known."""
 _MAX_LABELS = 1000
@@ -541,7 +606,7 @@ class Converter:
         limits: CategoryLimits,
         missing: MissingTokens,
         errors: Errors,
-        decimal: str,
+        notation: Notation = USUAL,
         *,
         rest: bool = False,
         strict: bool = False,
@@ -552,12 +617,14 @@ class Converter:
         self.errors = errors
         self.value_errors = Errors()
         self.text = {
-            name: TextColumn(name, limits, declared=name in roles.categorical, kept=kept.get(name))
+            name: TextColumn(
+                name, limits, notation, declared=name in roles.categorical, kept=kept.get(name)
+            )
             for name in roles.features
             if types[name] == CATEGORICAL
         }
         self._missing = missing
-        self._decimal = decimal
+        self._notation = notation
         self._rest = rest
         self._strict = strict
         numbers = [name for name in roles.features if name not in self.text]
@@ -580,7 +647,7 @@ class Converter:
         if name in self.text:
             return self.text[name].evidence()
         profile = self.profiles[name]
-        found = weigh(self._odd.get(name, {}))
+        found = weigh(self._odd.get(name, {}), self._notation)
         if self.types[name] == DATETIME:
             found.dates += profile.known
         elif self.types[name] == BOOLEAN:
@@ -592,7 +659,23 @@ class Converter:
     @property
     def odd(self) -> Mapping[str, int]:
         """Return the features that have value errors, each with the number of distinct ones."""
-        return {name: len(values) for name, values in self._odd.items()}
+        return {name: len(values) for name, values in self._odd.items() if name in self.types}
+
+    def propose_notations(self, *names: str) -> list[Notation]:
+        """Return the notations by which the value errors of columns are numbers, and words that look like numbers; none
+        where the caller has said how thousands are written.
+        """
+        if self._notation.thousands:
+            return []
+        texts = [
+            text
+            for name in names
+            if self.types.get(name) != DATETIME
+            for text in self._odd.get(name, ())
+        ]
+        words = (self.text[name].grouped_number() for name in names if name in self.text)
+        texts += [each[0] for each in words if each is not None]
+        return propose_notations(pa.array(texts, pa.string()), self._notation)
 
     def state(self) -> dict[str, Any]:
         """Return what was found in all rows as JSON, for `absorb`; but for the names of items."""
@@ -671,25 +754,29 @@ class Converter:
     def _feature(self, rows: Rows, name: str) -> Floats:
         """Return the values of a feature that is not text, with NaN for missing values and value errors."""
         column, kind = rows.batch.column(name), self.types[name]
-        values, bad = read_column(column, kind, self._missing, self._decimal)
+        values, bad = read_column(column, kind, self._missing, self._notation)
         if bad.any():
 
             def detail(row: int) -> str:
                 if kind == DATETIME:
                     text = as_text(column.slice(row, 1), self._missing)[0].as_py()
-                    return f"{show(text)} is not {DATE}{self.hint}"
+                    unsaid = self._notation.dates is None and re.match(_SLASHED, text)
+                    order = "; say dates=day_first or dates=month_first" if unsaid else ""
+                    return f"{show(text)} is not {self._notation.date_rule}{order or self.hint}"
                 return _what_is_wrong(
-                    column[row].as_py(), kind == BOOLEAN, self.hint, self._decimal
+                    column[row].as_py(), kind == BOOLEAN, self.hint, self._notation
                 )
 
-            self._slip(rows, name, bad, detail)
+            self._slip(rows, name, bad, detail, self.value_errors)
             values = np.where(bad, np.nan, values)
         self.profiles[name].update(values)
         return values
 
-    def _slip(self, rows: Rows, name: str, bad: Mask, detail: Callable[[int], str]) -> None:
-        """Count the value errors of a column, and add them to its evidence."""
-        rows.report(self.value_errors, name, bad, detail)
+    def _slip(
+        self, rows: Rows, name: str, bad: Mask, detail: Callable[[int], str], errors: Errors
+    ) -> None:
+        """Count the errors of a column's values, and add them to its evidence."""
+        rows.report(errors, name, bad, detail)
         texts = as_text(rows.batch.column(name).filter(pa.array(bad)), self._missing)
         odd = self._odd.setdefault(name, Counter())
         _add_counts(odd, _counts_of(texts), _MAX_DISTINCT_ERRORS)
@@ -723,7 +810,7 @@ class Converter:
     def _grade(self, rows: Rows, name: str) -> pa.Array:
         """Return a label of grades: whole numbers from 0 to `MAX_GRADE`."""
         column = rows.batch.column(name)
-        values, unread = read_column(column, NUMERIC, self._missing, self._decimal)
+        values, unread = read_column(column, NUMERIC, self._missing, self._notation)
         fits = (values >= 0) & (values <= MAX_GRADE)  # False for NaN
         fits &= ~unread
         bad = ~fits | (np.where(fits, values, 0.0) % 1 != 0)
@@ -746,14 +833,14 @@ class Converter:
 
     def _weight(self, rows: Rows, name: str) -> pa.Array:
         column = rows.batch.column(name)
-        values, reported = read_column(column, NUMERIC, self._missing, self._decimal)
-        rows.report(
-            self.errors,
-            name,
-            reported,
-            lambda row: _what_is_wrong(column[row].as_py(), False, "", self._decimal),
-        )
-        values = np.where(reported, np.nan, values)
+        values, reported = read_column(column, NUMERIC, self._missing, self._notation)
+        if reported.any():
+
+            def odd(row: int) -> str:
+                return _what_is_wrong(column[row].as_py(), False, "", self._notation)
+
+            self._slip(rows, name, reported, odd, self.errors)
+            values = np.where(reported, np.nan, values)
         self.profiles[name].update(values)
         bad = ~(are_weights(values) | reported)
         if bad.any():
@@ -802,31 +889,35 @@ def _add_counts(counts: Counter[str], more: Mapping[str, int], most: int) -> Non
             counts[value] += count
 
 
-def _what_is_wrong(value: object, boolean: bool, hint: str, decimal: str) -> str:
+def _what_is_wrong(value: object, boolean: bool, hint: str, notation: Notation) -> str:
     text = str(value).strip(SPACES)
     if boolean:
         return f"{show(text)} is neither true nor false, as nearly all values are"
     if text.lower() in _INFINITE:
         return f"{show(text)} is not a finite number"
-    if text.lower() in {"true", "false"}:
-        return f"{show(text)} is not a number{hint}"
-    if _matches(with_point(pa.array([text]), decimal)[0].as_py(), NUMBER):
+    if notation.read_number(text) is not None:
         return f"{show(text)} is beyond the range of a double"
-    if _matches(text, _GROUPED if decimal == "." else f"{_GROUPED}|{_POINTS}"):
-        mark = min(set(text) & set(".,"), key=text.index)
-        return (
-            f"{show(text)} has marks between thousands, which are not read; write it without them: "
-            f"{show(text.replace(mark, ''))}"
-        )
-    if decimal == "." and _matches(text, _THOUSANDS):
-        return f"{show(text)} is not a number; write thousands without commas: {show(text.replace(',', ''))}"
-    other = text.replace(".", ",") if decimal == "," else text.replace(",", ".", 1)
-    if other != text and _matches(with_point(pa.array([other]), decimal)[0].as_py(), NUMBER):
-        hint = f"; write the decimal {'comma' if decimal == ',' else 'point'}: {show(other)}"
-        if decimal == ".":
-            hint += ", or say decimal=comma"
-    return f"{show(text)} is not a number{hint}"
-
-
-def _matches(text: str, pattern: str) -> bool:
-    return bool(pc.match_substring_regex(pa.scalar(text), pattern).as_py())
+    wrong = f"{show(text)} is not a number"
+    if notation.thousands:
+        words = fields_of(notation)
+        if re.search(notation.mark, text):
+            return (
+                f"{wrong} by thousands={words['thousands']} and decimal={words['decimal']}: marks between thousands "
+                "must stand between groups of three digits, before the decimal mark"
+            )
+        return wrong + hint
+    found = propose_notations(pa.array([text]), notation)
+    if not found:
+        return wrong + hint
+    said = [
+        " and ".join(f"{field}={word}" for field, word in changes(each, notation).items())
+        for each in found
+    ]
+    plain = [each.plain(text).replace(".", notation.decimal) for each in found]
+    if len(found) > 1:
+        ways = ", or ".join(f"{how} if it is {text}" for how, text in zip(said, plain, strict=True))
+        return f"{wrong}; say {ways}"
+    if found[0].thousands:
+        return f"{wrong}: it has marks between thousands; say {said[0]}, or write {show(plain[0])}"
+    mark = "comma" if notation.decimal == "," else "point"
+    return f"{wrong}; write the decimal {mark}: {show(plain[0])}, or say {said[0]}"

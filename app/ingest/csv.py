@@ -28,7 +28,8 @@ from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, RowError, sh
 from app.ingest.formats import DELIMITERS, Dialect
 from app.ingest.rows import MAX_LINE_LENGTH, Numbers, Rows, Source, check_names
 from app.ingest.stream import Stream, Upload
-from app.ingest.value_columns import MissingTokens, with_point
+from app.ingest.value_columns import MissingTokens, plain_numbers
+from app.ingest.values import USUAL, Notation
 
 MAX_HEADER_LINES = 100
 """Most lines of a header. A quoted name may contain line ends; such a name is refused, but must be read to be named."""
@@ -98,14 +99,11 @@ class _Recorder(_Lines):
 
 @dataclass(frozen=True)
 class Layout:
-    """What the header says: the names, those that were made up, the position of the first row, the delimiter and the
-    decimal mark.
-    """
+    """What the header says: the names, those that were made up, the position of the first row, and the delimiter."""
 
     names: list[str]
     unnamed: frozenset[str]
     delimiter: str
-    decimal: str
     header_bytes: int
     header_lines: int
 
@@ -151,7 +149,6 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
             check_names(called, max_columns, line),
             frozenset(own for own, name in zip(called, names, strict=True) if not name.strip()),
             delimiter,
-            dialect.decimal_mark,
             header_bytes,
             lines.number,
         )
@@ -195,10 +192,12 @@ class _Open(Exception):
 class CsvTable(Source):
     """A CSV. A column of a batch is float64 if that was requested and all its texts are numbers, else text."""
 
-    def __init__(self, upload: Upload, layout: Layout, missing: MissingTokens) -> None:
+    def __init__(
+        self, upload: Upload, layout: Layout, missing: MissingTokens, notation: Notation = USUAL
+    ) -> None:
         self.names = layout.names
         self.unnamed = layout.unnamed
-        self.decimal = layout.decimal
+        self.notation = notation
         self._missing = missing.spellings()
         self._upload = upload
         self._layout = layout
@@ -267,8 +266,8 @@ class CsvTable(Source):
         if not block.text or block.text.startswith(BOM):
             return self._parse_exactly(block, wanted)
         tried = numeric.intersection(wanted)
-        try:
-            batch = self._by_arrow(block, wanted, tried)
+        try:  # Arrow's reader knows no marks between thousands
+            batch = self._by_arrow(block, wanted, () if self.notation.thousands else tried)
         except pa.ArrowInvalid:
             try:  # as text any value is valid; a wrong number of values is not
                 batch = self._by_arrow(block, wanted, ()) if tried else None
@@ -276,12 +275,14 @@ class CsvTable(Source):
                 batch = None
             if batch is None:
                 return self._parse_exactly(block, wanted)
-            arrays = [
-                _as_numbers(column, self.decimal) if name in tried else column
-                for name, column in zip(wanted, batch.columns, strict=True)
-            ]
-            batch = pa.RecordBatch.from_arrays(arrays, names=wanted)
-            numeric.difference_update(n for n in tried if batch.column(n).type == pa.string())
+        arrays = [
+            _as_numbers(column, self.notation)
+            if name in tried and column.type == pa.string()
+            else column
+            for name, column in zip(wanted, batch.columns, strict=True)
+        ]
+        batch = pa.RecordBatch.from_arrays(arrays, names=wanted)
+        numeric.difference_update(n for n in tried if batch.column(n).type == pa.string())
         if block.quoted and _holds_quote(batch) and not _is_regular(block, self._layout.delimiter):
             return self._parse_exactly(block, wanted)
         return _Parsed(batch)
@@ -305,7 +306,7 @@ class CsvTable(Source):
                 include_columns=wanted,
                 null_values=self._missing,
                 strings_can_be_null=True,
-                decimal_point=self._layout.decimal,
+                decimal_point=self.notation.decimal,
             ),
         )
         columns = [column.combine_chunks() for column in table.columns]  # none of blank lines
@@ -468,10 +469,10 @@ def _end_of_lines(piece: bytes, *, closed: bool) -> int:
         stop, closed = start - 1, not closed
 
 
-def _as_numbers(text: pa.Array, decimal: str) -> pa.Array:
+def _as_numbers(text: pa.Array, notation: Notation) -> pa.Array:
     """Return texts as numbers if all are plain finite numbers; else unchanged."""
     try:
-        values = pc.cast(with_point(text, decimal), pa.float64())
+        values = pc.cast(plain_numbers(text, notation), pa.float64())
     except pa.ArrowInvalid:
         return text
     return values if pc.all(pc.is_finite(values)).as_py() is not False else text

@@ -79,11 +79,16 @@ class BadTable(Invalid):
         suggestion: Mapping[str, str],
         about: str = "",
         values: Sequence[Mapping[str, Any]] = (),
+        column: str | None = None,
     ) -> None:
-        """Add a hint to the first error that contains `about`: the upload's fields with which the table would be
-        valid, and the values of the label with their rows.
+        """Add a hint to the first error (of `column`) that contains `about`: the upload's fields with which the table
+        would be valid, and the values of the label with their rows.
         """
-        error = next(error for error in self.errors if about in error["detail"])
+        error = next(
+            error
+            for error in self.errors
+            if about in error["detail"] and column in (None, error.get("column"))
+        )
         error["detail"] += detail
         if suggestion:
             error["suggestion"] = dict(suggestion)

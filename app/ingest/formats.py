@@ -1,4 +1,4 @@
-"""The formats of tables: content types, file endings, and how a CSV is written: delimiter, decimal mark, encoding."""
+"""The formats of tables: content types, file endings, and how text is written: encoding, delimiter, numbers, dates."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
 
+from app.ingest.values import DAY_FIRST, MONTH_FIRST, Notation
 from app.platform.errors import UnsupportedMedia
 
 ENCODINGS: Mapping[str, str] = {
@@ -19,12 +20,19 @@ ENCODINGS: Mapping[str, str] = {
 
 DELIMITERS: Mapping[str, str] = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 DECIMALS: Mapping[str, str] = {"point": ".", "comma": ","}
+THOUSANDS: Mapping[str, str] = {"point": ".", "comma": ",", "space": " ", "apostrophe": "'"}
+DATES: Mapping[str, str] = {DAY_FIRST: DAY_FIRST, MONTH_FIRST: MONTH_FIRST}
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "encoding": ENCODINGS,
     "delimiter": DELIMITERS,
     "decimal": DECIMALS,
+    "thousands": THOUSANDS,
+    "dates": DATES,
 }
-"""What a caller may say of a CSV, in these words."""
+"""What a caller may say of a CSV, in these words; `dates` of any format, for all may hold dates as text."""
+ANY_FORMAT = "dates"
+NOTATION_FIELDS = ("decimal", "thousands", "dates")
+"""Those that say how numbers and dates are written."""
 
 MAX_CONTENT_TYPE_LENGTH = 1000
 _CHARSETS = {"us-ascii": "utf-8", "iso-8859-1": "latin-1", "cp1252": "windows-1252"}
@@ -35,16 +43,19 @@ _UTF32_MARKS = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
 
 @dataclass(frozen=True)
 class Dialect:
-    """What is said of a CSV, in the words of `CHOICES`; None where nothing is."""
+    """What is said of a table's text, in the words of `CHOICES`; None where nothing is."""
 
     encoding: str | None = None
     delimiter: str | None = None
     decimal: str | None = None
+    thousands: str | None = None
+    dates: str | None = None
 
     @property
-    def decimal_mark(self) -> str:
-        """What stands before decimals."""
-        return DECIMALS[self.decimal or "point"]
+    def notation(self) -> Notation:
+        """How numbers and dates are written."""
+        thousands = "" if self.thousands is None else THOUSANDS[self.thousands]
+        return Notation(DECIMALS[self.decimal or "point"], thousands, self.dates)
 
     def codec(self, head: bytes) -> str | None:
         """Return Python's codec for a file that begins so; None for UTF-8, which needs none.
@@ -55,6 +66,44 @@ class Dialect:
         if codec == "utf-16" and not head.startswith(_UTF16_MARKS):
             return "utf-16-be" if head[::2].count(0) > head[1::2].count(0) else "utf-16-le"
         return None if codec == "utf-8" else codec
+
+
+def fields_of(notation: Notation) -> dict[str, str]:
+    """Return the fields of a CSV that say a notation of numbers."""
+    marks = (("decimal", DECIMALS, notation.decimal), ("thousands", THOUSANDS, notation.thousands))
+    return {
+        field: word for field, words, own in marks for word, mark in words.items() if mark == own
+    }
+
+
+def changes(notation: Notation, own: Notation) -> dict[str, str]:
+    """Return the fields of a CSV that say a notation of numbers where another one is said."""
+    before = fields_of(own)
+    return {name: word for name, word in fields_of(notation).items() if before.get(name) != word}
+
+
+def merge(own: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return what is said of a table, with what is said anew. A decimal mark that is given ends its use between
+    thousands.
+    """
+    merged = {**own, **given}
+    if "thousands" not in given and find_clash(merged):
+        del merged["thousands"]
+    return merged
+
+
+def find_clash(given: Mapping[str, str]) -> str | None:
+    """Return what is wrong with a mark that is to stand between thousands and before decimals; None if nothing is."""
+    mark = given.get("thousands")
+    if mark is None or mark != (given.get("decimal") or "point"):
+        return None
+    other = "comma" if mark == "point" else "point"
+    return f"thousands={mark} needs decimal={other}: a {mark} cannot stand between thousands and before decimals"
+
+
+def foreign_fields(dialect: Mapping[str, str], content_type: str) -> list[str]:
+    """Return the fields that mean nothing for a format: those of a CSV for any other."""
+    return [] if content_type == CSV else [field for field in dialect if field != ANY_FORMAT]
 
 
 def check_length(content_type: str) -> None:

@@ -40,8 +40,6 @@ class NdjsonTable(Source):
     All lines are read once for their keys. The objects of a short file are kept, and not parsed a second time.
     """
 
-    decimal = "."
-
     def __init__(
         self, upload: Upload, max_columns: int, max_rows: int, max_cells: int | None = None
     ) -> None:

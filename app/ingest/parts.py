@@ -13,8 +13,9 @@ import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, TypedDict, cast
+from typing import Any, Self, cast
 
 import numba
 import orjson
@@ -25,6 +26,7 @@ from app.ingest.build import (
     Appending,
     Build,
     Extended,
+    FoundOrder,
     NoRows,
     describe_table,
     hash_file,
@@ -32,7 +34,7 @@ from app.ingest.build import (
 )
 from app.ingest.columns import Converter, holds_text
 from app.ingest.errors import BadTable, Errors, brief, show, too_many_rows
-from app.ingest.formats import NDJSON
+from app.ingest.formats import NDJSON, Dialect
 from app.ingest.profile import Survey, TableReader
 from app.ingest.readers import open_source
 from app.ingest.rows import Rows, Source
@@ -50,7 +52,7 @@ _LETTERS = {NUMERIC: "n", BOOLEAN: "b", DATETIME: "d", CATEGORICAL: "c"}
 _TYPES = {letter: kind for kind, letter in _LETTERS.items()}
 
 
-class Guess(TypedDict):
+class Guess(FoundOrder):
     """What all parts are read to. It is kept with the job of each part, so it is short.
 
     `types` has a letter for each feature: a capital one where the type is known, and depends on no value. `surveyed`
@@ -232,7 +234,7 @@ class _Parts(Source):
         for part, source in _heads(payload, missing):
             if part is first:
                 self.names, self.unnamed = source.names, source.unnamed
-                self.decimal, self.schema = source.decimal, source.schema
+                self.notation, self.schema = source.notation, source.schema
             with _errors_of(part):
                 _check_names(self.names, source.names, first["number"])
                 if source.schema is not None:
@@ -267,7 +269,8 @@ class _Read(_Parts):
         self._missing = missing
         with Path(payload["read"][0]["state"]).open("rb") as file:
             head = _head_of(file.readline())  # the rest may be as large as the part
-        self.names, self.unnamed, self.decimal = head["names"], head["unnamed"], "."
+        self.names, self.unnamed = head["names"], head["unnamed"]
+        self.notation = Dialect(**payload["dialect"] or {}).notation
         self.done, self.rows = 0, sum(each["rows"] for each in payload["read"])
 
     def progress(self) -> tuple[int, int]:
@@ -411,11 +414,17 @@ class _Plan(Build):
             "pairs": {label: list(pair) for label, pair in pairs.items()},
             "typed": self.source.schema is not None,
             "names": _hash_names(self.source.names),
+            **self._found_order(),
         }
 
 
 class _Guessed(Build):
     """A table whose types were guessed before."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        if (order := (self._payload.get("guess") or {}).get("dates")) is not None:
+            self.notation = replace(self.notation, dates=order)
 
     @property
     def _guess(self) -> Guess:
@@ -436,7 +445,8 @@ class _Guessed(Build):
         return {label: tuple(pair) for label, pair in self._guess["pairs"].items()}
 
     def _type_of(self, evidence: Any) -> str:
-        kind: str = evidence.text_type() if self._guess["typed"] else evidence.type()
+        read = evidence.text_type if self._guess["typed"] else evidence.type
+        kind: str = read(self.notation.dates)
         return kind
 
     def _make_survey(self, converter: Converter) -> Survey:
@@ -498,10 +508,11 @@ class _Assembly(_Guessed):
             if column.undercounted and not column.is_identifier():
                 column.recount(_column_of([each["piece"] for each in read], name))
         if not self._payload["last"]:
+            self._settle_order(converter)
             found = self._settle_types(converter, self._roles.features)
             if found != converter.types:
                 letters = (_LETTERS[found[name]] for name in self._roles.features)
-                return {**self._guess, "types": "".join(letters)}
+                return {**self._guess, "types": "".join(letters), **self._found_order()}
         self._copy(converter, [each["piece"] for each in read])
         return self._conclude(converter)
 

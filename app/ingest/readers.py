@@ -23,12 +23,14 @@ from app.ingest.ndjson import NdjsonTable
 from app.ingest.rows import Source
 from app.ingest.stream import Upload, plain_bytes, plain_file, too_long
 from app.ingest.value_columns import MissingTokens
+from app.ingest.values import Notation
 from app.platform.errors import UnsupportedMedia
 
 
 def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTokens) -> Source:
     """Return the reader of a job's upload."""
     limits = payload["limits"]
+    dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs have no such field
     upload = Upload(Path(payload["path"]), payload["content_encoding"], limits["bytes"])
     content_type, columns = payload["content_type"], limits["columns"]
     if content_type in (PARQUET, ARROW_FILE):
@@ -37,8 +39,9 @@ def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTo
                 Path(payload["path"]), upload.encoding, upload.max_bytes, Path(payload["workdir"])
             )
         )
-        return ParquetTable(path, columns) if content_type == PARQUET else ArrowFile(path, columns)
-    dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs have no such field
+        table = ParquetTable(path, columns) if content_type == PARQUET else ArrowFile(path, columns)
+        table.notation = Notation(dates=dialect.dates)
+        return table
     bounds = (columns, limits["rows"], limits.get("cells"))
     return streamed_source(upload, content_type, dialect, bounds, missing)
 
@@ -57,11 +60,14 @@ def streamed_source(
     """
     if content_type == CSV:
         upload = find_codec(upload, dialect)
-        return CsvTable(upload, read_layout(upload, dialect, bounds[0]), missing)
-    if content_type == ARROW:
-        return ArrowTable(upload, bounds[0])
-    if content_type == NDJSON:
-        return NdjsonTable(upload, *bounds)
+        layout = read_layout(upload, dialect, bounds[0])
+        return CsvTable(upload, layout, missing, dialect.notation)
+    if content_type in (ARROW, NDJSON):
+        table = (
+            ArrowTable(upload, bounds[0]) if content_type == ARROW else NdjsonTable(upload, *bounds)
+        )
+        table.notation = Notation(dates=dialect.dates)
+        return table
     raise BadTable(
         f"the content type must be one of {', '.join(CONTENT_TYPES)}, got {content_type!r}"
     )

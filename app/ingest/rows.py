@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.ingest.errors import BadTable, Errors, RowError, show
+from app.ingest.values import USUAL, Notation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,8 +88,8 @@ class Source(Protocol):
     """Columns without a name in the file: they are named by their position."""
 
     names: list[str]
-    decimal: str
-    """The decimal mark of numbers that are text."""
+    notation: Notation = USUAL
+    """How numbers and dates are written that are text."""
 
     def batches(
         self,

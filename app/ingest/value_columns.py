@@ -16,13 +16,15 @@ from app.ingest import values
 from app.ingest.errors import BadTable, brief
 from app.ingest.values import (
     BOOLEAN,
-    DATE_PATTERN,
     DATETIME,
     DEFAULT_TOKENS,
     FALSE,
+    ISO_DATE,
     NUMBER,
     SPACES,
     TRUE,
+    USUAL,
+    Notation,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -77,7 +79,7 @@ def read_column(
     column: pa.Array,
     kind: str,
     missing: MissingTokens,
-    decimal: str = ".",
+    notation: Notation = USUAL,
     *,
     numbers: bool = False,
 ) -> tuple[Floats, Mask]:
@@ -88,8 +90,8 @@ def read_column(
     if kind == DATETIME:
         if is_dated(column.type):
             return typed_seconds(column), np.zeros(len(column), dtype=bool)
-        return read_dates(as_text(column, missing))
-    parsed = read_numbers(column, missing, decimal)
+        return read_dates(as_text(column, missing), notation)
+    parsed = read_numbers(column, missing, notation)
     if kind != BOOLEAN:
         return parsed.values, parsed.bad | parsed.boolean
     known = parsed.boolean | np.isnan(parsed.values)
@@ -107,33 +109,33 @@ class Parsed:
     bad: Mask
 
 
-def read_numbers(column: pa.Array, missing: MissingTokens, decimal: str = ".") -> Parsed:
+def read_numbers(column: pa.Array, missing: MissingTokens, notation: Notation = USUAL) -> Parsed:
     """Read a column of any type that numbers may have."""
     if pa.types.is_dictionary(column.type):  # its values may be long: each is read once
-        own = read_numbers(column.dictionary, missing, decimal)
+        own = read_numbers(column.dictionary, missing, notation)
         at = column.indices.cast(pa.int64()).fill_null(len(own.values)).to_numpy()
         return Parsed(
             np.append(own.values, np.nan)[at],
             np.append(own.boolean, False)[at],
             np.append(own.bad, False)[at],
         )
-    parsed = _read_numbers(column, missing, decimal)
+    parsed = _read_numbers(column, missing, notation)
     numbers = missing.blank(parsed.values)
     if numbers is parsed.values:
         return parsed
     return replace(parsed, values=np.where(parsed.boolean, parsed.values, numbers))
 
 
-def _read_numbers(column: pa.Array, missing: MissingTokens, decimal: str) -> Parsed:
+def _read_numbers(column: pa.Array, missing: MissingTokens, notation: Notation) -> Parsed:
     nothing = np.zeros(len(column), dtype=bool)
     if is_text(column.type):
         try:
-            found = _floats(pc.cast(with_point(column, decimal), pa.float64()))
+            found = _floats(pc.cast(plain_numbers(column, notation), pa.float64()))
             if np.count_nonzero(np.isfinite(found)) + column.null_count == len(column):
                 return Parsed(found, nothing, nothing)
         except pa.ArrowInvalid:
             pass
-        return _read_untidy(with_point(missing.tidy(column), decimal))
+        return _read_untidy(plain_numbers(missing.tidy(column), notation))
     if pa.types.is_boolean(column.type):
         return Parsed(_floats(pc.cast(column, pa.uint8())), ~nothing, nothing)
     found = _floats(as_doubles(column))
@@ -150,17 +152,21 @@ def _read_untidy(text: pa.Array) -> Parsed:
     return Parsed(found, boolean, np.isinf(found) | ~(number | boolean | to_mask(pc.is_null(text))))
 
 
-def with_point(text: pa.Array, mark: str) -> pa.Array:
-    """Return texts with a point for the decimal mark. A text that contained a point is no longer a number."""
-    if mark == ".":
+def plain_numbers(text: pa.Array, notation: Notation) -> pa.Array:
+    """Return numbers as `Notation.plain` does; other texts may be changed, and become no numbers."""
+    if notation.thousands:
+        grouped = pc.match_substring_regex(text, notation.grouped)
+        if pc.any(grouped).as_py():
+            text = pc.if_else(grouped, pc.replace_substring_regex(text, notation.mark, ""), text)
+    if notation.decimal == ".":
         return text
-    return pc.replace_substring(pc.replace_substring(text, ".", "'"), mark, ".")
+    return pc.replace_substring(pc.replace_substring(text, ".", "'"), notation.decimal, ".")
 
 
-def read_dates(text: pa.Array) -> tuple[Floats, Mask]:
-    """Read dates as `values.read_date` does: seconds, NaN where there is none, and the mask of other texts."""
+def read_dates(text: pa.Array, notation: Notation = USUAL) -> tuple[Floats, Mask]:
+    """Read dates as `Notation.read_date` does: seconds, NaN where there is none, and the mask of other texts."""
     known = pc.is_valid(text).to_numpy(zero_copy_only=False)
-    matches = pc.fill_null(pc.match_substring_regex(text, DATE_PATTERN), False)
+    matches = pc.fill_null(pc.match_substring_regex(text, ISO_DATE), False)
     matches = pc.and_not(matches, pc.fill_null(pc.starts_with(text, _NO_YEAR), False))
     zoned = pc.and_(matches, pc.fill_null(pc.match_substring_regex(text, _ZONE), False))
     seconds = np.full(len(text), np.nan)
@@ -169,25 +175,67 @@ def read_dates(text: pa.Array) -> tuple[Floats, Mask]:
         try:
             found = typed_seconds(chosen.cast(pa.timestamp("us", zone)))
         except pa.ArrowInvalid:  # a day or hour that does not exist
-            found = np.array([_date_or_nan(one) for one in chosen.to_pylist()])
+            found = _each_date(chosen, USUAL)
         seconds[rows.to_numpy(zero_copy_only=False)] = found
+    others = pc.and_not(pc.is_valid(text), matches)
+    if pc.any(others).as_py():  # days come again: each text is read once
+        seconds[to_mask(others)] = _each_date(text.filter(others), notation)
     return seconds, known & np.isnan(seconds)
 
 
-def read_json_dates(dates: Sequence[str | None]) -> Floats:
+def _each_date(texts: pa.Array, notation: Notation) -> Floats:
+    """Return the seconds of each text, NaN of one that is no date."""
+
+    def seconds(text: str) -> float:
+        try:
+            return notation.read_date(text)
+        except ValueError:
+            return np.nan
+
+    coded = texts.dictionary_encode()
+    found: Floats = np.array([seconds(one) for one in coded.dictionary.to_pylist()], np.float64)
+    each: Floats = found[coded.indices.to_numpy()]
+    return each
+
+
+def read_json_dates(dates: Sequence[str | None], notation: Notation = USUAL) -> Floats:
     """Read dates of JSON as `values.read_json` does; raises ValueError where one of them is no date."""
     texts = [None if date is None else date.strip() for date in dates]
-    seconds, bad = read_dates(pa.array(texts, pa.string()))
+    seconds, bad = read_dates(pa.array(texts, pa.string()), notation)
     if bad.any():
-        raise ValueError(f"must be {values.DATE}")
+        raise ValueError(f"must be {notation.date_rule}")
     return seconds
 
 
-def _date_or_nan(text: str) -> float:
-    try:
-        return values.read_date(text)
-    except ValueError:
-        return np.nan
+_SPELLED_NUMBER = "^[+-]?[0-9.,' \u2019\u00a0\u2009\u202f]*[0-9][.,]?([eE][+-]?[0-9]+)?$"
+_NOTATIONS = [
+    Notation(decimal, thousands)
+    for decimal in (".", ",")
+    for thousands in ("", ".", ",", " ", "'")
+    if thousands != decimal
+]
+
+
+def propose_notations(texts: pa.Array, own: Notation) -> list[Notation]:
+    """Return the notations by which these texts are numbers that are none by their own one; two for 1,000 alone, which
+    may be a thousand or one.
+
+    Texts that hold more than digits and marks are not looked at. The decimal mark stays if it can, and a comma that is
+    said to be one always does.
+    """
+    spelled = texts.filter(pc.match_substring_regex(texts, _SPELLED_NUMBER))
+    found: dict[str, Notation] = {}
+    for notation in sorted(_NOTATIONS, key=lambda each: each.decimal != own.decimal):
+        grouped = (
+            pc.match_substring_regex(spelled, notation.grouped) if notation.thousands else None
+        )
+        if grouped is not None and not pc.any(grouped).as_py():
+            continue
+        numbers = pc.match_substring_regex(plain_numbers(spelled, notation), NUMBER)
+        if len(spelled) and pc.all(numbers).as_py():
+            found.setdefault(notation.thousands, replace(notation, dates=own.dates))
+    kept = [each for each in found.values() if own.decimal in (".", each.decimal)]
+    return kept or list(found.values())
 
 
 def typed_seconds(column: pa.Array) -> Floats:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,11 +32,22 @@ SPACES = " \t"
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 TRUE, FALSE = "true", "false"
-DATE = "an ISO 8601 date, as 2026-01-31 or 2026-01-31T12:00:00Z"
-DATE_PATTERN = (
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?)?$"
-)
+_ZONE = r"(Z|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?"
+ISO_DATE = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]{{1,6}})?)?{_ZONE})?$"
+_DAY_OF_MONTH, _MONTH = "(0?[1-9]|[12][0-9]|3[01])", "(0?[1-9]|1[0-2])"
+_CLOCK = rf"(,? [0-9]{{1,2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]{{1,6}})?)?( ?[AaPp][Mm])?{_ZONE})?"
+DATE_WITH_DOTS = rf"^{_DAY_OF_MONTH}\.{_MONTH}\.[0-9]{{4}}{_CLOCK}$"
+"""31.01.2026: the day always comes first."""
+DAY_FIRST, MONTH_FIRST = "day_first", "month_first"
+"""What 03/04/2026 means: the third of April, or the fourth of March."""
+DATE_WITH_SLASHES: Mapping[str, str] = {
+    order: rf"^({first}/{second}/|{first}-{second}-)[0-9]{{4}}{_CLOCK}$"
+    for order, first, second in (
+        (DAY_FIRST, _DAY_OF_MONTH, _MONTH),
+        (MONTH_FIRST, _MONTH, _DAY_OF_MONTH),
+    )
+}
+"""What comes first -> dates such as 31/01/2026 or 31-01-2026."""
 
 _BOOLEANS = {TRUE: 1.0, FALSE: 0.0}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,21 +62,105 @@ _CELLS = {
 }
 
 _is_number = re.compile(NUMBER.strip("^$")).fullmatch
-_is_date = re.compile(DATE_PATTERN.strip("^$")).fullmatch
+_is_iso = re.compile(ISO_DATE.strip("^$")).fullmatch
+_split_date = re.compile(
+    r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})"
+    r"(?:,? ([0-9]{1,2})(:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,6})?)?)(?: ?([AaPp])[Mm])?(Z|[+-][0-9:]+)?)?"
+).fullmatch
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How numbers and dates are written as text. Without marks between thousands, `thousands` is empty.
+
+    >>> german = Notation(",", ".")
+    >>> [german.read_number(text) for text in ("1.234,56", "1234,56", "1.23")]
+    [1234.56, 1234.56, None]
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    dates: str | None = None
+    """What comes first in 03/04/2026; None: such texts are no dates."""
+
+    @cached_property
+    def mark(self) -> str:
+        """The pattern of a mark between thousands."""
+        return _MARKS[self.thousands]
+
+    @cached_property
+    def grouped(self) -> str:
+        """The pattern of a number with marks, which stand between groups of three digits before the decimal mark.
+
+        The first group does not begin with 0: 0,125 is no 125.
+        """
+        decimal = re.escape(self.decimal)
+        return (
+            rf"^[+-]?[1-9][0-9]{{0,2}}({self.mark}[0-9]{{3}})+({decimal}[0-9]*)?([eE][+-]?[0-9]+)?$"
+        )
+
+    @cached_property
+    def number_rule(self) -> str:
+        """What a number must be, for a message."""
+        if self.decimal == "." and not self.thousands:
+            return "a finite number"
+        return f"a finite number, as 1{self.thousands}234{self.decimal}5"
+
+    @cached_property
+    def date_rule(self) -> str:
+        """What a date must be, for a message."""
+        more = {DAY_FIRST: ", 31/01/2026", MONTH_FIRST: ", 01/31/2026", None: ""}[self.dates]
+        return f"a date, as 2026-01-31, 2026-01-31T12:00:00Z{more} or 31.01.2026"
+
+    def plain(self, text: str) -> str:
+        """Return a number with a decimal point and without marks; what is no number here does not become one."""
+        if self.thousands and re.match(self.grouped, text):
+            text = re.sub(self.mark, "", text)
+        return text if self.decimal == "." else text.replace(".", "'").replace(self.decimal, ".")
+
+    def read_number(self, text: str) -> float | None:
+        """Return the number that a text without spaces around is, infinite beyond a double's range; else None."""
+        return read_number(self.plain(text))
+
+    def read_date(self, text: str) -> float:
+        """Return the seconds since 1970 of a date or time; raises ValueError for any other text."""
+        try:
+            iso = text if _is_iso(text) else _iso_of(text, self.dates)
+            if iso[11:13] == "24":  # midnight to later Pythons only
+                raise ValueError(iso)
+            at = datetime.fromisoformat(iso)
+        except ValueError:
+            raise ValueError(f"must be {self.date_rule}") from None
+        since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
+        return since.days * _DAY + since.seconds + since.microseconds / _MICROSECONDS
+
+
+_MARKS = {".": r"\.", ",": ",", " ": "[ \u00a0\u2009\u202f]", "'": "['\u2019]"}
+"""A mark between thousands -> the pattern of how it is written: of spaces and apostrophes there are several."""
+USUAL = Notation()
+
+
+def _iso_of(text: str, order: str | None) -> str:
+    """Return a date with dots or slashes by ISO 8601; raises ValueError for any other text."""
+    found = _split_date(text)
+    if found is None or (found[2] != "." and order is None):
+        raise ValueError(text)
+    first, second = found[1].zfill(2), found[3].zfill(2)
+    day, month = (second, first) if found[2] != "." and order == MONTH_FIRST else (first, second)
+    iso = f"{found[4]}-{month}-{day}"
+    if found[5] is None:
+        return iso
+    hour = int(found[5])
+    if found[7]:
+        if not 1 <= hour <= 12:
+            raise ValueError(text)
+        hour = hour % 12 + 12 * (found[7] in "Pp")
+    return f"{iso}T{hour:02}{found[6]}{found[8] or ''}"
 
 
 def read_number(text: str) -> float | None:
-    """Return the number that a text without spaces around is, infinite beyond a double's range; else None."""
+    """Return the number that a plain text without spaces around is, infinite beyond a double's range; else None."""
     return float(text) if _is_number(text) else None
-
-
-def read_date(text: str) -> float:
-    """Return the seconds since 1970 of a date or time; raises ValueError for any other text."""
-    if not _is_date(text) or text[11:13] == "24":  # midnight to later Pythons only
-        raise ValueError(f"must be {DATE}")
-    at = datetime.fromisoformat(text)
-    since = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH
-    return since.days * _DAY + since.seconds + since.microseconds / _MICROSECONDS
 
 
 def spell_date(seconds: float) -> str:
@@ -79,33 +176,38 @@ def spell_date(seconds: float) -> str:
     return written.removesuffix("T00:00:00") if at.time() == time.min else f"{written}Z"
 
 
-def read_text(kind: str, text: str) -> float:
+def read_text(kind: str, text: str, notation: Notation = USUAL) -> float:
     """Return the number, boolean or date of a query's text, NaN of the empty one; raises ValueError for any other.
 
-    A boolean may be a number, which is 0 or 1.
+    A boolean may be a number, which is 0 or 1. A number may have a decimal point whatever the notation says, unless
+    points stand between thousands.
     """
     text = text.strip()
-    if kind != DATETIME and _is_number(text):
-        number = float(text)
+    if kind != DATETIME and (number := _number_of(text, notation)) is not None:
         if abs(number) <= _LARGEST and (kind == NUMERIC or number in (0.0, 1.0)):
             return number
     elif not text:
         return MISSING
     elif kind == DATETIME:
-        return read_date(text)
+        return notation.read_date(text)
     elif kind == BOOLEAN and text.lower() in _BOOLEANS:
         return _BOOLEANS[text.lower()]
     raise ValueError(f"is no {kind} value")
 
 
-def read_json(kind: str, value: Any) -> float:
+def _number_of(text: str, notation: Notation) -> float | None:
+    number = notation.read_number(text)
+    return read_number(text) if number is None and notation.thousands != "." else number
+
+
+def read_json(kind: str, value: Any, notation: Notation = USUAL) -> float:
     """Return the number, boolean or date of a value of JSON, NaN of null; raises ValueError for any other."""
     if value is None:
         return MISSING
     if kind == DATETIME:
         if not isinstance(value, str):
-            raise ValueError(f"must be {DATE}")
-        return read_date(value.strip())
+            raise ValueError(f"must be {notation.date_rule}")
+        return notation.read_date(value.strip())
     if type(value) not in _CELLS[kind] or abs(value) > _LARGEST:
         raise ValueError("must be a finite number")
     if kind == BOOLEAN and value not in (0, 1):
@@ -113,10 +215,10 @@ def read_json(kind: str, value: Any) -> float:
     return float(value)
 
 
-def read_json_column(kind: str, values: Sequence[Any]) -> Floats:
+def read_json_column(kind: str, values: Sequence[Any], notation: Notation = USUAL) -> Floats:
     """Return many values of JSON at once, as `read_json` does for one; raises ValueError if one does not fit."""
     if kind == DATETIME:
-        return np.array([read_json(DATETIME, value) for value in values], dtype=np.float64)
+        return np.array([read_json(DATETIME, value, notation) for value in values], np.float64)
     if not _CELLS[kind].issuperset(map(type, values)):
         raise ValueError("some value is of another type")
     try:

@@ -131,10 +131,12 @@ class LabelValues(TypedDict):
 
 
 class TableDialect(TypedDict):
-    """How a model's own table spells missing values and decimals; None: as usual."""
+    """How a model's own table spells missing values, numbers and dates; None, or no member: as usual."""
 
     missing: list[str] | None
     decimal: str | None
+    thousands: NotRequired[str]
+    dates: NotRequired[str]
 
 
 class Interval(TypedDict):

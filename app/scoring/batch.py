@@ -166,6 +166,7 @@ def accept(
     """
     found = find_to_use(session, owner, request.model, {"parameter": "model"})
     options = check_options(TableOptions.from_json(request.terms), upload.format)
+    options.dialect_of(found.model.table_dialect)  # which raises where the marks do not fit
     probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
     reasons = ReasonOptions.from_json(request.terms.get(REASON_OPTIONS))
     _check_upload(_name(found.model), _labels(found.model), options, probability, reasons)

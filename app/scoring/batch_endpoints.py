@@ -66,7 +66,7 @@ _FIELDS = {
     "the training dataset.",
     "encoding": "For a CSV: as for an upload.",
     "delimiter": "For a CSV: as for an upload.",
-    "decimal": "For a CSV: `point` or `comma`. Default: as in the training dataset.",
+    **table_rows.NOTATION_DOCS,
     table_rows.FILE_NAME: "Name of the file, to be kept with the batch score. Default: that of a form's file.",
     **PROBABILITY_DOCS,
     **REASON_DOCS,

@@ -89,7 +89,15 @@ def _fields(
     ] = None,
     decimal: Annotated[
         Annotated[str, one_of(CHOICES["decimal"])] | None,
-        Query(description="For a CSV: `point` or `comma`. Default: as in the training dataset."),
+        Query(description=table_rows.NOTATION_DOCS["decimal"]),
+    ] = None,
+    thousands: Annotated[
+        Annotated[str, one_of(CHOICES["thousands"])] | None,
+        Query(description=table_rows.NOTATION_DOCS["thousands"]),
+    ] = None,
+    dates: Annotated[
+        Annotated[str, one_of(CHOICES["dates"])] | None,
+        Query(description=table_rows.NOTATION_DOCS["dates"]),
     ] = None,
 ) -> Fields:
     given = {
@@ -98,6 +106,8 @@ def _fields(
         "encoding": encoding,
         "delimiter": delimiter,
         "decimal": decimal,
+        "thousands": thousands,
+        "dates": dates,
     }
     return {name: value for name, value in given.items() if value is not None}
 

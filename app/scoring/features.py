@@ -18,10 +18,11 @@ import orjson
 
 from app.ingest.values import (
     BOOLEAN,
-    DATE,
     DATETIME,
     MISSING,
     NUMERIC,
+    USUAL,
+    Notation,
     is_category,
     read_json,
     read_json_column,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 _ABSENT = object()
-_RULES = {NUMERIC: "a finite number", BOOLEAN: "true or false", DATETIME: DATE}
 _NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
 _NUMBERS = frozenset({float, int})  # the types of numbers in JSON
 _TEXTS = frozenset({str, type(None)})
@@ -66,7 +66,9 @@ class FeatureIndex:
         self,
         features: Sequence[ModelFeature],
         categories: Sequence[Sequence[str] | None] | None = None,
+        notation: Notation = USUAL,
     ) -> None:
+        self._notation = notation
         known = categories or [None] * len(features)
         self.names: list[str] = [feature["name"] for feature in features]
         self.types: list[str] = [feature["type"] for feature in features]
@@ -75,7 +77,9 @@ class FeatureIndex:
         self.categories = [None if texts is None else CategoryIndex(texts) for texts in known]
         # A categorical feature without a category would look there like one of numbers.
         odd = BOOLEAN in self.types or DATETIME in self.types
-        self._is_plain = not odd and all(texts is None or texts for texts in known)
+        self._is_plain = (
+            not odd and all(texts is None or texts for texts in known) and notation.thousands != "."
+        )
         self._all_numeric = not odd and not any(self.categories)
         self._n_features = len(self.names)
         # For a single name it would return the bare value.
@@ -172,12 +176,12 @@ class FeatureIndex:
             if categories is not None:
                 return categories[text], None
             try:
-                return read_text(kind, text), None
+                return read_text(kind, text, self._notation), None
             except ValueError:
                 if b"+" not in raw or b"%" in raw:
                     raise
             # `+` is a space in a form, but a plus sign in 1e+5.
-            return read_text(kind, raw.decode()), None
+            return read_text(kind, raw.decode(), self._notation), None
         except ValueError:
             return MISSING, self.wrong_type(i, decoded.strip().decode("utf-8", "replace"))
 
@@ -295,8 +299,8 @@ class FeatureIndex:
             ):
                 from app.ingest.value_columns import read_json_dates
 
-                return read_json_dates(cells)
-            return read_json_column(self.types[i], cells)
+                return read_json_dates(cells, self._notation)
+            return read_json_column(self.types[i], cells, self._notation)
         return np.fromiter(map(categories.__getitem__, cells), np.float64, len(cells))
 
     def _refuse_cells(
@@ -325,7 +329,7 @@ class FeatureIndex:
         if self.categories[i] is not None:
             return is_category(value)
         try:
-            read_json(self.types[i], value)
+            read_json(self.types[i], value, self._notation)
         except ValueError:
             return False
         return True
@@ -361,11 +365,17 @@ class FeatureIndex:
         known = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
         return f"feature {shown(name)} is unknown; the model has {known}"
 
-    def wrong_type(self, i: int, value: object) -> str:
-        """Return the message of what a value of a feature must be."""
-        rule = "text in UTF-8" if self.categories[i] is not None else _RULES[self.types[i]]
+    def wrong_type(self, i: int, value: object, notation: Notation | None = None) -> str:
+        """Return the message of what a value of a feature must be, by a table's notation or the model's own."""
+        notation, kind = notation or self._notation, self.types[i]
+        rules = {
+            NUMERIC: notation.number_rule if isinstance(value, str) else "a finite number",
+            BOOLEAN: "true or false",
+            DATETIME: notation.date_rule,
+        }
+        rule = "text in UTF-8" if self.categories[i] is not None else rules[kind]
         detail = f"feature {shown(self.names[i])} must be {rule}, got {shown(value)}"
-        if rule == _RULES[NUMERIC] and isinstance(value, str):
+        if rule == USUAL.number_rule and isinstance(value, str):
             return advise_on_number(detail, value)
         return detail
 

@@ -22,7 +22,7 @@ import orjson
 
 from app.ingest.errors import Errors, too_many_rows
 from app.ingest.rows import Rows, Source
-from app.ingest.values import NUMERIC
+from app.ingest.values import NUMERIC, Notation
 from app.platform.errors import (
     Invalid,
     Malformed,
@@ -35,7 +35,7 @@ from app.scoring import service as scoring
 from app.scoring.probabilities import DEFAULT, PROBABILITY
 from app.scoring.reasons import Estimates
 from app.scoring.service import Scores, Served
-from app.scoring.table_rows import ALL, Bounds, RowReader, TableOptions
+from app.scoring.table_rows import ALL, Bounds, RowReader, TableOptions, notation_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -372,8 +372,6 @@ def _wrong(pointer: str, detail: str) -> Invalid:
 class TensorTable(Source):
     """Tensors as a table that a `RowReader` reads: a column for each feature that they have."""
 
-    decimal = "."
-
     def __init__(self, inputs: Sequence[Tensor], names: Sequence[str], bounds: Bounds) -> None:
         import pyarrow as pa
 
@@ -508,6 +506,7 @@ def infer(
         n_rows, parts_of_rows = len(rows), iter([rows])
     else:
         table = TensorTable(asked.inputs, names, bounds)
+        table.notation = Notation(dates=notation_of(served.table_dialect).dates)
         reader = RowReader(served.features, options, missing, max_rows)
         n_rows, ignored = table.rows or 0, table.ignored
         parts_of_rows = (X for batch in reader.batches(table) for X in batch.blocks(len(names)))

@@ -33,7 +33,14 @@ from app.scoring import reasons
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import NOTHING, ProbabilityOptions
 from app.scoring.reasons import CONTRIBUTIONS, Estimates, Reasoner, Reasons
-from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body, read_plain_lines
+from app.scoring.table_rows import (
+    Bounds,
+    RowReader,
+    TableOptions,
+    notation_of,
+    read_body,
+    read_plain_lines,
+)
 
 if TYPE_CHECKING:
     from core.base.ranker import Ranker
@@ -268,7 +275,7 @@ class ModelCache:
         served = Served(
             model.id,
             ranker,
-            FeatureIndex(model.features, ranker.categories_),
+            FeatureIndex(model.features, ranker.categories_, notation_of(model.table_dialect)),
             None if curve is None else models.curve_of(curve),
             model.artifact_sha256,
             None if model.labels is None else [label["name"] for label in model.labels],

@@ -17,12 +17,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from app.datasets.description import MAX_LIST_LENGTH, Format
+from app.datasets.description import MAX_LIST_LENGTH, Format, refuse_clash, refuse_foreign
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, show, too_many_rows
-from app.ingest.formats import ARROW, ARROW_FILE, CHOICES, CSV, NDJSON, PARQUET, Dialect
+from app.ingest.formats import (
+    ARROW,
+    ARROW_FILE,
+    CHOICES,
+    CSV,
+    NDJSON,
+    NOTATION_FIELDS,
+    PARQUET,
+    Dialect,
+    merge,
+)
 from app.ingest.roles import split_names
 from app.ingest.rows import MAX_LINE_LENGTH, Rows, Source
-from app.ingest.values import BOOLEAN, NUMERIC
+from app.ingest.values import BOOLEAN, NUMERIC, Notation
 from app.platform.documents import TableDialect
 from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, refuse_all
 from app.platform.sql import Json
@@ -41,6 +51,11 @@ FILE_NAME = "file_name"
 ALL = "*"
 """Ignored, it stands for every column that is no feature."""
 
+NOTATION_DOCS = {
+    "decimal": "For a CSV: `point` or `comma`. Default: as in the training dataset.",
+    "thousands": "For a CSV: `point`, `comma`, `space` or `apostrophe`. Default: as in the training dataset.",
+    "dates": "`day_first` or `month_first`. Default: as in the training dataset.",
+}
 TOP = "top"
 MAX_NAMES = 1_000
 MAX_TOP = 1_000_000
@@ -100,8 +115,20 @@ class TableOptions:
 
     def dialect_of(self, table_dialect: TableDialect | None) -> Dialect:
         """Return how a CSV is written."""
-        decimal = None if table_dialect is None else table_dialect["decimal"]
-        return Dialect(**{"decimal": decimal, **self.dialect})
+        dialect = merge(notation_fields(table_dialect), self.dialect)
+        refuse_clash(dialect)
+        return Dialect(**dialect)
+
+
+def notation_fields(table_dialect: TableDialect | None) -> dict[str, str]:
+    """Return how a model's own table spells numbers and dates, in the words of `CHOICES`."""
+    own: Mapping[str, Any] = table_dialect or {}
+    return {name: own[name] for name in NOTATION_FIELDS if own.get(name) is not None}
+
+
+def notation_of(table_dialect: TableDialect | None) -> Notation:
+    """Return how a model's own table spells numbers and dates."""
+    return Dialect(**notation_fields(table_dialect)).notation
 
 
 def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
@@ -145,9 +172,7 @@ def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
 
 def check_options(options: TableOptions, table: Format) -> TableOptions:
     """Return the options with the charset of the Content-Type; raises Invalid for a dialect of what is no CSV."""
-    if options.dialect and table.content_type != CSV:
-        detail = f"{', '.join(options.dialect)} can be set only for {CSV}, got {table.content_type}"
-        raise Invalid(detail, errors=[{"parameter": n, "detail": detail} for n in options.dialect])
+    refuse_foreign(options.dialect, table)
     if table.charset is None:
         return options
     return replace(options, dialect={"encoding": table.charset} | dict(options.dialect))
@@ -318,10 +343,12 @@ class RowReader:
             codes = np.array([*(categories[text] for text in texts), np.nan])
             return np.asarray(codes[coded.indices.fill_null(len(texts)).to_numpy()])
         kind = self._features.types[i]
-        values, bad = read_column(column, kind, self._missing, source.decimal, numbers=True)
-        rows.report(
-            errors, name, bad, lambda row: self._features.wrong_type(i, column[row].as_py())
-        )
+        values, bad = read_column(column, kind, self._missing, source.notation, numbers=True)
+
+        def detail(row: int) -> str:
+            return self._features.wrong_type(i, column[row].as_py(), source.notation)
+
+        rows.report(errors, name, bad, detail)
         return values
 
 
@@ -344,6 +371,7 @@ def read_body(
     from app.ingest.value_columns import MissingTokens
 
     refuse_parquet(table)
+    dialect = options.dialect_of(table_dialect)
     missing = MissingTokens(options.missing_of(table_dialect))
     max_rows = bounds.max_rows(len(features.names))
     reader = RowReader(features, options, missing, max_rows, unread)
@@ -352,9 +380,10 @@ def read_body(
         stream = plain if table.content_type == ARROW else stream_of(plain)
         claims = read_claims(stream)
         _check_claims(claims, max_rows, bounds)
-        return reader, ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns)
+        source = ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns)
+        source.notation = Notation(dates=dialect.dates)
+        return reader, source
     upload = Upload(body, table.content_encoding, bounds.bytes)
-    dialect = options.dialect_of(table_dialect)
     most = (bounds.columns, max_rows, None)
     return reader, streamed_source(upload, table.content_type, dialect, most, missing)
 
@@ -396,6 +425,7 @@ def read_file(
     from app.ingest.stream import Upload, map_file, plain_file
     from app.ingest.value_columns import MissingTokens
 
+    dialect = options.dialect_of(table_dialect)
     missing = MissingTokens(options.missing_of(table_dialect))
     max_rows = bounds.max_rows(len(features.names))
     reader = RowReader(features, options, missing, max_rows)
@@ -404,6 +434,7 @@ def read_file(
         whole = map_file(stack.enter_context(plain))
         stream = whole if table.content_type == ARROW else stream_of(whole)
         source = ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns, bounds.held)
+        source.notation = Notation(dates=dialect.dates)
         # A message costs a visit to every column, and a time of its own.
         times = min(_TIMES_MESSAGES, bounds.columns // max(1, len(source.names)))
         claims = read_claims(stream, MAX_MESSAGES * max(1, times))
@@ -416,7 +447,6 @@ def read_file(
             )
         return reader, source
     upload = Upload(path, table.content_encoding, bounds.bytes, look=look)
-    dialect = options.dialect_of(table_dialect)
     most = (bounds.columns, max_rows, None)
     return reader, streamed_source(upload, table.content_type, dialect, most, missing)
 

@@ -309,7 +309,8 @@ def _joined(names: Names) -> str | None:
 
 TABLE_FIELDS = (
     *("name", "label", "positive", "weight", "group", "query", "item", "labels", "categorical"),
-    *("numeric", "drop", "missing", "strict", "encoding", "delimiter", "decimal", "kind"),
+    *("numeric", "drop", "missing", "strict", "encoding", "delimiter", "decimal", "thousands"),
+    *("dates", "kind"),
 )
 """What can be said of a table."""
 
@@ -583,12 +584,21 @@ class _DatasetOperations(ApiObject):
         encoding: str | None = None,
         delimiter: str | None = None,
         decimal: str | None = None,
+        thousands: str | None = None,
+        dates: str | None = None,
         media_type: str | None = None,
         progress: Progress | None = None,
         wait: bool = True,
     ) -> Steps[Either[Dataset, AsyncDataset]]:
         """Make another version: `append` adds rows to those of this one, `replace` takes the new rows alone."""
-        said = {"mode": mode, "encoding": encoding, "delimiter": delimiter, "decimal": decimal}
+        said = {
+            "mode": mode,
+            "encoding": encoding,
+            "delimiter": delimiter,
+            "decimal": decimal,
+            "thousands": thousands,
+            "dates": dates,
+        }
         if is_folder(table):
             files = folder_bodies(table, media_type)
             data = yield from self._send_files(files, {"version_of": _id(self), **said}, progress)
@@ -617,6 +627,8 @@ class _DatasetOperations(ApiObject):
         encoding: str | None = None,
         delimiter: str | None = None,
         decimal: str | None = None,
+        thousands: str | None = None,
+        dates: str | None = None,
         kind: str | None = None,
         reset: Sequence[str] = (),
         wait: bool = True,
@@ -793,6 +805,8 @@ class _ModelOperations(ApiObject):
         encoding: str | None = None,
         delimiter: str | None = None,
         decimal: str | None = None,
+        thousands: str | None = None,
+        dates: str | None = None,
         media_type: str | None = None,
         probability: bool | None = None,
         interval: bool | None = None,
@@ -825,6 +839,8 @@ class _ModelOperations(ApiObject):
             "encoding": encoding,
             "delimiter": delimiter,
             "decimal": decimal,
+            "thousands": thousands,
+            "dates": dates,
             "probability": probability,
             "interval": interval,
             "prevalence": prevalence,
@@ -871,6 +887,8 @@ class _ModelOperations(ApiObject):
         encoding: str | None = None,
         delimiter: str | None = None,
         decimal: str | None = None,
+        thousands: str | None = None,
+        dates: str | None = None,
         media_type: str | None = None,
         probability: bool | None = None,
         interval: bool | None = None,
@@ -896,6 +914,8 @@ class _ModelOperations(ApiObject):
             encoding=encoding,
             delimiter=delimiter,
             decimal=decimal,
+            thousands=thousands,
+            dates=dates,
             probability=probability,
             interval=interval,
             prevalence=prevalence,
@@ -1019,6 +1039,8 @@ class _ModelOperations(ApiObject):
         encoding: str | None = None,
         delimiter: str | None = None,
         decimal: str | None = None,
+        thousands: str | None = None,
+        dates: str | None = None,
         media_type: str | None = None,
         probability: bool | None = None,
         interval: bool | None = None,
@@ -1036,6 +1058,8 @@ class _ModelOperations(ApiObject):
             encoding=encoding,
             delimiter=delimiter,
             decimal=decimal,
+            thousands=thousands,
+            dates=dates,
             probability=probability,
             interval=interval,
             prevalence=prevalence,

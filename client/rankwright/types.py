@@ -766,7 +766,7 @@ class Dataset(Record):
     strict: bool
     """True if a value that does not fit its column, or a row without a label, is an error."""
     dialect: dict[str, str] | None
-    """CSV options of the upload: `encoding`, `delimiter`, `decimal`."""
+    """How the text of the upload is written: `encoding`, `delimiter`, `decimal`, `thousands`, `dates`."""
     bytes: int
     """Size of the upload in bytes."""
     sha256: str
@@ -2886,6 +2886,7 @@ class TableWarning(Record):
     every row has a different value; the column is not a feature. `column_without_name`: the column was
     left out. `rows_without_label`: these rows were left out. `label_of_many_values`: all values but the
     positive one are negative. `numbers_with_thousands`: numbers such as 1.234,56 are read as words.
+    `dates_of_unknown_order`: dates such as 03/04/2026 are read as words.
     """
     column: str
     detail: str
@@ -2895,6 +2896,8 @@ class TableWarning(Record):
     """Field of the upload that changes this."""
     line: int | None
     """Line of the first one. Null if the format has no lines."""
+    suggestion: dict[str, str] | None = None
+    """Fields of the upload with which the values would be read. Null: the service knows none."""
 
 class TopValue(Record):
     """A frequent value of a column, and how often it occurs."""

@@ -41,23 +41,26 @@ async function preview(form, part, file) {
   const whole_file = table.whole;
   summary.textContent = `${file.name}, ${size(file.size)}: ${table.names.length} columns; the types are guesses from ${whole_file ? "its" : "the first"} ${table.rows.length.toLocaleString("en")} rows.`;
   list("columns", table.names);
-  const decimal = form.elements.namedItem("decimal");
-  const look = (at) => guess(table.rows.map((row) => row[at] ?? ""), decimal.value === "comma");
-  const columns = table.names.map((each, at) => ({ name: each, ...look(at) }));
+  const fields = Object.fromEntries(NOTATION.map((each) => [each, form.elements.namedItem(each)]));
+  const said = () => Object.fromEntries(NOTATION.map((each) => [each, fields[each].value]));
+  const columns = table.names.map((each) => ({ name: each }));
+  const look = () => {
+    for (const [at, column] of columns.entries()) Object.assign(column, guess(table.rows.map((row) => row[at] ?? ""), said()));
+    settle_dates(columns, fields.dates.value);
+  };
+  look();
   const label = form.elements.namedItem("label");
   if (!label.value || !table.names.includes(label.value)) {
     label.value = LABELS.find((each) => table.names.includes(each)) ?? table.names.findLast(Boolean) ?? "";
   }
   const selects = columns.slice(0, MAX_SHOWN).map((column) => row_of(part("columns"), column));
-  const tell_marks = () => hint(part("hint"), columns, decimal);
-  decimal.onchange = () => {
-    for (const [at, column] of columns.entries()) {
-      Object.assign(column, look(at));
-      if (selects[at]) tell_type(selects[at].closest("tr"), column);
-    }
-    tell_marks();
+  const tell = () => {
+    look();
+    for (const [at, select] of selects.entries()) tell_type(select.closest("tr"), columns[at]);
+    hint(part("hint"), columns, fields, tell);
   };
-  tell_marks();
+  for (const field of Object.values(fields)) field.onchange = tell;
+  tell();
   const all = () => columns.map((column, at) => [column, selects[at]?.value ?? "feature"]);
   for (const [at, select] of selects.entries()) {
     if (columns[at].name === label.value) select.value = "label";
@@ -193,21 +196,46 @@ function tell_type(row, column) {
   row.querySelector("option").textContent = !column.name ? "left out: no name" : column.identifier ? "left out: nearly every row differs" : WORDS.feature;
 }
 
-// Numbers that are written in another way than the service reads them; a decimal comma is read by one click.
-function hint(place, columns, decimal) {
+// Numbers and dates that are read only if somebody says how they are written: one click says it.
+function hint(place, columns, fields, tell) {
   const named = (found) => found.slice(0, 3).map((each) => `“${each.name}”`).join(", ") + (found.length > 3 ? ` and ${found.length - 3} more columns` : "");
-  const commas = columns.filter((each) => each.comma), grouped = columns.filter((each) => each.grouped);
+  const choose = (words, said) => {
+    const button = make("button", { type: "button" }, words);
+    button.addEventListener("click", () => { for (const [name, value] of Object.entries(said)) fields[name].value = value; tell(); });
+    return button;
+  };
   place.replaceChildren();
-  if (commas.length) {
-    const button = make("button", { type: "button" }, "Read them so: decimal = ,");
-    button.addEventListener("click", () => { decimal.value = "comma"; decimal.onchange(); });
-    place.append(make("p", {}, `These look like numbers with a decimal comma: ${named(commas)}, such as ${commas[0].comma}. `, button));
+  const odd = columns.filter((each) => each.notations.length), all = odd.flatMap((each) => each.notations);
+  const suits = all.filter((way) => odd.every((each) => each.fits(way)));
+  for (const [ways, found] of suits.length ? [[unique(suits), odd]] : odd.map((each) => [each.notations, [each]])) {
+    const such = found[0].notations.length < 2 && found.find((each) => each.notations[0].thousands) || found[0];
+    const buttons = ways.map((way) => choose(ways.length > 1 ? `${such.example} is ${plain(such.example, way)}` : `Read them so: ${spelled(way)}`, way));
+    const look = ways.length > 1 ? `In ${named(found)} a mark may stand between thousands or before decimals` : `These look like numbers with ${marks(ways[0])}: ${named(found)}`;
+    place.append(make("p", {}, `${look}, such as ${such.example}. `, ...buttons.flatMap((each) => [each, " "])));
   }
-  if (grouped.length) place.append(make("p", {}, `${named(grouped)} ${grouped.length > 1 ? "have" : "has"} numbers such as ${grouped[0].grouped}. The service reads no marks between thousands, and would not take these for numbers. Take the marks out in your table, and choose the file again.`));
+  const undecided = columns.filter((each) => each.orders.length && !each.order);
+  if (undecided.length) {
+    const text = undecided[0].slashed, orders = [...new Set(undecided.flatMap((each) => each.orders))];
+    const buttons = orders.flatMap((order) => [choose(`${text} is ${day(text, order)}`, { dates: order }), " "]);
+    place.append(make("p", {}, `${named(undecided)} ${undecided.length > 1 ? "have" : "has"} dates such as ${text}, and the values do not show which number is the day. Unless you say it, they are read as words. `, ...buttons));
+  }
   place.hidden = !place.childElementCount;
-  const unsaid = commas.length > 0 && !decimal.value, fold = decimal.closest("details");
-  decimal.setCustomValidity(unsaid ? "Numbers have a decimal comma: choose it here, or the point if they are no numbers." : "");
+  const unsaid = odd.length > 0 && !fields.decimal.value, fold = fields.decimal.closest("details");
+  fields.decimal.setCustomValidity(unsaid ? `Numbers have ${marks(all[0])}: choose here how they are written, or the point if they are no numbers.` : "");
   if (unsaid && fold) fold.open = true;  // else the browser cannot show what is asked
+}
+
+const unique = (ways) => [...new Map(ways.map((each) => [JSON.stringify(each), each])).values()];
+const SIGNS = { point: ".", comma: ",", space: "space", apostrophe: "’" };
+const spelled = (way) => Object.entries(way).filter(([, value]) => value).map(([name, value]) => `${name} = ${SIGNS[value]}`).join(", ");
+const marks = ({ decimal, thousands }) => [decimal === "comma" && "a decimal comma", thousands && "marks between thousands"].filter(Boolean).join(" and ");
+const plain = (text, { decimal, thousands }) => {
+  const bare = thousands ? text.replace(new RegExp(MARKS[thousands], "g"), "") : text;
+  return decimal === "comma" ? bare.replace(",", ".") : bare;
+};
+function day(text, order) {
+  const [first, second, year] = text.match(/\d+/g).map(Number);
+  return new Date(Date.UTC(year, (order === "day_first" ? second : first) - 1, order === "day_first" ? first : second)).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
 }
 
 async function read(file) {
@@ -274,28 +302,57 @@ function of_csv(text, whole) {
   return { names, rows: rest };
 }
 
-// The service's own rules (Evidence and TextColumn in app/ingest/columns.py), by the rows that are here.
+// The service's own rules (Notation in app/ingest/values.py, Evidence in columns.py), by the rows that are here.
+const NOTATION = ["decimal", "thousands", "dates"];
 const NUMBER = /^[+-]?((\d+[.,]?\d*|[.,]\d+)(e[+-]?\d+)?|inf(inity)?)$/i;
-const GROUPED = /^[+-]?\d{1,3}(\.\d{3})+,\d+$|^[+-]?\d{1,3}(,\d{3})+\.\d+$|^[+-]?\d{1,3}([.,]\d{3}){2,}$/;
+const SPELLED = /^[+-]?[\d.,' \u2019\u00a0\u2009\u202f]*\d[.,]?(e[+-]?\d+)?$/i;
+const MARKS = { point: "\\.", comma: ",", space: "[ \u00a0\u2009\u202f]", apostrophe: "['\u2019]" };
+const WAYS = ["point", "comma"].flatMap((decimal) => ["", ...Object.keys(MARKS)].filter((each) => each !== decimal).map((thousands) => ({ decimal, thousands })));
+const D = "(0?[1-9]|[12]\\d|3[01])", M = "(0?[1-9]|1[0-2])", END = "\\d{4}(,? \\d{1,2}:\\d\\d.*)?$";
+const DATE = new RegExp(`^(\\d{4}-\\d\\d-\\d\\d([ T]|$)|${D}\\.${M}\\.${END})`);
+const SLASHED = { day_first: new RegExp(`^(${D}/${M}/|${D}-${M}-)${END}`), month_first: new RegExp(`^(${M}/${D}/|${M}-${D}-)${END}`) };
 
-function guess(values, decimal_comma) {
+function number_by({ decimal, thousands }) {
+  const point = MARKS[decimal || "point"], groups = thousands ? `|[1-9]\\d{0,2}(${MARKS[thousands]}\\d{3})+` : "";
+  return new RegExp(`^[+-]?((\\d+${groups})(${point}\\d*)?|${point}\\d+)(e[+-]?\\d+)?$`, "i");
+}
+
+function guess(values, said) {
   const known = values.filter((value) => !MISSING.has(value.toLowerCase()));
   const share = (test) => known.length ? known.filter(test).length / known.length : 0;
   const counts = new Map();
   for (const value of known) counts.set(value, (counts.get(value) ?? 0) + 1);
-  const distinct = [...counts.keys()];
+  const distinct = [...counts.keys()], own = number_by(said);
+  const fits = (way) => { const number = number_by(way); return share((value) => number.test(value)) > 0.9; };
+  const odd = share((value) => SPELLED.test(value)) > 0.9 ? distinct.filter((value) => SPELLED.test(value) && !own.test(value)) : [];
+  const notations = odd.length ? WAYS.filter((way) => (!way.thousands || odd.some((value) => new RegExp(MARKS[way.thousands]).test(value))) && odd.every((value) => number_by(way).test(value)) && fits(way)) : [];
+  const kept = notations.filter((way) => way.decimal === (said.decimal || "point"));
+  const ways = notations.filter((way) => !kept.some((each) => each !== way && each.thousands === way.thousands) && (!said.decimal || !kept.length || kept.includes(way)));
+  const day_first = share((value) => SLASHED.day_first.test(value)), month_first = share((value) => SLASHED.month_first.test(value));
+  const slashed = distinct.find((value) => SLASHED.day_first.test(value) || SLASHED.month_first.test(value));
+  const [only_day, only_month] = ["day_first", "month_first"].map((order, at, both) => distinct.some((value) => SLASHED[order].test(value) && !SLASHED[both[1 - at]].test(value)));
+  let orders = [["day_first", day_first], ["month_first", month_first]].filter(([, each]) => each > 0.9).map(([order]) => order);
+  if (orders.length === 2 && only_day !== only_month) orders = [only_day ? "day_first" : "month_first"];
   let type = "words";
   if (!known.length) type = "empty";
   else if (known.every((value) => /^(true|false)$/i.test(value))) type = "true or false";
-  else if (share((value) => /^\d{4}-\d\d-\d\d([ T]|$)/.test(value)) > 0.9) type = "dates";
-  else if (share((value) => NUMBER.test(value)) > 0.9) type = "numbers";
+  else if (share((value) => DATE.test(value)) > 0.9) type = "dates";
+  else if (ways.length) type = `numbers with ${ways.length > 1 ? "a mark" : marks(ways[0])}`;
+  else if (share((value) => NUMBER.test(value) || own.test(value)) > 0.9) type = "numbers";
   else if (known.length >= 20 && distinct.length > 0.9 * known.length) type = "identifiers";
-  const identifier = type === "identifiers", numbers = share((value) => NUMBER.test(value) || GROUPED.test(value)) > 0.9;
-  const grouped = numbers && distinct.find((value) => GROUPED.test(value));
-  const comma = type === "numbers" && !grouped && !decimal_comma && share((value) => value.includes(",")) > 0.5 && distinct.find((value) => /,(\d{1,2}|\d{4,})$/.test(value));
-  if (grouped) type += ": numbers with marks between thousands";
-  else if (comma) type = "numbers with a decimal comma";
-  return { type, gaps: values.length - known.length, values: distinct, counts, identifier, comma, grouped };
+  return { type, gaps: values.length - known.length, values: distinct, counts, identifier: type === "identifiers", notations: ways, example: odd.find((value) => ways.length === 1 && ways[0].thousands && new RegExp(MARKS[ways[0].thousands]).test(value)) ?? odd[0], fits, orders, slashed };
+}
+
+// A table has one order of dates with slashes: the one that is said, or that the values of a column show.
+function settle_dates(columns, said) {
+  const shown = new Set(columns.filter((each) => each.orders.length === 1).map((each) => each.orders[0]));
+  const order = said || (shown.size === 1 ? [...shown][0] : "");
+  for (const column of columns) {
+    column.order = column.orders.includes(order) ? order : "";
+    if (!column.order) continue;
+    column.type = order === "day_first" ? "dates, the day first" : "dates, the month first";
+    column.identifier = false;
+  }
 }
 
 // --- small things --------------------------------------------------------------------------------

@@ -102,6 +102,16 @@ Encoding = Annotated[
 ]
 Delimiter = Annotated[str | None, typer.Option(help="For a CSV: comma, semicolon, tab or pipe.")]
 Decimal = Annotated[str | None, typer.Option(help="For a CSV: the decimal sign, point or comma.")]
+Thousands = Annotated[
+    str | None,
+    typer.Option(
+        help="For a CSV: what stands between thousands, as in 1.234,56: point, comma, space or apostrophe."
+    ),
+]
+Dates = Annotated[
+    str | None,
+    typer.Option(help="What 03/04/2026 means: day_first or month_first. 03.04.2026 needs it not."),
+]
 AppendTo = Annotated[
     str | None,
     typer.Option(

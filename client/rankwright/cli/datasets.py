@@ -16,6 +16,7 @@ from rankwright.cli.common import (
     Categorical,
     CommandFailed,
     DatasetName,
+    Dates,
     Decimal,
     Delimiter,
     Drop,
@@ -34,6 +35,7 @@ from rankwright.cli.common import (
     Query,
     Strict,
     TableOrFolder,
+    Thousands,
     Url,
     Weight,
     err,
@@ -46,7 +48,7 @@ from rankwright.client import Client
 from rankwright.errors import MAX_SHOWN, InvalidTable, describe_errors
 from rankwright.resources import TABLE_FIELDS, Dataset
 
-OF_A_VERSION = ("encoding", "delimiter", "decimal")
+OF_A_VERSION = ("encoding", "delimiter", "decimal", "thousands", "dates")
 """Fields of an upload that a new version of a dataset has of its own."""
 
 
@@ -70,6 +72,8 @@ def upload(
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
+    dates: Dates = None,
     append_to: AppendTo = None,
     in_place_of: InPlaceOf = None,
     pairs: PairsFile = None,
@@ -123,6 +127,8 @@ def read_again(
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
+    dates: Dates = None,
     reset: Annotated[
         str | None,
         typer.Option(help="Fields that get their default, separated by commas, such as `drop`."),

@@ -12,12 +12,14 @@ import typer
 
 from rankwright.cli.common import (
     CommandFailed,
+    Dates,
     Decimal,
     Delimiter,
     Encoding,
     Key,
     Missing,
     Model,
+    Thousands,
     Url,
     err,
     given,
@@ -96,20 +98,29 @@ def score(
     encoding: Encoding = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
+    thousands: Thousands = None,
+    dates: Dates = None,
     url: Url = None,
     key: Key = None,
 ) -> None:
     """Score one row given as name=value, or every row of a file.
 
     Of a file come score, fpr, tpr and probability; of a model with several labels a score for each of them, by its
-    name. Columns that are no feature are passed over, missing values and decimals are read as in the table that the
-    model learnt from. A large file is scored by a job.
+    name. Columns that are no feature are passed over. Missing values, numbers and dates are read as in the table that
+    the model learnt from. A large file is scored by a job.
     """
     path = file if file is not None else _as_file(rows or [])
     if (file is not None and rows) or (path is None and not rows):
         raise typer.BadParameter("give features as name=value or a file, not both")
     asked = given(
-        keep=keep, top=top, missing=missing, encoding=encoding, delimiter=delimiter, decimal=decimal
+        keep=keep,
+        top=top,
+        missing=missing,
+        encoding=encoding,
+        delimiter=delimiter,
+        decimal=decimal,
+        thousands=thousands,
+        dates=dates,
     )
     wanted = given(
         interval=interval or None,

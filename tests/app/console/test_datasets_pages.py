@@ -341,9 +341,9 @@ def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
         assert what.removeprefix("is ").removeprefix("a ") in answer.json()["detail"]
 
 
-GERMAN = "Schaden-Nr;Betrag;Summe;Alter;Tausend;Ort;Betrug;\n" + "".join(
-    f"S-{n:05};{n * 37 % 901},{n % 100:02};{n % 9 + 1}.{n % 1000:03},5;{n % 60};{n % 7},{n % 1000:03}.5;"
-    f"o{n % 30};{'ja' if n % 9 == 0 else 'nein'};\n"
+GERMAN = "Schaden-Nr;Betrag;Summe;Alter;am;Frist;Ort;Betrug;\n" + "".join(
+    f"S-{n:05};{n * 37 % 901},{n % 100:02};{n % 9 + 1}.{n % 1000:03},5;{n % 60};{n % 28 + 1:02}.03.2026;"
+    f"0{n % 9 + 1}/0{n % 8 + 1}/2026;o{n % 30};{'ja' if n % 9 == 0 else 'nein'};\n"
     for n in range(300)
 )
 
@@ -351,7 +351,9 @@ GERMAN = "Schaden-Nr;Betrag;Summe;Alter;Tausend;Ort;Betrug;\n" + "".join(
 def test_the_preview_says_what_the_service_will_do(
     service: Service, visit: Callable[..., Any]
 ) -> None:
-    """Identifiers and columns without a name are left out, and a decimal comma is read by one click."""
+    """Identifiers and columns without a name are left out; numbers and dates of an office in Germany are read by one
+    click each, here or on the page of the dataset.
+    """
     window = visit(service, width=390)
     page = window.sign_in(service.key())
     window.open("/console/datasets/new")
@@ -370,12 +372,14 @@ def test_the_preview_says_what_the_service_will_do(
         }
 
     hint = part.get_by_role("status")
-    expect(hint).to_contain_text("numbers with a decimal comma: “Betrag”, such as 0,00.")
     expect(hint).to_contain_text(
-        "“Summe”, “Tausend” have numbers such as 1.000,5. The service reads no marks"
+        "These look like numbers with a decimal comma and marks between thousands: “Betrag”, “Summe”, such as 1.000,5."
     )
+    expect(hint).to_contain_text("“Frist” has dates such as 01/01/2026, and the values do not show")
     before = told()
     assert before["Betrag"] == ("numbers with a decimal comma", "feature")
+    assert before["am"] == ("dates", "feature")
+    assert before["Frist"] == ("words", "feature")
     assert before["Schaden-Nr"] == ("identifiers", "left out: nearly every row differs")
     assert before["Ort"] == ("words", "feature")
     assert before[""] == ("empty, 300 gaps", "left out: no name")
@@ -388,10 +392,10 @@ def test_the_preview_says_what_the_service_will_do(
     page.get_by_role("button", name="Upload", exact=True).click()
     expect(page.locator("#f-decimal")).to_be_focused()
     assert page.url.endswith("/new")
-    page.get_by_role("button", name="Read them so").click()
+    page.get_by_role("button", name="Read them so: decimal = ,, thousands = .").click()
     expect(hint).not_to_contain_text("decimal comma")
     after = told()
-    assert after["Betrag"] == ("numbers", "feature")
+    assert after["Betrag"] == after["Summe"] == ("numbers", "feature")
     assert after["Alter"][1] == "leave out"
     page.get_by_role("combobox", name="Label", exact=True).fill("Betrug")
     page.get_by_role("combobox", name="Label", exact=True).blur()
@@ -400,12 +404,20 @@ def test_the_preview_says_what_the_service_will_do(
     page.get_by_text("A worker is reading the table").wait_for()
     service.work()
     made = service.client(service.key()).get(f"/v1/datasets/{page.url.rpartition('/')[2]}").json()
-    assert made["dialect"]["decimal"] == "comma"
+    assert made["dialect"] == {"decimal": "comma", "thousands": "point"}
     out = {name for name, (_, use) in after.items() if use.startswith("left out") and name}
     assert out == {each["name"] for each in made["columns"] if each["role"] == "identifier"}
-    assert {
-        each["column"] for each in made["warnings"] if each["code"] == "numbers_with_thousands"
-    } == {"Summe", "Tausend"}
+    types = {each["name"]: each["type"] for each in made["columns"]}
+    assert (types["Summe"], types["am"], types["Frist"]) == ("numeric", "datetime", "categorical")
+    page.get_by_text("no value shows which number is the day").wait_for()
+    window.check()
+    page.get_by_role("button", name="Read again with dates, day first: 3 April").click()
+    page.get_by_text("A worker is reading the table").wait_for()
+    service.work()
+    made = service.client(service.key()).get(f"/v1/datasets/{page.url.rpartition('/')[2]}").json()
+    assert (made["dialect"]["dates"], made["warnings"][0]["code"]) == ("day_first", "identifier")
+    types = {each["name"]: each["type"] for each in made["columns"]}
+    assert (types["Summe"], types["am"], types["Frist"]) == ("numeric", "datetime", "datetime")
 
     # A fault of a field stands at the field, which is unfolded and focused.
     window.expect("status of 422")

@@ -86,7 +86,56 @@ def test_a_model_takes_dates(service: Service, client: httpx.Client) -> None:
     answer = client.post(address, json={"rows": rows_sent})
     assert answer.json()["scores"] == [early, late]
     wrong = client.get(address, params={"when": "soon", "x": 1})
-    refused(wrong, 422, "invalid_feature_value", "'when' must be an ISO 8601 date", "'soon'")
+    refused(wrong, 422, "invalid_feature_value", "'when' must be a date, as 2026-01-31", "'soon'")
+
+
+def test_a_model_reads_numbers_and_dates_as_its_table_has_them(
+    service: Service, client: httpx.Client
+) -> None:
+    rows = "".join(
+        f"{i % 9 + 1}.{i * 37 % 900 + 100},5;{i % 28 + 1}/{i % 12 + 1}/2026;{'ja' if i % 12 > 6 else 'nein'}\n"
+        for i in range(200)
+    )
+    said = {"label": "spät", "positive": "ja", "decimal": "comma", "thousands": "point"}
+    dataset_id = service.upload(client, "betrag;am;spät\n" + rows, **said)
+    dataset = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert dataset["dialect"] == {
+        "decimal": "comma",
+        "thousands": "point",
+        "dates": "day_first",
+    }
+    job = service.train(client, dataset_id)
+    address = f"/v1/models/{job['model_id']}/score"
+
+    def score(**row: str) -> float:
+        return float(client.get(address, params=row).json()["score"])
+
+    expected = score(betrag="1.234,5", am="3/11/2026")
+    assert expected != score(betrag="1.234,5", am="11/3/2026")
+    assert (
+        expected
+        == score(betrag="1234,5", am="03.11.2026")
+        == score(betrag="1234,5", am="2026-11-03")
+    )
+    for am in ("3/11/2026", "3.11.2026"):
+        answer = client.post(address, json={"rows": [{"betrag": 1234.5, "am": am}]})
+        assert answer.json()["scores"] == [expected]
+    table = "betrag;am\n1.234,5;3/11/2026\n"
+    assert client.post(address, content=table, headers=CSV).json()["scores"] == [expected]
+    table = "betrag,am\n1234.5,11/3/2026\n"
+    how = {"decimal": "point", "dates": "month_first"}
+    answer = client.post(address, content=table, headers=CSV, params=how)
+    assert answer.json()["scores"] == [expected]
+    ndjson = {"Content-Type": "application/x-ndjson"}
+    line = '{"betrag": 1234.5, "am": "3/11/2026"}\n'
+    assert client.post(address, content=line, headers=ndjson).json()["scores"] == [expected]
+    rule = "'betrag' must be a finite number, as 1.234,5"
+    wrong = client.get(address, params={"betrag": "1.23", "am": "3/11/2026"})
+    refused(wrong, 422, "invalid_feature_value", rule, "'1.23'")
+    wrong = client.post(address, content="betrag;am\n1.23;3/11/2026\n", headers=CSV)
+    refused(wrong, 422, "invalid_table", rule, "'1.23'")
+    wrong = client.post(address, content=table, headers=CSV, params={"thousands": "comma"})
+    refused(wrong, 422, "invalid", "thousands=comma needs decimal=point")
 
 
 @pytest.mark.parametrize(
@@ -97,6 +146,17 @@ def test_a_model_takes_dates(service: Service, client: httpx.Client) -> None:
         ({"decimal": ""}, "text/csv", 422, ["decimal must have 1 to 255"]),
         ({}, "text/csv; charset=klingon", 415, ["charset must be one of", "'klingon'"]),
         ({"encoding": "utf-8"}, "application/x-ndjson", 422, ["only for text/csv", "x-ndjson"]),
+        ({"thousands": "."}, "text/csv", 422, ["thousands must be one of point", "'.'"]),
+        ({"thousands": "comma"}, "text/csv", 422, ["thousands=comma needs decimal=point"]),
+        (
+            {"thousands": "point", "decimal": "point"},
+            "text/csv",
+            422,
+            [
+                "thousands=point needs decimal=comma: a point cannot stand between thousands and before decimals"
+            ],
+        ),
+        ({"dates": "dmy"}, "text/csv", 422, ["dates must be one of day_first, month_first"]),
     ],
 )
 def test_dialects_that_are_not_known(

@@ -78,7 +78,10 @@ def test_every_format_adds_the_same_rows(bench: Workbench) -> None:
         (f"{HEAD},extra\n1,true,,,,,yes,a,1\n", "'extra': the version before has no such column"),
         (f"{HEAD}\n1,true,,,,,yes,a\nold,true,,,,,no,a\n", "line 3, column 'age': 'old' is not a"),
         (f"{HEAD}\n1,2,,,,,yes,a\n", "line 2, column 'vip': '2' is neither true nor false"),
-        (f"{HEAD}\n1,,1/2/2026,,,,yes,a\n", "line 2, column 'since': '1/2/2026' is not an ISO"),
+        (
+            f"{HEAD}\n1,,1/2/2026,,,,yes,a\n",
+            "line 2, column 'since': '1/2/2026' is not a date, as 2026-01-31",
+        ),
         (f"{HEAD}\n1,,,,,,maybe,a\n", "'maybe' is a third value of the label, beside 'no' and"),
         (f"{HEAD}\n1,,,,,,yes,\n", "line 2, column 'who': the group must not be missing"),
         (f"{HEAD}\n", "the table has a header but no rows"),
@@ -189,3 +192,25 @@ def test_how_a_csv_is_written_is_inherited_and_may_be_said_anew(bench: Workbench
     assert (fourth.rows, fourth.dialect) == (5, None)
     with pytest.raises(Invalid, match="only for text/csv"):
         make(bench, fourth.id, b"PAR1", content_type=PARQUET, decimal="comma")
+
+
+def test_how_numbers_and_dates_are_written_is_inherited(bench: Workbench) -> None:
+    """An order of dates that the values have shown holds for later versions, whose values may not show it."""
+    given = {"label": "y", "decimal": "comma", "thousands": "point", "delimiter": "semicolon"}
+    first = bench.ready("x;t;y\n1.000,5;31/01/2026;p\n2,5;1/2/2026;n\n", **given)
+    said = {key: given[key] for key in ("decimal", "thousands", "delimiter")}
+    assert first.dialect == said | {"dates": "day_first"}
+    second = made(bench, first.id, "x;t;y\n3.000;3/2/2026;p\n")
+    third = made(bench, second.id, "x;t;y\n4000.5;4/2/2026;p\n", decimal="point")
+    typed = as_parquet(x=[5000.5], t=["5/2/2026"], y=["n"])
+    fourth = made(bench, third.id, typed, content_type=PARQUET)
+    rows = data(bench, fourth)
+    assert [row["x"] for row in rows] == [1000.5, 2.5, 3000.0, 4000.5, 5000.5]
+    assert [row["t"] for row in rows] == [
+        "2026-01-31",
+        *(f"2026-02-0{day}" for day in (1, 3, 4, 5)),
+    ]
+    assert (third.dialect["decimal"], "thousands" in third.dialect) == ("point", False)
+    assert fourth.dialect == {"dates": "day_first"}
+    with pytest.raises(Invalid, match="thousands=comma needs decimal=point"):
+        make(bench, second.id, "x;t;y\n", mode="replace", thousands="comma")

@@ -58,7 +58,7 @@ SAME = {
     "hexadecimal": ["0x10", "0x11"],
     "underscores": ["1_000", "2_000"],
     "percent": ["5%", "6%"],
-    "dates": ["31.01.2026", "01.02.2026"],
+    "dates without a century": ["31.01.26", "01.02.26"],
 }  # fmt: skip
 
 
@@ -95,6 +95,7 @@ DIFFERENT: dict[str, tuple[list[str], object, object, str]] = {
     "spaced words": ([" u", "u"], " u", "u", "' u' and 'u' are one category"),
     "booleans and missing ones": (["true", "", "false"], True, 1.0, "a column of objects is no type"),
     "ISO dates": (["1970-01-02", "1970-01-03"], "1970-01-02", 86400.0, "dates rank, their texts do not"),
+    "dates with dots": (["02.01.1970", "03.01.1970"], "02.01.1970", 86400.0, "dates rank, their texts do not"),
     "inf": (["inf", "1"], np.inf, Told("'inf' is not a finite number"), "no ranker can learn from it"),
     "1e400": (["1e400", "1"], np.inf, Told("beyond the range of a double"), "a slip, or another number"),
     "text late among numbers": (

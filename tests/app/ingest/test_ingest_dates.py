@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.ingest.errors import BadTable
 from app.ingest.value_columns import read_dates
-from app.ingest.values import read_date, spell_date
+from app.ingest.values import USUAL, spell_date
 from app.platform.documents import ModelFeature
 from app.platform.errors import Invalid
 from app.scoring.features import FeatureIndex
@@ -36,7 +36,7 @@ def test_many_are_read_as_one_by_one(texts: list[str]) -> None:
     seconds, bad = read_dates(pa.array(texts, pa.string()))
     for text, found, wrong in zip(texts, seconds, bad, strict=True):
         try:
-            assert found == read_date(text)
+            assert found == USUAL.read_date(text)
             assert not wrong
         except ValueError:
             assert np.isnan(found)
@@ -46,13 +46,13 @@ def test_many_are_read_as_one_by_one(texts: list[str]) -> None:
 @given(times)
 def test_seconds_are_those_of_python(at: datetime.datetime) -> None:
     expected = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
-    assert read_date(at.isoformat()) == pytest.approx(expected.timestamp(), abs=1e-6)
+    assert USUAL.read_date(at.isoformat()) == pytest.approx(expected.timestamp(), abs=1e-6)
 
 
 @given(times)
 def test_what_is_written_is_read_back(at: datetime.datetime) -> None:
-    seconds = read_date(at.isoformat())
-    assert read_date(spell_date(seconds)) == seconds
+    seconds = USUAL.read_date(at.isoformat())
+    assert USUAL.read_date(spell_date(seconds)) == seconds
 
 
 def test_how_dates_are_written() -> None:

@@ -161,7 +161,15 @@ def test_what_is_suggested_is_no_slip_of_the_label(tmp_path: Path) -> None:
     [
         (b"a;y\n1,5;0\n2,5;1\n2,7;1\n", {"decimal": "comma"}),
         (b"a,y\ngr\xfcn,0\nrot,1\n", {"encoding": "latin-1"}),
-        (b'a,y\n"1,000",0\n"2,500",1\n', None),  # a thousand, not one
+        (b'a,y\n"1,000",0\n"2,500",1\n', None),  # a thousand, or one
+        (
+            b"a;y\n1.000,5;0\n" + b"2,5;1\n" * 20,
+            {"decimal": "comma", "thousands": "point"},
+        ),
+        (
+            b"a;y\n" + b"".join(b"%d.%d,5;%d\n" % (i, i + 300, i % 2) for i in range(1, 30)),
+            {"decimal": "comma", "thousands": "point"},
+        ),
     ],
 )
 def test_how_it_is_written_is_suggested(
@@ -170,7 +178,7 @@ def test_how_it_is_written_is_suggested(
     error = refuse(tmp_path, body)
     assert error.errors[0].get("suggestion") == suggestion
     if suggestion is None:
-        assert "'1,000' is not a number; write thousands without commas: '1000'" in error.detail
+        assert "thousands=comma if it is 1000, or decimal=comma if it is 1.000" in error.detail
     else:
         read(tmp_path, body, dialect=suggestion)
 

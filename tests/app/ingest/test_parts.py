@@ -111,6 +111,21 @@ def people(n: int) -> list[str]:
     ]
 
 
+def test_the_order_of_dates_is_that_of_all_parts(tmp_path: Path) -> None:
+    """Only the last part shows which number is the day: then all are read again."""
+    bodies = [
+        as_csv("when,k,y", [f"0{i % 9 + 1}/0{i % 8 + 1}/2026,{i % 5},{i % 2}" for i in range(40)])
+        for _ in range(2)
+    ]
+    bodies.append(as_csv("when,k,y", [f"0{i % 9 + 1}/{i + 13}/2026,1,{i % 2}" for i in range(9)]))
+    one = bodies[0] + b"".join(body.partition(b"\n")[2] for body in bodies[1:])
+    found, readings = in_parts(tmp_path / "parts", bodies)
+    assert readings == 2
+    assert found == whole(tmp_path / "one", one)
+    assert found[0]["dialect"] == {"dates": "month_first"}
+    assert found[0]["columns"][0]["type"] == "datetime"
+
+
 HEAD = "x,k,city,id,day,vip,age,word,left,weight,home"
 
 

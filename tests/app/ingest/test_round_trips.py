@@ -18,8 +18,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.ingest.formats import ARROW, ARROW_FILE, CSV, DELIMITERS, NDJSON, PARQUET
-from app.ingest.values import DEFAULT_TOKENS
+from app.ingest.formats import (
+    ARROW,
+    ARROW_FILE,
+    CSV,
+    DELIMITERS,
+    NDJSON,
+    PARQUET,
+    THOUSANDS,
+    fields_of,
+)
+from app.ingest.values import DEFAULT_TOKENS, Notation
 from tests.app.uploads import Ready, read
 
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -113,21 +122,38 @@ def tables(draw: st.DrawFn) -> Drawn:
     return Drawn(dict(zip(KINDS, heads, strict=True)), values, pair[0])
 
 
-def written(value: Any, decimal: str) -> str:
+DATE_FORMATS = {
+    None: ["{0.year:04}-{0:%m-%dT%H:%M:%S.%f}", "{0:%d.%m.}{0.year:04} {0:%H:%M:%S.%f}"],
+    "day_first": [
+        "{0:%d/%m/}{0.year:04} {0:%H:%M:%S.%f}",
+        "{0.day}-{0.month}-{0.year:04}, {0:%I:%M:%S.%f %p}",
+    ],
+    "month_first": ["{0:%m/%d/}{0.year:04} {0:%H:%M:%S.%f}"],
+}
+"""What is said of the order of dates -> how they may be written."""
+
+
+def written(value: Any, decimal: str, thousands: str, date_format: str) -> str:
     """Write a value into a cell."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, float):
-        return repr(value).replace(".", decimal)
-    return value.isoformat() if isinstance(value, datetime.datetime) else str(value)
+        whole, point, rest = repr(value).partition(".")
+        if whole.lstrip("-").isdecimal():
+            whole = f"{int(whole):,}".replace(",", thousands) if whole != "-0" else whole
+        return whole + point.replace(".", decimal) + rest
+    return date_format.format(value) if isinstance(value, datetime.datetime) else str(value)
 
 
 def as_csv(draw: st.DrawFn, table: Drawn) -> tuple[bytes, dict[str, Any]]:
     """Write as CSV in a dialect that is drawn, and return what has to be said of it."""
     delimiter = draw(st.sampled_from(sorted(DELIMITERS)))
     decimal = draw(st.sampled_from([".", ","]))
+    thousands = draw(st.sampled_from(["", *sorted({*THOUSANDS.values()} - {decimal})]))
+    order = draw(st.sampled_from(list(DATE_FORMATS)))
+    date_format = draw(st.sampled_from(DATE_FORMATS[order]))
     end = draw(st.sampled_from(["\n", "\r\n", "\r"]))
     always = draw(st.booleans())
     mark = DELIMITERS[delimiter]
@@ -138,9 +164,13 @@ def as_csv(draw: st.DrawFn, table: Drawn) -> tuple[bytes, dict[str, Any]]:
 
     rows = zip(*table.named().values(), strict=True)
     lines = [mark.join(map(cell, table.named()))]
-    lines += [mark.join(cell(written(value, decimal)) for value in row) for row in rows]
+    lines += [
+        mark.join(cell(written(value, decimal, thousands, date_format)) for value in row)
+        for row in rows
+    ]
     text = end.join(lines) + draw(st.sampled_from(["", end, end * 3]))
-    said = {"delimiter": delimiter, "decimal": "comma" if decimal == "," else "point"}
+    said = {"delimiter": delimiter}
+    said |= fields_of(Notation(decimal, thousands)) | ({"dates": order} if order else {})
     codec = draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "latin-1", "windows-1252"]))
     try:
         body = text.encode(codec)

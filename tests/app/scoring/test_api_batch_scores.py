@@ -506,6 +506,13 @@ def test_the_best_rows_hold_no_words_of_others(rising: bool) -> None:
         ({"model": "churn", "keep": ","}, as_csv(ROWS), CSV, 422, "invalid"),
         ({"model": "churn", "colour": "red"}, as_csv(ROWS), CSV, 422, "invalid"),
         ({"model": "churn", "decimal": "comma"}, b"{}", NDJSON, 422, "invalid"),
+        (
+            {"model": "churn", "thousands": "comma"},
+            as_csv(ROWS),
+            CSV,
+            422,
+            "invalid",
+        ),  # its decimal mark
         ({"model": "churn"}, b"", CSV, 422, "empty_body"),
         ({"model": "churn"}, b"x", "text/html", 415, "unsupported_media_type"),
         ({}, b"{", "application/json", 400, "malformed_json"),

@@ -184,6 +184,9 @@ def test_names_that_are_formulas_are_text_in_a_csv() -> None:
         ("?ignore=*,age", {}, 422),
         ("?ignore=,", {}, 422),
         ("?decimal=semicolon", {}, 422),
+        ("?thousands=dot", {}, 422),
+        ("?thousands=point", {}, 422),  # of what is no CSV
+        ("?dates=first", {}, 422),
     ],
 )
 def test_columns_that_are_no_feature(
@@ -228,7 +231,10 @@ def test_values_are_spelled_as_in_the_model_s_table_or_as_is_said(
     points = as_csv(ROWS, comma=False)
     said = headers(CSV)
     answer = scorer.post(f"{address}/score", content=points, headers=said)
-    assert "must be a finite number, got '" in refused(answer, 422, "invalid_table")["detail"]
+    assert (
+        "must be a finite number, as 1234,5, got '"
+        in refused(answer, 422, "invalid_table")["detail"]
+    )
     answer = scorer.post(f"{address}/score?decimal=point", content=points, headers=said)
     assert answer.json() == expected
     other = points.replace(b"-999", b"unknown").replace(b"|na", b"|unknown")
@@ -258,7 +264,7 @@ def test_errors_are_told_with_line_or_row_column_and_value(
         assert errors["age"].items() >= place.items()
         assert "'old'" in errors["age"]["detail"]
         assert "true or false" in errors["member"]["detail"]
-        assert "ISO 8601" in errors["since"]["detail"]
+        assert "a date, as 2026-01-31" in errors["since"]["detail"]
     ages = pa.table({"age": pa.array(["1.5", "old", "2"])})
     answer = scorer.post(f"{address}/score", content=as_arrow(ages), headers=headers(ARROW))
     assert refused(answer, 422, "invalid_table")["errors"][0]["detail"].startswith("row 2:")

@@ -274,9 +274,9 @@ def dialects() -> Iterator[Case]:
         ("1.5", "'1.5' is not a number; write the decimal comma: '1,5'"),
         (
             "1.234,5",
-            "'1.234,5' has marks between thousands, which are not read; write it without them: '1234,5'",
+            "it has marks between thousands; say thousands=point, or write '1234,5'",
         ),
-        ("1.234", "'1.234' has marks between thousands, which are not read; write it without them"),
+        ("1.234", "it has marks between thousands; say thousands=point, or write '1234'"),
         ("1,2,3", "'1,2,3' is not a number"),
     ):
         body = f"a;y\n{ten}{cell};1\n".encode()
@@ -285,4 +285,43 @@ def dialects() -> Iterator[Case]:
         yield Case(name, "what is said of a CSV", body, refusal, said=comma)
 
 
-CASES = [*quotes(), *line_ends(), *bytes_and_codecs(), *dialects()]
+GROUPED = {
+    ("comma", "point"): {
+        "1.234,5": 1234.5, "-1.234.567": -1234567.0, "+12.345,": 12345.0, "123.456e3": 123456e3, "1234,5": 1234.5,
+        ",5": 0.5, " 1.234 ": 1234.0,
+    },
+    ("point", "comma"): {"1,234.5": 1234.5, "12,345,678": 12345678.0, "1234.5": 1234.5, "0.125": 0.125},
+    ("comma", "space"): {"1 234,5": 1234.5, "1\u202f234": 1234.0, "1\u00a0234\u2009567": 1234567.0},
+    ("point", "apostrophe"): {"1'234.5": 1234.5, "1\u2019234": 1234.0},
+}  # fmt: skip
+NO_GROUPS = [
+    "1.23",
+    "1.2345",
+    "12.34,5",
+    "1234.567",
+    "1..234",
+    ".234",
+    "1.234.",
+    "0.125",
+    "1,5.000",
+    "1.234 567",
+]
+
+
+def marks() -> Iterator[Case]:
+    """Marks between thousands: only between groups of three digits, before the decimal mark."""
+    rule = "marks between thousands"
+    for (decimal, thousands), cells in GROUPED.items():
+        said = {"dialect": {"decimal": decimal, "thousands": thousands, "delimiter": "semicolon"}}
+        expected = Table({"a": list(cells.values())}, {"a": "numeric"})
+        yield Case(
+            f"{thousands} and {decimal}", rule, column_of(list(cells), ";"), expected, said=said
+        )
+    said = {"dialect": {"decimal": "comma", "thousands": "point", "delimiter": "semicolon"}}
+    for cell in NO_GROUPS:
+        body = column_of([*map(str, range(12)), cell], ";")
+        detail = f"{cell!r} is not a number by thousands=point and decimal=comma: marks between"
+        yield Case(f"no number: {cell}", rule, body, Refused(detail, 14, "a"), said=said)
+
+
+CASES = [*quotes(), *line_ends(), *bytes_and_codecs(), *dialects(), *marks()]

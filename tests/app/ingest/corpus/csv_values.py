@@ -20,9 +20,15 @@ MEANT: list[tuple[str, str]] = [
     ('"1,5"', "write the decimal point: '1.5', or say decimal=comma"),
     ('"-0,5"', "write the decimal point: '-0.5'"),
     ('",5"', "write the decimal point: '.5'"),
-    ('"1,000"', "write thousands without commas: '1000'"),
+    ('"1,000"', "say thousands=comma if it is 1000, or decimal=comma if it is 1.000"),
 ]
 SLIPS = [
+    (
+        '"1.000,5"',
+        "it has marks between thousands; say decimal=comma and thousands=point, or write '1000.5'",
+    ),
+    ('"1,000,000"', "it has marks between thousands; say thousands=comma, or write '1000000'"),
+    ("1'000", "it has marks between thousands; say thousands=apostrophe, or write '1000'"),
     ("1\0", "'1\\x00' is not a number"),
     ("-nan", "'-nan' is not a number"),
     ("x" * 50, f"'{'x' * 40}…' is not"),
@@ -83,7 +89,7 @@ def shares() -> Iterator[Case]:
     digits = [str(i) for i in range(40)]
     days = [f"2026-01-{day:02}" for day in range(1, 29)]
     detail = "'x' is not a number, as nearly all values are; name the text for missing values"
-    no_date = "'x' is not an ISO 8601 date"
+    no_date = "'x' is not a date, as 2026-01-31"
     for count in (9, 1, 5):
         some = digits[:count]
         yield mixed(f"{count} numbers and a text", some, "x", "categorical", [*some, "x"])
@@ -129,7 +135,7 @@ def shares() -> Iterator[Case]:
     refusal = Refused("'2026-01-31' is not a number", 13, "a")
     yield Case("a date among numbers", "slips are errors", column_of(cells), refusal)
     cells = [*days[:11], "5"]
-    refusal = Refused("'5' is not an ISO 8601 date", 13, "a")
+    refusal = Refused("'5' is not a date, as 2026-01-31", 13, "a")
     yield Case("a number among dates", "slips are errors", column_of(cells), refusal)
     cells = [*days[:3], *digits[:3]]
     yield mixed("dates and numbers", cells[:-1], cells[-1], "categorical", list(cells))
