@@ -16,9 +16,9 @@ from starlette.responses import Response
 from app.access.schemas import MAX_LIFETIME_SECONDS
 from app.console.api import refusal
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.words import change
+from app.console.words import Field, change, place_faults
 from app.http.forms import Fields, number_or_text
-from app.platform.errors import shown
+from app.platform.errors import advise_on_number, shown
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -28,6 +28,16 @@ SCOPES = {
     "score": "score rows and tables",
     "admin": "create and revoke keys, read the audit log",
     "operator": "read metrics of the whole service",
+}
+KEY_FIELDS = {
+    "name": Field("name", "Name"),
+    "scopes": Field("scopes", "Scopes"),
+    "expires_in_seconds": Field("days", "Lifetime in days"),
+}
+"""The fields of the form for a key, by the member of the request that each one fills."""
+AUDIT_FIELDS = {
+    "since": Field("since", "From day (UTC)"),
+    "until": Field("until", "To day (UTC)"),
 }
 NOTE, NOTE_PATH = "rankwright_note", "/console/keys/made"
 _SHOWN = ("name", "secret", "scopes")
@@ -73,7 +83,7 @@ async def _keys(
         "keys.html",
         200 if error is None else error["status"],
         found=found,
-        error=error,
+        faults=place_faults(error, KEY_FIELDS),
         given=given or {},
         chosen=given.getlist("scopes") if given else ["read"],
         state=state_of,
@@ -118,9 +128,8 @@ def _lifetime_seconds(entered: str) -> float | None:
         return None
     if not isinstance(days, float) or not 0 < days <= MAX_LIFETIME_SECONDS / SECONDS_PER_DAY:
         most = MAX_LIFETIME_SECONDS // SECONDS_PER_DAY
-        detail = (
-            f"the lifetime must be more than 0 and at most {most:,.0f} days, got {shown(entered)}"
-        )
+        detail = f"expires_in_seconds must be more than 0 and at most {most:,.0f} days, got {shown(entered)}"
+        detail = advise_on_number(detail, entered)
         raise refusal(422, "Invalid request", detail, "/expires_in_seconds")
     return days * SECONDS_PER_DAY
 
@@ -187,7 +196,7 @@ async def list_audit(page: PageDep) -> Response:
         asked=asked,
         address="/console/audit" + (f"?{urlencode(kept)}" if kept else ""),
         filtered=bool(kept),
-        problem=problem,
+        faults=place_faults(problem, AUDIT_FIELDS),
         keys={each.id: each.name for each in keys.data},
         about=ABOUT,
         command_line=COMMAND_LINE,

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from app.console.api import path_segment
 from app.console.rendering import count
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/pick", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -53,7 +54,7 @@ class Offer:
 async def find_models(page: PageDep) -> Response:
     """Return the models that match a text, as a fragment, and why some cannot be used with the chosen dataset."""
     offer = await offer_models(page)
-    asked = page.request.query_params
+    asked = page.query
     offer = await mark_misfits(
         page, offer, "model", asked.get("use"), asked.getlist("with_dataset")
     )
@@ -63,7 +64,7 @@ async def find_models(page: PageDep) -> Response:
 @router.get("/datasets")
 async def find_datasets(page: PageDep) -> Response:
     """Return the datasets that match a text, as a fragment, and why some cannot be used with the chosen models."""
-    asked = page.request.query_params
+    asked = page.query
     offer = await offer_datasets(page, labelled=asked.get("use") != "scoring")
     offer = await mark_misfits(
         page, offer, "dataset", asked.get("use"), asked.getlist("with_model")
@@ -89,7 +90,7 @@ async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
         model = await models[ref].read()
         return model.id, _of_model(model)
 
-    choices += await _chosen(chosen, ids, choices, find)
+    choices += await _chosen(page, "model", chosen, ids, choices, find)
     return Offer(choices, sought, more)
 
 
@@ -109,7 +110,7 @@ async def offer_datasets(page: Page, chosen: Sequence[str] = (), *, labelled: bo
         return dataset.id, _of_dataset(dataset, labelled)
 
     choices = [_of_dataset(each, labelled) for each in found]
-    choices += await _chosen(chosen, {each.id for each in found}, choices, find)
+    choices += await _chosen(page, "dataset", chosen, {each.id for each in found}, choices, find)
     return Offer(choices, sought, more)
 
 
@@ -150,17 +151,19 @@ async def mark_misfits(
 
 def _sought(page: Page, kind: str) -> str:
     """Return the text that is looked for. Two forms of a page may ask: the one that does counts."""
-    asked = page.request.query_params.getlist(f"find_{kind}")
+    asked = page.query.getlist(f"find_{kind}")
     return next(filter(None, (text.strip()[:255] for text in asked)), "")
 
 
 async def _chosen(
+    page: Page,
+    kind: str,
     chosen: Sequence[str],
     ids: Set[str],
     choices: Sequence[Choice],
     find: Callable[[str], Awaitable[tuple[str, Choice]]],
 ) -> list[Choice]:
-    """Return options for what is selected already and is not among those."""
+    """Return options for what is selected already and is not among those; the page says which are not there."""
     known, added = {choice.value for choice in choices} | ids, []
     for ref in chosen:
         if ref and ref not in known:
@@ -169,6 +172,7 @@ async def _chosen(
             except ProblemError as error:
                 if error.status not in (404, 422):
                     raise
+                page.tell(f"There is no {kind} {shown(ref)}: it is not chosen.")
             else:
                 added.append(Choice(ref, choice.text if ref == found_id else ref))
     return added

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlencode
@@ -21,16 +21,17 @@ from app.console.api import at, refusal
 from app.console.rendering import count, date, percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.upload_fields import (
+    FORM_FIELDS,
     MAIN_FIELDS,
     OTHER_FIELDS,
     ROLE_FIELDS,
     UPLOAD_FIELDS,
     changes_of,
-    errors_of,
     joined,
     said_of,
 )
 from app.console.uploads import send_form
+from app.console.words import place_faults
 from app.http.dependencies import context_of
 
 router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_class=ConsoleRoute)
@@ -77,7 +78,7 @@ async def list_datasets(page: PageDep) -> Response:
 @router.get("/new")
 async def read_form(page: PageDep) -> Response:
     """Show the form for a table."""
-    return _show_form(page, dict(page.request.query_params))
+    return _show_form(page, page.query)
 
 
 @router.post("")
@@ -105,13 +106,13 @@ async def upload_sample(page: PageDep) -> Response:
     return page.go(f"/console/datasets/{made.id}")
 
 
-def _show_form(page: Page, given: dict[str, str], error: ProblemError | None = None) -> Response:
+def _show_form(page: Page, given: Mapping[str, str], error: ProblemError | None = None) -> Response:
     return page.show(
         "dataset_new.html",
         200 if error is None else error.status,
         given=given,
         error=None if error is None else error.problem,
-        field_errors=errors_of(error),
+        faults=place_faults(None if error is None else error.problem, FORM_FIELDS),
         **_FIELDS,
         most=context_of(page.request).settings.max_body_bytes,
     )
@@ -222,7 +223,7 @@ async def _show(
         dates_unknown="dates" not in suggested
         and any(each.code == "dates_of_unknown_order" for each in dataset.warnings),
         error=None if error is None else error.problem,
-        field_errors=errors_of(error),
+        faults=place_faults(None if error is None else error.problem, FORM_FIELDS),
         modes=MODES,
         given=said_of(dataset) | page.filled(),
         ticked=ticked,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlencode
@@ -33,8 +33,10 @@ from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.rendering import exact, number
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability, read_top_of_list
-from app.console.words import area_by_chance
+from app.console.words import Field, area_by_chance, place_faults
 from app.http.forms import Fields, number_or_text
+from app.platform.errors import shown
+from app.platform.ids import is_id
 from app.roc_plot import Line, RocPlot
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
@@ -53,30 +55,35 @@ MAX_EVALUATIONS_DRAWN = 200
 """Most evaluations of a model that are drawn over time."""
 
 
-_FIELDS = {
-    "models": "models",
-    "model": "model",
-    "dataset_id": "dataset_id",
-    "windows": "fpr_max",
-    "group_by": "group_by",
-    "at": "at_fpr",
-    "amount": "amount",
-    "costs/false_positive": "false_positive",
-    "costs/review": "review",
-    "costs": "false_negative",
+LABELS = {
+    "models": "Models",
+    "model": "Model",
+    "dataset_id": "Dataset",
+    "fpr_max": "Partial AUC up to FPR",
+    "group_by": "By groups of column",
+    "at_fpr": "At the cut of FPR",
+    "amount": "Column of amounts",
+    "false_negative": "A missed positive costs (× its amount)",
+    "false_positive": "A false positive costs",
+    "review": "Each flagged row costs",
 }
-"""The field of the forms that each part of a request is made of; of a part of two names the longer one."""
-
-
-def _at_fields(problem: Mapping[str, Any] | None) -> dict[str, list[str]]:
-    """Return what is wrong with each field of a form."""
-    faults: dict[str, list[str]] = {}
-    for each in [] if problem is None else problem.get("errors") or ():
-        parts = str(each.get("pointer") or "").strip("/").split("/")
-        field = _FIELDS.get("/".join(parts[:2])) or _FIELDS.get(parts[0])
-        if field is not None:
-            faults.setdefault(field, []).append(each["detail"])
-    return faults
+"""The fields of both forms by name, and their labels."""
+_FIELDS = {
+    place: Field(name, LABELS[name])
+    for place, name in {
+        "models": "models",
+        "model": "model",
+        "dataset_id": "dataset_id",
+        "windows": "fpr_max",
+        "group_by": "group_by",
+        "at": "at_fpr",
+        "amount": "amount",
+        "costs/false_negative": "false_negative",
+        "costs/false_positive": "false_positive",
+        "costs/review": "review",
+    }.items()
+}
+"""The field of the forms that each part of a request is made of."""
 
 
 async def _offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[str, Offer]:
@@ -87,25 +94,6 @@ async def _offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[s
         "models": await offer_models(page, models),
         "datasets": await offer_datasets(page, [dataset_id]),
     }
-
-
-async def find_gone(page: Page, model_id: str, dataset_id: str | None) -> dict[str, bool]:
-    """Return which of model and dataset have been deleted since."""
-    models, datasets = page.client.models, page.client.datasets
-    return {
-        "model": await _is_gone(lambda ref: models[ref].read(), model_id),
-        "dataset": bool(dataset_id) and await _is_gone(datasets.get, str(dataset_id)),
-    }
-
-
-async def _is_gone(read: Callable[[str], Awaitable[object]], ref: str) -> bool:
-    try:
-        await read(path_segment(ref))
-    except ProblemError as error:
-        if error.status != 404:
-            raise
-        return True
-    return False
 
 
 @router.get("/comparisons")
@@ -123,7 +111,7 @@ async def _comparisons(
         search=page.asked("search"),
         sort=page.asked("sort"),
     )
-    asked = page.request.query_params
+    asked = page.query
     chosen = (
         given.getlist("models") if given else asked.getlist("models") + asked.getlist("model_id")
     )
@@ -134,7 +122,8 @@ async def _comparisons(
         found=found,
         search=page.asked("search"),
         error=error,
-        faults=_at_fields(error),
+        faults=place_faults(error, _FIELDS),
+        labels=LABELS,
         given=given or asked,
         chosen=chosen,
         **offered,
@@ -176,6 +165,7 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
         "comparison.html",
         found=found,
         names=names,
+        gone=await page.find_gone(found.dataset_id, *names),
         windows=windows,
         curves=charts.roc(RocPlot(f"ROC curves of the models on {found.dataset_name}", drawn), 440)
         if drawn
@@ -260,7 +250,8 @@ async def list_evaluations(page: PageDep) -> Response:
 async def _evaluations(
     page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    model_id = page.asked("model_id")
+    ref = page.asked("model_id")
+    model_id, gone = await _find_model(page, ref)
     limit = MAX_EVALUATIONS_DRAWN if model_id else 50
     found = await page.client.evaluations.page(
         limit=limit,
@@ -269,14 +260,14 @@ async def _evaluations(
         search=page.asked("search"),
         sort=page.asked("sort"),
     )
-    kept = {name: asked for name in ("model_id", "search") if (asked := page.asked(name))}
-    chosen = given or page.request.query_params
+    asked = {"model_id": model_id, "search": page.asked("search")}
+    kept = {name: value for name, value in asked.items() if value}
+    chosen = given or page.query
     offered = await _offered(
-        page, [chosen.get("model") or model_id or ""], chosen.get("dataset_id", "")
+        page, [chosen.get("model") or ("" if gone else ref or "")], chosen.get("dataset_id", "")
     )
-    drawn, reference, gone, left_out, unknown = None, None, False, 0, 0
+    drawn, reference, left_out, unknown = None, None, 0, 0
     if model_id:
-        gone = (await find_gone(page, model_id, None))["model"]
         reference = None if gone else await _own_area(page, model_id)
         judged = [each for each in found.data if area(each) is not None]
         fresh = [each for each in judged if each.seen == "new"]
@@ -291,9 +282,11 @@ async def _evaluations(
         search=page.asked("search"),
         address="/console/evaluations" + (f"?{urlencode(kept)}" if kept else ""),
         error=error,
-        faults=_at_fields(error),
+        faults=place_faults(error, _FIELDS),
+        labels=LABELS,
         given=chosen,
         model_id=model_id,
+        ref=ref,
         gone=gone,
         reference=reference is not None,
         left_out=left_out,
@@ -303,6 +296,23 @@ async def _evaluations(
         seen_in_words=SEEN,
         **offered,
     )
+
+
+async def _find_model(page: Page, ref: str | None) -> tuple[str | None, bool]:
+    """Return the id of a model, and whether it has been deleted. Without such a model the page says so, unless it may
+    have been deleted: its evaluations stay.
+    """
+    if ref is None:
+        return None, False
+    try:
+        return (await page.client.models[path_segment(ref)].read()).id, False
+    except ProblemError as error:
+        if error.status not in (404, 422):
+            raise
+    if is_id(ref, "mdl"):
+        return ref, True
+    page.tell(f"There is no model {shown(ref)}: the evaluations of all models are shown.")
+    return None, False
 
 
 async def _own_area(page: Page, model_id: str) -> float | None:
@@ -384,7 +394,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         top=top,
         judged=judged,
         chart=reliability,
-        gone=await find_gone(page, found.model_id, found.dataset_id),
+        gone=await page.find_gone(found.model_id, found.dataset_id),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from rankwright.types import Algorithm
 
-from app.console.words import title
+from app.console.words import in_labels, title
 
 Schema = Mapping[str, Any]
 Json = dict[str, Any]
@@ -193,9 +193,7 @@ class JobForm:
                 path = next((f"{path}.{by}" for by in _BY if f"{path}.{by}" in named), path)
             if path:
                 field, detail = named[path], error["detail"]
-                name = path.rpartition(".")[2]
-                if "_" in name and detail.startswith(f"{name} "):  # a name of the API alone
-                    detail = f"“{field.title}” {detail.removeprefix(f'{name} ')}"
+                detail = in_labels(detail, path.replace(".", "/"), field.title)
                 field.error = f"{field.error}; {detail}" if field.error else detail
             else:
                 self.unplaced.append(error["detail"])

@@ -29,6 +29,7 @@ from app.console.api import at
 from app.console.model_parts import read_or_error
 from app.console.rendering import duration, number, percent
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/jobs", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -165,12 +166,18 @@ async def _show(
 ) -> Response:
     job = (await page.client.jobs.get(job_id)).data
     after = max(0, job.last_event - EVENTS)
-    if (given := page.asked("events_after")) is not None and given.isdecimal():
-        after = int(given[:18])
+    if (given := page.asked("events_after")) is not None:
+        if given.isdecimal():
+            after = int(given[:18])
+        else:
+            page.tell(f"events_after must be the number of an event, got {shown(given)}.")
     now, final = job.progress or Progress(), job.state in FINAL
-    events, (metrics, missing) = await asyncio.gather(
+    made = list(_made(job))
+    used = [each.id for each in (job.dataset, job.validation_dataset) if each is not None]
+    events, (metrics, missing), gone = await asyncio.gather(
         page.client.jobs[job_id].events(after=after, limit=EVENTS),
         _metrics(page, job),
+        page.find_gone(*used, *(each.id for each in made)),
     )
     return page.show(
         template,
@@ -180,7 +187,8 @@ async def _show(
         kind=KINDS.get(job.kind, job.kind),
         final=final,
         searches=bool(job.search) or (job.algorithm or {}).get("name") == "auto",
-        made=list(_made(job)),
+        made=made,
+        gone=gone,
         figures=[] if metrics is None else list(_figures(metrics, job.objective or {})),
         level=None if metrics is None else metrics.level,
         missing=missing,
@@ -275,8 +283,16 @@ def _best_over_time(job: Job, now: Progress) -> Markup | None:
     return charts.steps([*points, (end, points[-1][1])], told)
 
 
-def _made(job: Job) -> Iterator[tuple[str, str]]:
-    """Yield the address of each thing that the job has made, and its title."""
+class Made(NamedTuple):
+    """A thing that a job has made: the address of its page, its title, and its id."""
+
+    address: str
+    title: str
+    id: str
+
+
+def _made(job: Job) -> Iterator[Made]:
+    """Yield the things that the job has made."""
     for where, made, title in (
         ("models", job.model_id, "The model"),
         ("evaluations", job.evaluation_id, "The evaluation"),
@@ -284,9 +300,9 @@ def _made(job: Job) -> Iterator[tuple[str, str]]:
         ("batch-scores", job.batch_score_id, "The scores"),
     ):
         if made is not None:
-            yield f"/console/{where}/{made}", title
+            yield Made(f"/console/{where}/{made}", title, made)
     if job.kind in ("ingest", "ingest_files", "ingest_pairs") and job.dataset_id:
-        yield f"/console/datasets/{job.dataset_id}", "The dataset"
+        yield Made(f"/console/datasets/{job.dataset_id}", "The dataset", job.dataset_id)
 
 
 def _events_in_words(events: list[Event]) -> Iterator[EventInWords]:

@@ -38,12 +38,16 @@ from app.console.model_parts import read_or_error
 from app.console.rendering import percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability
+from app.console.words import Field, FormFaults, place_faults
+from app.platform.errors import advise_on_number, shown
 from app.roc_plot import Axis, Band, Window
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
 Json = dict[str, Any]
 CUTS, CURVE_POINTS = 300, 400
+CUT_KINDS = ("fpr", "tpr", "threshold", "cost")
+"""What a threshold can be asked by."""
 TERMS = {
     "cost_false_positive": "The cost of a false alarm must be 0 or a number above 0",
     "cost_false_negative": "The cost of a missed positive must be 0 or a number above 0",
@@ -51,7 +55,6 @@ TERMS = {
 }
 """The fields of costs, and the rule of each."""
 _DIGITS = re.compile(r"[0-9]{1,13}")
-_COMMA = re.compile(r"-?[0-9]*,[0-9]+")
 MAX_REVIEWED = 1e12
 """Greatest number of rows that can be entered."""
 CAPACITY = {
@@ -88,11 +91,8 @@ def term_errors(problem: Json | None, terms: Mapping[str, str | None]) -> dict[s
         entered = terms[name]
         if entered is None:
             found[name] = "Enter this cost, too: one cost alone says nothing."
-        elif _COMMA.fullmatch(entered.strip()):
-            written = entered.strip().replace(",", ".")[:100]
-            found[name] = f"Write a point for the decimals: {written}, not {entered[:100]!r}."
         else:
-            found[name] = f"{TERMS[name]}, got {entered[:100]!r}."
+            found[name] = advise_on_number(f"{TERMS[name]}, got {shown(entered)}", entered) + "."
     return found
 
 
@@ -177,7 +177,7 @@ def read_query(page: Page) -> PanelQuery:
     )
     errors = {}
     if cut not in ("", NOTHING) and _number(cut) is None:
-        errors["cut"] = f"The cut must be a score, got {cut[:100]!r}."
+        errors["cut"] = advise_on_number(f"The cut must be a score, got {shown(cut)}", cut) + "."
     for name, entered, other in (("review", review, rows), ("rows", rows, review)):
         if entered and _positive(entered) is None:
             errors[name] = f"{CAPACITY[name]['wrong']}, got {entered[:100]!r}."
@@ -271,7 +271,8 @@ class Panel:
     by: str
     at: str
     asked: OperatingPoint | None
-    refused: Json | None
+    refused: FormFaults
+    """What is wrong with the threshold that was asked for."""
     aliases: Sequence[AliasSummary] | None
     """Those of the model's name that a cut can be saved to; None if the key may not save."""
     save: SaveForm | None
@@ -329,16 +330,16 @@ async def make_panel(
         linear=_drawn(roc, objective, chosen, log=False),
         log=_drawn(roc, objective, chosen, log=True),
         pictures=pictures,
-        scale="log" if page.asked("scale") == "log" else "linear",
+        scale=page.choice("scale", ("linear", "log")),
         band=roc.band,
         query=query,
         terms=terms,
         errors={**errors, **query.errors},
         problem=None if errors else found.terms_problem,
-        by=page.asked("by") or "fpr",
+        by=page.choice("by", CUT_KINDS),
         at=page.asked("at") or "",
         asked=found.cut,
-        refused=found.cut_problem,
+        refused=place_faults(found.cut_problem, dict.fromkeys(CUT_KINDS, Field("at", "Value"))),
         aliases=aliases if may_save else None,
         save=save,
         saved=next((each for each in saved_to if each.alias == page.asked("saved")), None),

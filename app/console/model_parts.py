@@ -22,6 +22,7 @@ from starlette.responses import Response
 from app.console import charts
 from app.console.rendering import date
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -58,6 +59,11 @@ def show_tab(
     came_by = str(page.request.path_params["ref"]).rpartition("@")
     alias = page.asked("alias") or (came_by[2] if came_by[1] else "")
     if alias not in model.aliases:
+        if asked := page.asked("alias"):
+            known = (
+                f"its aliases are {', '.join(model.aliases)}" if model.aliases else "it has none"
+            )
+            page.tell(f"{model.name}:{model.version} has no alias {shown(asked)}: {known}.")
         alias = next(iter(model.aliases), "")
     scored_as = f"{model.name}@{alias}" if alias else model.id
     return page.show(

@@ -17,6 +17,7 @@ from app.console.jobs import again_address
 from app.console.model_aliases import NAME, NAME_RULE
 from app.console.model_curve import (
     CURVE_POINTS,
+    CUT_KINDS,
     NOTHING,
     TERMS,
     PanelQuery,
@@ -141,9 +142,9 @@ async def _show_decide(
     on = page.asked("on") or "validation"
     by, at = page.asked("by"), page.asked("at")
     cut = None
-    if by in ("fpr", "tpr", "threshold", "cost"):
+    if by in CUT_KINDS:
         # As it was entered: the API says what is wrong with it.
-        cut = {} if by == "cost" else {by: at}
+        cut = {} if by == "cost" else {by: at or ""}
     found = await read_parts(
         of,
         ("metrics", "roc", "operating_points"),
@@ -202,6 +203,7 @@ async def _show_lineage(
     parameters = {
         name: value for name, value in model.algorithm.items() if name not in ("name", "members")
     }
+    other = model.validation_dataset
     return show_tab(
         page,
         model,
@@ -211,6 +213,7 @@ async def _show_lineage(
         problem=problem,
         parameters=parameters,
         kinds=UPLOAD_FIELDS["kind"].choices,
+        gone=await page.find_gone(model.dataset_id, other and other.id),
     )
 
 

@@ -17,11 +17,11 @@ from app.access.authentication import needs
 from app.console import charts
 from app.console.api import at
 from app.console.choices import offer_datasets, offer_models
-from app.console.evaluation import find_gone
 from app.console.row_score import cuts_of_aliases
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.upload_fields import UPLOAD_FIELDS
 from app.console.uploads import send_form
+from app.console.words import Field, place_faults
 from app.http.dependencies import context_of
 from app.http.forms import Fields, number_or_text
 
@@ -31,6 +31,17 @@ router = APIRouter(
 MAX_NAMED = 100
 """Columns that the service names at most in a refusal."""
 FIELDS = ("missing", "encoding", "delimiter", "decimal", "thousands", "dates")
+LABELS = {
+    "model": "Model",
+    "dataset_id": "Dataset",
+    "keep": "Keep columns",
+    "ignore": "Ignore columns",
+    "reasons": "Reasons for each row",
+    "top": "Only the best rows",
+    "prevalence": "Share of positives",
+    **{name: UPLOAD_FIELDS[name].title for name in FIELDS},
+}
+"""The fields of both forms by name, and their labels."""
 
 
 @router.get("")
@@ -54,7 +65,7 @@ async def _list(
     )
     offered: dict[str, Any] = {"cuts": {}}
     if page.can("read"):
-        chosen = given or page.request.query_params
+        chosen = given or page.query
         named = str(chosen.get("model") or chosen.get("model_id") or "")
         offered = {
             "models": await offer_models(page, [named]),
@@ -69,10 +80,10 @@ async def _list(
         found=found,
         search=page.asked("search"),
         error=error,
-        given=given or page.request.query_params,
+        given=given or page.query,
         of_rows=of_rows,
-        faults=_faults(error),
-        field_errors=_faults(error),
+        labels=LABELS,
+        faults=place_faults(error, {name: Field(name, label) for name, label in LABELS.items()}),
         fields=UPLOAD_FIELDS,
         written=FIELDS,
         most=context_of(page.request).settings.max_body_bytes,
@@ -90,13 +101,6 @@ async def _cuts(page: Page, named: str) -> dict[str, float | None]:
         return {}
     found = await cuts_of_aliases(page, model)
     return {f"{model.name}@{alias}": cut for alias, cut in found.items()}
-
-
-def _faults(problem: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return what is wrong with which field of a form."""
-    errors = [] if problem is None else problem.get("errors") or []
-    named = [(str(each.get("pointer") or each.get("parameter") or ""), each) for each in errors]
-    return {name.strip("/").partition("/")[0]: each["detail"] for name, each in named}
 
 
 @router.post("")
@@ -147,9 +151,7 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
     """Show state, what came out, and downloads."""
     batch = await page.client.batch_scores.get(batch_id)
     found = batch.data
-    gone = {}
-    if page.can("read"):
-        gone = await find_gone(page, found.model_id, found.dataset_id)
+    gone = await page.find_gone(found.model_id, found.dataset_id)
     summary, no_summary = None, None
     cuts: dict[str, float | None] = {}
     if found.status == "ready":

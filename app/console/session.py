@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
@@ -17,6 +18,7 @@ from fastapi.routing import APIRoute
 from rankwright import AsyncClient
 from rankwright.errors import ConfigurationError, ProblemError
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -26,12 +28,12 @@ from app.access.authentication import authenticator_of, scope_of
 from app.console.api import Api, ApiPath, path_segment
 from app.console.rendering import render
 from app.http import problems
-from app.http.dependencies import Caller, Context, ContextDep, context_of
+from app.http.dependencies import MAX_UNKNOWN, Caller, Context, ContextDep, context_of
 from app.http.forms import FORM, Fields, FormReader, media_type_of, read_fields
 from app.http.proxies import root_path_of
 from app.http.responses import CompressedPage
 from app.http.static import POLICY
-from app.platform.errors import Forbidden, ServiceError, TooMany, Unauthenticated
+from app.platform.errors import Forbidden, ServiceError, TooMany, Unauthenticated, nearest, shown
 
 HOME = "/console"
 SIGN_IN = "/console/sign-in"
@@ -46,6 +48,16 @@ _ADDRESS = re.compile(rf"{HOME}(/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*)?(\?[!-\[\]-~]*
 _ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<host>[^/?#@]+)(?=[/?#]|$)")
 _PORTS = {"http": ":80", "https": ":443"}
 _PATH_OF = re.compile(r"https?://[^/?#]+(?P<path>/[^?#]*)")
+
+
+_READERS: Mapping[str, Callable[[AsyncClient, str], Awaitable[object]]] = {
+    "mdl": lambda client, id_: client.models[id_].read(),
+    "ds": lambda client, id_: client.datasets[id_].refresh(),
+    "evl": lambda client, id_: client.evaluations.get(id_),
+    "cmp": lambda client, id_: client.comparisons.get(id_),
+    "bat": lambda client, id_: client.batch_scores.get(id_),
+}
+"""What reads a thing, by the beginning of its id."""
 
 
 class NavLink(NamedTuple):
@@ -97,6 +109,36 @@ NAVIGATION = (
 )
 
 
+class AddressQuery(QueryParams):
+    """The query of an address. It keeps the names that the page has read: a page says what it has not used."""
+
+    def __init__(self, given: QueryParams) -> None:
+        super().__init__(given)
+        self.read: set[Any] = set()
+
+    def __getitem__(self, name: Any) -> str:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: Any) -> bool:
+        self.read.add(name)
+        return super().__contains__(name)
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """Return the last value of a parameter."""
+        self.read.add(name)
+        return super().get(name, default)
+
+    def getlist(self, name: Any) -> list[str]:
+        """Return all values of a parameter."""
+        self.read.add(name)
+        return super().getlist(name)
+
+    def unread(self) -> list[str]:
+        """Return the names of the parameters that have a value and were not read."""
+        return [name for name, value in self.items() if value and name not in self.read]
+
+
 @dataclass
 class Page:
     """A request of a browser that is signed in."""
@@ -109,6 +151,11 @@ class Page:
     token: str
     _fields: Fields | None = None
     table: TableForm | None = None
+    notices: list[str] = field(default_factory=list)
+    """What the address asks and the page could not follow, in sentences."""
+
+    def __post_init__(self) -> None:
+        self.query = AddressQuery(self.request.query_params)
 
     def can(self, scope: str) -> bool:
         """Return True if the key has this scope: pages hide what it may not do."""
@@ -136,7 +183,45 @@ class Page:
 
     def asked(self, name: str) -> str | None:
         """Return a query parameter; None if it is absent or empty."""
-        return self.request.query_params.get(name) or None
+        return self.query.get(name) or None
+
+    def choice(self, name: str, known: Sequence[str]) -> str:
+        """Return a query parameter that is one of those known; the first, with a notice unless it is absent."""
+        asked = self.asked(name)
+        if asked is None or asked in known:
+            return asked or known[0]
+        self.tell(f"{name} must be one of {', '.join(known)}, got {shown(asked)}: it was not used.")
+        return known[0]
+
+    def tell(self, words: str) -> None:
+        """Have the page say what its address asks and it could not follow. What a form asks has errors of its own."""
+        if self.request.method in _SAFE and words not in self.notices:
+            self.notices.append(words)
+
+    def _tell_unread(self) -> bool:
+        """Have the page name the parameters that it did not read; returns True if there are any."""
+        unread, known = self.query.unread(), sorted(map(str, self.query.read))
+        for name in unread[:MAX_UNKNOWN]:
+            words = f"{shown(name)} is not a parameter of this page: it was not used."
+            self.tell(f"{words} {nearest(name, known).capitalize()}".strip())
+        return bool(unread)
+
+    async def find_gone(self, *ids: str | None) -> frozenset[str]:
+        """Return the ids of those things that have been deleted. What the key may not read counts as being there."""
+        known = [each for each in dict.fromkeys(ids) if each]
+        gone = await asyncio.gather(*map(self._is_gone, known))
+        return frozenset(id_ for id_, is_gone in zip(known, gone, strict=True) if is_gone)
+
+    async def _is_gone(self, id_: str) -> bool:
+        read = _READERS.get(id_.partition("_")[0])
+        try:
+            if read is not None:
+                await read(self.client, path_segment(id_))
+        except ProblemError as error:
+            if error.status not in (403, 404):
+                raise
+            return error.status == 404
+        return False
 
     def trail(self) -> list[str]:
         """Return the cursors of the pages of a list that lead to this one, the first page as "0"."""
@@ -173,16 +258,17 @@ class Page:
             raise _other_page(code="session_changed", headers={"X-Session-Changed": "yes"})
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Return a page or a fragment made from a template."""
-        return answer(
-            self.request,
-            template,
-            status,
-            page=self,
-            path=self.request.url.path,
-            csrf=sessions.csrf_token(self.token),
-            **values,
-        )
+        """Return a page or a fragment made from a template. The page says what it did not use of its address."""
+        values |= {
+            "page": self,
+            "path": self.request.url.path,
+            "csrf": sessions.csrf_token(self.token),
+        }
+        shown = answer(self.request, template, status, **values)
+        # Templates read parameters, too: what is not used is known afterwards.
+        if status < 400 and self.request.method in _SAFE and self._tell_unread():
+            shown = answer(self.request, template, status, **values)
+        return shown
 
     def download(self, path: ApiPath, **query: object) -> Response:
         """Return the API's file at a path, or a page with its error."""

@@ -28,6 +28,7 @@ from app.console import charts
 from app.console.choices import mark_misfits, offer_datasets
 from app.console.model_parts import read_or_error, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.words import Field, FormFaults, place_faults
 from app.roc_plot import Band
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -36,6 +37,14 @@ Json = dict[str, Any]
 T = TypeVar("T")
 FIGURES = ("auc", "average_precision", "precision@1%", "precision@10%", "ndcg")
 CONFIDENCE = "0.95"
+FIELDS = {
+    "fpr": Field("limit", "Rate"),
+    "tpr": Field("limit", "Rate"),
+    "confidence": Field("confidence", "With confidence"),
+    "count": Field("count", "First rows"),
+    "figure": Field("figure", "Another figure"),
+}
+"""The fields of the form, by the parameter of the API that each one fills."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +60,15 @@ class TopForm:
 
 @dataclass(frozen=True)
 class TopOfList:
-    """The top of a list. What was asked in the form has an answer or a problem."""
+    """The top of a list. What was asked in the form has an answer, or `faults` says what is wrong with it."""
 
     entered: TopForm
     promised: OperatingPoint | EvaluationOperatingPoint | None
-    promise_problem: Json | None
     first_rows: Sequence[Gain]
     requested_rows: Sequence[Gain]
-    rows_problem: Json | None
     chart: Markup | None
     figures: ModelFigures | EvaluationFigures | None
-    figures_problem: Json | None
+    faults: FormFaults
     words: str | None
     """Why there is no list at all."""
 
@@ -78,7 +85,7 @@ async def read_top_of_list(
     `windows` are those of partial AUCs. If it is `grouped`, a promise is also kept in each group of the evaluation.
     """
     entered = TopForm(
-        rate="tpr" if page.asked("rate") == "tpr" else "fpr",
+        rate=page.choice("rate", ("fpr", "tpr")),
         limit=page.asked("limit") or "",
         confidence=page.asked("confidence") or CONFIDENCE,
         count=page.asked("count") or "",
@@ -102,15 +109,20 @@ async def read_top_of_list(
     return TopOfList(
         entered,
         promised,
-        promise_problem,
         [] if gains is None else gains.rows,
         [] if requested is None else requested.rows,
-        rows_problem,
         None if gains is None else _gains_chart(gains.rows),
         figures,
-        figures_problem,
+        place_faults(_joined(promise_problem, rows_problem, figures_problem), FIELDS),
         words,
     )
+
+
+def _joined(*problems: Json | None) -> Json | None:
+    """Return several problems as one; None if there is none."""
+    found = [each for each in problems if each is not None]
+    errors = [error for each in found for error in each.get("errors") or [each]]
+    return {**found[0], "errors": errors} if found else None
 
 
 async def _or_problem(asked: Awaitable[T]) -> tuple[T | None, Json | None]:

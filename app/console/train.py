@@ -24,7 +24,7 @@ router = APIRouter(prefix="/console/train", include_in_schema=False, route_class
 @router.get("")
 async def read_form(page: PageDep) -> Response:
     """Show the form; the address may set fields."""
-    return await _show(page, page.request.query_params)
+    return await _show(page, page.query)
 
 
 @router.post("/form")

@@ -7,8 +7,9 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from rankwright.errors import ProblemError
 from rankwright.types import Dataset
+
+from app.console.words import Field
 
 
 class UploadField(NamedTuple):
@@ -154,14 +155,8 @@ def said_of(dataset: Dataset) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def errors_of(error: ProblemError | None) -> dict[str, str]:
-    """Return what the API says is wrong with fields of an upload, by field."""
-    found: dict[str, str] = {}
-    for each in [] if error is None else error.problem.get("errors") or []:
-        name = each.get("parameter") or str(each.get("pointer", ""))[1:]
-        if name in UPLOAD_FIELDS:
-            found.setdefault(name, each["detail"])
-    return found
+FORM_FIELDS = {name: Field(name, each.title) for name, each in UPLOAD_FIELDS.items()}
+"""The fields of an upload's form, by the parameter of the API that each one fills."""
 
 
 def joined(names: Iterable[str]) -> str:

@@ -47,7 +47,7 @@ async def upload_rows(page: PageDep) -> Response:
 def _pass_on(page: Page, method: str, path: ApiPath) -> Response:
     given = page.request.headers
     headers = {name: given[name] for name in _HEADERS if name in given}
-    return page.api.stream(method, path, query=page.request.query_params, headers=headers)
+    return page.api.stream(method, path, query=page.query, headers=headers)
 
 
 async def send_form(page: Page, method: str, path: ApiPath) -> str:

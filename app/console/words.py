@@ -7,8 +7,8 @@ Templates have `title`, `figure` and `state` as filters and `METRICS` as a globa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 PARAMETERS: Mapping[str, str] = {
@@ -149,6 +149,99 @@ def change(action: str, path: str | None) -> str:
         if name.startswith("{")
     }
     return re.sub(r"{(\w+)}", lambda found: named.get(found[1], "…"), said)
+
+
+class Field(NamedTuple):
+    """A field of a form: its name, and its label on the page."""
+
+    name: str
+    label: str
+
+
+class FormFaults(NamedTuple):
+    """What the API says is wrong with a form: in words by the field, the fields' labels, and the problem that stands
+    above the form because a part of it belongs to no field; None if there is none.
+    """
+
+    words: Mapping[str, Sequence[str]]
+    labels: Mapping[str, str]
+    problem: Mapping[str, Any] | None
+
+    def get(self, name: str) -> Sequence[str] | None:
+        """Return what is wrong with a field."""
+        return self.words.get(name)
+
+
+def place_faults(problem: Mapping[str, Any] | None, fields: Mapping[str, Field]) -> FormFaults:
+    """Return what is wrong with which field of a form, in its labels, each once.
+
+    `fields` are the fields by the place in the request that they fill, as the API names it: a member of the body
+    (`costs/false_positive`) or a parameter. Each is found by the longest place that begins an error's own.
+
+    Examples
+    --------
+    >>> fields = {"costs/review": Field("review", "Each flagged row costs")}
+    >>> error = {"pointer": "/costs/review/fixed", "detail": "fixed must be a number, got 'x'"}
+    >>> found = place_faults({"title": "Invalid request", "detail": "", "errors": [error]}, fields)
+    >>> found.get("review"), found.problem
+    (["“Each flagged row costs” must be a number, got 'x'"], None)
+    """
+    words: dict[str, list[str]] = {}
+    labels: dict[str, str] = {}
+    rest = []
+    for each in [] if problem is None else problem.get("errors") or [problem]:
+        place = str(each.get("pointer") or each.get("parameter") or "").strip("/")
+        field = _field_of(place, each["detail"], fields)
+        if field is None:
+            rest.append(each)
+            continue
+        said = in_labels(each["detail"], place, field.label, fields)
+        labels[field.name] = field.label
+        if said not in words.setdefault(field.name, []):
+            words[field.name].append(said)
+    if problem is None or not rest:
+        return FormFaults(words, labels, None)
+    if words:
+        problem = {**problem, "detail": rest[0]["detail"], "errors": rest}
+    return FormFaults(words, labels, problem)
+
+
+def _field_of(place: str, detail: str, fields: Mapping[str, Field]) -> Field | None:
+    parts = place.split("/")
+    for length in range(len(parts), 0, -1):
+        if found := fields.get("/".join(parts[:length])):
+            return found
+    below = {name: field for name, field in fields.items() if name.startswith(f"{place}/")}
+    named = (field for name, field in below.items() if name.rpartition("/")[2] in detail)
+    return next(named, next(iter(below.values()), None)) if place else None
+
+
+_SUBJECT = re.compile(r"[\w\[\], ]+?(?= (must|is|are|has|needs)\b)")
+
+
+def in_labels(
+    detail: str, place: str, label: str, fields: Mapping[str, Field] | None = None
+) -> str:
+    """Return an error of the API about a field with labels in place of the API's names, where the sentence begins.
+
+    Examples
+    --------
+    >>> in_labels("n_rounds must be a number, got 'x'", "algorithm/n_rounds", "Rounds")
+    "“Rounds” must be a number, got 'x'"
+    >>> in_labels("there is no model 'x'", "model", "Model")
+    "there is no model 'x'"
+    """
+    found = _SUBJECT.match(detail)
+    if found is None:
+        return detail
+    known = {name.rpartition("/")[2]: field.label for name, field in (fields or {}).items()}
+    known |= {part: known.get(part, label) for part in place.split("/")}
+
+    def labelled(name: re.Match[str]) -> str:
+        return f"“{known[name[1]]}”" if name[1] in known else name[0]
+
+    subject = re.sub(r"(\w+)(\[\d+\])?", labelled, found[0])
+    return subject + detail[found.end() :]
 
 
 class Metric(NamedTuple):

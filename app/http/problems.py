@@ -49,6 +49,10 @@ _RULES = {
     "finite_number": "must be a finite number",
     "float_parsing": "must be a number",
     "float_type": "must be a number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_type": "must be a whole number",
+    "model_attributes_type": "must be an object",
     "string_unicode": "must be valid Unicode text",
 }
 _LENGTHS = {
@@ -58,6 +62,8 @@ _LENGTHS = {
     "string_too_long": ("at most", "max_length", "character"),
 }
 """By pydantic's name of the error: the rule, the member of `ctx` with its bound, and what is counted."""
+_OF_EMPTY = ("float_parsing", "int_parsing", "string_too_short")
+"""Errors that an empty text brings about."""
 
 
 def is_of_protocol(path: str) -> bool:
@@ -212,7 +218,9 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
     place, name = place[:1000], _name(path)
     kind, message = found["type"], str(found["msg"])
     got = "" if kind in ("missing", "extra_forbidden") else f", got {shown(found.get('input'))}"
-    if kind in _RULES:
+    if found.get("input") == "" and kind in _OF_EMPTY:
+        rule, got = "must not be empty", ""
+    elif kind in _RULES:
         rule = _RULES[kind]
     elif kind in _LENGTHS:
         bound, limit, unit = _LENGTHS[kind]

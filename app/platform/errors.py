@@ -29,6 +29,7 @@ def shown(value: object) -> str:
 _WITH_COMMA = re.compile(r"[+-]?(\d{1,3}([.'’\s]\d{3})+|\d*),\d+")
 _WITH_POINT = re.compile(r"[+-]?\d{1,3}([,'’\s]\d{3})+\.\d+")
 _WHOLE = re.compile(r"[+-]?\d{1,3}([.,'’\s]\d{3}){2,}|[+-]?\d{1,3}(['’\s]\d{3})+")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}([.,'’\s]\d{3})+")
 _MAX_NUMBER_LENGTH = 40
 
 
@@ -70,12 +71,20 @@ def advise_on_number(detail: str, value: str) -> str:
     "C must be a number, got '1.234,56'. Write 1234.56: a decimal point, and no marks between thousands"
     >>> advise_on_number("C must be a number, got '1,500'", "1,500")
     "C must be a number, got '1,500'. Write 1.500 with a decimal point, or 1500 without a mark between thousands"
+    >>> advise_on_number("top must be a whole number, got '1,500'", "1,500")
+    "top must be a whole number, got '1,500'. Write 1500: no marks between thousands"
+    >>> advise_on_number("top must be a whole number, got '5,5'", "5,5")
+    "top must be a whole number, got '5,5'"
     >>> advise_on_number("C must be a number, got 'x'", "x")
     "C must be a number, got 'x'"
     """
     plain = plain_number(value)
     if plain is None:
         return detail
+    if "whole number" in detail:
+        is_whole = _THOUSANDS.fullmatch(value.strip()) is not None
+        digits = re.sub(r"\D", "", value)
+        return f"{detail}. Write {digits}: no marks between thousands" if is_whole else detail
     if re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", value.strip()):
         whole = plain.replace(".", "")
         return f"{detail}. Write {plain} with a decimal point, or {whole} without a mark between thousands"

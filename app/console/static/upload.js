@@ -78,11 +78,13 @@ function prepare(form) {
     if (!form.dispatchEvent(new CustomEvent("refused", { detail: answer, cancelable: true }))) return;  // told elsewhere
     const errors = answer.errors || [];
     const marked = errors.filter((each) => mark(each.parameter, each.detail));
-    const box = make("div", { class: "problem", role: "alert" }, make("p", {}, make("strong", {}, `${answer.title}. `), answer.detail || ""));
+    const all = marked.length && marked.length === errors.length;
+    const said = all ? `What to mend stands below ${marked.map((each) => `“${label_of(each.parameter)}”`).join(", ")}.` : answer.detail || "";
+    const box = make("div", { class: "problem", role: "alert" }, make("p", {}, make("strong", {}, `${answer.title}. `), said));
     if (errors.some((each) => each.line !== undefined || each.column !== undefined)) {
       const rows = errors.map((each) => make("tr", {}, make("td", { class: "n" }, each.line ?? "–"), make("td", {}, each.column ?? "–"), make("td", {}, each.detail)));
       box.append(make("table", {}, make("thead", {}, make("tr", {}, make("th", { class: "n" }, "Line"), make("th", {}, "Column"), make("th", {}, "What is wrong"))), make("tbody", {}, ...rows)));
-    } else if (errors.length > 1) {
+    } else if (errors.length > 1 && !all) {
       box.append(make("ul", {}, ...errors.slice(0, 20).map((each) => make("li", {}, each.detail))));
     }
     const counted = errors.find((each) => each.values?.length);
@@ -99,11 +101,13 @@ function prepare(form) {
     else box.scrollIntoView({ block: "nearest" });
   }
 
-  // What is wrong with a field stands below it, too. Return whether the form shows that field.
+  const label_of = (name) => form.elements.namedItem(name)?.labels?.[0]?.textContent.trim() || name;
+
+  // What is wrong with a field stands below it, with its label in place of the API's name. Return whether the form shows that field.
   function mark(name, detail) {
     const field = name && form.elements.namedItem(name);
     if (!field?.id || field.type === "hidden" || field.closest("[hidden]")) return false;
-    const fold = field.closest("details"), said = make("p", { class: "error", id: `e-${field.id}` }, detail);
+    const fold = field.closest("details"), said = make("p", { class: "error", id: `e-${field.id}` }, detail.startsWith(`${name} `) ? `“${label_of(name)}”${detail.slice(name.length)}` : detail);
     if (fold) fold.open = true;
     field.setAttribute("aria-invalid", "true");
     field.setAttribute("aria-describedby", `${said.id} ${field.getAttribute("aria-describedby") ?? ""}`.trim());

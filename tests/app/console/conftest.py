@@ -72,6 +72,10 @@ class Visit:
         options = {"runOnly": RULES, "resultTypes": ["violations"]}
         found = Axe().run(self.page, context=where, options=options).response["violations"]
         assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in found] == []
+        self.check_width()
+
+    def check_width(self) -> None:
+        """Fail if the page is wider than the window."""
         root = "document.documentElement"
         assert self.page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), self.page.url
 

@@ -35,6 +35,9 @@ class World:
         dataset_id, later = service.upload(client), service.upload(client, name="later")
         jobs = [service.train(client, dataset_id, seed=seed) for seed in (1, 2)]
         models = [job["model_id"] for job in jobs]
+        for alias in ("live", "a" * 63):
+            answer = client.put(f"/v1/models/churn/aliases/{alias}", json={"model_id": models[0]})
+            assert answer.is_success, answer.text
         on = {"dataset_id": later}
 
         def made(kind: str, **body: Any) -> str:
@@ -90,6 +93,10 @@ def test_each_page_is_sound_in_each_look(
         page.wait_for_load_state("networkidle")
         window.check()
         assert page.locator("h1").count() == 1, path
+        expect(page.locator("[data-notice]")).to_have_count(0)
+        page.set_viewport_size({"width": 375, "height": 900})
+        window.check_width()
+        page.set_viewport_size({"width": width, "height": 900})
 
 
 def test_what_is_not_there_and_what_is_refused_are_pages(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import httpx
@@ -31,9 +32,9 @@ class World:
         self.service = service
         self.client = service.client(service.key())
         self.dataset_id = service.upload(self.client)
-        self.models = [
-            service.train(self.client, self.dataset_id, seed=seed)["model_id"] for seed in (1, 2)
-        ]
+        jobs = [service.train(self.client, self.dataset_id, seed=seed) for seed in (1, 2)]
+        self.models = [job["model_id"] for job in jobs]
+        self.job_id = jobs[0]["id"]
 
     def browser(self, *scopes: str, owner: str = OWNER) -> PlainBrowser:
         return PlainBrowser(self.service, owner, scopes=scopes or keys.SCOPES)
@@ -71,20 +72,23 @@ def test_a_comparison_from_the_form_to_its_charts(world: World) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"models": ["x"], "dataset_id": "ds_x"}, "models"),
-        ({"models": ["x", "y"], "dataset_id": "ds_x", "fpr_max": "half"}, "fpr_max"),
-        ({}, "models"),
+        ({"models": ["x"], "dataset_id": "ds_x"}, "“Models” must have at least 2 items, got 1"),
+        (
+            {"models": ["x", "y"], "dataset_id": "ds_x", "fpr_max": "0,5"},
+            "“Partial AUC up to FPR” must be a number, got &#39;0,5&#39;. Write 0.5: a decimal",
+        ),
+        ({}, "“Dataset” must not be empty"),
     ],
 )
-def test_a_bad_comparison_is_refused_in_the_apis_words(
+def test_a_bad_comparison_is_refused_once_in_the_words_of_the_form(
     world: World, fields: dict[str, Any], words: str
 ) -> None:
     answer = world.browser().post("/console/comparisons", **fields)
     assert answer.status_code == 422
-    assert words in answer.text
+    assert answer.text.count(words) == 1
     assert 'role="alert"' in answer.text
     if "fpr_max" in fields:
-        assert 'value="half"' in answer.text
+        assert 'value="0,5"' in answer.text
 
 
 def test_each_error_of_an_evaluation_stands_at_its_field(
@@ -96,15 +100,20 @@ def test_each_error_of_an_evaluation_stands_at_its_field(
     window = visit(world.service)
     page = window.sign_in(world.service.key())
     window.open(f"/console/evaluations?model={world.models[0]}&dataset_id={unread}")
-    page.get_by_label("A false positive costs").fill("x")
+    page.get_by_label("A false positive costs").fill("5,5")
     page.get_by_label("Partial AUC up to FPR").fill("half")
     window.expect("status of 422|status of 409")
     page.get_by_role("button", name="Evaluate").click()
     page.get_by_role("alert").wait_for()
-    for label, words in (("A false positive costs", "'x'"), ("Partial AUC up to FPR", "'half'")):
+    for label, words in (
+        ("A false positive costs", "got '5,5'. Write 5.5: a decimal point, not a comma"),
+        ("Partial AUC up to FPR", "got 'half'"),
+    ):
         field = page.get_by_label(label)
         expect(field).to_have_attribute("aria-invalid", "true")
-        expect(field).to_have_accessible_description(re.compile(words))
+        expect(field).to_have_accessible_description(f"“{label}” must be a number, {words}")
+        expect(page.get_by_text(words)).to_have_count(1)
+        expect(page.get_by_role("alert").get_by_role("link", name=label)).to_be_visible()
     window.check()
     page.get_by_label("A false positive costs").fill("")
     page.get_by_label("Partial AUC up to FPR").fill("")
@@ -281,7 +290,8 @@ def test_an_evaluation_by_amounts(world: World) -> None:
 
 def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> None:
     browser, service = world.browser(), world.service
-    model_id = service.train(world.client, world.dataset_id, name="gone")["model_id"]
+    trained = service.train(world.client, world.dataset_id, name="gone")
+    model_id = trained["model_id"]
     other = service.upload(world.client, name="later")
     made = browser.post("/console/evaluations", model=model_id, dataset_id=other)
     service.work()
@@ -289,6 +299,10 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
     problem, _ = execution.problem_of(CoreError("the rows have\nfled"))
     claim = service.context.db.writing(queue.claim, service.settings, "worker")
     service.context.db.writing(queue.fail, claim, problem)
+    compared = browser.post(
+        "/console/comparisons", models=[model_id, world.models[0]], dataset_id=other
+    )
+    service.work()
     for path in (f"/v1/models/{model_id}", f"/v1/datasets/{other}"):
         assert world.client.delete(path).status_code == 204
 
@@ -307,6 +321,52 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
         assert "the dataset (deleted)" in text
         assert f'href="/console/models/{model_id}"' not in text
     assert "ROC curve on this dataset" in page
+
+    between = browser.read(compared.headers["location"])
+    assert "gone:1 (deleted)" in between
+    assert "later (deleted)" in between
+    job = browser.read(f"/console/jobs/{trained['id']}")
+    assert "The model was deleted." in job
+    assert "How good the model is" not in job
+    for text in (between, job):
+        assert f"/console/models/{model_id}" not in text
+    assert f'href="/console/models/{world.models[0]}"' in between
+    assert "It was deleted, or the address is wrong." in browser.read(
+        f"/console/models/{model_id}", 404
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("models/{model}?alias=nix", "has no alias 'nix': it"),
+        ("models/{model}?scale=nix", "scale must be one of linear, log, got 'nix'"),
+        ("models?nome=x", "'nome' is not a parameter of this page: it was not used. Did you mean"),
+        ("train?dataset_id=nix", "There is no dataset 'nix': it is not chosen."),
+        ("train?dataset_id={dataset}&algorithm.nix=3", "'algorithm.nix' is not a parameter of"),
+        ("evaluations?model=nix", "There is no model 'nix': it is not chosen."),
+        ("evaluations?model_id=nix", "There is no model 'nix': the evaluations of all models"),
+        ("comparisons?models=nix", "There is no model 'nix': it is not chosen."),
+        ("batch-scores?dataset_id=nix", "There is no dataset 'nix': it is not chosen."),
+        ("audit?day=nix", "'day' is not a parameter of this page"),
+        ("jobs/{job}?events_after=x", "events_after must be the number of an event, got 'x'"),
+    ],
+)
+def test_what_a_page_cannot_use_of_its_address_is_said(world: World, path: str, words: str) -> None:
+    ids = {"model": world.models[0], "dataset": world.dataset_id, "job": world.job_id}
+    page = unescape(world.browser().read(f"/console/{path.format_map(ids)}"))
+    assert f"data-notice>{words}" in page or words in page.split("data-notice>")[1]
+
+
+def test_evaluations_are_found_by_any_name_of_their_model(world: World) -> None:
+    alias = "/v1/models/churn/aliases/judged"
+    made = world.client.put(alias, json={"model_id": world.models[0]})
+    page = world.browser().read("/console/evaluations?model_id=churn@judged")
+    assert f'Only those of <a href="/console/models/{world.models[0]}">' in page
+    assert '<option value="churn@judged" selected>' in page
+    assert "data-notice" not in page
+    gone = world.client.delete(alias, headers={"If-Match": made.headers["ETag"]})
+    assert gone.status_code == 204
 
 
 def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]) -> None:
@@ -420,7 +480,7 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
     expect(chips).to_have_count(2)
     page.get_by_role("button", name="Remove later:7").click()
     page.get_by_role("button", name="Compare").click()
-    expect(page.get_by_role("alert")).to_contain_text("models")
+    expect(page.get_by_role("alert")).to_contain_text("Models")
     expect(chips).to_have_text(["oldest:1 (rankboost)×"])  # nothing typed is lost
     expect(page.get_by_role("combobox", name="Dataset", exact=True)).to_have_value(
         re.compile("first table:1, ")
@@ -668,9 +728,12 @@ def test_a_key_that_has_expired_is_called_so(world: World) -> None:
     browser = world.browser()
     for days in ("1e400", "1e305", "-1e308", "0", "nan", "a", "37038"):
         bad = browser.post("/console/keys", name="short", scopes=["read"], days=days)
-        said = f"the lifetime must be more than 0 and at most 37,037 days, got &#39;{days}&#39;"
+        said = (
+            f"“Lifetime in days” must be more than 0 and at most 37,037 days, got &#39;{days}&#39;"
+        )
         assert (bad.status_code, said in bad.text) == (422, True), days
-        assert 'aria-describedby="days-note" aria-invalid="true"' in bad.text
+        assert 'aria-describedby="e-days days-note" aria-invalid="true"' in bad.text
+        assert bad.text.count(said) == 1
     browser.post("/console/keys", name="short", scopes=["read"], days="1")
     assert "expired" not in browser.read("/console/keys")
     with world.service.context.db.write() as session:
@@ -720,7 +783,7 @@ def test_the_audit_log_is_read_in_sentences_and_searched(
     assert "There is no such change." in plain.read("/console/audit?until=2020-01-31")
     assert plain.read("/console/audit?since=2020-01-31&key_id=").count("<tr>") == 5
     for query, words in (
-        ("since=soon", "since must be a day such as 2026-01-31"),
+        ("since=soon", "“From day (UTC)” must be a day such as 2026-01-31"),
         ("until=9999-12-31", "until must be a day"),
         (f"resource={'x' * 256}", "resource"),
     ):

@@ -333,7 +333,7 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
             "invalid",
             "count[1] must be greater than or equal to 1, got '0'",
         ),
-        ("gains?count=1.5", "invalid", "count[0] must be a valid integer"),
+        ("gains?count=1.5", "invalid", "count[0] must be a whole number"),
         ("gains?count=100000", "invalid_parameter", "count must be at most the"),
         ("gains?count=5&prevalence=0.1", "invalid_parameter", "counts are of these rows"),
         ("gains?share=5e-324", "invalid", "greater than or equal to 0.000000001"),

@@ -97,7 +97,7 @@ OBJECTIVES: list[Case] = [
     (objective("precision"), "/objective", "exactly one of count and share, got none"),
     (objective("precision", count=1, share=0.1), "/objective", "count and share, got both"),
     (objective("precision", count=0), "/objective/count", "greater than or equal to 1, got 0"),
-    (objective("precision", count=1.5), "/objective/count", "count must be a valid integer"),
+    (objective("precision", count=1.5), "/objective/count", "count must be a whole number"),
     (objective("precision", count=10**400), "/objective/count", "count must"),
     (objective("precision", count=2**53), "/objective/count", "the number of validation rows"),
     (objective("precision", share=0), "/objective/share", "or equal to 0.000000001, got 0"),
