@@ -36,6 +36,7 @@ KEY_FIELDS = {
 }
 """The fields of the form for a key, by the member of the request that each one fills."""
 AUDIT_FIELDS = {
+    "resource": Field("resource", "Part of an id, or of a model’s name"),
     "since": Field("since", "From day (UTC)"),
     "until": Field("until", "To day (UTC)"),
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
+from rankwright.types import Alias, Model
 from starlette.responses import Response
 
 from app.console.api import path_segment, refusal
@@ -24,6 +26,46 @@ NAME_RULE = (
 )
 
 
+class Shares(NamedTuple):
+    """The fractions of the validation rows that an alias flags: where it points; by the same threshold at the model of
+    the page; and where it pointed before, if it came from there with its threshold. None where it is not known.
+    """
+
+    now: float | None
+    here: float | None
+    before: float | None
+
+
+async def read_shares(page: Page, model: Model, alias: Alias) -> Shares:
+    """Return what an alias flags; of one without a cut nothing is known."""
+    if alias.cut is None:
+        return Shares(None, None, None)
+    threshold = alias.cut.threshold
+    steps = alias.history[1:2] if alias.promise and alias.promise.threshold is not None else []
+    came_from = [
+        each.model_id
+        for each in steps
+        if each.model_id != alias.model_id and each.cut and each.cut.threshold == threshold
+    ]
+    now, here, *before = await asyncio.gather(
+        *(read_share(page, id_, threshold) for id_ in (alias.model_id, model.id, *came_from))
+    )
+    return Shares(now, here, before[0] if before else None)
+
+
+async def read_share(page: Page, model_id: str, threshold: float | None) -> float | None:
+    """Return the fraction of a model's validation rows that a threshold flags; None without such a model or curve."""
+    if threshold is None:
+        return 0.0
+    try:
+        point = await page.client.models[model_id].operating_point(threshold=threshold)
+    except ProblemError as error:
+        if error.status not in (404, 409, 422):
+            raise
+        return None
+    return point.flagged.value
+
+
 @router.get("/{ref}/aliases")
 async def read_aliases(page: PageDep, ref: str) -> Response:
     """Show the aliases, with their history."""
@@ -37,6 +79,7 @@ async def _show_aliases(
     models = page.client.models
     found = await models.alias_page(model.name, limit=MAX_ALIASES)
     aliases = [await models.read_alias(model.name, each.alias) for each in found.data]
+    shares = await asyncio.gather(*(read_shares(page, model, each) for each in aliases))
     listed = await models.page(name=model.name, limit=200)
     versions = {each.id: each.version for each in listed.data}
     return await show_part(
@@ -45,6 +88,7 @@ async def _show_aliases(
         "aliases",
         status,
         aliases=aliases,
+        shares=dict(zip((each.alias for each in aliases), shares, strict=True)),
         more=found.has_more,
         versions=versions,
         problem=problem,
@@ -54,7 +98,11 @@ async def _show_aliases(
 
 @router.post("/{ref}/aliases")
 async def move_alias(page: PageDep, ref: str) -> Response:
-    """Point an alias at this model. `revision` is the one that the page has shown; without it the alias is new."""
+    """Point an alias at this model. `revision` is the one that the page has shown; without it the alias is new.
+
+    `keep` says what it keeps: its promise; or `flagged`, the fraction of rows that it flags now; or `threshold`, its
+    threshold of now.
+    """
     form = await page.form()
     alias, revision = str(form.get("alias", "")).strip(), str(form.get("revision", ""))
     model = await page.client.models[ref].read()
@@ -64,14 +112,38 @@ async def move_alias(page: PageDep, ref: str) -> Response:
             raise refusal(422, "Invalid request", rule)
         if NAME.fullmatch(alias) is None:
             raise refusal(422, "Invalid request", f"{NAME_RULE}, got {alias[:100]!r}")
+        promise: Any = "keep"
+        if (keep := form.get("keep", "")) in ("flagged", "threshold"):
+            promise = await _present(page, model.name, alias, keep)
         await page.client.models.set_alias(
-            model.name, path_segment(alias), model.id, promise="keep", revision=revision or None
+            model.name, path_segment(alias), model.id, promise=promise, revision=revision or None
         )
     except ProblemError as error:
         if error.status not in (404, 412, 422):
             raise
         return await _show_aliases(page, ref, error.status, error.problem, alias)
     return page.go(model_page(model.id) + "/lineage#aliases")
+
+
+async def _present(page: Page, name: str, alias: str, keep: str) -> Json:
+    """Return the promise that an alias flags as it does now: the same threshold, or the same fraction of rows.
+
+    Raises ProblemError if it has no cut, or no threshold can keep the fraction.
+    """
+    found = await page.client.models.read_alias(name, path_segment(alias))
+    threshold = None if found.cut is None else found.cut.threshold
+    if threshold is None:
+        raise refusal(
+            422, "Invalid request", f"{name}@{alias} flags nothing: there is no cut to keep"
+        )
+    if keep == "threshold":
+        return {"threshold": threshold}
+    share = await read_share(page, found.model_id, threshold)
+    if share is None or not 0.0 < share < 1.0:
+        some = "all" if share else "none"
+        rule = f"{name}@{alias} flags {some} of the validation rows: keep its threshold instead"
+        raise refusal(422, "Invalid request", rule)
+    return {"flagged": share}
 
 
 @router.post("/{ref}/aliases/{alias}/remove")

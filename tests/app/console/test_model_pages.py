@@ -15,6 +15,7 @@ from playwright.sync_api import expect
 
 from app.console.api import Api
 from app.console.model_curve import TERMS
+from app.console.rendering import percent
 from app.console.words import figure as in_words
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import STRANGER, Service
@@ -1140,13 +1141,32 @@ def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:
     assert "churn@champion" in text_of(ours.get(second))
     fixed = {"model_id": world.second, "promise": {"threshold": 0.5}}
     world.api.put("/v1/models/churn/aliases/fixed", json=fixed)
+    first_share, second_share = (
+        world.ask("operating-point", each, threshold=0.5)["flagged"]["value"]
+        for each in (world.first, world.second)
+    )
+    assert 0 < first_share != second_share < 1
     before = ours.get(f"{page}/aliases").text
     assert "the threshold stays the same number" in before
+    told = f"Here it flags {percent(first_share)} of the rows, in place of {percent(second_share)}"
+    assert told in before
+    assert f"where it flags {percent(first_share)} of the rows (until now" in before  # while undone
     assert f'href="{page}?cut=0.5#curve"' in before
     assert ours.post(f"{page}/aliases", alias="fixed", revision="1").status_code == 303
     after = re.sub(r"\s+", " ", text_of(ours.get(f"{page}/aliases")))
     assert "The threshold stayed the same number when the alias moved. With version 2" in after
-    world.api.delete("/v1/models/churn/aliases/fixed", headers={"If-Match": '"2"'})
+    assert f"it was {percent(second_share)} of the rows" in after
+    # Back again, with the share in place of the threshold.
+    sent = ours.post(f"{second}/aliases", alias="fixed", revision="2", keep="flagged")
+    assert sent.status_code == 303
+    kept = world.api.get("/v1/models/churn/aliases/fixed").json()
+    assert kept["promise"]["flagged"] == pytest.approx(first_share)
+    assert kept["cut"]["threshold"] != 0.5
+    sent = ours.post(f"{page}/aliases", alias="fixed", revision="3", keep="threshold")
+    moved = world.api.get("/v1/models/churn/aliases/fixed").json()
+    assert moved["promise"]["threshold"] == kept["cut"]["threshold"]
+    world.api.delete("/v1/models/churn/aliases/fixed", headers={"If-Match": '"4"'})
+    assert ours.post(f"{page}/aliases", alias="fixed", keep="flagged").status_code == 404
     careful = "/v1/models/churn/aliases/careful"
     world.api.put(careful, json={"model_id": world.second, "promise": {"fpr": 0.2}})
     assert "to keep an FPR of at most 0.2." in text_of(ours.get(f"{second}/aliases"))

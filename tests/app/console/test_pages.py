@@ -784,8 +784,8 @@ def test_the_audit_log_is_read_in_sentences_and_searched(
     assert plain.read("/console/audit?since=2020-01-31&key_id=").count("<tr>") == 5
     for query, words in (
         ("since=soon", "“From day (UTC)” must be a day such as 2026-01-31"),
-        ("until=9999-12-31", "until must be a day"),
-        (f"resource={'x' * 256}", "resource"),
+        ("until=9999-12-31", "“To day (UTC)” must be a day"),
+        (f"resource={'x' * 256}", "“Part of an id, or of a model’s name” must have at most"),
     ):
         assert words in plain.read(f"/console/audit?{query}", 422)
 
