@@ -145,13 +145,18 @@ async def _show_decide(
     if by in CUT_KINDS:
         # As it was entered: the API says what is wrong with it.
         cut = {} if by == "cost" else {by: at or ""}
+    terms = read_terms(page)
     found = await read_parts(
         of,
         ("metrics", "roc", "operating_points"),
         {"on": on, "max_points": CURVE_POINTS, "band": "pointwise"},
-        read_terms(page),
+        terms,
         cut,
     )
+    if by == "cost" and not (terms["cost_false_positive"] and terms["cost_false_negative"]):
+        said = "Enter both costs under “What errors cost”: without them no cut costs least."
+        problem = {"title": "Costs are missing", "detail": said}
+        found = replace(found, cut=None, cut_problem=problem)
     metrics = found.parts.metrics
     judged = await page.client.evaluations.page(model_id=found.model.id, limit=MAX_JUDGED)
     panel = None
