@@ -218,7 +218,7 @@ async def _show_lineage(
         problem=problem,
         parameters=parameters,
         kinds=UPLOAD_FIELDS["kind"].choices,
-        gone=await page.find_gone(model.dataset_id, other and other.id),
+        gone=await page.find_gone(model.dataset_id, None if other is None else other.id),
     )
 
 

@@ -1162,16 +1162,16 @@ def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:
     assert f"it was {percent(second_share)} of the rows" in after
     # Back, here again with the share in place of the threshold, and back with the threshold.
     kept = []
-    for revision, (where, keep) in enumerate(
+    for at, (where, keep) in enumerate(
         ((second, ""), (page, "flagged"), (second, "threshold")), start=2
     ):
-        sent = ours.post(f"{where}/aliases", alias="fixed", revision=str(revision), keep=keep)
+        sent = ours.post(f"{where}/aliases", alias="fixed", revision=str(at), keep=keep)
         assert sent.status_code == 303
         kept.append(world.api.get("/v1/models/churn/aliases/fixed").json())
     assert kept[1]["promise"]["flagged"] == pytest.approx(second_share)
     assert kept[2]["promise"]["threshold"] == kept[1]["cut"]["threshold"] != 0.5
-    gone = world.api.delete("/v1/models/churn/aliases/fixed", headers={"If-Match": '"5"'})
-    assert gone.status_code == 204
+    dropped = world.api.delete("/v1/models/churn/aliases/fixed", headers={"If-Match": '"5"'})
+    assert dropped.status_code == 204
     assert ours.post(f"{page}/aliases", alias="fixed", keep="flagged").status_code == 404
     careful = "/v1/models/churn/aliases/careful"
     world.api.put(careful, json={"model_id": world.second, "promise": {"fpr": 0.2}})
