@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-from app.roc_plot import RocPlot, Style, draw, ticks
+from app.plot import Plot, Style, draw, ticks
 
 CHARACTER = 7.2
 """Approximate width of a character of an axis label, in units of a chart."""
@@ -239,13 +239,13 @@ _CLASSES = {
 }
 
 
-def roc(plot: RocPlot, size: float = 520.0) -> Markup:
+def roc(plot: Plot, size: float = 520.0) -> Markup:
     """Draw ROC curves. The data attributes say where the axes lie, for the script that moves the cursor."""
     return square(plot, ("false positive rate (FPR)", "true positive rate (TPR)"), size)
 
 
 def square(
-    plot: RocPlot,
+    plot: Plot,
     labels: tuple[str, str] | None = None,
     size: float = 440.0,
     figures: tuple[str, str | None] | None = None,

@@ -37,7 +37,7 @@ from app.console.words import Field, area_by_chance, place_faults
 from app.http.forms import Fields, number_or_text
 from app.platform.errors import shown
 from app.platform.ids import is_id
-from app.roc_plot import Line, RocPlot
+from app.plot import Line, Plot
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -167,7 +167,7 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
         names=names,
         gone=await page.find_gone(found.dataset_id, *names),
         windows=windows,
-        curves=charts.roc(RocPlot(f"ROC curves of the models on {found.dataset_name}", drawn), 440)
+        curves=charts.roc(Plot(f"ROC curves of the models on {found.dataset_name}", drawn), 440)
         if drawn
         else None,
         drawn=[line.name for line in drawn],

@@ -40,7 +40,7 @@ from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability
 from app.console.words import Field, FormFaults, place_faults
 from app.platform.errors import advise_on_number, shown
-from app.roc_plot import Axis, Band, Window
+from app.plot import Axis, Band, Window
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 

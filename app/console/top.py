@@ -29,7 +29,7 @@ from app.console.choices import mark_misfits, offer_datasets
 from app.console.model_parts import read_or_error, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.words import Field, FormFaults, place_faults
-from app.roc_plot import Band
+from app.plot import Band
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from app.roc_plot import RocPlot
+from app.plot import Plot
 from app.training.progress import most_important_first
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Table:
 class Pictures:
     """Curves side by side."""
 
-    plots: Sequence[RocPlot]
+    plots: Sequence[Plot]
 
 
 Block = Paragraph | Items | Tiles | Table | Pictures

@@ -14,13 +14,13 @@ from app.datasets.schemas import DatasetProfile
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.responses import CompressedPage, CompressedResponse, choose_media_type
 from app.models.endpoints import CurvePart
+from app.plot import to_vega
 from app.reports import plots
 from app.reports.document import Document
 from app.reports.schemas import Report, report_of
 from app.reports.sections import describe_columns, document_of
 from app.reports.service import gather, prepare_plot
 from app.reports.writers import POLICY, to_html, to_markdown
-from app.roc_plot import to_vega
 from app.scoring.interpretation_endpoints import PICTURE_HEADERS
 
 Format = Literal["json", "markdown", "html"]

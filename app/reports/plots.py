@@ -15,7 +15,7 @@ from app.models.objectives import target_fpr, window_of
 from app.models.service import PartCurve
 from app.platform.documents import Objective, Reliability
 from app.platform.tables import Model
-from app.roc_plot import FPR, TPR, Axis, Band, Mark, RocPlot, Style, Window, draw
+from app.plot import FPR, TPR, Axis, Band, Mark, Plot, Style, Window, draw
 from core.explain import svg
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ TOPS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 
 def plot_of(
     curve_part: PartCurve, metrics: Mapping[str, Any], kind: Kind, band: BandKind | None
-) -> RocPlot:
+) -> Plot:
     """Describe the plot of a model's curve. `metrics` are those of the same part. Reliability is of no part: see
     `reliability_plot`.
     """
@@ -81,7 +81,7 @@ def plot_of(
     )
 
 
-def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
+def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     """Describe the gains chart: the recall by the share of the list that is worked off, from its top."""
     from core.metrics import gains_curve
 
@@ -94,7 +94,7 @@ def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
     )
 
 
-def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
+def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     """Describe the precision at every recall; the line between two cuts is that of cuts drawn by lot."""
     from core.metrics import AveragePrecision, measure_on_curve
 
@@ -119,7 +119,7 @@ def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> 
     )
 
 
-def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
+def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     """Describe the cost curve: the least expected cost of any cut, by the weight of a missed positive."""
     from core.metrics import list_curve
 
@@ -132,7 +132,7 @@ def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
     )
 
 
-def histogram_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> RocPlot:
+def histogram_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     """Describe how the scores of each class are spread."""
     from core.metrics import score_histogram
 
@@ -159,7 +159,7 @@ def _notes(curve_part: PartCurve, metrics: Mapping[str, Any]) -> list[str]:
     return [f"on {rows} rows: {metrics['positives']:,} positive, {metrics['negatives']:,} negative"]
 
 
-def reliability_plot(model: Model, found: Reliability) -> RocPlot:
+def reliability_plot(model: Model, found: Reliability) -> Plot:
     """Describe the reliability diagram of a model's probabilities, with the region where it lies if they are right."""
     points = found["points"]
     return curve_plots.reliability(
@@ -284,7 +284,7 @@ _WIDTH = 640
 _ROW = 26  # from one line of the legend to the next
 
 
-def to_svg(plot: RocPlot) -> str:
+def to_svg(plot: Plot) -> str:
     """Write the plot as an SVG document: title and notes, the plot, and the legend below it."""
     legend_top = STYLE.bottom + 74
     note = ", ".join(plot.notes)

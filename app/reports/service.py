@@ -30,8 +30,8 @@ from app.platform.tables import (
     ModelLeaderboard,
     ModelOutOfFold,
 )
+from app.plot import Plot
 from app.reports.plots import Kind, plot_of, reliability_plot
-from app.roc_plot import RocPlot
 
 if TYPE_CHECKING:
     from core.metrics import Gain, OperatingPoint
@@ -77,7 +77,7 @@ class Facts:
     """All versions, the latest first."""
     written_at: float
 
-    def plots(self) -> Iterator[RocPlot]:
+    def plots(self) -> Iterator[Plot]:
         """Yield the plots of the curve: the whole, and the window if it is smaller."""
         if self.curve_part is None:
             return
@@ -116,7 +116,7 @@ def read_reliability(session: Session, owner: str, ref: str) -> tuple[Model, Rel
 
 def prepare_plot(
     session: Session, owner: str, ref: str, part: str, kind: Kind, band: BandKind | None
-) -> Callable[[], RocPlot]:
+) -> Callable[[], Plot]:
     """Read what a picture of a model shows; return what describes the picture, which computes and reads nothing."""
     if kind == "reliability":
         return partial(reliability_plot, *read_reliability(session, owner, ref))

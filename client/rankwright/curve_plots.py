@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from rankwright.roc_plot import Axis, Band, Line, Points, RocPlot
+from rankwright.plot import Axis, Band, Line, Plot, Points
 
 if TYPE_CHECKING:
     from rankwright.types import (
@@ -24,12 +24,12 @@ Bins = Sequence[tuple[float, float, float]]
 """Bins of a histogram, (lower end, upper end, height), in their order."""
 
 
-def roc(points: Points, title: str = "ROC curve", name: str = "", **more: Any) -> RocPlot:
+def roc(points: Points, title: str = "ROC curve", name: str = "", **more: Any) -> Plot:
     """Describe the true positive rate by the false positive rate. By chance they are equal."""
-    return RocPlot(title, [Line(name, points)], **more)
+    return Plot(title, [Line(name, points)], **more)
 
 
-def of_curve(found: ModelCurve | EvaluationCurve, title: str, **more: Any) -> RocPlot:
+def of_curve(found: ModelCurve | EvaluationCurve, title: str, **more: Any) -> Plot:
     """Describe a curve of a list, or the histogram of its scores, as the service answers it."""
     points = [(each.x, each.y) for each in found.points]
     if found.kind == "histogram":
@@ -46,7 +46,7 @@ def of_curve(found: ModelCurve | EvaluationCurve, title: str, **more: Any) -> Ro
     return (gains if found.kind == "gains" else cost_curve)(points, title, **more)
 
 
-def of_reliability(found: Reliability | CalibrationDrift, title: str, **more: Any) -> RocPlot:
+def of_reliability(found: Reliability | CalibrationDrift, title: str, **more: Any) -> Plot:
     """Describe how good probabilities are, as the service answers it."""
     return reliability(
         [(each.probability, each.observed) for each in found.points],
@@ -63,9 +63,9 @@ def precision_recall(
     title: str = "Precision and recall",
     name: str = "",
     **more: Any,
-) -> RocPlot:
+) -> Plot:
     """Describe the precision by the recall. By chance the precision is the prevalence."""
-    return RocPlot(
+    return Plot(
         title,
         [Line(name, points)],
         labels=("Recall", "Precision"),
@@ -75,15 +75,15 @@ def precision_recall(
     )
 
 
-def gains(points: Points, title: str = "Gains", name: str = "", **more: Any) -> RocPlot:
+def gains(points: Points, title: str = "Gains", name: str = "", **more: Any) -> Plot:
     """Describe the recall by the share of the list that is worked off, from its top."""
     labels = ("Share of the list", "Recall")
-    return RocPlot(title, [Line(name, points)], labels=labels, **more)
+    return Plot(title, [Line(name, points)], labels=labels, **more)
 
 
-def cost_curve(points: Points, title: str = "Costs", name: str = "", **more: Any) -> RocPlot:
+def cost_curve(points: Points, title: str = "Costs", name: str = "", **more: Any) -> Plot:
     """Describe the least expected cost of any cut by the weight of a missed positive (Drummond & Holte 2006)."""
-    return RocPlot(
+    return Plot(
         title,
         [Line(name, points)],
         labels=("Weight of a missed positive: prevalence and cost", "Expected cost"),
@@ -96,9 +96,9 @@ def cost_curve(points: Points, title: str = "Costs", name: str = "", **more: Any
 
 def cost_of_cuts(
     points: Points, what: str = "Cost of a row", title: str = "Cost", name: str = "", **more: Any
-) -> RocPlot:
+) -> Plot:
     """Describe the mean cost of a row by the share of the list that is flagged, from none to all of it."""
-    return RocPlot(
+    return Plot(
         title,
         [Line(name, points)],
         labels=("Share of the list", what),
@@ -116,11 +116,11 @@ def reliability(
     title: str = "Reliability",
     name: str = "observed fraction of positives",
     **more: Any,
-) -> RocPlot:
+) -> Plot:
     """Describe the fraction of positives by the probability. `consistent` has (probability, low, high): where the
     fraction lies in a fraction `level` of all samples if the probabilities are right.
     """
-    return RocPlot(
+    return Plot(
         title,
         [Line(name, points)],
         band=Band(f"where it lies if the probabilities are right, {level:.0%}", consistent),
@@ -132,9 +132,9 @@ def reliability(
 
 def histogram(
     positives: Bins, negatives: Bins, title: str = "Scores of each class", **more: Any
-) -> RocPlot:
+) -> Plot:
     """Describe the fraction of each class in bins of the score, as two outlines."""
-    return RocPlot(
+    return Plot(
         title,
         [Line("positives", _outline(positives)), Line("negatives", _outline(negatives))],
         x=Axis(positives[0][0], positives[-1][1]),

@@ -8,8 +8,8 @@ from typing import Any
 
 from rankwright import curve_plots, types
 from rankwright.cli.common import CommandFailed, out
+from rankwright.plot import Plot, to_terminal
 from rankwright.resources import Metrics, Model
-from rankwright.roc_plot import RocPlot, to_terminal
 
 CURVE_POINTS = 1000
 
@@ -35,7 +35,7 @@ def metrics_of(model: Model) -> Metrics:
     return model.metrics or model.read_metrics("train")
 
 
-def curve_of(model: Model) -> RocPlot:
+def curve_of(model: Model) -> Plot:
     """Fetch a model's validation curve; AUC and partial AUCs are its notes."""
     metrics = metrics_of(model)
     if not isinstance(metrics, types.Metrics):
@@ -52,7 +52,7 @@ KINDS = {
 }
 
 
-def list_plot(model: Model, kind: str, on: str) -> RocPlot:
+def list_plot(model: Model, kind: str, on: str) -> Plot:
     """Fetch a plot beside the ROC curve: one of `KINDS`, or the `reliability` of the probabilities."""
     of = f"of {model.name}:{model.version}"
     if kind == "reliability":
@@ -71,7 +71,7 @@ def has_curve(model: types.Model) -> bool:
     return model.kind == "bipartite" and model.validation["method"] != "none"
 
 
-def report(model: types.Model, metrics: Metrics, plot: RocPlot | None) -> str:
+def report(model: types.Model, metrics: Metrics, plot: Plot | None) -> str:
     """Return the text on a model: its metrics, and the results of a search for parameters."""
     if plot is not None:
         shown = to_terminal(plot)
@@ -116,7 +116,7 @@ def provenance(model: types.Model) -> str:
     return "\n".join(lines) or f"trained on {model.dataset_id}"
 
 
-def plot_of(points: Sequence[types.Point], title: str, notes: list[str]) -> RocPlot:
+def plot_of(points: Sequence[types.Point], title: str, notes: list[str]) -> Plot:
     """Return the plot of the points that the service returned."""
     return curve_plots.roc([(point.fpr, point.tpr) for point in points], title, notes=notes)
 

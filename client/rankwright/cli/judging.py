@@ -42,8 +42,8 @@ from rankwright.cli.figures import (
 )
 from rankwright.cli.training import wait_for_job
 from rankwright.client import Client
+from rankwright.plot import Plot, to_terminal
 from rankwright.resources import Comparison, Evaluation
-from rankwright.roc_plot import RocPlot, to_terminal
 
 Windows = Annotated[
     list[str] | None,
@@ -545,7 +545,7 @@ def _measure(worst: types.WorstGroup) -> str:
     return f"pAUC on {shown_window(worst.fpr_min, worst.fpr_max)}"
 
 
-def _roc(evaluation: Evaluation, metrics: types.EvaluatedCurve, title: str) -> RocPlot:
+def _roc(evaluation: Evaluation, metrics: types.EvaluatedCurve, title: str) -> Plot:
     points = evaluation.roc(max_points=CURVE_POINTS).points
     legend = [f"AUC  {shown_interval(metrics.auc)}"]
     legend += [shown_pauc(area) for area in metrics.pauc]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from rankwright import curve_plots
-from rankwright.roc_plot import Axis, Line, RocPlot, to_terminal
+from rankwright.plot import Axis, Line, Plot, to_terminal
 
 
-def roc(fpr: list[float], tpr: list[float]) -> RocPlot:
+def roc(fpr: list[float], tpr: list[float]) -> Plot:
     points = list(zip(fpr, tpr, strict=True))
-    return RocPlot("a < b & c", [Line("AUC 0.9", points)], ["AUC 0.9"])
+    return Plot("a < b & c", [Line("AUC 0.9", points)], ["AUC 0.9"])
 
 
 def canvas(text: str) -> list[str]:
@@ -78,6 +78,6 @@ def test_every_kind_of_plot_has_its_own_axes() -> None:
     assert to_terminal(far).splitlines()[-2].split() == ["-1.7e+308", "0", "1.7e+308"]
     assert len(far.x.ticks(5)) in range(2, 7)
     # What lies beyond an axis is drawn at its end, and an axis may be logarithmic.
-    beyond = RocPlot("", [Line("", [(0.0, 0.0), (1.0, 2.0)])], x=Axis(0.01, 1.0, log=True))
+    beyond = Plot("", [Line("", [(0.0, 0.0), (1.0, 2.0)])], x=Axis(0.01, 1.0, log=True))
     assert to_terminal(beyond).splitlines()[-2].split() == ["0.01", "0.1", "1"]
     assert dot(to_terminal(beyond), 1.0, 1.0)

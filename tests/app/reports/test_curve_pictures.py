@@ -14,8 +14,8 @@ import pytest
 
 from app.models.service import VALIDATION, PartCurve
 from app.platform.tables import Model
+from app.plot import Plot, to_vega
 from app.reports.plots import plot_of, reliability_plot, to_svg
-from app.roc_plot import RocPlot, to_vega
 from core.metrics import summarise
 
 WINDOWS = [(0.0, 0.05), (0.4, 0.4 + 1e-6), (0.2, 0.9), (0.0, 1.0)]
@@ -117,7 +117,7 @@ def test_every_curve_can_be_drawn(window: tuple[float, float]) -> None:
             assert (plot.window.fpr_min, plot.window.fpr_max) == window
 
 
-def check(plot: RocPlot) -> None:
+def check(plot: Plot) -> None:
     json.dumps(to_vega(plot), allow_nan=False)
     fpr, tpr = np.transpose(plot.lines[0].points)
     assert fpr.size < 1000

@@ -93,7 +93,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class RocPlot:
+class Plot:
     """What is drawn: curves over the diagonal of chance, and what is known of the first one.
 
     `notes` are lines of text below the title, `marks_name` is the name of all marks together, and `cursor` is the
@@ -130,7 +130,7 @@ _BRAILLE = 0x2800
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
-def to_terminal(plot: RocPlot, *, width: int = 48, height: int = 16) -> str:
+def to_terminal(plot: Plot, *, width: int = 48, height: int = 16) -> str:
     """Draw the curves in `height` lines of `width` braille characters, with axes, and name what differs.
 
     The first curve is a whole line, others are dashed, and what chance does is dotted: there is no colour. Bands,
@@ -138,7 +138,7 @@ def to_terminal(plot: RocPlot, *, width: int = 48, height: int = 16) -> str:
 
     Examples
     --------
-    >>> print(to_terminal(RocPlot("Two rows", [Line("", [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)])]), width=12, height=3))
+    >>> print(to_terminal(Plot("Two rows", [Line("", [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)])]), width=12, height=3))
     Two rows
     True positive rate
           1 ┤⡏⠉⠉⠉⠉⠉⠉⠉⠉⠍⠉⠉
@@ -174,7 +174,7 @@ def to_terminal(plot: RocPlot, *, width: int = 48, height: int = 16) -> str:
 
 
 def _dots_along(
-    plot: RocPlot, points: Points, dots: Sequence[Sequence[bool]]
+    plot: Plot, points: Points, dots: Sequence[Sequence[bool]]
 ) -> Iterator[tuple[int, int]]:
     """Yield the dots, by row and column, that the straight lines through the points pass."""
     bottom, right = len(dots) - 1, len(dots[0]) - 1

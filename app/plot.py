@@ -1,4 +1,4 @@
-"""A ROC plot written as SVG and as a Vega-Lite specification, for reports and the console.
+"""A plot of a ranking written as SVG and as a Vega-Lite specification, for reports and the console.
 
 The description of a plot is the client's: the command line draws from it, too. It needs the standard library only.
 """
@@ -10,22 +10,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankwright.roc_plot import (
+from rankwright.plot import (
     FPR,
     TPR,
     Axis,
     Band,
     Line,
     Mark,
+    Plot,
     Points,
-    RocPlot,
     Window,
     ticks,
 )
 
 from core.explain.svg import escape
 
-__all__ = ["FPR", "TPR", "Axis", "Band", "Line", "Mark", "RocPlot", "Style", "Window"]
+__all__ = ["FPR", "TPR", "Axis", "Band", "Line", "Mark", "Plot", "Style", "Window"]
 __all__ += ["draw", "ticks", "to_vega"]
 
 
@@ -60,7 +60,7 @@ class Style:
         return self.top + self.side
 
 
-def draw(plot: RocPlot, style: Style) -> list[str]:
+def draw(plot: Plot, style: Style) -> list[str]:
     """Return the elements of the plot as SVG; whoever asked puts them into a document."""
     return list(_Drawing(plot, style).elements())
 
@@ -68,7 +68,7 @@ def draw(plot: RocPlot, style: Style) -> list[str]:
 class _Drawing:
     """A plot and its style; what is drawn first lies lowest."""
 
-    def __init__(self, plot: RocPlot, style: Style) -> None:
+    def __init__(self, plot: Plot, style: Style) -> None:
         self._plot = plot
         self._style = style
 
@@ -189,7 +189,7 @@ Json = dict[str, Any]
 VEGA_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 
-def to_vega(plot: RocPlot) -> Json:
+def to_vega(plot: Plot) -> Json:
     """Return the plot as a Vega-Lite specification with its data: window, band, chance, curves and marks in layers."""
     scales = {"x": (plot.labels[0], plot.x), "y": (plot.labels[1], plot.y)}
     axes = {
