@@ -23,7 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.access.authentication import SESSION_KEY, SESSION_TOKEN
 from app.http import problems
-from app.platform.errors import shown
+from app.platform.errors import Invalid, check_name, shown
 
 ApiPath = NewType("ApiPath", str)
 """A path of the API, made by `at`."""
@@ -47,6 +47,15 @@ def path_segment(segment: str) -> str:
     if "\0" in segment:
         raise _holds_nul()
     return segment
+
+
+def alias_segment(alias: str) -> str:
+    """Return an alias that may stand in a path of the API. Raises ProblemError 422 if it breaks the rule of names."""
+    try:
+        check_name("the alias", alias)
+    except Invalid as error:
+        raise refusal(422, "Invalid request", error.detail) from error
+    return alias
 
 
 def _holds_nul() -> ProblemError:

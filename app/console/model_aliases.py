@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter
@@ -11,7 +10,7 @@ from rankwright.errors import ProblemError
 from rankwright.types import Alias, Model
 from starlette.responses import Response
 
-from app.console.api import path_segment, refusal
+from app.console.api import alias_segment, refusal
 from app.console.model_parts import model_page, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
 
@@ -19,11 +18,6 @@ router = APIRouter(prefix="/console/models", include_in_schema=False, route_clas
 
 Json = dict[str, Any]
 MAX_ALIASES = 20
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
-NAME_RULE = (
-    "An alias has at most 63 small letters, digits, dots, dashes or underscores, and begins with a "
-    "letter or digit"
-)
 
 
 class Shares(NamedTuple):
@@ -110,13 +104,12 @@ async def move_alias(page: PageDep, ref: str) -> Response:
         if "threshold" in form:  # of a page that was opened before the service was replaced
             rule = "open the tab Decide again, and save the cut there: nothing was saved"
             raise refusal(422, "Invalid request", rule)
-        if NAME.fullmatch(alias) is None:
-            raise refusal(422, "Invalid request", f"{NAME_RULE}, got {alias[:100]!r}")
+        segment = alias_segment(alias)
         promise: Any = "keep"
         if (keep := form.get("keep", "")) in ("flagged", "threshold"):
-            promise = await _present(page, model.name, alias, keep)
+            promise = await _present(page, model.name, segment, keep)
         await page.client.models.set_alias(
-            model.name, path_segment(alias), model.id, promise=promise, revision=revision or None
+            model.name, segment, model.id, promise=promise, revision=revision or None
         )
     except ProblemError as error:
         if error.status not in (404, 412, 422):
@@ -130,7 +123,7 @@ async def _present(page: Page, name: str, alias: str, keep: str) -> Json:
 
     Raises ProblemError if it has no cut, or no threshold can keep the fraction.
     """
-    found = await page.client.models.read_alias(name, path_segment(alias))
+    found = await page.client.models.read_alias(name, alias)
     threshold = None if found.cut is None else found.cut.threshold
     if threshold is None:
         raise refusal(

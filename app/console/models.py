@@ -12,9 +12,8 @@ from rankwright.resources import Page as ApiPage
 from rankwright.types import ListedModel, Metrics, ModelParts
 from starlette.responses import Response
 
-from app.console.api import at, path_segment, refusal
+from app.console.api import alias_segment, at, refusal
 from app.console.jobs import again_address
-from app.console.model_aliases import NAME, NAME_RULE
 from app.console.model_curve import (
     CURVE_POINTS,
     CUT_KINDS,
@@ -102,13 +101,13 @@ async def save_cut(page: PageDep, ref: str) -> Response:
         read_query(page), cut=threshold or NOTHING, why=str(form.get("why", "")), errors={}
     )
     kept = {name: page.asked(name) for name in ("on", "review", "rows", "scale", *TERMS)}
-    error = "" if NAME.fullmatch(alias) else f"{NAME_RULE}, got {alias[:100]!r}."
-    if not threshold:
-        error = "This cut flags nothing: choose one that flags some rows, and save that."
+    nothing = "This cut flags nothing: choose one that flags some rows, and save that."
+    error = "" if threshold else nothing
     status, changed = 422, False
     if not error:
         asked: Json = {"threshold": threshold}  # as it was entered: the API says what is wrong
         try:
+            segment = alias_segment(alias)
             point = await page.client.models[model.id].operating_point(**asked)
             promise = {"threshold": float(threshold)}
             share = cast(float, point.flagged.value)
@@ -120,7 +119,7 @@ async def save_cut(page: PageDep, ref: str) -> Response:
                 promise = {"flagged": share}
             revision = str(form.get(f"revision.{alias}", "")) or None
             await page.client.models.set_alias(
-                model.name, path_segment(alias), model.id, promise=promise, revision=revision
+                model.name, segment, model.id, promise=promise, revision=revision
             )
         except ProblemError as refused:
             if refused.status not in (404, 412, 422):

@@ -563,7 +563,7 @@ def test_names_that_users_choose_are_text_on_every_page(
     window.open(f"{model}/lineage")
     page.get_by_label("New alias").fill(SCRIPT)
     page.get_by_role("button", name="Make alias").click()
-    page.get_by_role("alert").filter(has_text="small letters, digits").wait_for()
+    page.get_by_role("alert").filter(has_text="small letter (a to z)").wait_for()
     assert page.get_by_label("New alias").input_value() == SCRIPT
     window.open("/console/train?" + urlencode({"name": SCRIPT, "dataset_id": dataset_id}))
     page.locator("#check").get_by_role(
