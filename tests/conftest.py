@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, text
+from sqlalchemy import Engine, create_engine, delete, text
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.util import LRUCache
 
 from app.platform import database as sessions
 from app.platform import migrate
@@ -37,6 +40,23 @@ def _connect_in_no_fear(connection: Any, _record: Any) -> None:
 
 _sqlite_connect = sessions._sqlite_connect
 sessions._sqlite_connect = _connect_in_no_fear
+
+
+# A statement is compiled once for each kind of database. SQLAlchemy would compile it anew for each engine, of which
+# there is one a test: that is a fifth of the tests of the queue.
+for _dialect in (SQLiteDialect_pysqlite, PGDialect_psycopg):
+    _dialect.__eq__ = lambda self, other: type(self) is type(other)  # type: ignore[method-assign]
+    _dialect.__hash__ = lambda self: hash(type(self))  # type: ignore[method-assign]
+
+
+def _create_engine(*given: Any, **options: Any) -> Engine:
+    engine = create_engine(*given, **options)
+    engine._compiled_cache = _compiled
+    return engine
+
+
+_compiled: LRUCache[Any, Any] = LRUCache(5000)
+sessions.create_engine = _create_engine  # type: ignore[attr-defined]  # it is imported there
 
 
 # What is imported to find the tests stays. To go through it for garbage, time and again, takes a third of the time

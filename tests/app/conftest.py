@@ -10,8 +10,10 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from pydantic import SecretStr
 
+from app.http import openapi
 from app.ingest.errors import BadTable
 from app.platform.broker import Producer
 from app.platform.database import Database
@@ -20,6 +22,19 @@ from tests.app.live_service import Service, running
 from tests.app.refusals import MAX_BODY, MAX_UPLOAD, everything
 from tests.app.uploads import Ready, read
 from tests.app.workbench import Workbench
+
+_described: dict[str, Any] = {}
+
+
+def _describe_once(app: FastAPI, docs: openapi.DomainDocs) -> dict[str, Any]:
+    """The description of the API, made once for all applications of this process: it takes two seconds."""
+    if not _described:
+        _described.update(_describe(app, docs))
+    return {**_described, "info": {**_described["info"]}}
+
+
+_describe = openapi._complete
+openapi._complete = _describe_once
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ class Service:
         stop = threading.Event()
 
         def work() -> None:
-            while not stop.wait(0.01):
+            while not stop.wait(0.05):
                 self.work()
 
         thread = threading.Thread(target=work)
