@@ -69,6 +69,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "label_noise": _of("--drawn premise --rows 400 --repeats 2", in_bench=False, within=False),
     "mixed_score": _of("--pairs 1 --seconds .3 --rows 300 --rounds 3", in_bench=False),
     "monotone": _of("--drawn-rows 300 --repeats 1 --grid-rows 5", in_bench=False, within=True),
+    "reasons": _of(
+        "--drawn-rows 300 --explained 2 --rounds 1 --trees 3", in_bench=False, within=True
+    ),
     "scale": _of("--rows 1500 --features 11 --rounds 2 --one-process", in_bench=False, within=True),
     "paper3": _of("breast_cancer --repeats 1", in_bench=False),
     "soak": _of("--minutes .05 --clients 1", in_bench=False),

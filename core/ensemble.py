@@ -17,6 +17,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 from sklearn.base import clone
 
+from core.base.mixed import MixedRows
 from core.base.monotone import Direction, Directions, Monotone, Verification
 from core.base.parameters import check_values
 from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
@@ -198,6 +199,13 @@ class RankAverage(Ranker):
         """Score rows without any check; see `Ranker.score_rows`."""
         return (
             self._mean_ranks([member.score_rows(X) for member in self.members_]) + self.intercept_
+        )
+
+    def score_mixed(self, mixed: MixedRows) -> Floats:
+        """Return the scores of mixed rows; see `Ranker.score_mixed`."""
+        return (
+            self._mean_ranks([member.score_mixed(mixed) for member in self.members_])
+            + self.intercept_
         )
 
     def takes_categories(self) -> bool:

@@ -15,6 +15,8 @@ from app.console.session import ConsoleRoute, PageDep
 
 router = APIRouter(include_in_schema=False, route_class=ConsoleRoute)
 
+MOST_SHOWN = 200
+"""Most entries of a list on the page that shows more."""
 UNDER_WAY = ("running", "cancelling", "queued")
 SHOWN = 10
 """Most entries of a list on the page. Of failed jobs, the older ones are a page further."""
@@ -26,13 +28,15 @@ async def read_start(page: PageDep) -> Response:
     if not page.can("read"):
         return page.show("start.html", is_empty=None)
     client, after = page.client, page.asked("after")
-    found = await client.overview(limit=SHOWN)
+    shown = MOST_SHOWN if page.asked("show") == "more" else SHOWN
+    found = await client.overview(limit=shown)
     failed = Page(found.failed, found.failed_next is not None, found.failed_next)
     if after is not None:
         failed = await client.jobs.page(kind="all", unresolved=True, limit=SHOWN, after=after)
     return page.show(
         "start.html",
         found=found,
+        more=None if shown == MOST_SHOWN else MOST_SHOWN,
         is_empty=not (found.datasets or found.jobs_looked_through or found.models),
         failed=failed,
         older=after is not None,

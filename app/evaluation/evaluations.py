@@ -171,14 +171,6 @@ def submit(
     )
 
 
-def find_drifted(session: Session, owner: str, limit: int) -> list[repository.JudgedAgain]:
-    """Return the newest evaluation of each model if it found a change, of the owner's `limit` newest ready ones."""
-    newest: dict[str, repository.JudgedAgain] = {}
-    for each in repository.find_newest(session, owner, limit):
-        newest.setdefault(each.model_id, each)
-    return [each for each in newest.values() if each.changed]
-
-
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> EvaluationPayload:

@@ -14,8 +14,7 @@ from app.platform.tables import (
     ComparisonModel,
     Evaluation,
     EvaluationCurve,
-    Job,
-    JobState,
+    Model,
 )
 
 # Built once: SQLAlchemy takes longer to build an alias than SQLite to run a statement with it.
@@ -44,10 +43,8 @@ def find_group_scores(session: Session, evaluation_id: str) -> bytes | None:
     return session.scalar(statement)
 
 
-class JudgedAgain(NamedTuple):
-    """A ready evaluation: of which model on which dataset, and whether and how the model changed since its validation.
-    None: that was not measured.
-    """
+class DriftedModel(NamedTuple):
+    """The newest ready evaluation of a model, which found a change since its validation."""
 
     evaluation_id: str
     model_id: str
@@ -56,12 +53,23 @@ class JudgedAgain(NamedTuple):
     dataset_id: str
     dataset_name: str
     created_at: float
-    changed: bool | None
-    summary: str | None
+    summary: str
 
 
-def find_newest(session: Session, owner: str, limit: int) -> list[JudgedAgain]:
-    """Return the owner's newest ready evaluations."""
+def find_drifted(session: Session, owner: str, limit: int) -> list[DriftedModel]:
+    """Return the owner's models whose newest ready evaluation found a change, at most `limit`, the last judged first. A
+    model that was deleted is none of them.
+    """
+    of_model = func.row_number().over(
+        partition_by=Evaluation.model_id,
+        order_by=(Evaluation.created_at.desc(), Evaluation.id.desc()),
+    )
+    # Metrics are written as the job succeeds.
+    ready = (
+        select(Evaluation.id, of_model.label("place"))
+        .where(Evaluation.owner == owner, Evaluation.metrics.is_not(None))
+        .subquery()
+    )
     statement = (
         select(
             Evaluation.id,
@@ -71,15 +79,15 @@ def find_newest(session: Session, owner: str, limit: int) -> list[JudgedAgain]:
             Evaluation.dataset_id,
             Evaluation.dataset_name,
             Evaluation.created_at,
-            Evaluation.drift["changed"].as_boolean(),
             Evaluation.drift["summary"].as_string(),
         )
-        .join(Job, Job.id == Evaluation.job_id)
-        .where(Evaluation.owner == owner, Job.state == JobState.SUCCEEDED)
+        .join(ready, ready.c.id == Evaluation.id)
+        .join(Model, Model.id == Evaluation.model_id)
+        .where(ready.c.place == 1, Evaluation.drift["changed"].as_boolean())
         .order_by(Evaluation.created_at.desc(), Evaluation.id.desc())
         .limit(limit)
     )
-    return [JudgedAgain(*row) for row in session.execute(statement)]
+    return [DriftedModel(*row) for row in session.execute(statement)]
 
 
 def find_comparisons_of_pairs(

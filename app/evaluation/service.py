@@ -16,8 +16,10 @@ from app.datasets.service import (
     shares_rows,
     show_labels,
 )
+from app.evaluation import repository
 from app.evaluation.amounts import NO_AMOUNTS, Amounts, check_amounts
 from app.evaluation.groups import NO_GROUPS, Groups, check_groups
+from app.evaluation.repository import DriftedModel
 from app.models.objectives import WHOLE, Window
 from app.models.service import figures_named, find_named, find_to_use
 from app.platform.documents import AliasCut
@@ -144,6 +146,11 @@ def find_fits(
             misfit = _find_misfit(model, dataset, use)
             found.append(Fit(ref, dataset_id, None if misfit is None else misfit[1]))
     return found
+
+
+def find_drifted(session: Session, owner: str, limit: int) -> list[DriftedModel]:
+    """Return the owner's models whose newest ready evaluation found a change, the last judged first."""
+    return repository.find_drifted(session, owner, limit)
 
 
 def seen_in(row: Comparison, model_id: str) -> str | None:

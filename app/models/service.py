@@ -166,18 +166,19 @@ class OutdatedAlias(NamedTuple):
     newest_version: int
 
 
-def outdated_aliases(session: Session, owner: str, limit: int) -> list[OutdatedAlias]:
+def outdated_aliases(session: Session, owner: str, limit: int) -> tuple[list[OutdatedAlias], bool]:
     """Return the aliases of the owner's newest `limit` models that an alias points to although their name has a newer
-    version.
+    version, and whether there are more such models.
     """
-    behind = list_page(session, owner, name=None, outdated=True, limit=limit, after=None).data
-    names = {each.model.name for each in behind}
+    behind = list_page(session, owner, name=None, outdated=True, limit=limit, after=None)
+    names = {each.model.name for each in behind.data}
     newest = repository.find_newest(session, owner, names)
-    return [
+    aliases = [
         OutdatedAlias(alias, each.model, *newest[each.model.name])
-        for each in behind
+        for each in behind.data
         for alias in each.aliases
     ]
+    return aliases, behind.has_more
 
 
 def delete(session: Session, owner: str, model_id: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query
@@ -10,8 +11,8 @@ from pydantic import Field
 from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.datasets.schemas import Dataset
-from app.evaluation import comparisons, evaluations
-from app.evaluation.repository import JudgedAgain
+from app.evaluation import comparisons
+from app.evaluation import service as evaluation
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.schemas import Resource, Timestamp
 from app.jobs import service as jobs
@@ -25,8 +26,8 @@ router = APIRouter(prefix="/v1/overview", tags=["overview"], route_class=Guarded
 
 UNDER_WAY = ("running", "cancelling", "queued")
 LOOKED_THROUGH = 50
-"""Newest jobs among which the ended ones are looked for, and newest evaluations those that found a change."""
-MAX_LIMIT = 50
+"""Newest jobs among which the ended ones are looked for: behind 10,000 that wait they would be far."""
+MAX_LIMIT = 200
 
 
 class DriftedModel(Resource):
@@ -65,6 +66,7 @@ class Overview(Resource):
     jobs_looked_through: int = Field(
         description=f"Number of the newest jobs among which `ended` was looked for: at most {LOOKED_THROUGH}."
     )
+    has_older_jobs: bool = Field(description="Whether there are jobs that were not looked through.")
     failed: list[Job] = Field(
         description="The newest failures that nothing has made good, as `GET /v1/jobs?kind=all&unresolved=true` lists "
         "them."
@@ -73,11 +75,15 @@ class Overview(Resource):
         description="Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."
     )
     drifted: list[DriftedModel] = Field(
-        description=f"Models that changed significantly, by the newest {LOOKED_THROUGH} evaluations."
+        description="Models that changed significantly, by the newest ready evaluation of each, the last judged first."
     )
+    has_more_drifted: bool = Field(description="Whether there are more of them than `limit`.")
     outdated: list[OutdatedAlias] = Field(
         description="Aliases of models that have a newer version. Left out is an alias whose model ranks better than "
         "the newest version by their newest comparison on rows that its model was not trained on."
+    )
+    has_more_outdated: bool = Field(
+        description="Whether more than `limit` models that an alias points to have a newer version."
     )
     models: list[ListedModel] = Field(description="The newest models.")
     datasets: list[Dataset] = Field(description="The newest datasets.")
@@ -100,10 +106,11 @@ class Found(NamedTuple):
     """Rows for an overview. `newest_jobs` have ended or not."""
 
     under_way: list[Any]
-    newest_jobs: list[Any]
+    newest_jobs: Page[Any]
     failed: Page[Any]
-    drifted: list[JudgedAgain]
+    drifted: Sequence[Any]
     outdated: list[models.OutdatedAlias]
+    has_more_outdated: bool
     models: list[models.Listed]
     datasets: list[Any]
 
@@ -111,7 +118,7 @@ class Found(NamedTuple):
 def find_overview(session: Session, owner: str, limit: int) -> Found:
     """Return the rows for an overview. The number of statements does not depend on how many rows there are."""
     first: dict[str, Any] = {"limit": limit, "after": None}
-    behind = models.outdated_aliases(session, owner, limit)
+    behind, has_more = models.outdated_aliases(session, owner, limit)
     pairs = {each: (each.newest_id, each.model.id) for each in behind}
     worse = comparisons.find_worse(session, owner, set(pairs.values()))
     return Found(
@@ -120,24 +127,27 @@ def find_overview(session: Session, owner: str, limit: int) -> Found:
             for state in UNDER_WAY
             for job in jobs.list_page(session, owner, state=state, limit=limit).data
         ],
-        newest_jobs=jobs.list_page(session, owner, limit=LOOKED_THROUGH).data,
+        newest_jobs=jobs.list_page(session, owner, limit=LOOKED_THROUGH),
         failed=jobs.list_page(session, owner, unresolved=True, limit=limit),
-        drifted=evaluations.find_drifted(session, owner, LOOKED_THROUGH)[:limit],
+        drifted=evaluation.find_drifted(session, owner, limit + 1),
         outdated=[each for each, pair in pairs.items() if pair not in worse],
+        has_more_outdated=has_more,
         models=models.list_page(session, owner, name=None, **first).data,
         datasets=datasets.list_page(session, owner, **first).data,
     )
 
 
 def _overview_of(found: Found, limit: int) -> Overview:
-    ended = [job for job in found.newest_jobs if job.state in FINAL_STATES]
+    ended = [job for job in found.newest_jobs.data if job.state in FINAL_STATES]
     return Overview(
         under_way=[Job.of_row(row) for row in found.under_way],
         ended=[Job.of_row(row) for row in ended[:limit]],
-        jobs_looked_through=len(found.newest_jobs),
+        jobs_looked_through=len(found.newest_jobs.data),
+        has_older_jobs=found.newest_jobs.has_more,
         failed=[Job.of_row(row) for row in found.failed.data],
         failed_next=found.failed.next,
-        drifted=[DriftedModel.model_validate(row) for row in found.drifted],
+        drifted=[DriftedModel.model_validate(row) for row in found.drifted[:limit]],
+        has_more_drifted=len(found.drifted) > limit,
         outdated=[
             OutdatedAlias(
                 name=each.model.name,
@@ -149,6 +159,7 @@ def _overview_of(found: Found, limit: int) -> Overview:
             )
             for each in found.outdated
         ],
+        has_more_outdated=found.has_more_outdated,
         models=[listed_of(row) for row in found.models],
         datasets=[Dataset.model_validate(row) for row in found.datasets],
     )

@@ -1164,7 +1164,7 @@ class _ClientOperations(ApiObject):
     @operation
     def overview(self, *, limit: int | None = None) -> Steps[types.Overview]:
         """Return what is under way, what ended lately, what needs attention, and the newest models and datasets: at
-        most `limit` of each (1 to 50; 10 unless given).
+        most `limit` of each (1 to 200; 10 unless given).
         """
         return (yield from self._record(types.Overview, "/v1/overview", limit=limit))
 

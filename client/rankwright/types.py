@@ -2201,6 +2201,8 @@ class Overview(Record):
     """The newest jobs that have ended, of the newest `jobs_looked_through`."""
     jobs_looked_through: int
     """Number of the newest jobs among which `ended` was looked for: at most 50."""
+    has_older_jobs: bool
+    """Whether there are jobs that were not looked through."""
     failed: list[Job]
     """The newest failures that nothing has made good, as `GET /v1/jobs?kind=all&unresolved=true` lists
     them.
@@ -2208,11 +2210,15 @@ class Overview(Record):
     failed_next: str | None
     """Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."""
     drifted: list[DriftedModel]
-    """Models that changed significantly, by the newest 50 evaluations."""
+    """Models that changed significantly, by the newest ready evaluation of each, the last judged first."""
+    has_more_drifted: bool
+    """Whether there are more of them than `limit`."""
     outdated: list[OutdatedAlias]
     """Aliases of models that have a newer version. Left out is an alias whose model ranks better than the
     newest version by their newest comparison on rows that its model was not trained on.
     """
+    has_more_outdated: bool
+    """Whether more than `limit` models that an alias points to have a newer version."""
     models: list[ListedModel]
     """The newest models."""
     datasets: list[Dataset]

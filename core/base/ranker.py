@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from core.base.mixed import MixedRows
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.lazy import old_names
 
@@ -397,6 +398,10 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             The weights of the references, with the sum 1.
         """
         return None
+
+    def score_mixed(self, mixed: MixedRows) -> Floats:
+        """Return the scores of mixed rows, shape (n_mixed,), as `score_rows` scores `mixed.table`, but for rounding."""
+        return self.score_rows(mixed.table)
 
     def count_visited(self, n_references: int) -> int:
         """Return how many nodes of trees `divide_exactly` visits at most for one row; 0 if it visits none."""

@@ -15,6 +15,7 @@ from annotated_types import Ge, Le
 from core.base import state
 from core.base.checkpoint import identify_fit, offered
 from core.base.columns import ColumnTable
+from core.base.mixed import MixedRows
 from core.base.monotone import Directions, Verification
 from core.base.parameters import check_values
 from core.base.ranker import (
@@ -249,6 +250,10 @@ class Booster(ContributionRanker):
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
         return self._ensemble.score(X, self._algorithm_intercept)
+
+    def score_mixed(self, mixed: MixedRows) -> Floats:
+        """Return the scores of mixed rows; see `Ranker.score_mixed`."""
+        return self._ensemble.score_mixed(mixed, self._algorithm_intercept)
 
     def _contributions(self, X: Floats) -> Floats:
         return self._ensemble.contributions(X)

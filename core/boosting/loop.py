@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from core.base.checkpoint import Resumable
 from core.base.columns import ColumnTable
+from core.base.mixed import MixedRows
 from core.base.monotone import Directions, Verification
 from core.base.ranker import Callback, Floats, StopFit, ignore, warn_stopped
 from core.base.state import Arrays, Known, State, put_under, take_from
@@ -116,6 +117,10 @@ class Ensemble(State, ABC):
     @abstractmethod
     def score(self, X: Floats, intercept: float) -> Floats:
         """Return intercept + Σ α_t h_t(x) of each row, without checks; X is C-contiguous."""
+
+    def score_mixed(self, mixed: MixedRows, intercept: float) -> Floats:
+        """Return the scores of mixed rows, as `score` of their table, but for rounding."""
+        return self.score(mixed.table, intercept)
 
     def staged(self, X: Floats) -> Iterator[Floats]:
         """Yield the sum of the first 1, 2, ... weak rankers for each row; each array is new."""

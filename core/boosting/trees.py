@@ -14,6 +14,7 @@ from annotated_types import Ge, Le
 
 from core.base.checkpoint import Resumable
 from core.base.columns import ColumnTable
+from core.base.mixed import MixedRows
 from core.base.monotone import Directions, Verification, Violation
 from core.base.ranker import Callback, Floats, ignore
 from core.base.state import Array, Index, Known, Nested, Records, Totals
@@ -53,6 +54,7 @@ from core.trees.order import (
 from core.trees.predictor import (
     BinnedPredictor,
     Nodes,
+    add_mixed_scores,
     add_parts,
     add_scores,
     add_shapley,
@@ -257,6 +259,12 @@ class TreeSum(Ensemble):
         else:
             binned.add_scores(X, scores)
         return scores
+
+    def score_mixed(self, mixed: MixedRows, intercept: float) -> Floats:
+        """Return the score of each mixed row: each tree is walked once for a pair; see `add_mixed_scores`."""
+        scores = np.zeros(mixed.start[-1])
+        add_mixed_scores(mixed, self._nodes, scores)
+        return scores + (intercept + self.constant)
 
     def staged(self, X: Floats) -> Iterator[Floats]:
         """Yield the sum of the first 1, 2, ... trees for each row; each array is new."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.base.mixed import MixedRows
 from core.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
@@ -43,17 +44,25 @@ class ShapleyEstimate(NamedTuple):
     """Whether all values of a row are exact. Shape (n_rows,), bool."""
 
 
-class _Pair(NamedTuple):
-    """A row, a reference row that differs from it, and the sets of features that are scored for them."""
+class _Pairs(NamedTuple):
+    """Pairs of a row and a reference row that differ."""
 
-    row: int
-    reference: int
-    features: Integers
-    """Those that differ, shape (n,)."""
-    order: Integers | None
-    """Permutations of these features, shape (N_PAIRS, n), each of which is also read backwards; None: all sets."""
-    known: Booleans
-    """Sets to score, shape (n_sets, n): which of the features are the row's."""
+    row: Integers
+    reference: Integers
+    differs: Booleans
+    """Shape (n_pairs, n_features)."""
+    order: Integers
+    """Permutations of those that differ, then the others, shape (n_pairs, N_PAIRS, n_features)."""
+
+    @property
+    def size(self) -> Integers:
+        """How many features differ, shape (n_pairs,)."""
+        size: Integers = self.differs.sum(axis=1, dtype=np.int64)
+        return size
+
+    def take(self, chosen: Any) -> "_Pairs":
+        """Return some of the pairs."""
+        return _Pairs(*(each[chosen] for each in self))
 
 
 def shapley_estimate(
@@ -119,27 +128,17 @@ def shapley_estimate(
         else:
             values[i] = parts
     for pairs in _batches(rows, others, todo):
-        table = np.repeat(others[[p.reference for p in pairs]], [len(p.known) for p in pairs], 0)
-        start = 0
-        for pair in pairs:
-            part = table[start : start + len(pair.known)]
-            start += len(pair.known)
-            part[:, pair.features] = np.where(
-                pair.known, rows[pair.row, pair.features], part[:, pair.features]
-            )
-        scores = ranker.score_rows(table) if len(table) else np.empty(0)
-        start = 0
-        for pair in pairs:
-            i, b = pair.row, pair.reference
-            found = scores[start : start + len(pair.known)]
-            start += len(pair.known)
-            if pair.order is None:
-                gains = _divide(found, tops[i], bases[b])
-            else:
-                each = _gains(found, pair.order, tops[i], bases[b])
-                gains, exact[i] = each.mean(axis=0), False
-                variances[i, pair.features] += share[b] ** 2 * each.var(axis=0, ddof=1) / N_PAIRS
-            values[i, pair.features] += share[b] * gains
+        gains, spreads = np.zeros((2, len(pairs.row), rows.shape[1]))
+        small = pairs.size <= MAX_EXACT
+        for is_small, find in ((small, _find_exact), (~small, _find_sampled)):
+            if is_small.any():
+                some = pairs.take(is_small)
+                gains[is_small], spreads[is_small] = find(ranker, rows, others, some, tops, bases)
+        exact[pairs.row[~small]] = False
+        of_pairs = share[pairs.reference][:, np.newaxis]
+        # One after the other, in their order: a row's sums do not depend on which pairs are together.
+        np.add.at(values, pairs.row, of_pairs * gains)
+        np.add.at(variances, pairs.row, of_pairs**2 * spreads)
     return ShapleyEstimate(values, np.sqrt(variances), exact)
 
 
@@ -165,33 +164,83 @@ def _shares(weight: Any, n: int) -> Floats:
     return shares
 
 
-def _batches(rows: Floats, others: Floats, todo: list[int]) -> Iterator[list[_Pair]]:
+def _batches(rows: Floats, others: Floats, todo: list[int]) -> Iterator[_Pairs]:
     """Yield all pairs of a row of `todo` and a reference row that differ, as many as are scored together."""
-    pairs: list[_Pair] = []
-    left = most = max(1, _CELLS_AT_ONCE // max(rows.shape[1], 1))
+    most = max(1, _CELLS_AT_ONCE // max(rows.shape[1], 1))
     content = _bytes(others)
+    held: list[_Pairs] = []
+    n_scored = 0
     for i in todo:
-        x = rows[i]
-        differs = ~((others == x) | (np.isnan(others) & np.isnan(x)))
-        words = None
-        for b, features in enumerate(map(np.flatnonzero, differs)):
-            n, order = len(features), None
-            if n == 0:
-                continue
-            if n <= MAX_EXACT:
-                known = _sets(n)[1:-1]
-            else:
-                if words is None:
-                    words = _draw(content, x, (len(others), N_PAIRS, rows.shape[1]))
-                order = np.argsort(words[b][:, features], axis=1, kind="stable")
-                known = _prefixes(order)
-            pairs.append(_Pair(i, b, features, order, known))
-            left -= len(known)
-            if left <= 0:
-                yield pairs
-                pairs, left = [], most
-    if pairs:
-        yield pairs
+        pairs = _pairs_of(i, rows[i], others, content)
+        size = pairs.size
+        n_sets = np.where(
+            size > MAX_EXACT, 2 * N_PAIRS * (size - 1), 1 << np.minimum(size, MAX_EXACT)
+        )
+        at = (n_scored + np.cumsum(n_sets)) // most
+        for part in np.split(np.arange(len(size)), np.flatnonzero(np.diff(at)) + 1):
+            if len(part) and held and at[part[0]] > 0:
+                yield _Pairs(*map(np.concatenate, zip(*held, strict=True)))
+                held = []
+            held.append(pairs.take(part))
+        n_scored = 0 if not len(at) else int((n_scored + n_sets.sum()) % most)
+    if held:
+        yield _Pairs(*map(np.concatenate, zip(*held, strict=True)))
+
+
+def _pairs_of(i: int, x: Floats, others: Floats, content: bytes) -> _Pairs:
+    """Return the pairs of a row, with permutations that depend on it and the reference rows alone."""
+    differs = ~((others == x) | (np.isnan(others) & np.isnan(x)))
+    words = _draw(content, x, (len(others), N_PAIRS, len(x)))
+    # Features that agree come after the others.
+    order = np.lexsort((words, np.broadcast_to(~differs[:, np.newaxis], words.shape)), axis=2)
+    found = np.flatnonzero(differs.any(axis=1))
+    return _Pairs(np.full(len(found), i), found, differs[found], order[found])
+
+
+def _find_exact(
+    ranker: "Ranker", rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
+) -> tuple[Floats, Floats]:
+    """Return the gains of pairs of which all sets of features are scored, (n_pairs, n_features), and zeros."""
+    features = [np.flatnonzero(differs) for differs in pairs.differs]
+    known = [_sets(len(each))[1:-1] for each in features]
+    counts = list(map(len, known))
+    table = np.repeat(others[pairs.reference], counts, axis=0)
+    starts = np.concatenate([[0], np.cumsum(counts)]).tolist()
+    for p, start in enumerate(starts[:-1]):
+        part = table[start : starts[p + 1]]
+        part[:, features[p]] = np.where(
+            known[p], rows[pairs.row[p], features[p]], part[:, features[p]]
+        )
+    scores = ranker.score_rows(table) if len(table) else np.empty(0)
+    gains = np.zeros(pairs.differs.shape)
+    for p, start in enumerate(starts[:-1]):
+        top, base = tops[pairs.row[p]], bases[pairs.reference[p]]
+        gains[p, features[p]] = _divide(scores[start : starts[p + 1]], top, base)
+    return gains, np.zeros(gains.shape)
+
+
+def _find_sampled(
+    ranker: "Ranker", rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
+) -> tuple[Floats, Floats]:
+    """Return the mean gains of pairs over their permutations, and the variances of these means, both of shape (n_pairs,
+    n_features).
+    """
+    mixed = MixedRows(rows, others, pairs.row, pairs.reference, pairs.order, pairs.size)
+    scores = ranker.score_mixed(mixed)
+    gains, spreads = np.zeros((2, *pairs.differs.shape))
+    for n in np.unique(mixed.size).tolist():
+        here = np.flatnonzero(mixed.size == n)
+        steps = np.empty((len(here), N_PAIRS, 2, n + 1))
+        steps[..., 0] = bases[pairs.reference[here]][:, np.newaxis, np.newaxis]
+        steps[..., n] = tops[pairs.row[here]][:, np.newaxis, np.newaxis]
+        numbers = mixed.start[here][:, np.newaxis] + np.arange(2 * N_PAIRS * (n - 1))
+        steps[..., 1:n] = scores[numbers].reshape(len(here), N_PAIRS, 2, n - 1)
+        by_place = np.diff(steps, axis=3)
+        each = np.zeros((len(here), N_PAIRS, rows.shape[1]))
+        each[..., :n] = 0.5 * (by_place[:, :, 0] + by_place[:, :, 1, ::-1])
+        each = np.take_along_axis(each, mixed.position[here], axis=2)
+        gains[here], spreads[here] = each.mean(axis=1), each.var(axis=1, ddof=1) / N_PAIRS
+    return gains, spreads
 
 
 def _bytes(rows: Floats) -> bytes:
@@ -203,26 +252,6 @@ def _draw(content: bytes, x: Floats, shape: tuple[int, ...]) -> npt.NDArray[np.u
     seed = int.from_bytes(hashlib.blake2b(_bytes(x) + content, digest_size=16).digest(), "little")
     words: npt.NDArray[np.uint64] = np.random.Philox(key=seed).random_raw(math.prod(shape))
     return words.reshape(shape)
-
-
-def _prefixes(order: Integers) -> Booleans:
-    """Return the first 1 to n - 1 features of each permutation as sets, then those of it backwards."""
-    position = np.argsort(order, axis=1)[:, np.newaxis, :]
-    size = np.arange(1, order.shape[1])[np.newaxis, :, np.newaxis]
-    forwards, backwards = position < size, position >= order.shape[1] - size
-    return np.stack((forwards, backwards), axis=1).reshape(-1, order.shape[1])
-
-
-def _gains(scores: Floats, order: Integers, top: float, base: float) -> Floats:
-    """Return the mean gain of each feature in each permutation and its reverse, shape of `order`."""
-    n_pairs, n = order.shape
-    steps = np.empty((n_pairs, 2, n + 1))
-    steps[:, :, 0], steps[:, :, n] = base, top
-    steps[:, :, 1:n] = scores.reshape(n_pairs, 2, n - 1)
-    gains = np.diff(steps, axis=2)
-    of_features = np.empty((n_pairs, n))
-    np.put_along_axis(of_features, order, 0.5 * (gains[:, 0] + gains[:, 1, ::-1]), axis=1)
-    return of_features
 
 
 def _divide(scores: Floats, top: float, base: float) -> Floats:

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from core.base.mixed import MixedRows
 from core.base.ranker import Floats
 from core.coding import ThreadPool
 from core.coding.categories import unpack
@@ -39,6 +40,8 @@ WALKED_AT_ONCE = 64
 ROWS_PER_TREE = 512
 # Rows of a task.
 TASK_ROWS = 1 << 14
+# Pairs of a task, for all of which a tree is read once.
+PAIRS_PER_TASK = 512
 # Features of a path, at most, for its leaf's worth in all orders to be a double.
 MAX_PATH_FEATURES = 500
 
@@ -506,20 +509,17 @@ def add_parts(X, nodes, parts):  # type: ignore[no-untyped-def]
                 node = child
 
 
-@kernel(numba.void(_I4, _F1))
-def _sum_covers(child, cover):  # type: ignore[no-untyped-def]
-    """Write to each inner node the mass of its children; cover: (n_nodes,) float64, with the mass of the leaves."""
-    for node in range(len(cover) - 1, -1, -1):  # children come after their parents
-        below, above = child[2 * node], child[2 * node + 1]
-        if below != node:
-            cover[node] = cover[below] + cover[above]
-
-
 def cover_nodes(nodes: Nodes, leaf_weight: Floats) -> Floats:
     """Return the mass of the training rows in each node; `leaf_weight` is that of all leaves, tree by tree."""
     cover = np.zeros(len(nodes.mean))
     cover[nodes.child[::2] == np.arange(len(cover))] = leaf_weight
-    _sum_covers(nodes.child, cover)
+    levels, at = [], nodes.root
+    while len(at):
+        inner = at[nodes.child[2 * at] != at]
+        levels.append(inner)
+        at = np.concatenate([nodes.child[2 * inner], nodes.child[2 * inner + 1]])
+    for inner in reversed(levels):
+        cover[inner] = cover[nodes.child[2 * inner]] + cover[nodes.child[2 * inner + 1]]
     return cover
 
 
@@ -750,3 +750,172 @@ def mixed_shapley(
     parts = np.zeros((1, len(x)))
     done = _add_mixed(x[np.newaxis], references, shares, nodes, orders, most, parts)
     return parts[0] if done else None
+
+
+@kernel(
+    numba.void(
+        numba.int64,
+        numba.int64,
+        numba.int64,
+        _MATRIX,
+        _MATRIX,
+        _I1,
+        _I1,
+        numba.int64[:, :, ::1],
+        _I1,
+        _I1,
+        _NODES,
+        _F1,
+    )
+)
+def _add_mixed_scores(  # type: ignore[no-untyped-def]
+    first_task, step, n_tasks, X, references, row, reference, position, size, start, nodes, scores
+):
+    """Write the sum of all trees to the scores of mixed rows; see `add_mixed_scores`.
+
+    X, references: (n_rows, n_features) float64; row, reference, size: (n_pairs,) int64; position: (n_pairs, n_orders,
+    n_features) int64; start: (n_pairs + 1,) int64; scores: float64, written.
+    """
+    n_orders, deepest, most_nodes = position.shape[1], 1, 1
+    for t in range(len(nodes.root)):
+        end = nodes.root[t + 1] if t + 1 < len(nodes.root) else len(nodes.mean)
+        most_nodes, deepest = max(most_nodes, end - nodes.root[t]), max(deepest, nodes.depth[t])
+    # Whether a row, or a reference, goes above at a node.
+    goes = np.zeros((most_nodes, X.shape[0]), dtype=np.uint8)
+    goes_reference = np.zeros((most_nodes, references.shape[0]), dtype=np.uint8)
+    # A path takes some features from the row and some from the reference. Of each order, the last and the first place
+    # of the former, then of the latter. The way that is gone comes first, then those that are still to be gone, with
+    # the reference's value of a feature.
+    places = np.empty((deepest + 2, n_orders, 4), dtype=np.int64)
+    at, feature = np.empty(deepest + 2, np.uint64), np.empty(deepest + 2, np.int64)
+    n_before = np.empty(deepest + 2, np.int64)
+    side = np.zeros(X.shape[1], dtype=np.int64)  # 1: the row's value; 2: the reference's
+    taken = np.empty(deepest + 1, dtype=np.int64)
+    room_start = np.empty(PAIRS_PER_TASK, dtype=np.int64)
+    for task in range(first_task, n_tasks, step):
+        begin, end = task * PAIRS_PER_TASK, min((task + 1) * PAIRS_PER_TASK, len(size))
+        low_row, high_row, n_room = row[begin], row[begin], 0
+        for p in range(begin, end):
+            low_row, high_row = min(low_row, row[p]), max(high_row, row[p])
+            room_start[p - begin] = n_room
+            n_room += 2 * n_orders * (size[p] + 1)
+        # Of each run of a pair's mixed rows: how the sum changes with the k-th feature, k from 0 to n.
+        room = np.zeros(n_room)
+        for t in range(len(nodes.root)):
+            root = np.uint64(nodes.root[t])
+            last = nodes.root[t + 1] if t + 1 < len(nodes.root) else len(nodes.mean)
+            for q in range(root, last):
+                node = np.uint64(q)
+                above = np.uint64(nodes.child[np.uint64(2) * node + np.uint64(1)])
+                if above != node:
+                    for k in range(low_row, high_row + 1):
+                        goes[node - root, k] = _step(X, nodes, True, np.uint64(k), node) == above
+                    for k in range(references.shape[0]):
+                        goes_above = _step(references, nodes, True, np.uint64(k), node) == above
+                        goes_reference[node - root, k] = goes_above
+            for p in range(begin, end):
+                i, r, n = np.uint64(row[p]), np.uint64(reference[p]), size[p]
+                for o in range(n_orders):
+                    places[0, o, 0] = places[0, o, 2] = -1
+                    places[0, o, 1] = places[0, o, 3] = n
+                n_taken, n_left, node = 0, 0, root
+                while True:
+                    is_reached = True
+                    while np.uint64(nodes.child[np.uint64(2) * node]) != node:
+                        mine = np.uint64(goes[node - root, i])
+                        other = np.uint64(goes_reference[node - root, r])
+                        if mine != other:
+                            j = nodes.feature[node]
+                            if side[j] == 2:
+                                mine = other
+                            elif side[j] == 0:
+                                by_row = by_reference = False
+                                for o in range(n_orders):
+                                    place = position[p, o, j]
+                                    last_row, first_row = places[0, o, 0], places[0, o, 1]
+                                    last_other, first_other = places[0, o, 2], places[0, o, 3]
+                                    # Some number of features, from 1 to n - 1, is such that all of the row's are known
+                                    # and none of the reference's: forwards, or backwards.
+                                    by_reference |= max(last_row, 0) < min(
+                                        first_other, place, n - 1
+                                    )
+                                    by_reference |= max(n - first_row, 1) < n - max(
+                                        last_other, place
+                                    )
+                                    by_row |= max(last_row, place) < min(first_other, n - 1)
+                                    by_row |= max(n - min(first_row, place), 1) < min(
+                                        n - last_other, n
+                                    )
+                                if by_reference:
+                                    n_left += 1
+                                    at[n_left] = nodes.child[np.uint64(2) * node + other]
+                                    feature[n_left], n_before[n_left] = j, n_taken
+                                    for o in range(n_orders):
+                                        place = position[p, o, j]
+                                        places[n_left, o, 0] = places[0, o, 0]
+                                        places[n_left, o, 1] = places[0, o, 1]
+                                        places[n_left, o, 2] = max(places[0, o, 2], place)
+                                        places[n_left, o, 3] = min(places[0, o, 3], place)
+                                if not by_row:
+                                    is_reached = False
+                                    break
+                                for o in range(n_orders):
+                                    place = position[p, o, j]
+                                    places[0, o, 0] = max(places[0, o, 0], place)
+                                    places[0, o, 1] = min(places[0, o, 1], place)
+                                side[j], taken[n_taken] = 1, j
+                                n_taken += 1
+                        node = np.uint64(nodes.child[np.uint64(2) * node + mine])
+                    if is_reached:
+                        value = nodes.mean[node]
+                        for o in range(n_orders):
+                            first = room_start[p - begin] + 2 * o * (n + 1)
+                            low, high = max(places[0, o, 0] + 1, 1), min(places[0, o, 3], n - 1)
+                            added = value if low <= high else 0.0
+                            room[first + low] += added
+                            room[first + high + 1] -= added
+                            low, high = n - places[0, o, 1], n - 1 - places[0, o, 2]
+                            low, high = max(low, 1), min(high, n - 1)
+                            added = value if low <= high else 0.0
+                            room[first + n + 1 + low] += added
+                            room[first + n + 1 + high + 1] -= added
+                    kept = 0 if n_left == 0 else n_before[n_left]
+                    for k in range(kept, n_taken):
+                        side[taken[k]] = 0
+                    if n_left == 0:
+                        break
+                    j, node = feature[n_left], at[n_left]
+                    side[j], taken[kept] = 2, j
+                    n_taken = kept + 1
+                    for o in range(n_orders):
+                        for k in range(4):
+                            places[0, o, k] = places[n_left, o, k]
+                    n_left -= 1
+        for p in range(begin, end):
+            for part in range(2 * n_orders):
+                total, first = 0.0, room_start[p - begin] + part * (size[p] + 1)
+                for k in range(1, size[p]):
+                    total += room[first + k]
+                    scores[start[p] + part * (size[p] - 1) + k - 1] = total
+
+
+def add_mixed_scores(mixed: MixedRows, nodes: Nodes, scores: Floats) -> None:
+    """Write the sum of all trees of each mixed row to `scores`, which are 0 before.
+
+    A path on which the row and the reference of a pair part is followed to both sides, as far as some mixed row goes
+    there. A leaf that needs some features of the row and some of the reference is reached by one run of each order:
+    from where the last of the former is known to where the first of the latter is. So a tree is walked once for a pair,
+    and not once for each mixed row.
+
+    Parameters
+    ----------
+    mixed : MixedRows
+    nodes : Nodes
+        `mean` of the leaves is all that is read of it. The nodes of a tree follow its root.
+    scores : ndarray of shape (n_mixed,), float64
+        Those of a pair do not depend on the other pairs.
+    """
+    n_tasks = -(-len(mixed.size) // PAIRS_PER_TASK)
+    pool = ThreadPool(len(scores) * int(nodes.depth.sum()))
+    of_pairs = mixed.row, mixed.reference, mixed.position, mixed.size, mixed.start
+    pool.run(_add_mixed_scores, n_tasks, mixed.rows, mixed.references, *of_pairs, nodes, scores)

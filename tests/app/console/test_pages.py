@@ -1076,10 +1076,21 @@ class TestNeedsAttention:
         service.work()
         overview = client.get("/v1/overview?limit=1").json()
         (outdated,), (drifted,) = overview["outdated"], overview["drifted"]
+        assert not overview["has_more_outdated"]
         assert (outdated["name"], outdated["alias"], outdated["version"]) == ("served", "live", 1)
         assert (outdated["model_id"], outdated["newest_model_id"]) == (first, third)
         assert (drifted["evaluation_id"], drifted["model_id"]) == (judged["id"], first)
         assert drifted["summary"] in self.items(troubled)
+        assert not overview["has_more_drifted"]
+        # Of two that changed, the one that was deleted needs no attention.
+        client.post("/v1/evaluations", json={"model": second, "dataset_id": dataset_id})
+        service.work()
+        overview = client.get("/v1/overview?limit=1").json()
+        assert [each["model_id"] for each in overview["drifted"]] == [second]
+        assert overview["has_more_drifted"]
+        assert client.delete(f"/v1/models/{second}").status_code == 204
+        assert client.get("/v1/overview?limit=1").json()["drifted"] == [drifted]
+        overview = client.get("/v1/overview?limit=1").json()
         assert [len(overview[name]) for name in ("ended", "models", "datasets")] == [1] * 3
 
 

@@ -22,6 +22,7 @@ from core import (
     TreeRank,
     TreeRankForest,
 )
+from core.base.mixed import MixedRows
 from core.base.table import CodedTable
 from core.errors import InvalidData, InvalidParameter
 from core.explain import count_scored, mean_reference, shapley_estimate
@@ -209,6 +210,40 @@ def test_samples_are_as_near_as_their_errors_say() -> None:
     assert 0.5 < np.sqrt((off**2).mean()) < 1.5
     sums = ranker.decision_function(X[:12]) - ranker.decision_function(references).mean()
     np.testing.assert_allclose(found.values.sum(axis=1), sums, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        RankBoost(weak_ranker="tree", n_rounds=20),
+        LogitBoost(n_rounds=20, min_samples_leaf=1, max_leaves=80),
+        LogitBoost(n_rounds=5, crosses=2),
+        RankAverage(members=[LogitBoost(n_rounds=5), Logistic()]),
+    ],
+    ids=repr,
+)
+def test_mixed_rows_have_the_scores_of_their_table(ranker: Any) -> None:
+    """Along orders of the features each tree is walked once for a pair of rows, and not once for each mixed row."""
+    X, y = rows(400, 9, missing=0.1)
+    X[:, 6] = np.arange(400) % 3
+    X[:, 8] = np.arange(400) * 3 % 70
+    names = tuple("abcdefghi")
+    some = tuple(f"c{k:02d}" for k in range(70))
+    categories = (*(None,) * 6, ("p", "q", "r"), None, some)
+    ranker.fit(CodedTable(X, names, categories), y ^ (X[:, 8] % 7 > 4) ^ (X[:, 6] == 1))
+    rng = np.random.default_rng(0)
+    row, reference = np.divmod(np.arange(600), 30)
+    differs = ~((X[row] == X[200 + reference]) | np.isnan(X[row]) & np.isnan(X[200 + reference]))
+    order = np.lexsort((rng.random((600, 2, 9)), np.repeat(~differs[:, np.newaxis], 2, axis=1)))
+    size = differs.sum(axis=1)
+    assert len(set(size)) > 3
+    mixed = MixedRows(X[:20], np.ascontiguousarray(X[200:230]), row, reference, order, size)
+    expected = ranker.score_rows(mixed.table)
+    assert len(np.unique(expected)) > 500
+    np.testing.assert_allclose(ranker.score_mixed(mixed), expected, atol=1e-12)
+    known = mixed.table[:: 4 * (size[0] - 1)][:1]  # the first in the first order of the first pair
+    first = order[0, 0, 0]
+    np.testing.assert_equal(known[0], np.where(np.arange(9) == first, X[0], X[200]))
 
 
 def test_equal_features_have_equal_values() -> None:
