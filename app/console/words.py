@@ -23,6 +23,7 @@ PARAMETERS: Mapping[str, str] = {
     "tags": "Tags",
     "budget_seconds": "Time to search, seconds",
     "max_score_microseconds": "Longest time to score a row, µs",
+    "score_microseconds": "Time to score a row, µs",
     # the objective
     "metric": "Figure to raise",
     "fpr_min": "Window: lowest false positive rate",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import threading
 import time
 import warnings
@@ -591,11 +592,30 @@ def _fit(
     until = clock() + limit
     fit = partial(fit_chosen, chosen, split_data.fit, callback, until, clock)
     ranker, seconds, notes = _timed(fit)
+    if len(members) > 1:
+        notes = fold_stopped(notes)
     if clock() > until:
         notes.append(
             "the last fit was stopped at the end of the budget: the same seed may give another model"
         )
     return ranker, seconds, notes
+
+
+_STOPPED = re.compile(r"stopped after \d+ of \d+ (?!members)")
+
+
+def fold_stopped(notes: Sequence[str]) -> list[str]:
+    """Return the warnings of the fits of a rank average; those of fits that were stopped early become one.
+
+    Examples
+    --------
+    >>> fold_stopped(["stopped after 3 of 40 rounds", "stopped after 1 of 9 rounds", "a column is empty"])
+    ['2 of the last fits were stopped before they were complete', 'a column is empty']
+    """
+    others = [each for each in notes if not _STOPPED.match(each)]
+    if (count := len(notes) - len(others)) > 1:
+        return [f"{count} of the last fits were stopped before they were complete", *others]
+    return list(notes)
 
 
 def _join(

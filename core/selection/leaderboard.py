@@ -63,6 +63,7 @@ ROUNDS_FACTOR = 1.1
 MIN_STOPPED_FRACTION = 0.5
 """A last fit that can be stopped is started if there is at least this fraction of its predicted time."""
 ROUNDS = "n_rounds"
+BEST_SINGLE = "the best single candidate"
 """The parameter that boosters have a path along."""
 
 
@@ -415,19 +416,20 @@ def _select(
 
 def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> str:
     if k == decision.best:
-        return "the best single candidate"
-    gap = _gap_in_words(decision.gap_in_se[k], results[decision.best].candidate.name)
+        return BEST_SINGLE
+    gap = _gap_in_words(decision.gap_in_se[k])
     near = decision.gap_in_se[k] <= MAX_MEMBER_GAP and k not in decision.weights
     return (
         f"{gap}; left out: the budget has no time for it, or it scores too slowly" if near else gap
     )
 
 
-def _gap_in_words(gap: float, best: str) -> str:
-    """Return how far a candidate is below `best`, by a gap in standard errors of the difference."""
+def _gap_in_words(gap: float) -> str:
+    """Return how far a candidate is below the best single one, by a gap in standard errors of the difference."""
     if abs(gap) < MIN_GAP_TOLD:
-        return f"as good as {best}"
-    return f"{'worse' if gap > 0.0 else 'better'} than {best} by {abs(gap):.1f} standard errors"
+        return f"as good as {BEST_SINGLE}"
+    than = "worse" if gap > 0.0 else "better"
+    return f"{than} than {BEST_SINGLE} by {abs(gap):.1f} standard errors"
 
 
 def evaluate_all(
@@ -527,7 +529,7 @@ def _average(
         p_value=evaluation.p_value(0, 1),
         rows=best.tried[0].trial.rows,
         state="left" if alone > together and lead > MIN_SINGLE_LEAD else "chosen",
-        reason=_gap_in_words(lead, best.candidate.name),
+        reason=_gap_in_words(lead),
     )
 
 
