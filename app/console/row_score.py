@@ -54,7 +54,7 @@ async def score_row(page: PageDep, ref: str) -> Response:
     entered, cuts = _entered(form, model.features), await cuts_of_aliases(page, model)
     status, problem, answer = 200, None, None
     try:
-        row = _row(form, model.features)
+        row = _row(form, model)
         answer = await _answer(page, model, row, asked["label"] or None, asked["compare"], cuts)
     except ProblemError as error:
         if error.status != 422:
@@ -135,14 +135,16 @@ async def _example(page: Page, model: Model) -> dict[str, str]:
     known = {feature.name: row.get(feature.name) for feature in model.features}
     if len(known) > MAX_FORM_FEATURES:
         return {"": json.dumps(known, indent=1, ensure_ascii=False)}
-    return {name: _field(value) for name, value in known.items()}
+    comma = (model.dialect or {}).get("decimal") == "comma"
+    return {name: _field(value, comma=comma) for name, value in known.items()}
 
 
-def _field(value: object) -> str:
+def _field(value: object, *, comma: bool = False) -> str:
     if value is None:
         return ""
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
+    if isinstance(value, float):
+        whole = value.is_integer() and abs(value) < 1e15
+        return str(int(value)) if whole else str(value).replace(".", "," if comma else ".")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -152,7 +154,7 @@ def _entered(form: Fields, features: Sequence[Feature]) -> dict[str, str]:
     return {each.name: str(form.get(f"f{i}", "")) for i, each in enumerate(features)}
 
 
-def _row(form: Fields, features: Sequence[Feature]) -> Json:
+def _row(form: Fields, model: Model) -> Json:
     """Return the row for the API; text that is not a number stays text, so that the API says what is wrong."""
     if "row" in form:
         try:
@@ -169,25 +171,24 @@ def _row(form: Fields, features: Sequence[Feature]) -> Json:
                 "the row must be a JSON object: each feature's name with its value",
             )
         return row
-    row = {}
-    for name, entered in _entered(form, features).items():
-        text = entered.strip()
-        kind = next(each.type for each in features if each.name == name)
-        row[name] = _value(text, kind)
-    return row
+    entered = _entered(form, model.features)
+    return {
+        each.name: _value(entered[each.name].strip(), each.type, model.dialect)
+        for each in model.features
+    }
 
 
 def _no_number(written: str) -> None:
     raise ValueError(f"{written} is no number of JSON")
 
 
-def _value(text: str, kind: str) -> object:
+def _value(text: str, kind: str, dialect: Mapping[str, str] | None) -> object:
     if not text:
         return None
     if kind == "boolean" and text in ("true", "false"):
         return text == "true"
     if kind == "numeric":
-        return number_or_text(text)  # JSON has no infinity and no NaN
+        return number_or_text(text, dialect)  # JSON has no infinity and no NaN
     return text
 
 

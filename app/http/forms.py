@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
@@ -13,7 +13,8 @@ from python_multipart.multipart import parse_options_header
 from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 
-from app.ingest.formats import check_length
+from app.ingest.formats import Dialect, check_length
+from app.ingest.values import number_of
 from app.platform.errors import Malformed, TooLarge, UnsupportedMedia
 
 FORM, URLENCODED = "multipart/form-data", "application/x-www-form-urlencoded"
@@ -175,11 +176,14 @@ class FormReader:
         self._ended = True
 
 
-def number_or_text(text: str) -> float | str | None:
-    """Return a field as a number; as it is if it is no finite one, so that the API says what is wrong; None if it is
-    empty.
+def number_or_text(text: str, dialect: Mapping[str, str] | None = None) -> float | str | None:
+    """Return a field as a number, written as `dialect` says; as it is if it is no finite one, so that the API says what
+    is wrong; None if it is empty.
     """
     text = text.strip()
+    if dialect:
+        found = number_of(text, Dialect(**dialect).notation)
+        return found if found is not None and math.isfinite(found) else text or None
     try:
         number = float(text)
     except ValueError:

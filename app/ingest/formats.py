@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
+from typing import Any
 
 from app.ingest.values import DAY_FIRST, MONTH_FIRST, Notation
 from app.platform.errors import UnsupportedMedia
@@ -80,6 +81,12 @@ def changes(notation: Notation, own: Notation) -> dict[str, str]:
     """Return the fields of a CSV that say a notation of numbers where another one is said."""
     before = fields_of(own)
     return {name: word for name, word in fields_of(notation).items() if before.get(name) != word}
+
+
+def notation_fields(dialect: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the fields of a stored dialect that say how numbers and dates are written."""
+    own = dialect or {}
+    return {name: own[name] for name in NOTATION_FIELDS if own.get(name) is not None}
 
 
 def merge(own: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:

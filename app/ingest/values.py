@@ -179,11 +179,10 @@ def spell_date(seconds: float) -> str:
 def read_text(kind: str, text: str, notation: Notation = USUAL) -> float:
     """Return the number, boolean or date of a query's text, NaN of the empty one; raises ValueError for any other.
 
-    A boolean may be a number, which is 0 or 1. A number may have a decimal point whatever the notation says, unless
-    points stand between thousands.
+    A boolean may be a number, which is 0 or 1.
     """
     text = text.strip()
-    if kind != DATETIME and (number := _number_of(text, notation)) is not None:
+    if kind != DATETIME and (number := number_of(text, notation)) is not None:
         if abs(number) <= _LARGEST and (kind == NUMERIC or number in (0.0, 1.0)):
             return number
     elif not text:
@@ -195,7 +194,13 @@ def read_text(kind: str, text: str, notation: Notation = USUAL) -> float:
     raise ValueError(f"is no {kind} value")
 
 
-def _number_of(text: str, notation: Notation) -> float | None:
+def number_of(text: str, notation: Notation) -> float | None:
+    """Return the number that a person or a program has written, or None; a decimal point may be used whatever the
+    notation says, unless points stand between thousands.
+
+    >>> [number_of(text, Notation(",")) for text in ("1,5", "1.5", "1.234,5")]
+    [1.5, 1.5, None]
+    """
     number = notation.read_number(text)
     return read_number(text) if number is None and notation.thousands != "." else number
 

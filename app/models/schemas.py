@@ -20,6 +20,7 @@ from app.http.schemas import (
     Timestamp,
     one_of,
 )
+from app.ingest.formats import notation_fields
 from app.models import margins
 from app.models.calibrations import LEARNT_ON
 from app.models.reason_codes import MAX_ENTRIES, Dictionary
@@ -752,6 +753,11 @@ class Model(ModelSummary):
 
     aliases: list[str]
     features: list[Feature] = Field(description="The features, in the order of the artifact.")
+    dialect: dict[str, str] | None = Field(
+        default=None,
+        description="How the model's own table writes numbers and dates: `decimal`, `thousands`, `dates`. A CSV or a "
+        "query to be scored is read so. Null: as usual.",
+    )
     label: str | None = Field(
         description="Column of the label. Null if the model was trained on pairs or several labels."
     )
@@ -804,6 +810,7 @@ def model_of(row: ModelRow, aliases: list[str], point: metrics.OperatingPoint | 
         query=row.query,
         positive=row.positive,
         negative=row.negative,
+        dialect=notation_fields(row.table_dialect) or None,
         labels=None
         if row.labels is None
         else [LabelValues.model_validate(label) for label in row.labels],

@@ -369,7 +369,7 @@ class FeatureIndex:
         """Return the message of what a value of a feature must be, by a table's notation or the model's own."""
         notation, kind = notation or self._notation, self.types[i]
         rules = {
-            NUMERIC: notation.number_rule if isinstance(value, str) else "a finite number",
+            NUMERIC: notation.number_rule if isinstance(value, str) else USUAL.number_rule,
             BOOLEAN: "true or false",
             DATETIME: notation.date_rule,
         }

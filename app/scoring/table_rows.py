@@ -25,10 +25,10 @@ from app.ingest.formats import (
     CHOICES,
     CSV,
     NDJSON,
-    NOTATION_FIELDS,
     PARQUET,
     Dialect,
     merge,
+    notation_fields,
 )
 from app.ingest.roles import split_names
 from app.ingest.rows import MAX_LINE_LENGTH, Rows, Source
@@ -118,12 +118,6 @@ class TableOptions:
         dialect = merge(notation_fields(table_dialect), self.dialect)
         refuse_clash(dialect)
         return Dialect(**dialect)
-
-
-def notation_fields(table_dialect: TableDialect | None) -> dict[str, str]:
-    """Return how a model's own table spells numbers and dates, in the words of `CHOICES`."""
-    own: Mapping[str, Any] = table_dialect or {}
-    return {name: own[name] for name in NOTATION_FIELDS if own.get(name) is not None}
 
 
 def notation_of(table_dialect: TableDialect | None) -> Notation:

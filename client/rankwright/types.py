@@ -1963,6 +1963,10 @@ class Model(Record):
     aliases: list[str]
     features: list[Feature]
     """The features, in the order of the artifact."""
+    dialect: dict[str, str] | None = None
+    """How the model's own table writes numbers and dates: `decimal`, `thousands`, `dates`. A CSV or a
+    query to be scored is read so. Null: as usual.
+    """
     label: str | None
     """Column of the label. Null if the model was trained on pairs or several labels."""
     query: str | None = None

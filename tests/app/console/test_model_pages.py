@@ -1083,14 +1083,14 @@ def test_rows_by_a_plain_form(world: World, ours: Browser) -> None:
     assert "feature 'age' must be a finite number, got '1e400'" in text_of(beyond)
 
 
-def test_dates_are_dates_and_are_taken_as_they_are_shown(world: World, ours: Browser) -> None:
+def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Browser) -> None:
+    """And as the table has them: it was written in an office in Germany."""
     rows = "".join(
-        f"2026-{i % 12 + 1:02}-{i % 28 + 1:02}{'T08:00Z' if i % 2 else ''},{i % 5},{i % 12 > 6}\n"
+        f"{i % 28 + 1}.{i % 12 + 1}.2026{' 08:00' if i % 2 else ''};{i % 5 + 1}.000,5;{i % 12 > 6}\n"
         for i in range(120)
     )
-    dataset_id = world.service.upload(
-        world.api, "since,x,late\n" + rows, label="late", positive="True"
-    )
+    said = {"label": "late", "positive": "True", "decimal": "comma", "thousands": "point"}
+    dataset_id = world.service.upload(world.api, "since;x;late\n" + rows, **said)
     preview = world.api.get(f"/v1/datasets/{dataset_id}/preview", params={"limit": 2}).json()
     assert [row[0] for row in preview["data"]] == ["2026-01-01", "2026-02-02T08:00:00Z"]
     page = text_of(ours.get(f"/console/datasets/{dataset_id}"))
@@ -1105,9 +1105,19 @@ def test_dates_are_dates_and_are_taken_as_they_are_shown(world: World, ours: Bro
         # What stands in the form is taken as it is.
         form = ours.get(f"{address}/score").text
         shown = re.findall(r'name="f\d+" value="([^"]*)"', form)
-        assert shown == ["2026-01-01", "0"]
+        assert shown == ["2026-01-01", "1000,5"]
+        assert "as in the table that the model learnt from: 1.234,56." in html.unescape(form)
         scored = ours.post(f"{address}/score", f0=shown[0], f1=shown[1])
         assert scored.status_code == 200
+        same = ours.post(f"{address}/score", f0=shown[0], f1="1.000,5")
+        said, meant = (text_of(each).partition("Score a row")[2] for each in (same, scored))
+        assert said == meant != ""
+        assert ours.post(f"{address}/score", f0="1.1.2026", f1="1000.5").status_code == 422
+        assert ours.post(f"{address}/score", f0="1.1.2026", f1="1000,5").status_code == 200
+        wrong = ours.post(f"{address}/score", f0="1/1/2026", f1="1.23")
+        assert wrong.status_code == 422
+        assert "'x' must be a finite number, as 1.234,5, got '1.23'" in text_of(wrong)
+        assert "'since' must be a date, as 2026-01-31" in text_of(wrong)
         assert 'action="' + address + '/score#answer"' in form
         # Conditions and axes say dates, too.
         structure = text_of(ours.get(f"{address}/structure"))
