@@ -15,7 +15,7 @@ from rankwright.types import Dataset, ListedModel, Model
 from starlette.responses import Response
 
 from app.console.api import path_segment
-from app.console.rendering import count
+from app.console.rendering import count, uploaded
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.platform.errors import shown
 
@@ -221,10 +221,10 @@ def _of_model(model: ListedModel | Model) -> Choice:
 
 def _of_dataset(dataset: Dataset, labelled: bool) -> Choice:
     kind = "" if dataset.kind == "bipartite" else f", {dataset.kind}"
-    name = f"{dataset.name}:{dataset.version}"
+    name, made = f"{dataset.name}:{dataset.version}", f"of {uploaded(dataset.id)}"
     if reason := _why_not_ready(dataset, labelled):
-        return Choice(dataset.id, name, reason)
-    return Choice(dataset.id, f"{name}, {count(dataset.rows)} rows{kind}")
+        return Choice(dataset.id, f"{name}, {made}", reason)
+    return Choice(dataset.id, f"{name}, {count(dataset.rows)} rows{kind}, {made}")
 
 
 def _why_not_ready(dataset: Dataset, labelled: bool) -> str:

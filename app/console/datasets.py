@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlencode
@@ -79,6 +80,16 @@ async def list_datasets(page: PageDep) -> Response:
 async def read_form(page: PageDep) -> Response:
     """Show the form for a table."""
     return _show_form(page, page.query)
+
+
+@router.get("/new/namesake")
+async def find_namesake(page: PageDep) -> Response:
+    """Return, as a part of the form, which dataset has the name of the table to be uploaded."""
+    found: list[Dataset] = []
+    if name := page.asked("name"):
+        with suppress(ProblemError):  # of a name that no dataset can have the upload itself tells
+            found = (await page.client.datasets.page(name=name, limit=1)).data
+    return page.show("dataset_namesake.html", found=found[0] if found else None)
 
 
 @router.post("")

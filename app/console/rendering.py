@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from app.console.words import METRICS, figure, sentence, state, title
 from app.http.static import StaticFiles
+from app.platform.ids import time_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -46,6 +47,7 @@ def _environment() -> Environment:
         percent=percent,
         when=when,
         exact=exact,
+        uploaded=uploaded,
         size=size,
         duration=duration,
         plain=plain,
@@ -118,6 +120,12 @@ def when(moment: str | None) -> str:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         at.isoformat(timespec="milliseconds"), exact(moment), ago(at, datetime.now(UTC))
     )
+
+
+def uploaded(dataset_id: str) -> str:
+    """Return when a dataset was uploaded, by its id: it tells apart datasets of one name, also deleted ones."""
+    at = datetime.fromtimestamp(time_of(dataset_id), UTC)
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def exact(moment: str) -> str:

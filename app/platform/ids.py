@@ -24,6 +24,15 @@ def new_id(prefix: Prefix) -> str:
     return f"{prefix}_{uuid7()}"
 
 
+def time_of(id_: str) -> float:
+    """Return when an id was made, in seconds since 1970.
+
+    >>> time_of("ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012")
+    1756373460.179
+    """
+    return int(id_.partition("_")[2][:12], 16) / 1000
+
+
 def is_id(text: str, prefix: Prefix) -> bool:
     """Return True if a caller's text may be an id. Anything else must not reach SQL (NUL, surrogates)."""
     return text.startswith(prefix + "_") and _ID.fullmatch(text) is not None

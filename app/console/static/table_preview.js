@@ -23,6 +23,7 @@ async function preview(form, part, file) {
   if (!name.value || name.dataset.guessed) {
     name.value = file.name.replace(/\.(gz|zst)$/i, "").replace(/\.[a-z]+$/i, "");
     name.dataset.guessed = "yes";
+    name.dispatchEvent(new Event("change", { bubbles: true }));  // so that it is asked who has this name
   }
   let table = null;
   try { table = await read(file); } catch { table = null; }

@@ -428,6 +428,7 @@ def test_the_preview_says_what_the_service_will_do(
         window.open("/console/datasets/new")
         page.set_input_files("#file", file)
         part.wait_for()
+        expect(page.locator("#namesake")).to_contain_text("is called so already: de:1 of 20")
         page.get_by_role("button", name="Read them so").click()
         field = page.locator(f"#f-{name}")
         page.locator("details", has=field).evaluate_all(

@@ -1110,8 +1110,8 @@ def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Brows
         scored = ours.post(f"{address}/score", f0=shown[0], f1=shown[1])
         assert scored.status_code == 200
         same = ours.post(f"{address}/score", f0=shown[0], f1="1.000,5")
-        said, meant = (text_of(each).partition("Score a row")[2] for each in (same, scored))
-        assert said == meant != ""
+        read, meant = (text_of(each).partition("Score a row")[2] for each in (same, scored))
+        assert read == meant != ""
         assert ours.post(f"{address}/score", f0="1.1.2026", f1="1000.5").status_code == 422
         assert ours.post(f"{address}/score", f0="1.1.2026", f1="1000,5").status_code == 200
         wrong = ours.post(f"{address}/score", f0="1/1/2026", f1="1.23")
