@@ -567,7 +567,7 @@ def test_names_that_users_choose_are_text_on_every_page(
     assert page.get_by_label("New alias").input_value() == SCRIPT
     window.open("/console/train?" + urlencode({"name": SCRIPT, "dataset_id": dataset_id}))
     page.locator("#check").get_by_role(
-        "link", name="name must begin with a small letter"
+        "link", name="“Name of the model” must begin with a small letter"
     ).wait_for()
     assert page.get_by_label("Name of the model").input_value() == SCRIPT
     window.open("/console/models?" + urlencode({"name": SCRIPT}))
