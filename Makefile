@@ -77,6 +77,7 @@ long: $(VENV)/.dev kernels  ## Run the repeated tests in their long form: corpus
 	    tests/core/boosting/test_small_tables.py tests/core/trees/test_trees.py \
 	    tests/app/jobs/test_api_cut_streams.py tests/app/client/test_tour.py tests/workers/test_cluster.py \
 	    tests/workers/test_cluster_deaths.py $(PYTEST_ARGS)
+	RANKWRIGHT_LONG=1 $(PYTEST) --timeout 0 -m hypothesis $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own, and hostile ones to its console; some minutes.
 	$(BIN)/python -m fuzz

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from sqlalchemy import Engine, create_engine, delete, text
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
@@ -21,12 +22,17 @@ from app.platform import database as sessions
 from app.platform import migrate
 from app.platform.database import Database
 from app.platform.sql import Base
+from tests.long_form import LONG_FORM
 from tests.servers import PostgresServer, ValkeyServer
 
 LONGEST = ("deploy", "e2e", "workers", "serve", "cli", "app")
 BETWEEN = 6  # files of other folders between two of these
 
 os.environ["RANKWRIGHT_WARM_UP"] = "false"  # two seconds for each of the many fit processes
+
+# No example is timed: hypothesis's deadline would fail some on a busy machine. `make long` tries ten times as many.
+settings.register_profile("tests", deadline=None, max_examples=300 if LONG_FORM else 30)
+settings.load_profile("tests")
 
 # Nothing of a test is to outlive a power cut: no file and no commit of this process waits for the disk, as PostgreSQL's
 # do not either (servers.py). Of what a SQLite test takes, that is more than half.

@@ -17,7 +17,6 @@ from tests.long_form import LONG_FORM
 
 fuzz = settings(
     max_examples=500 if LONG_FORM else 8,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

@@ -147,9 +147,7 @@ def test_trailing_bytes_are_refused(small: bytes) -> None:
         load(small + b"\x00")
 
 
-fuzz = settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+fuzz = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @fuzz

@@ -128,7 +128,7 @@ def test_values_under_another_name_are_another_row() -> None:
     st.floats(0.05, 0.95),
     st.integers(0, 2**64 - 1),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_small_tables(rows: list[tuple[int, bool]], fraction: float, seed: int) -> None:
     """Either both parts have both classes, or the refusal counts them."""
     X = np.array([[float(value)] for value, _ in rows], order="F")

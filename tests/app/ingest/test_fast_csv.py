@@ -152,7 +152,6 @@ soup = st.lists(rows, max_size=6).map("".join)
 @example(body='1,c,"a",0\n1,"d\n","b\n",1\n', broken=False)
 @settings(
     max_examples=120,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_both_csv_readers_agree(monkeypatch: pytest.MonkeyPatch, body: str, broken: bool) -> None:

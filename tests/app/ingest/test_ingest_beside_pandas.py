@@ -138,7 +138,7 @@ def test_what_pandas_mends(ready: Read, body: str, detail: str) -> None:
 @given(
     st.lists(st.decimals(allow_nan=False, allow_infinity=False, places=3), min_size=1, max_size=8)
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_decimals_are_the_nearest_doubles(values: list[Decimal]) -> None:
     with decimal.localcontext(prec=76):
         kept = [value for value in values if abs(value) < 10**30]
@@ -160,7 +160,7 @@ def test_decimals_are_the_nearest_doubles(values: list[Decimal]) -> None:
         max_size=8,
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_dates_are_those_of_pandas(times: list[datetime.datetime]) -> None:
     texts = [
         at.isoformat() for at in times if not (at.utcoffset() or datetime.timedelta()).seconds % 60

@@ -190,7 +190,7 @@ def test_identifiers_may_be_long_and_many(ready: Read) -> None:
 
 
 @given(distinct=st.integers(1, 60_000), repeats=st.integers(1, 3))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_distinct_values_are_counted_in_bounded_memory(distinct: int, repeats: int) -> None:
     counter = DistinctCounter()
     texts = [f"text {i}" for i in range(distinct)] * repeats

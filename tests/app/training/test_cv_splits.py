@@ -46,7 +46,7 @@ def test_a_holdout_is_the_split_that_it_was() -> None:
         assert np.array_equal(rows, expected)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.integers(1, 9), min_size=2, max_size=40),
     st.sampled_from([0.01, 0.25, 0.5, 0.75, 0.99]),
@@ -74,7 +74,7 @@ def test_a_split_does_not_depend_on_the_rows_looked_at_together(
         assert np.array_equal(rows, expected)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([None, 60]), st.integers(2, 6))
 def test_folds_cover_all_rows_once_a_repeat(seed: int, groups: int | None, folds: int) -> None:
     table = make(600, seed % 7, groups)
@@ -143,7 +143,7 @@ def test_folds_are_stratified() -> None:
         assert share == pytest.approx(1, abs=0.03)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([None, 300]), st.sampled_from([25, 10_000]))
 def test_windows_expand_and_judge_what_comes_later(
     seed: int, groups: int | None, times: int

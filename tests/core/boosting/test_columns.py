@@ -147,7 +147,7 @@ def test_each_round_is_the_one_that_the_pairs_ask_for(
 
 
 @given(seed=st.integers(0, 2**32), smoothing=st.sampled_from([0.0, 0.01]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_line_search_finds_the_closed_step(seed: int, smoothing: float) -> None:
     rng = np.random.default_rng(seed)
     p, n = rng.integers(0, 2, 6).astype(float), rng.integers(0, 2, 6).astype(float)

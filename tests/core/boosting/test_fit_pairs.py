@@ -73,7 +73,7 @@ def small_lists(draw: Any) -> Any:
 
 @pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
 @given(listed=small_lists())
-@settings(max_examples=1000 if LONG_FORM else 50, deadline=None)
+@settings(max_examples=1000 if LONG_FORM else 50)
 def test_small_lists_full_of_ties_and_cycles(
     algorithm: type[Any], criterion: str, listed: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> None:
@@ -132,7 +132,7 @@ def test_smooth_margin_ranking_goes_the_bipartite_way_too(weighted: bool) -> Non
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_smooth_margin_of_listed_pairs_never_falls_nor_passes_the_margin(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(25, 3))

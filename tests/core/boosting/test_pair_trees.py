@@ -82,7 +82,7 @@ def test_every_tree_is_the_one_that_the_pairs_ask_for(
 @pytest.mark.parametrize("leaf", ["closed", "newton"])
 @pytest.mark.parametrize("learning_rate", [1.0, 0.4])
 @given(listed=small_lists(), smoothing=st.sampled_from([0.0, 1.0]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_loss_never_rises(
     leaf: str,
     learning_rate: float,

@@ -103,7 +103,6 @@ def small_tables(draw: Any) -> Any:
 @given(table=small_tables())
 @settings(
     max_examples=1000 if LONG_FORM else 40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
 )
 def test_small_tables_full_of_ties(

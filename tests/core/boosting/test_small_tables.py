@@ -56,7 +56,6 @@ RULES = {
 @given(table=small_tables())
 @settings(
     max_examples=1000 if LONG_FORM else 40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
 )
 def test_every_round_is_the_best(
@@ -98,7 +97,6 @@ def row_error(
 @given(table=small_tables())
 @settings(
     max_examples=1000 if LONG_FORM else 40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
 )
 def test_every_smooth_step_is_eq_12_once_it_applies(

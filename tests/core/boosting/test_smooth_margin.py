@@ -40,7 +40,7 @@ def separable(seed: int, n: int = 60, d: int = 3) -> tuple[np.ndarray, np.ndarra
 
 
 @given(seed=st.integers(0, 2**32), weighted=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_smooth_margin_never_falls_nor_passes_the_margin(seed: int, weighted: bool) -> None:
     X, y = separable(seed, n=40)
     if len(set(y)) < 2:

@@ -42,7 +42,7 @@ def random_histograms(
 
 @pytest.mark.parametrize("criterion", list(Criterion))
 @given(seed=st.integers(0, 2**32), levels=st.integers(1, 5), width=st.integers(1, 12))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_best_cut_with_ties_in_the_agreed_order(
     criterion: Criterion, seed: int, levels: int, width: int
 ) -> None:

@@ -224,7 +224,7 @@ def test_huge_and_tiny_scales(algorithm: type[Any], scale: float) -> None:
 # --- odd tables -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(SVMS))
 def test_small_and_odd_tables(seed: int, algorithm: type[Any]) -> None:
     """One positive, one negative, duplicates, constants, collinear columns: a finite ranker, no worse than w = 0."""

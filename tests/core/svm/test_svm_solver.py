@@ -146,7 +146,7 @@ def test_few_iterations_are_cut_off_with_the_best_point() -> None:
     assert found.gap > 1e-9
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1))
 def test_small_programs(seed: int) -> None:
     """Any Gram matrix, singular ones too: no vertex of the simplex descends further."""

@@ -63,7 +63,7 @@ def log_odds(share: float) -> float:
     return math.log(share / (1.0 - share))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
     """Of two features of words and one of a few numbers."""

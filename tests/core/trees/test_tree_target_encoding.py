@@ -36,7 +36,7 @@ def draw_names(n: int = 4000, n_names: int = 800, seed: int = 0) -> tuple[pd.Dat
     return table, y
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1))
 def test_numbers_of_rows_are_those_of_a_plain_loop(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -166,7 +166,7 @@ def test_a_push_shares_the_classes_at_its_intercept() -> None:
 columns = st.sampled_from([[0.0], [0.0, 1.0], [0.0, 1.0, 2.0, np.nan], [np.nan]])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_ties_constants_and_empty_columns(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 12))
