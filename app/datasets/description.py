@@ -130,7 +130,7 @@ class Format:
     charset: str | None = None
 
 
-def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> Description:
+def describe(given: Mapping[str, str], also: Sequence[str] = ("validate",)) -> Description:
     """Check what the caller says about a table; every error is named. `also` are fields that may have been meant."""
     errors: list[dict[str, str]] = []
     for field, value in given.items():
@@ -254,7 +254,10 @@ def describe_version(given: Mapping[str, str]) -> NewVersion:
         if field not in known:
             detail = (
                 f"{field[:100]} is not known here; a new version has the roles of its parent; "
-                + (nearest(field, VERSION_FIELDS) or f"known are {', '.join(VERSION_FIELDS)}")
+                + (
+                    nearest(field, (*VERSION_FIELDS, "validate"))
+                    or f"known are {', '.join(VERSION_FIELDS)}"
+                )
             )
         elif value not in known[field]:
             detail = f"{field} must be one of {', '.join(known[field])}, got {value[:100]!r}"

@@ -73,7 +73,7 @@ def describe_again(dataset: Dataset, changes: Changes) -> tuple[Description, dic
         kept.pop("positive", None)
     fields = kept | said
     try:
-        return describe(fields), fields
+        return describe(fields, also=()), fields
     except Invalid as error:
         for each in error.errors:
             each["pointer"] = f"/{each.pop('parameter')}"

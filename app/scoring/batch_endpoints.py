@@ -164,11 +164,11 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
     """What the fields say; every unknown one is named."""
     unknown = [name for name in given if name not in _FIELDS]
     if unknown:
-        known = f"known are {', '.join(_FIELDS)}"
+        known, meant = f"known are {', '.join(_FIELDS)}", (*_FIELDS, "validate")
         errors = [
             {
                 "parameter": name[:MAX_LIST_LENGTH],
-                "detail": f"{name[:100]} is not known here; {nearest(name, _FIELDS) or known}",
+                "detail": f"{name[:100]} is not known here; {nearest(name, meant) or known}",
             }
             for name in unknown[:MAX_ERRORS]
         ]
