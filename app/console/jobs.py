@@ -174,10 +174,12 @@ async def _show(
     now, final = job.progress or Progress(), job.state in FINAL
     made = list(_made(job))
     used = [each.id for each in (job.dataset, job.validation_dataset) if each is not None]
+    # Not asked at each look at a job that runs: a table of many columns is a long answer.
+    things = [*used, *(each.id for each in made)] if final else []
     events, (metrics, missing), gone = await asyncio.gather(
         page.client.jobs[job_id].events(after=after, limit=EVENTS),
         _metrics(page, job),
-        page.find_gone(*used, *(each.id for each in made)),
+        page.find_gone(*things),
     )
     return page.show(
         template,

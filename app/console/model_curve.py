@@ -311,6 +311,7 @@ async def make_panel(
     if on == "validation" and calibration is not None:
         pictures += _picture_of_probabilities(cuts, start.index, calibration)
     errors = term_errors(found.terms_problem, terms)
+    saved_as = page.asked("saved")
     saved_to = [
         each
         for each in aliases
@@ -342,7 +343,7 @@ async def make_panel(
         refused=place_faults(found.cut_problem, dict.fromkeys(CUT_KINDS, Field("at", "Value"))),
         aliases=aliases if may_save else None,
         save=save,
-        saved=next((each for each in saved_to if each.alias == page.asked("saved")), None),
+        saved=next((each for each in saved_to if each.alias == saved_as), None),
     )
 
 
