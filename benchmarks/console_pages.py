@@ -7,8 +7,7 @@ to the first byte of its answer, by the clock: the median and the 95th percentil
 columns. A figure is what Event Timing tells of an interaction: from the key or the click to the next frame that is
 drawn, in steps of 8 ms; what takes less than 16 ms is not told, and counts as 16. A drag has no such events between
 its begin and its end, so the longest time between two frames is measured there. A click that opens another page is
-timed until that page has drawn its first contents: once clicked at once, and once after the pointer has rested on the
-link for .3 s, as a person's does.
+timed until that page has drawn its first contents.
 
 A process of its own serves the console from a stored state of some datasets, jobs, models and evaluations; the CPU of
 that process is counted, and not of the caller. `--against` is another checkout of this repository, as of an earlier
@@ -285,27 +284,23 @@ def print_interactions(url: str, state: dict[str, Any]) -> None:
             for _ in range(2):
                 page.keyboard.press("Backspace", delay=120)
         told("a column, typed into the search of a wide dataset", times(21))
-        for rest, how in ((0, "clicked at once"), (300, "after the pointer rested on it")):
-
-            def follow(link: Any, rest: int = rest) -> float:
-                """Click on a link, and return when its page has drawn its first contents."""
-                link.hover()
-                page.wait_for_timeout(rest)
-                link.click()
+        opened = []
+        open_page(model)
+        for _ in range(3):
+            for tab in ("Score", "Explain", "Judge", "Lineage", "Decide"):
+                page.get_by_role("navigation", name="Parts of the page").get_by_role(
+                    "link", name=tab, exact=True
+                ).click()
                 page.wait_for_load_state()
-                painted: float = page.evaluate(PAINTED)
-                page.wait_for_load_state("networkidle")
-                return painted
-
-            open_page(model)
-            tabs = page.get_by_role("navigation", name="Parts of the page")
-            names = ("Score", "Explain", "Judge", "Lineage", "Decide") * 3
-            opened = [follow(tabs.get_by_role("link", name=tab, exact=True)) for tab in names]
-            told(f"a tab of a model, {how}: its first contents", opened)
-            open_page("/console/models")
-            heads = page.locator("a.sort")
-            opened = [follow(heads.nth(number)) for number in [*range(heads.count())] * 3]
-            told(f"a list of models, sorted by a head, {how}: its first contents", opened)
+                opened.append(page.evaluate(PAINTED))
+        told("a tab of a model, opened: its first contents", opened)
+        opened = []
+        open_page("/console/models")
+        for number in [*range(page.locator("a.sort").count())] * 3:
+            page.locator("a.sort").nth(number).click()
+            page.wait_for_load_state()
+            opened.append(page.evaluate(PAINTED))
+        told("a list of models, sorted by a head: its first contents", opened)
         browser.close()
 
 

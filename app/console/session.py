@@ -26,7 +26,7 @@ from starlette.responses import RedirectResponse, Response
 from app.access import sessions
 from app.access.authentication import authenticator_of, scope_of
 from app.console.api import Api, ApiPath, path_segment
-from app.console.rendering import STATIC, render
+from app.console.rendering import render
 from app.http import problems
 from app.http.dependencies import MAX_UNKNOWN, Caller, Context, ContextDep, context_of
 from app.http.forms import FORM, Fields, FormReader, media_type_of, read_fields
@@ -320,10 +320,6 @@ def answer(request: Request, template: str, status: int = 200, **values: Any) ->
     text = render(template, root=root_path_of(request.scope), **values)
     # The API's message may repeat a caller's lone surrogates, which UTF-8 cannot hold.
     headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
-    if "page" in values and "hx-request" not in request.headers:
-        # A browser that knows it fetches the page of a link on which the pointer rests, for the click that follows.
-        rules = root_path_of(request.scope) + STATIC.url("speculation.json")
-        headers["Speculation-Rules"] = f'"{rules}"'
     return CompressedPage(text.encode("utf-8", "replace"), status, headers)
 
 

@@ -18,12 +18,7 @@ POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 """Content security policy of a page that loads only our own files and has no inline script or style."""
-_TYPES = {
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".json": "application/speculationrules+json",
-    ".svg": "image/svg+xml",
-}
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _YEAR = 31_536_000
 
 

@@ -66,6 +66,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
         (state_dir / ADDRESS).unlink(missing_ok=True)  # of a serve that was killed
         signals = stack.enter_context(SignalWaiter([*stops, signal.SIGCHLD]))
         listeners = stack.enter_context(listen(host, port, settings.processes))
+        print_line(f"rankwright keeps its state in {state_dir}")
         address = address_of(host, listeners[0])
         supervisor = Supervisor(settings, listeners, signals, stops, environment)
         stack.callback(supervisor.stop)
@@ -75,7 +76,6 @@ def serve(host: str, port: int, settings: Settings) -> None:
         terminal = sys.stdout.isatty()
         prepared = prepare(settings, link=terminal)
         supervisor.open_gate()
-        print_line(f"rankwright keeps its state in {state_dir}")
         resources.keep_reserve(state_dir, spare=resources.RESERVE_BYTES)
         if prepared.key is not None:
             print_line(describe_first_key(prepared.key, state_dir / "api-key", shown=terminal))

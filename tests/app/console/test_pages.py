@@ -899,21 +899,6 @@ def test_models_are_found_by_a_part_of_their_name_and_by_tag(
     expect(rows).to_have_count(50)
     page.get_by_role("link", name="Older").click()
     expect(rows).to_have_count(10)
-    # A page is fetched while the pointer rests on its link, and the click shows it.
-    page.wait_for_load_state("networkidle")
-    fetched: list[str] = []
-    window.page.context.on(
-        "request",
-        lambda asked: fetched.append(asked.url) if "sec-purpose" in asked.headers else None,
-    )
-    head = page.locator("a.sort").first
-    with page.context.expect_event("response", lambda got: "sort=" in got.url):
-        head.hover()
-    head.click()
-    page.wait_for_url(re.compile("sort="))
-    entry = "performance.getEntriesByType('navigation')[0].deliveryType"
-    assert page.evaluate(entry) == "navigational-prefetch"
-    assert [url for url in fetched if "sort=" in url] == [page.url]
 
 
 class TestNeedsAttention:
