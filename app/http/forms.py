@@ -14,7 +14,6 @@ from starlette.datastructures import ImmutableMultiDict
 from starlette.requests import Request
 
 from app.ingest.formats import Dialect, check_length
-from app.ingest.values import number_of
 from app.platform.errors import Malformed, TooLarge, UnsupportedMedia
 
 FORM, URLENCODED = "multipart/form-data", "application/x-www-form-urlencoded"
@@ -182,7 +181,7 @@ def number_or_text(text: str, dialect: Mapping[str, str] | None = None) -> float
     """
     text = text.strip()
     if dialect:
-        found = number_of(text, Dialect(**dialect).notation)
+        found = Dialect(**dialect).notation.or_point.read_number(text)
         return found if found is not None and math.isfinite(found) else text or None
     try:
         number = float(text)

@@ -145,6 +145,7 @@ class Build:
         self._payload = payload
         self._callback = callback
         self._errors = Errors()
+        self._is_written = False
         roles = (LABEL, LABELS, ITEM, WEIGHT, GROUP, QUERY, CATEGORICAL, DECLARED_NUMERIC, DROP)
         given = {role: payload[role] for role in roles}
         # A column without a name is mostly a row index, or comes from a comma at the end of lines.
@@ -191,6 +192,7 @@ class Build:
                 self._check_value_errors(converter)
                 raise self._refusal(converter)
             # All rows were seen once: the types are final, or two readings could differ for ever.
+            order = self.notation.dates
             if not settled:
                 self._settle_order(converter)
             found = types if settled else self._settle_types(converter, self._roles.features)
@@ -200,7 +202,8 @@ class Build:
                 for name, column in converter.text.items()
                 if name not in kept and (words := column.most_frequent()) is not None
             }
-            if found == converter.types and not more:
+            as_read = (found, self.notation.dates) == (converter.types, order)
+            if as_read and not more and self._is_written:
                 break
             types, kept = found, kept | more
         return self._conclude(converter)
@@ -256,17 +259,15 @@ class Build:
 
     def _settle_order(self, converter: Converter) -> None:
         """Find the order of dates with slashes by all rows that were read."""
-        if self.notation.dates is None:
-            known = self._known_types()
-            names = (name for name in self._roles.features if name not in known)
-            self._take_order(map(converter.evidence, names))
+        known = self._known_types()
+        names = (name for name in self._roles.features if name not in known)
+        self._take_order(map(converter.evidence, names))
 
     def _take_order(self, evidences: Iterable[Evidence]) -> None:
-        """Take the order of dates with slashes that values show, unless it is known: a table has one."""
-        if self.notation.dates is None:
+        """Take the order of dates with slashes that values show, unless it is said: a table has one."""
+        if self.source.notation.dates is None:
             shown = {orders[0] for each in evidences if len(orders := each.orders()) == 1}
-            if len(shown) == 1:
-                self.notation = replace(self.notation, dates=shown.pop())
+            self.notation = replace(self.notation, dates=shown.pop() if len(shown) == 1 else None)
 
     def _first_types(self, rows: Rows, types: Mapping[str, str]) -> dict[str, str]:
         """Return the types of all features; those not known yet are guessed from the first rows."""
@@ -282,7 +283,8 @@ class Build:
                 counts = count_codes(coded)
                 evidence.weigh(coded.dictionary.filter(pa.array(counts > 0)), counts[counts > 0])
             found[name] = evidence
-        self._take_order(found.values())
+        if found:
+            self._take_order(found.values())
         return {**types, **{name: self._type_of(each) for name, each in found.items()}}
 
     def _read(
@@ -321,6 +323,7 @@ class Build:
                     names = (field.name for field in fields)
                     self.survey.add(dict(zip(names, arrays, strict=True)), len(arrays[0]))
                 self.report(count)
+            self._is_written = writer is not None
         if self._errors.total:
             if converter is None:
                 raise self._errors.summarise()
@@ -368,6 +371,7 @@ class Build:
             self._missing,
             self._errors,
             self.notation,
+            order_found=self.notation.dates != self.source.notation.dates,
             rest=self._takes_rest(),
             strict=self._strict,
         )
@@ -490,9 +494,11 @@ class Build:
     def _refusal(self, converter: Converter) -> BadTable:
         """Return the refusal, with a suggestion of fields that would make the table valid."""
         refusal = self._errors.summarise()
-        latin = "encoding=latin-1"
-        if any(latin in error["detail"] for error in refusal.errors):
-            refusal.suggest("", {"encoding": "latin-1"}, about=latin)
+        for encoding in ("windows-1252", "latin-1"):  # which has no letters of its own
+            about = f"encoding={encoding}"
+            if any(about in error["detail"] for error in refusal.errors):
+                refusal.suggest("", {"encoding": encoding}, about=about)
+                break
         wrong = [
             name
             for name in dict.fromkeys(error.get("column") for error in refusal.errors)
@@ -716,9 +722,11 @@ class Build:
                 text, orders = unread
                 said = {"dates": orders[0]} if len(orders) == 1 else {}
                 why = (
-                    "other columns have the other order"
-                    if said
-                    else "no value shows which number is the day"
+                    "no value shows which number is the day"
+                    if not said
+                    else "other columns have the other order"
+                    if self.notation.dates is None
+                    else f"the table is read with dates={self.notation.dates}"
                 )
                 detail = (
                     f"read as words, though nearly all values look like dates: {show(text)}; {why}: say "

@@ -134,6 +134,20 @@ class Evidence:
         self.distinct_numbers += distinct
         self.whole = self.whole and whole
 
+    def state(self) -> dict[str, Any]:
+        """Return the counts as JSON, for `absorb`."""
+        return {name: value for name, value in vars(self).items() if name != "notation"}
+
+    def absorb(self, state: Mapping[str, Any]) -> None:
+        """Add the counts of further rows."""
+        for name, value in state.items():
+            own = getattr(self, name)
+            setattr(self, name, own and value if name == "whole" else own + value)
+
+    def is_empty(self) -> bool:
+        """Return True if nothing was counted."""
+        return self.known == 0
+
     @property
     def known(self) -> int:
         """Number of values that are not missing."""
@@ -608,6 +622,7 @@ class Converter:
         errors: Errors,
         notation: Notation = USUAL,
         *,
+        order_found: bool = False,
         rest: bool = False,
         strict: bool = False,
     ) -> None:
@@ -625,6 +640,12 @@ class Converter:
         }
         self._missing = missing
         self._notation = notation
+        # What comes first in dates is a guess by the first rows: all others may speak against it.
+        self._dated = {
+            name: Evidence(notation)
+            for name in roles.features
+            if order_found and types[name] == DATETIME
+        }
         self._rest = rest
         self._strict = strict
         numbers = [name for name in roles.features if name not in self.text]
@@ -646,6 +667,8 @@ class Converter:
         """Return the evidence of a feature, value errors included."""
         if name in self.text:
             return self.text[name].evidence()
+        if name in self._dated and not self._dated[name].is_empty():
+            return self._dated[name]
         profile = self.profiles[name]
         found = weigh(self._odd.get(name, {}), self._notation)
         if self.types[name] == DATETIME:
@@ -686,6 +709,7 @@ class Converter:
             "class_counts": self.class_counts,
             "label_values": self.label_values,
             "odd": self._odd,
+            "dated": {name: found.state() for name, found in self._dated.items()},
             "group": self.group_profile.state(),
             "query": self.query_profile.state(),
             "errors": self.errors.state(),
@@ -709,6 +733,8 @@ class Converter:
             _add_counts(self.label_values[label], values, _MAX_LABELS)
         for name, values in state["odd"].items():
             _add_counts(self._odd.setdefault(name, Counter()), values, _MAX_DISTINCT_ERRORS)
+        for name, found in state.get("dated", {}).items():
+            self._dated.setdefault(name, Evidence(self._notation)).absorb(found)
         self.group_profile.absorb(state["group"])
         self.query_profile.absorb(state["query"])
         self.errors.absorb(state["errors"], part)
@@ -755,6 +781,11 @@ class Converter:
         """Return the values of a feature that is not text, with NaN for missing values and value errors."""
         column, kind = rows.batch.column(name), self.types[name]
         values, bad = read_column(column, kind, self._missing, self._notation)
+        if name in self._dated and not is_dated(column.type):
+            coded = encode(column, self._missing)
+            counts = count_codes(coded)
+            known = pa.array(counts > 0)
+            self._dated[name].weigh(coded.dictionary.filter(known), counts[counts > 0])
         if bad.any():
 
             def detail(row: int) -> str:

@@ -15,6 +15,7 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, RowError, show
-from app.ingest.formats import DELIMITERS, Dialect
+from app.ingest.formats import DELIMITERS, ENCODINGS, Dialect
 from app.ingest.rows import MAX_LINE_LENGTH, Numbers, Rows, Source, check_names
 from app.ingest.stream import Stream, Upload
 from app.ingest.value_columns import MissingTokens, plain_numbers
@@ -144,6 +145,8 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
             rule = f"the header must end within {MAX_HEADER_LINES} lines"
             raise BadTable(f"{rule}; is a closing quote missing?", line=line)
         header_bytes = lines.bytes + (len(BOM) if head.startswith(BOM) else 0)
+        if any("\udc80" <= sign <= "\udcff" for name in names for sign in name):
+            raise _foreign_letters(names, line)
         called = [name if name.strip() else f"column {n}" for n, name in enumerate(names, start=1)]
         return Layout(
             check_names(called, max_columns, line),
@@ -152,6 +155,30 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
             header_bytes,
             lines.number,
         )
+
+
+def _foreign_letters(names: Sequence[str], line: int) -> BadTable:
+    """Return the error for a header that is not UTF-8; it says by which encoding its names may be read."""
+    name = next(name for name in names if any("\udc80" <= sign <= "\udcff" for sign in name))
+    detail, encoding = _describe_bytes(name)
+    refusal = BadTable(f"the header: {detail}", line=line)
+    refusal.suggest("", {"encoding": encoding})
+    return refusal
+
+
+def _describe_bytes(text: str) -> tuple[str, str]:
+    """Return what is wrong with a text that is not UTF-8, and the encoding that may be meant.
+
+    Windows-1252 has letters where Latin-1 has control signs.
+    """
+    raw = text.encode("utf-8", "surrogateescape")
+    bad = next(ord(sign) - 0xDC00 for sign in text if "\udc80" <= sign <= "\udcff")
+    encoding = "latin-1"
+    with suppress(UnicodeDecodeError):
+        if raw.decode("cp1252") != raw.decode("latin-1"):
+            encoding = "windows-1252"
+    shown = show(raw.decode(ENCODINGS[encoding]))
+    return f"byte 0x{bad:02X} is not UTF-8; with encoding={encoding} it reads {shown}", encoding
 
 
 def _overlong(line: int) -> BadTable:
@@ -408,9 +435,7 @@ class CsvTable(Source):
                 continue
             bad = next((c for c in value if "\udc80" <= c <= "\udcff"), None)
             if bad is not None:
-                shown = show(value.encode("utf-8", "surrogateescape").decode("latin-1"))
-                detail = f"byte 0x{ord(bad) - 0xDC00:02X} is not UTF-8; with encoding=latin-1 it reads {shown}"
-                errors.add(RowError(detail, line, name))
+                errors.add(RowError(_describe_bytes(value)[0], line, name))
                 found = True
         return found
 

@@ -508,11 +508,14 @@ class _Assembly(_Guessed):
             if column.undercounted and not column.is_identifier():
                 column.recount(_column_of([each["piece"] for each in read], name))
         if not self._payload["last"]:
+            order = self.notation.dates
             self._settle_order(converter)
             found = self._settle_types(converter, self._roles.features)
-            if found != converter.types:
+            if (found, self.notation.dates) != (converter.types, order):
                 letters = (_LETTERS[found[name]] for name in self._roles.features)
-                return {**self._guess, "types": "".join(letters), **self._found_order()}
+                better = {**self._guess, "types": "".join(letters)}
+                better.pop("dates", None)
+                return better | self._found_order()
         self._copy(converter, [each["piece"] for each in read])
         return self._conclude(converter)
 

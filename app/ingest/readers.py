@@ -23,7 +23,6 @@ from app.ingest.ndjson import NdjsonTable
 from app.ingest.rows import Source
 from app.ingest.stream import Upload, plain_bytes, plain_file, too_long
 from app.ingest.value_columns import MissingTokens
-from app.ingest.values import Notation
 from app.platform.errors import UnsupportedMedia
 
 
@@ -40,7 +39,7 @@ def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTo
             )
         )
         table = ParquetTable(path, columns) if content_type == PARQUET else ArrowFile(path, columns)
-        table.notation = Notation(dates=dialect.dates)
+        table.notation = dialect.notation.or_point
         return table
     bounds = (columns, limits["rows"], limits.get("cells"))
     return streamed_source(upload, content_type, dialect, bounds, missing)
@@ -66,7 +65,7 @@ def streamed_source(
         table = (
             ArrowTable(upload, bounds[0]) if content_type == ARROW else NdjsonTable(upload, *bounds)
         )
-        table.notation = Notation(dates=dialect.dates)
+        table.notation = dialect.notation.or_point
         return table
     raise BadTable(
         f"the content type must be one of {', '.join(CONTENT_TYPES)}, got {content_type!r}"

@@ -154,6 +154,9 @@ def _read_untidy(text: pa.Array) -> Parsed:
 
 def plain_numbers(text: pa.Array, notation: Notation) -> pa.Array:
     """Return numbers as `Notation.plain` does; other texts may be changed, and become no numbers."""
+    if notation.point_too and notation.decimal != "." != notation.thousands:
+        plain = pc.match_substring_regex(text, NUMBER)
+        return pc.if_else(plain, text, plain_numbers(text, replace(notation, point_too=False)))
     if notation.thousands:
         grouped = pc.match_substring_regex(text, notation.grouped)
         if pc.any(grouped).as_py():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import cached_property
 from typing import Any
@@ -73,6 +73,9 @@ _split_date = re.compile(
 class Notation:
     """How numbers and dates are written as text. Without marks between thousands, `thousands` is empty.
 
+    With `point_too` a number may have a decimal point whatever `decimal` says, unless points stand between thousands:
+    so a program writes one in a query, or as a quoted text of a format that has numbers.
+
     >>> german = Notation(",", ".")
     >>> [german.read_number(text) for text in ("1.234,56", "1234,56", "1.23")]
     [1234.56, 1234.56, None]
@@ -82,6 +85,7 @@ class Notation:
     thousands: str = ""
     dates: str | None = None
     """What comes first in 03/04/2026; None: such texts are no dates."""
+    point_too: bool = False
 
     @cached_property
     def mark(self) -> str:
@@ -100,6 +104,15 @@ class Notation:
         )
 
     @cached_property
+    def or_point(self) -> Notation:
+        """The same with `point_too`.
+
+        >>> [Notation(",").or_point.read_number(text) for text in ("1,5", "1.5", "1.234,5")]
+        [1.5, 1.5, None]
+        """
+        return replace(self, point_too=True)
+
+    @cached_property
     def number_rule(self) -> str:
         """What a number must be, for a message."""
         if self.decimal == "." and not self.thousands:
@@ -114,6 +127,8 @@ class Notation:
 
     def plain(self, text: str) -> str:
         """Return a number with a decimal point and without marks; what is no number here does not become one."""
+        if self.point_too and self.thousands != "." and _is_number(text):
+            return text
         if self.thousands and re.match(self.grouped, text):
             text = re.sub(self.mark, "", text)
         return text if self.decimal == "." else text.replace(".", "'").replace(self.decimal, ".")
@@ -182,7 +197,7 @@ def read_text(kind: str, text: str, notation: Notation = USUAL) -> float:
     A boolean may be a number, which is 0 or 1.
     """
     text = text.strip()
-    if kind != DATETIME and (number := number_of(text, notation)) is not None:
+    if kind != DATETIME and (number := notation.or_point.read_number(text)) is not None:
         if abs(number) <= _LARGEST and (kind == NUMERIC or number in (0.0, 1.0)):
             return number
     elif not text:
@@ -192,17 +207,6 @@ def read_text(kind: str, text: str, notation: Notation = USUAL) -> float:
     elif kind == BOOLEAN and text.lower() in _BOOLEANS:
         return _BOOLEANS[text.lower()]
     raise ValueError(f"is no {kind} value")
-
-
-def number_of(text: str, notation: Notation) -> float | None:
-    """Return the number that a person or a program has written, or None; a decimal point may be used whatever the
-    notation says, unless points stand between thousands.
-
-    >>> [number_of(text, Notation(",")) for text in ("1,5", "1.5", "1.234,5")]
-    [1.5, 1.5, None]
-    """
-    number = notation.read_number(text)
-    return read_number(text) if number is None and notation.thousands != "." else number
 
 
 def read_json(kind: str, value: Any, notation: Notation = USUAL) -> float:

@@ -22,7 +22,7 @@ import orjson
 
 from app.ingest.errors import Errors, too_many_rows
 from app.ingest.rows import Rows, Source
-from app.ingest.values import NUMERIC, Notation
+from app.ingest.values import NUMERIC
 from app.platform.errors import (
     Invalid,
     Malformed,
@@ -506,7 +506,7 @@ def infer(
         n_rows, parts_of_rows = len(rows), iter([rows])
     else:
         table = TensorTable(asked.inputs, names, bounds)
-        table.notation = Notation(dates=notation_of(served.table_dialect).dates)
+        table.notation = notation_of(served.table_dialect).or_point
         reader = RowReader(served.features, options, missing, max_rows)
         n_rows, ignored = table.rows or 0, table.ignored
         parts_of_rows = (X for batch in reader.batches(table) for X in batch.blocks(len(names)))

@@ -375,7 +375,7 @@ def read_body(
         claims = read_claims(stream)
         _check_claims(claims, max_rows, bounds)
         source = ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns)
-        source.notation = Notation(dates=dialect.dates)
+        source.notation = dialect.notation.or_point
         return reader, source
     upload = Upload(body, table.content_encoding, bounds.bytes)
     most = (bounds.columns, max_rows, None)
@@ -428,7 +428,7 @@ def read_file(
         whole = map_file(stack.enter_context(plain))
         stream = whole if table.content_type == ARROW else stream_of(whole)
         source = ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns, bounds.held)
-        source.notation = Notation(dates=dialect.dates)
+        source.notation = dialect.notation.or_point
         # A message costs a visit to every column, and a time of its own.
         times = min(_TIMES_MESSAGES, bounds.columns // max(1, len(source.names)))
         claims = read_claims(stream, MAX_MESSAGES * max(1, times))

@@ -26,7 +26,10 @@ async function preview(form, part, file) {
     name.dispatchEvent(new Event("change", { bubbles: true }));  // so that it is asked who has this name
   }
   let table = null;
-  try { table = await read(file); } catch { table = null; }
+  const encoding = form.elements.namedItem("encoding");
+  encoding.onchange = () => preview(form, part, file);
+  encoding.setCustomValidity("");
+  try { table = await read(file, encoding.value); } catch { table = null; }
   if (file !== form.elements.namedItem("file").files[0]) return;  // another was chosen meanwhile
   delete form.querySelector("[data-label-step]").dataset.of;
   const summary = part("summary");
@@ -59,6 +62,7 @@ async function preview(form, part, file) {
     look();
     for (const [at, select] of selects.entries()) tell_type(select.closest("tr"), columns[at]);
     hint(part("hint"), columns, fields, tell);
+    if (table.foreign) ask_letters(part("hint"), encoding, table.names);
   };
   for (const field of Object.values(fields)) field.onchange = tell;
   tell();
@@ -226,9 +230,19 @@ function hint(place, columns, fields, tell) {
   if (unsaid && fold) fold.open = true;  // else the browser cannot show what is asked
 }
 
+// Letters are never guessed by the service: here they are shown as Windows has them, and one click says so.
+function ask_letters(place, encoding, names) {
+  const name = names.find((each) => /[^ -~]/.test(each)), fold = encoding.closest("details");
+  const button = make("button", { type: "button" }, "Read the letters as Windows-1252");
+  button.addEventListener("click", () => { encoding.value = "windows-1252"; encoding.onchange(); });
+  place.prepend(make("p", {}, `The letters of this file are not UTF-8. They are shown as Windows-1252${name ? `, such as “${name}”` : ""}. `, button));
+  place.hidden = false;
+  encoding.setCustomValidity("The letters are not UTF-8: choose what they are.");
+  if (fold) fold.open = true;
+}
+
 const unique = (ways) => [...new Map(ways.map((each) => [JSON.stringify(each), each])).values()];
-const SIGNS = { point: ".", comma: ",", space: "space", apostrophe: "’" };
-const spelled = (way) => Object.entries(way).filter(([, value]) => value).map(([name, value]) => `${name} = ${SIGNS[value]}`).join(", ");
+const spelled = ({ decimal, thousands }) => `${decimal} for decimals${thousands ? `, ${thousands} between thousands` : ""}`;
 const marks = ({ decimal, thousands }) => [decimal === "comma" && "a decimal comma", thousands && "marks between thousands"].filter(Boolean).join(" and ");
 const plain = (text, { decimal, thousands }) => {
   const bare = thousands ? text.replace(new RegExp(MARKS[thousands], "g"), "") : text;
@@ -239,18 +253,28 @@ function day(text, order) {
   return new Date(Date.UTC(year, (order === "day_first" ? second : first) - 1, order === "day_first" ? first : second)).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
 }
 
-async function read(file) {
+async function read(file, encoding) {
   const name = file.name.toLowerCase();
   let stream = file.slice(0, MAX_BYTES).stream();
   if (/\.(parquet|arrow|arrows|feather|zst)$/.test(name)) return null;
   if (name.endsWith(".gz")) stream = stream.pipeThrough(new DecompressionStream("gzip"));
   const bytes = await gather(stream);
   const wide = bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : "utf-8";
-  const text = new TextDecoder(wide).decode(bytes);
+  const [text, foreign] = decoded(bytes, wide, encoding);
   if (text.includes("\0")) return null;
   const whole = bytes.length < MAX_BYTES && file.size <= MAX_BYTES;
   const found = /^\s*\{/.test(text) ? of_lines(text, whole) : of_csv(text, whole);
-  return { ...found, whole: whole && found.rows.length < MAX_ROWS };
+  return { ...found, foreign, whole: whole && found.rows.length < MAX_ROWS };
+}
+
+// The text, and whether it is not UTF-8 though nobody has said what it is: then it mostly comes from Windows.
+function decoded(bytes, wide, encoding) {
+  if (encoding && encoding !== "utf-16") return [new TextDecoder(encoding).decode(bytes), false];
+  try {
+    return [new TextDecoder(wide, { fatal: true }).decode(bytes, { stream: true }), false];  // the end may be cut
+  } catch {
+    return [new TextDecoder("windows-1252").decode(bytes), true];
+  }
 }
 
 async function gather(stream) {
@@ -278,6 +302,8 @@ function of_lines(text, whole) {
   return { names, rows: found.map((row) => names.map((name) => row[name] === null || row[name] === undefined ? "" : String(row[name]))) };
 }
 
+const tidy = (value) => value.replace(/^[ \t]+|[ \t]+$/g, "");  // as the service does: other spaces stay
+
 function of_csv(text, whole) {
   const head = text.split(/\r\n|\r|\n/, 1)[0];
   const counts = [";", "\t", "|"].map((mark) => [head.split(mark).length - 1, mark]).sort((a, b) => b[0] - a[0]);
@@ -290,15 +316,15 @@ function of_csv(text, whole) {
       if (sign !== '"') value += sign;
       else if (text[at + 1] === '"') { value += sign; at++; } else quoted = false;
     } else if (sign === '"' && value.trim() === "") { quoted = true; value = ""; }
-    else if (sign === mark) { row.push(value.trim()); value = ""; }
+    else if (sign === mark) { row.push(tidy(value)); value = ""; }
     else if (sign === "\n" || sign === "\r") {
       if (sign === "\r" && text[at + 1] === "\n") at++;
-      row.push(value.trim());
+      row.push(tidy(value));
       if (row.length > 1 || row[0] !== "") rows.push(row);
       row = []; value = "";
     } else value += sign;
   }
-  if (whole && (row.length || value) && rows.length <= MAX_ROWS) rows.push([...row, value.trim()]);
+  if (whole && (row.length || value) && rows.length <= MAX_ROWS) rows.push([...row, tidy(value)]);
   const [names = [], ...rest] = rows;
   return { names, rows: rest };
 }
@@ -309,8 +335,9 @@ const NUMBER = /^[+-]?((\d+[.,]?\d*|[.,]\d+)(e[+-]?\d+)?|inf(inity)?)$/i;
 const SPELLED = /^[+-]?[\d.,' \u2019\u00a0\u2009\u202f]*\d[.,]?(e[+-]?\d+)?$/i;
 const MARKS = { point: "\\.", comma: ",", space: "[ \u00a0\u2009\u202f]", apostrophe: "['\u2019]" };
 const WAYS = ["point", "comma"].flatMap((decimal) => ["", ...Object.keys(MARKS)].filter((each) => each !== decimal).map((thousands) => ({ decimal, thousands })));
-const D = "(0?[1-9]|[12]\\d|3[01])", M = "(0?[1-9]|1[0-2])", END = "\\d{4}(,? \\d{1,2}:\\d\\d.*)?$";
-const DATE = new RegExp(`^(\\d{4}-\\d\\d-\\d\\d([ T]|$)|${D}\\.${M}\\.${END})`);
+const D = "(0?[1-9]|[12]\\d|3[01])", M = "(0?[1-9]|1[0-2])", ZONE = "(Z|[+-]\\d\\d(:?\\d\\d)?)?";
+const END = `\\d{4}(,? \\d{1,2}:\\d\\d(:\\d\\d(\\.\\d{1,6})?)?( ?[AaPp][Mm])?${ZONE})?$`;
+const DATE = new RegExp(`^(\\d{4}-\\d\\d-\\d\\d([ T]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,6})?)?${ZONE})?$|${D}\\.${M}\\.${END})`);
 const SLASHED = { day_first: new RegExp(`^(${D}/${M}/|${D}-${M}-)${END}`), month_first: new RegExp(`^(${M}/${D}/|${M}-${D}-)${END}`) };
 
 function number_by({ decimal, thousands }) {
@@ -329,15 +356,17 @@ function guess(values, said) {
   const notations = odd.length ? WAYS.filter((way) => (!way.thousands || odd.some((value) => new RegExp(MARKS[way.thousands]).test(value))) && odd.every((value) => number_by(way).test(value)) && fits(way)) : [];
   const kept = notations.filter((way) => way.decimal === (said.decimal || "point"));
   const ways = notations.filter((way) => !kept.some((each) => each !== way && each.thousands === way.thousands) && (!said.decimal || !kept.length || kept.includes(way)));
-  const day_first = share((value) => SLASHED.day_first.test(value)), month_first = share((value) => SLASHED.month_first.test(value));
-  const slashed = distinct.find((value) => SLASHED.day_first.test(value) || SLASHED.month_first.test(value));
+  const iso = share((value) => DATE.test(value)) > 0.9;
+  const [day_first, month_first] = ["day_first", "month_first"].map((order) => iso ? 0 : share((value) => DATE.test(value) || SLASHED[order].test(value)));
+  const written = distinct.filter((value) => SLASHED.day_first.test(value) || SLASHED.month_first.test(value));
+  const slashed = written.find((value) => Number.parseInt(value) !== Number.parseInt(value.match(/[/-](\d+)/)[1])) ?? written[0];
   const [only_day, only_month] = ["day_first", "month_first"].map((order, at, both) => distinct.some((value) => SLASHED[order].test(value) && !SLASHED[both[1 - at]].test(value)));
   let orders = [["day_first", day_first], ["month_first", month_first]].filter(([, each]) => each > 0.9).map(([order]) => order);
   if (orders.length === 2 && only_day !== only_month) orders = [only_day ? "day_first" : "month_first"];
   let type = "words";
   if (!known.length) type = "empty";
   else if (known.every((value) => /^(true|false)$/i.test(value))) type = "true or false";
-  else if (share((value) => DATE.test(value)) > 0.9) type = "dates";
+  else if (iso) type = "dates";
   else if (ways.length) type = `numbers with ${ways.length > 1 ? "a mark" : marks(ways[0])}`;
   else if (share((value) => NUMBER.test(value) || own.test(value)) > 0.9) type = "numbers";
   else if (known.length >= 20 && distinct.length > 0.9 * known.length) type = "identifiers";

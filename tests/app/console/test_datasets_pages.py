@@ -375,7 +375,7 @@ def test_the_preview_says_what_the_service_will_do(
     expect(hint).to_contain_text(
         "These look like numbers with a decimal comma and marks between thousands: “Betrag”, “Summe”, such as 1.000,5."
     )
-    expect(hint).to_contain_text("“Frist” has dates such as 01/01/2026, and the values do not show")
+    expect(hint).to_contain_text("“Frist” has dates such as 09/01/2026, and the values do not show")
     before = told()
     assert before["Betrag"] == ("numbers with a decimal comma", "feature")
     assert before["am"] == ("dates", "feature")
@@ -392,7 +392,9 @@ def test_the_preview_says_what_the_service_will_do(
     page.get_by_role("button", name="Upload", exact=True).click()
     expect(page.locator("#f-decimal")).to_be_focused()
     assert page.url.endswith("/new")
-    page.get_by_role("button", name="Read them so: decimal = ,, thousands = .").click()
+    page.get_by_role(
+        "button", name="Read them so: comma for decimals, point between thousands"
+    ).click()
     expect(hint).not_to_contain_text("decimal comma")
     after = told()
     assert after["Betrag"] == after["Summe"] == ("numbers", "feature")

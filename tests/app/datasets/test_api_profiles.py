@@ -129,6 +129,11 @@ def test_a_model_reads_numbers_and_dates_as_its_table_has_them(
     ndjson = {"Content-Type": "application/x-ndjson"}
     line = '{"betrag": 1234.5, "am": "3/11/2026"}\n'
     assert client.post(address, content=line, headers=ndjson).json()["scores"] == [expected]
+    # A text is the same number by every door; here 1.234 is more than a thousand.
+    line = '{"betrag": "1.234", "am": "3.11.2026"}\n'
+    answer = client.post(address, content=line, headers=ndjson)
+    assert answer.json()["scores"] == [score(betrag="1.234", am="3.11.2026")]
+    assert answer.json()["scores"] == [score(betrag="1234", am="3.11.2026")]
     rule = "'betrag' must be a finite number, as 1.234,5"
     wrong = client.get(address, params={"betrag": "1.23", "am": "3/11/2026"})
     refused(wrong, 422, "invalid_feature_value", rule, "'1.23'")

@@ -126,6 +126,16 @@ def test_the_order_of_dates_is_that_of_all_parts(tmp_path: Path) -> None:
     assert found[0]["columns"][0]["type"] == "datetime"
 
 
+def test_the_first_part_does_not_settle_the_order(tmp_path: Path) -> None:
+    rows = [f"01/{i % 28 + 1}/2026,{i % 5},{i % 2}" for i in range(60)]
+    bodies = [as_csv("when,k,y", part) for part in (["13/01/2026,1,0", *rows[:5]], rows, rows)]
+    one = bodies[0] + b"".join(body.partition(b"\n")[2] for body in bodies[1:])
+    found, _ = in_parts(tmp_path / "parts", bodies)
+    assert found == whole(tmp_path / "one", one)
+    assert found[0]["dialect"] == {"dates": "month_first"}
+    assert [warning["line"] for warning in found[0]["warnings"]] == [2]
+
+
 HEAD = "x,k,city,id,day,vip,age,word,left,weight,home"
 
 

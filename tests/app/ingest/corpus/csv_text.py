@@ -195,7 +195,7 @@ def broken_bytes() -> Iterator[Case]:
     bad = b"a,y\n1,0\n2,n\xe9\n3,0\n"
     yield Case("a bad byte in a label", "UTF-8", bad, Refused("byte 0xE9 is not", 3, "y"))
     head = b"gr\xf6\xdfe,y\n1,0\n2,1\n"
-    detail = "the name of column 1 must be at most 255 printable UTF-8 characters"
+    detail = "the header: byte 0xF6 is not UTF-8; with encoding=latin-1 it reads 'größe'"
     yield Case("a bad byte in a name", "UTF-8", head, Refused(detail, 1))
     rule = "bytes of an encoding"
     for name, end in (("LF", "\n"), ("CRLF", "\r\n"), ("CR", "\r")):

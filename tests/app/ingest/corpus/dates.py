@@ -64,6 +64,11 @@ def orders() -> Iterator[Case]:
     other = b"a,b,y\n20/01/2026,01/20/2026,0\n21/01/2026,01/21/2026,1\n"
     found = Table({"a": ["20/01/2026", "21/01/2026"]}, {"a": "categorical", "b": "categorical"})
     yield Case("two columns differ", rule, other, found)
+    cells = ["13/01/2026", *["01/02/2026"] * 5, *["01/20/2026"] * 20]
+    refusal = Refused(
+        "'13/01/2026' is not a date, as 2026-01-31, 2026-01-31T12:00:00Z, 01/31", 2, "a"
+    )
+    yield Case("all rows say the order, not the first", rule, column_of(cells), refusal)
     cells = ["03/04-2026", "u"]
     yield case("two kinds of marks", cells, cells, "categorical")
 
