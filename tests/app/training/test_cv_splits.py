@@ -215,7 +215,10 @@ def test_numbers_and_dates_are_times(tmp_path: Path) -> None:
     [
         (pa.array([1.0, np.nan, np.nan]), "2 rows have no value"),
         (pa.array(["2026-01-31", None]), "1 rows have no value"),
-        (pa.array(["2026-01-31", "31. Januar 2026"]), "one value is '31. Januar 2026'; it must hold numbers"),
+        (
+            pa.array(["2026-01-31", "31. Januar 2026"]),
+            "one value is '31. Januar 2026'; it must hold numbers",
+        ),
     ],
 )
 def test_what_cannot_order_rows_is_refused(tmp_path: Path, values: pa.Array, said: str) -> None:
