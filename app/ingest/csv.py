@@ -145,8 +145,8 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
             rule = f"the header must end within {MAX_HEADER_LINES} lines"
             raise BadTable(f"{rule}; is a closing quote missing?", line=line)
         header_bytes = lines.bytes + (len(BOM) if head.startswith(BOM) else 0)
-        if any("\udc80" <= sign <= "\udcff" for name in names for sign in name):
-            raise _foreign_letters(names, line)
+        if (refusal := _foreign_letters(names, line)) is not None:
+            raise refusal
         called = [name if name.strip() else f"column {n}" for n, name in enumerate(names, start=1)]
         return Layout(
             check_names(called, max_columns, line),
@@ -157,13 +157,25 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
         )
 
 
-def _foreign_letters(names: Sequence[str], line: int) -> BadTable:
-    """Return the error for a header that is not UTF-8; it says by which encoding its names may be read."""
-    name = next(name for name in names if any("\udc80" <= sign <= "\udcff" for sign in name))
+def _foreign_letters(names: Sequence[str], line: int) -> BadTable | None:
+    """Return the error for a header that is not UTF-8, with the encoding by which its names are text; None if it is
+    UTF-8, or no text.
+    """
+    name = next((name for name in names if any(_is_foreign(sign) for sign in name)), None)
+    if name is None:
+        return None
     detail, encoding = _describe_bytes(name)
+    raw = " ".join(names).encode("utf-8", "surrogateescape")
+    if not raw.decode(ENCODINGS[encoding], "replace").isprintable():
+        return None
     refusal = BadTable(f"the header: {detail}", line=line)
     refusal.suggest("", {"encoding": encoding})
     return refusal
+
+
+def _is_foreign(sign: str) -> bool:
+    """Return True for a byte that is not UTF-8: each became one surrogate."""
+    return "\udc80" <= sign <= "\udcff"
 
 
 def _describe_bytes(text: str) -> tuple[str, str]:
@@ -172,7 +184,7 @@ def _describe_bytes(text: str) -> tuple[str, str]:
     Windows-1252 has letters where Latin-1 has control signs.
     """
     raw = text.encode("utf-8", "surrogateescape")
-    bad = next(ord(sign) - 0xDC00 for sign in text if "\udc80" <= sign <= "\udcff")
+    bad = next(ord(sign) - 0xDC00 for sign in text if _is_foreign(sign))
     encoding = "latin-1"
     with suppress(UnicodeDecodeError):
         if raw.decode("cp1252") != raw.decode("latin-1"):
@@ -433,8 +445,7 @@ class CsvTable(Source):
         for name, value in zip(self.names, record, strict=True):
             if name not in wanted:
                 continue
-            bad = next((c for c in value if "\udc80" <= c <= "\udcff"), None)
-            if bad is not None:
+            if any(_is_foreign(sign) for sign in value):
                 errors.add(RowError(_describe_bytes(value)[0], line, name))
                 found = True
         return found
