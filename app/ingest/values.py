@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+    Floats = npt.NDArray[np.float64]
 
 NUMERIC, BOOLEAN, DATETIME, CATEGORICAL = "numeric", "boolean", "datetime", "categorical"
 """What a feature holds."""
@@ -226,6 +227,8 @@ def read_json(kind: str, value: Any, notation: Notation = USUAL) -> float:
 
 def read_json_column(kind: str, values: Sequence[Any], notation: Notation = USUAL) -> Floats:
     """Return many values of JSON at once, as `read_json` does for one; raises ValueError if one does not fit."""
+    import numpy as np  # the dispatcher needs the other rules, and no numpy
+
     if kind == DATETIME:
         return np.array([read_json(DATETIME, value, notation) for value in values], np.float64)
     if not _CELLS[kind].issuperset(map(type, values)):
