@@ -469,6 +469,7 @@ def test_the_rows_to_catch_are_chosen_before_the_upload(
     file = {"name": "gone.csv", "mimeType": "text/csv", "buffer": YES_AND_NO.encode()}
     page.set_input_files("#file", file)
     step = page.get_by_role("region", name="Which rows do you want to catch?")
+    step.get_by_label("ja").wait_for()
     rows = step.get_by_role("row").all_inner_texts()
     assert [row.split() for row in rows[1:]] == [
         ["nein", "180", "86", "%"],
