@@ -319,9 +319,11 @@ def worker(settings: Settings, folder: Path) -> Iterator[subprocess.Popen[bytes]
 def children_of(pid: int) -> list[int]:
     """The pids of a process's children; threads and processes that end meanwhile are passed over."""
     found: list[int] = []
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            found += map(int, listed.read_text().split())
+    gone = contextlib.suppress(FileNotFoundError, ProcessLookupError)
+    with gone:  # glob reads the folder of threads, too
+        for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+            with gone:
+                found += map(int, listed.read_text().split())
     return found
 
 
