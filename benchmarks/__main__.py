@@ -61,6 +61,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "--rows 150 --splits 1 --systems additive logistic", in_bench=False, within=True
     ),
     "lists": _of("--queries 30 --repeats 1 --rounds 3", in_bench=False, within=True),
+    "pooled_folds": _of("--trials 1 --rows 600 --learners logistic", in_bench=False, within=True),
     "portfolio": _of(
         "--drawn 150 --settings 2 --seconds .05 --library 2", in_bench=False, within=True
     ),

@@ -5,10 +5,16 @@
     python -m benchmarks.auto --data DIR --out FILE                       # run it; may be stopped and called again
     python -m benchmarks.auto --report FILE                               # the tables in Markdown
     python -m benchmarks.auto --data DIR --out FILE --only ours --rows 1000000 --tables NAME   # the budget alone
+    python -m benchmarks.auto --out FILE                                  # few positives in many rows, drawn
 
 DIR holds tables as NAME.parquet, taken as they are, with words and gaps. NAME.json may say what to do with one: `label`
 (the column, "label" by default), `positive` (its value; else the greater of two), `drop` (columns that would give the
 label away). Of a table of more than 300,000 rows so many are drawn, by class.
+
+Without DIR the tables are drawn: 50 to 500 positives in 20,000 to 500,000 training rows (`RARE`), of 20 numbers, of
+which six matter, two of them by their product. Each split is a new draw. Its test rows are 2,000 positives and 50,000
+negatives: an area needs no true share of positives. NAME~200 (`--tables`) is a table of DIR with 200 of the positives
+to learn from.
 
 Splits are the folds of stratified cross-validation: with three, two thirds of the rows are learnt from and the others
 judge, and no row judges twice; more splits begin another division. Every system gets the same files, the same cores,
@@ -67,6 +73,16 @@ UNBUDGETED = ("lightgbm", "logistic", "rankboost", "logitboost")
 DEFAULT = ("rankwright", *PEERS)
 WINDOW = (0.0, 0.05)
 MAX_ROWS = 300_000
+RARE = {
+    f"rare_{positives}_{rows}": (positives, rows)
+    for rows in (20_000, 100_000, 500_000)
+    for positives in (50, 200, 500)
+}
+"""Drawn tables: positives and rows to learn from."""
+RARE_TEST = 2_000, 50_000
+"""Positives and negatives to test on."""
+RARE_AT_ONCE = 200_000
+"""Rows that are drawn at once, of which positives and some negatives are kept."""
 LEVEL = 0.05
 SECONDS_AROUND = 15.0  # seconds of reading, imports and scoring, for a forecast
 Record = dict[str, Any]
@@ -156,6 +172,35 @@ def split_rows(y: npt.NDArray[np.int8], split: int, n_folds: int) -> tuple[Ints,
     return rng.permutation(np.flatnonzero(of_row != fold)), np.flatnonzero(of_row == fold)
 
 
+def draw_rare(
+    positives: int, rows: int, seed: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int8], int]:
+    """Features and labels of a drawn table, in random order, and the number of training rows, which come first."""
+    rng = np.random.Generator(np.random.Philox(seed))
+    wanted = positives + RARE_TEST[0], rows - positives + RARE_TEST[1]
+    kept: tuple[list[Any], list[Any]] = ([], [])
+    limit = None
+    while any(sum(map(len, own)) < n for own, n in zip(kept, wanted, strict=True)):
+        X = rng.normal(size=(RARE_AT_ONCE, 20))
+        merit = 1.2 * X[:, 0] + 0.9 * X[:, 1] * X[:, 2] + 0.8 * np.abs(X[:, 3])
+        merit += 0.6 * X[:, 4] - 0.5 * X[:, 5] + 0.8 * rng.logistic(size=len(X))
+        limit = np.quantile(merit, 1.0 - positives / rows) if limit is None else limit
+        for own, of_class, n in zip(kept, (merit > limit, merit <= limit), wanted, strict=True):
+            own.append(X[of_class][: max(n - sum(map(len, own)), 0)])
+    parts = []
+    drawn = [np.concatenate(own) for own in kept]
+    for first, last in (
+        ((0, 0), (positives, rows - positives)),
+        ((positives, rows - positives), wanted),
+    ):
+        X = np.concatenate([own[a:b] for own, a, b in zip(drawn, first, last, strict=True)])
+        y = np.repeat(np.array([1, 0], dtype=np.int8), [last[0] - first[0], last[1] - first[1]])
+        order = rng.permutation(len(y))
+        parts.append((X[order], y[order]))
+    (X, y), (X_test, y_test) = parts
+    return np.concatenate([X, X_test]), np.concatenate([y, y_test]), rows
+
+
 @dataclass(frozen=True)
 class Split:
     """The files of a split, and the labels of its test rows."""
@@ -176,14 +221,37 @@ def write_split(
     split: int,
     n_folds: int,
     rows: int | None,
+    positives: int | None = None,
 ) -> Split:
-    """Write training rows, with the label, and test rows, without."""
+    """Write training rows, with the label and at most so many positives, and test rows, without."""
     learnt, judges = split_rows(y, split, n_folds)
+    if positives is not None:
+        learnt = learnt[(y[learnt] == 0) | (np.cumsum(y[learnt]) <= positives)]
     if rows is not None:
         learnt = np.resize(learnt, rows)
     label = "label"
     while label in features.column_names:
         label += "_"
+    return _write(folder, features, y, learnt, judges, label)
+
+
+def write_rare(folder: Path, name: str, split: int) -> Split:
+    """Write the training and test rows of a split of a drawn table."""
+    X, y, n_train = draw_rare(*RARE[name], split)
+    features = pa.table({f"x{k}": X[:, k] for k in range(X.shape[1])})
+    learnt, judges = np.arange(n_train), np.arange(n_train, len(y))
+    written = _write(folder, features, y, learnt, judges, "label")
+    return dataclasses.replace(written, row=judges + split * len(y))  # other rows in each split
+
+
+def _write(
+    folder: Path,
+    features: pa.Table,
+    y: npt.NDArray[np.int8],
+    learnt: Ints,
+    judges: Ints,
+    label: str,
+) -> Split:
     train = features.take(learnt).append_column(label, pa.array(y[learnt]))
     paths = folder / "train.parquet", folder / "test.parquet"
     pq.write_table(train, paths[0])
@@ -388,16 +456,21 @@ def execute(given: argparse.Namespace, runs: list[Run], records: list[Record]) -
         for number, run in enumerate(runs):
             if run.table in refused:
                 continue
-            if loaded is None or loaded[0] != run.table:
+            name, _, positives = run.table.partition("~")
+            if name not in RARE and (loaded is None or loaded[0] != name):
                 try:
-                    loaded = (run.table, *read_table(given.data, run.table))
+                    loaded = (name, *read_table(given.data, name))
                 except Refused as error:
                     print(f"left out: {error}", file=sys.stderr, flush=True)
                     refused.add(run.table)
                     continue
             if written != (run.table, run.split):
-                _, features, y = loaded
-                split = write_split(folder, features, y, run.split, given.folds, run.rows)
+                if name in RARE:
+                    split = write_rare(folder, name, run.split)
+                else:
+                    assert loaded is not None  # else it was refused
+                    most = int(positives) if positives else None
+                    split = write_split(folder, *loaded[1:], run.split, given.folds, run.rows, most)
                 written = (run.table, run.split)
             if run.system in OURS and client is None:
                 client = stack.enter_context(service(folder, given.threads))
@@ -627,10 +700,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     known = (*OURS, *PEERS, *MORE_PEERS)
-    parser.add_argument("--data", type=Path, help="folder with NAME.parquet and NAME.json")
+    parser.add_argument(
+        "--data", type=Path, help="folder with NAME.parquet and NAME.json; without it drawn tables"
+    )
     parser.add_argument("--out", type=Path, help="results are appended here as JSON lines")
     parser.add_argument("--report", type=Path, metavar="FILE", help="print the tables of results")
-    parser.add_argument("--tables", nargs="+", metavar="NAME", help="default: all of DIR")
+    parser.add_argument(
+        "--tables", nargs="+", metavar="NAME", help="default: all of DIR, or all drawn ones"
+    )
     parser.add_argument("--systems", nargs="+", choices=known, help=f"default: {' '.join(DEFAULT)}")
     parser.add_argument("--only", choices=("ours", "peers"), help="short for --systems")
     parser.add_argument(
@@ -651,8 +728,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--retry", action="store_true", help="run again what has failed")
     parser.add_argument("--dry-run", action="store_true", help="only say what is left to run")
     given = parser.parse_args(arguments)
-    if given.report is None and (given.data is None or given.out is None):
-        parser.error("give --data and --out, or --report")
+    if given.report is None and given.out is None:
+        parser.error("give --out, or --report")
     if given.data is not None and not given.data.is_dir():
         parser.error(f"--data must be a folder, got {str(given.data)!r}")
     if given.systems and given.only:
@@ -667,6 +744,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return given
 
 
+def is_table(name: str, known: set[str]) -> bool:
+    """Return True for the name of a table, or of one of DIR with a number of positives to learn from."""
+    table, mark, positives = name.partition("~")
+    if not mark:
+        return name in known
+    return table in known - RARE.keys() and positives.isdecimal() and int(positives) > 0
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run what is left, or print the report."""
     given = parse(arguments)
@@ -675,12 +760,18 @@ def main(arguments: list[str] | None = None) -> None:
             for line in report(given.report, given.folds, "rankwright"):
                 print(line)
             return
-        found = sorted(path.stem for path in given.data.glob("*.parquet"))
+        found = list(RARE)
+        if given.data is not None:
+            found = sorted(path.stem for path in given.data.glob("*.parquet"))
         if not found:
             raise Refused(f"--data must hold files NAME.parquet, got none in {given.data}")
         tables = given.tables or found
-        if unknown := sorted(set(tables) - set(found)):
-            raise Refused(f"--tables must name files NAME.parquet of {given.data}, got {unknown}")
+        known = {*found, *RARE}
+        if unknown := [name for name in tables if not is_table(name, known)]:
+            raise Refused(
+                f"--tables must name files NAME.parquet of {given.data}, NAME~POSITIVES, or of {', '.join(RARE)}, "
+                f"got {unknown}"
+            )
         records = read_records(given.out)
         done = {key_of(r) for r in records if not (given.retry and "error" in r)}
         runs = [run for run in plan_runs(given, tables) if run.key not in done]

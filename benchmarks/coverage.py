@@ -12,6 +12,12 @@ Kinds: continuous scores; scores rounded to whole numbers (the population's area
 exponential weights; several rows a unit, of both classes or of one, whose scores share half of their variance; folds
 of cross-validation whose scores have a scale each, the same rows in each of two repeats.
 
+The table `near` is of areas near 1, of windows with few negatives and of very unequal weights: how often the 95 %
+intervals of the AUC, [0, .05] and [0, .1] cover, how often they do or come with a warning (`area_warnings`), and how
+wide they are in the mean, as a multiple of ± 1.96 of DeLong's standard errors on the logit scale. Scores are normal;
+exponential, which makes the curve FPR^θ; of Student's t with three degrees of freedom; or normal with a few positives
+below all other rows, which make up half of 1 − AUC.
+
 A second table is of rankers that are really fitted: linear discriminants on ten features, cross-validated in five
 folds. What should be covered is the mean of their five true AUCs. Beside `cross_validated_areas` stands what it is
 there to replace: DeLong's interval of all out-of-fold scores in one pool.
@@ -25,9 +31,10 @@ how often the joint tests at 5 % call them different. A table after it is of gro
 same log odds: of `in_the_large` and the fraction of positives, and of the test that they are off by the same.
 
 A fifth table is of figures of the top of a list, for a quarter of the trials: how often the intervals of
-`compare_figures` cover, and how often its paired test at 5 % calls two equally good scorers different. What should be
-covered is the figure of a very large sample; for precision at a count and NDCG, which are about lists of this length,
-it is the mean over the lists.
+`compare_figures` cover, and how often its paired test at 5 % calls two equally good scorers different. Rows, or units,
+are drawn one by one, so the numbers of positives vary around those that are shown. What should be covered is the figure
+of a very large sample; for precision at a count and NDCG, which are about lists of this length, it is the mean over the
+lists.
 
 A sixth table is of `core.probability.reliability`, for a twentieth of the trials: how often, along the diagram, the
 confidence interval covers the population's fraction of positives and the consistency interval has the curve; and how
@@ -52,6 +59,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +67,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from benchmarks import at_least_one
 from core.metrics import (
@@ -89,6 +98,8 @@ from core.metrics import (
 )
 from core.metrics import measure as measure_list
 from core.metrics.figures import Figure
+from core.metrics.groups import check_rows
+from core.metrics.intervals import area_interval, area_warnings, estimate_areas
 from core.probability import reliability
 
 N_FOLDS = 5
@@ -97,6 +108,7 @@ LEVEL = 0.95
 
 TABLES = (
     "areas",
+    "near",
     "fitted",
     "promises",
     "groups",
@@ -257,6 +269,148 @@ def shares(counts: Floats, n_trials: int) -> str:
     return " / ".join(f"{100 * count / n_trials:.1f}" for count in counts)
 
 
+class Shape(NamedTuple):
+    """Scores of the negatives and, for a distance of the classes, of the positives."""
+
+    draw: Callable[[np.random.Generator, int], Floats]
+    move: Callable[[Floats, float], Floats]
+    survival: Callable[[Floats], Floats]
+    survival_of_moved: Callable[[Floats, float], Floats]
+
+
+def _location(distribution: Any, draw: Callable[[np.random.Generator, int], Floats]) -> Shape:
+    return Shape(
+        draw,
+        lambda scores, d: scores + d,
+        distribution.sf,
+        lambda cuts, d: distribution.sf(cuts - d),
+    )
+
+
+SHAPES = {
+    "normal": _location(norm, lambda rng, n: rng.normal(size=n)),
+    "t": _location(student(3), lambda rng, n: rng.standard_t(3, size=n)),
+    "exponential": Shape(
+        lambda rng, n: rng.exponential(size=n),
+        lambda scores, d: scores * math.exp(d),
+        lambda cuts: np.exp(-np.maximum(cuts, 0.0)),
+        lambda cuts, d: np.exp(-np.maximum(cuts, 0.0) / math.exp(d)),
+    ),
+}
+BOTTOM = -5.0
+"""Scores of the positives below all other rows."""
+
+
+class Near(NamedTuple):
+    """A kind of sample of the table `near`."""
+
+    shape: str
+    n_positives: int
+    n_negatives: int
+    auc: float
+    rounded: bool = False
+    few_below: bool = False
+    weight_spread: float = 0.0
+    """Standard deviation of the log weights."""
+
+    @property
+    def label(self) -> str:
+        """First column of the table."""
+        more = [
+            words
+            for words, has in (
+                ("rounded", self.rounded),
+                ("a few positives below", self.few_below),
+                (f"weights exp({self.weight_spread:g} z)", self.weight_spread),
+            )
+            if has
+        ]
+        kind = ", ".join([self.shape, *more])
+        return f"{kind}, {self.n_positives:,} + {self.n_negatives:,}, AUC {self.auc:g}"
+
+
+NEAR_WINDOWS = ((0.0, 1.0), (0.0, 0.05), (0.0, 0.1))
+NEAR = (
+    *(Near("normal", 50, 100, auc) for auc in (0.6, 0.8, 0.9, 0.95)),
+    *(Near("normal", 200, 2_000, auc) for auc in (0.6, 0.8, 0.9, 0.95)),
+    *(Near("normal", 20, 2_000, auc) for auc in (0.9, 0.99, 0.999)),
+    Near("normal", 50, 5_000, 0.99),
+    Near("normal", 500, 10_000, 0.999),
+    Near("normal", 200, 2_000, 0.999),
+    Near("normal", 2_000, 20, 0.9),
+    Near("normal", 20, 20, 0.9),
+    Near("normal", 20, 2_000, 0.99, rounded=True),
+    Near("exponential", 20, 2_000, 0.95),
+    Near("exponential", 50, 2_000, 0.99),
+    Near("t", 50, 2_000, 0.95),
+    Near("t", 200, 2_000, 0.98),
+    Near("normal", 50, 2_000, 0.95, few_below=True),
+    Near("normal", 200, 2_000, 0.99, few_below=True),
+    Near("normal", 50, 100, 0.8, weight_spread=2.0),
+    Near("normal", 300, 700, 0.8, weight_spread=2.0),
+    Near("normal", 300, 700, 0.95, weight_spread=2.0),
+)
+
+
+def _population(
+    near: Near, distance: float
+) -> tuple[Callable[[tuple[float, float]], float], float]:
+    """Return the areas over windows of the population, and the share of the positives below all."""
+    shape, below = SHAPES[near.shape], (1.0 - near.auc) / 2.0 if near.few_below else 0.0
+    cuts = np.concatenate([np.linspace(1_000.0, 20.0, 5_000), np.linspace(20.0, -20.0, 80_001)])
+    if near.rounded:
+        cuts = np.arange(100, -40, -1) / 4.0 - 0.125
+    fpr = np.concatenate(([0.0], shape.survival(cuts), [1.0]))
+    tpr = np.concatenate(([0.0], shape.survival_of_moved(cuts, distance), [1.0]))
+    tpr[:-1] *= 1.0 - below
+
+    def area_over(window: tuple[float, float]) -> float:
+        inside = fpr[(fpr > window[0]) & (fpr < window[1])]
+        rates = np.concatenate(([window[0]], inside, [window[1]]))
+        height = np.interp(rates, fpr, tpr)
+        if window[1] == 1.0:
+            height[-1] = tpr[-2]  # the last step is vertical
+        return float(np.trapezoid(height, rates) / (window[1] - window[0]))
+
+    return area_over, below
+
+
+def measure_near(near: Near, n_trials: int) -> str:
+    """The row of the table `near` for one kind of sample."""
+    plain = near._replace(rounded=False)
+    distance = brentq(lambda d: _population(plain, d)[0]((0.0, 1.0)) - near.auc, 0.0, 60.0)
+    area_over, below = _population(near, distance)
+    truth = [area_over(window) for window in NEAR_WINDOWS]
+    rng, shape = np.random.default_rng(4), SHAPES[near.shape]
+    y = np.repeat([1, 0], [near.n_positives, near.n_negatives])
+    covered, warned, widths, of_delong = np.zeros((4, len(NEAR_WINDOWS)))
+    for _ in range(n_trials):
+        scores = shape.draw(rng, y.size)
+        scores[y == 1] = shape.move(scores[y == 1], distance)
+        scores[(y == 1) & (rng.random(y.size) < below)] = BOTTOM
+        if near.rounded:
+            scores = np.round(4.0 * scores)
+        weight = (
+            rng.lognormal(sigma=near.weight_spread, size=y.size) if near.weight_spread else None
+        )
+        rows = check_rows(y, {"scores": scores}, weight)
+        areas = estimate_areas(rows, NEAR_WINDOWS)
+        for j, window in enumerate(NEAR_WINDOWS):
+            found = area_interval(areas, 0, j, window, LEVEL)
+            sizes = near.n_positives, near.n_negatives
+            said = area_warnings([window], [found], sizes, areas.effective)
+            covered[j] += (holds := found.low <= truth[j] <= found.high)
+            warned[j] += holds or bool(said)
+            variance, slope = areas.variance(0, j), found.value * (1.0 - found.value)
+            if variance and slope > 0.0:
+                reach = norm.ppf(0.5 + LEVEL / 2.0) * math.sqrt(variance) / slope
+                ends = expit(logit(found.value) + np.array([-reach, reach]))
+                of_delong[j] += ends[1] - ends[0]
+                widths[j] += found.high - found.low
+    ratios = " / ".join(f"{ratio:.2f}" for ratio in widths / np.maximum(of_delong, 1e-300))
+    return f"| {near.label} | {shares(covered, n_trials)} | {shares(warned, n_trials)} | {ratios} |"
+
+
 def measure_fitted(n_rows: int, n_trials: int) -> str:
     """The row of the second table for samples of so many rows, a quarter of them positive."""
     rng = np.random.default_rng(1)
@@ -346,6 +500,8 @@ GROUPED = (
     ),
     _equal(5, Kind("AUC .98", 50, 100, distance=2.9)),
     _equal(5, Kind("AUC .98", 300, 700, distance=2.9)),
+    _equal(3, Kind("AUC .9", 12, 1_000, distance=1.8124)),
+    _equal(4, Kind("AUC .98", 100, 5_000, distance=2.9044)),
     _equal(3, Kind("weighted", 50, 100, weighted=True)),
     _equal(3, Kind("20 + 40 units of one class", 100, 200, unit=5)),
     Grouped(
@@ -538,6 +694,8 @@ FIGURES = (
     "ndcg@20",
     "two_way:0.2,0.5",
     "precision_at_recall:0.5",
+    "precision_at_recall:0.9",
+    "lift@10%",
     "empirical:0,0.2",
 )
 CHANCE_FIGURES = (
@@ -554,6 +712,8 @@ CHANCE_FIGURES = (
 CHANCE_ROWS = ((10, 90), (10, 1_000), (20, 80), (50, 100), (50, 1_000), (100, 200), (300, 700))
 """Positives and negatives."""
 LISTS = (
+    Kind("continuous", 20, 500),
+    Kind("continuous, AUC .98", 20, 980, distance=2.9),
     Kind("continuous", 50, 100),
     Kind("continuous", 50, 1_000),
     Kind("continuous", 300, 700),
@@ -576,8 +736,11 @@ def measure_figures(kind: Kind, n_trials: int, population: int) -> str:
     whole = measure_list(sample.y, sample.scores[0], [f for f in figures if not _of_length(f)])
     truth = {each.figure.name: each.interval.value for each in whole}
     ends, called = np.zeros((n_trials, len(figures), 3)), np.zeros(len(figures))
+    n_rows = kind.n_positives + kind.n_negatives
     for trial in range(n_trials):
-        sample = draw(kind, rng)
+        n_units = rng.binomial(n_rows // kind.unit, kind.n_positives / n_rows)
+        of_trial = n_units * kind.unit
+        sample = draw(kind._replace(n_positives=of_trial, n_negatives=n_rows - of_trial), rng)
         for j, found in enumerate(
             compare_figures(sample.y, sample.scores, figures, level=LEVEL, **sample.options)
         ):
@@ -751,7 +914,7 @@ def print_amounts(n_trials: int, population: int) -> None:
 LIST_FIGURES = ("auc", "ndcg@10", "ndcg", "map", "mrr", "precision@5")
 GRADED_FIGURES = ("c_index", "mean_auc", "volume")
 LIST_COUNTS = (10, 30, 100, 1_000)
-GRADED_ROWS = ((60, 1), (300, 1), (3_000, 1), (300, 5), (1_500, 5))
+GRADED_ROWS = ((60, 1), (150, 1), (300, 1), (3_000, 1), (300, 5), (1_500, 5))
 """Rows, and rows a unit."""
 GRADE_SHARES = (0.55, 0.25, 0.15, 0.05)
 
@@ -861,6 +1024,10 @@ def main() -> None:
         )
         for n_positives, n_negatives in CHANCE_ROWS:
             print(measure_chance(n_positives, n_negatives, options.trials), flush=True)
+    if "near" in options.tables:
+        print("\n| sample | covered, % | covered or warned, % | width |\n|---|---|---|---|")
+        for near in NEAR:
+            print(measure_near(near, options.trials), flush=True)
     if "promises" in options.tables:
         print("\n| promise | broken, % | at most, % | by the plain cut, % |\n|---|---|---|---|")
         for promise in PROMISES:

@@ -1,4 +1,4 @@
-"""Few rows or few positives: `python -m benchmarks.few_rows [--data DIR]`.
+"""Few rows or few positives: `python -m benchmarks.few_rows [--data DIR | --rare]`.
 
 `additive` beside `logitboost`, `rankboost` on stumps and on trees, and logistic regression, with their defaults; beside
 default LightGBM and InterpretML's explainable boosting machine (with and without pairs) if they are installed.
@@ -7,6 +7,10 @@ DIR holds tables as benchmarks.auto reads them. Of those in `WHOLE` a third of t
 the others learnt from; of all others 1,000, 1,500 and 2,500 drawn rows are learnt from, in turn, and at most 20,000
 others are tested on. Each split is a new draw, and figures are means over the splits. Without DIR the table is drawn:
 20 columns, of which four matter, two of them by their product.
+
+`--rare` instead draws tables of 20,000 and of 200,000 rows of which 40, 120 or 400 are positive: those where a score of
+the columns and noise is greatest. Each split has one of each form of score in `FORMS`; as many rows again and 20,000
+more are tested on.
 
 Per table: AUC, and the partial AUC over [0, .05] divided by .05. The CPU seconds of a fit are the mean over all.
 """
@@ -25,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.special import ndtr
 
 from benchmarks import at_least_one, is_here
 from benchmarks.auto import WINDOW, read_table
@@ -51,7 +56,9 @@ DRAWN = (
 )
 ROWS = (1000, 1500, 2500)
 TEST_ROWS = 20_000
+RARE = {f"{m} of {n:,}": (m, n) for n in (20_000, 200_000) for m in (40, 120, 400)}
 Ints = npt.NDArray[np.int8]
+Floats = npt.NDArray[np.float64]
 
 
 class Split(NamedTuple):
@@ -69,6 +76,47 @@ def draw_table(rows: int) -> tuple[pd.DataFrame, Ints]:
     odds = X[:, 0] + X[:, 1] * X[:, 2] + np.sin(3.0 * X[:, 3])
     y = odds + np.random.default_rng(1).logistic(size=rows) > 1.0
     return pd.DataFrame(X).add_prefix("c"), y.astype(np.int8)
+
+
+def score_sum(X: Floats) -> Floats:
+    return 1.2 * X[:, 0] + 0.8 * X[:, 1] + 0.6 * X[:, 2] - 0.5 * X[:, 3]
+
+
+def score_product(X: Floats) -> Floats:
+    return 1.5 * X[:, 0] * X[:, 1] + np.sin(3.0 * X[:, 2]) + 1.0 * (X[:, 3] > 1.0) + 0.5 * X[:, 4]
+
+
+def score_levels(X: Floats) -> Floats:
+    """A number, and three columns with a worth for each of eight levels, which the first call draws."""
+    worth = np.random.default_rng(5).normal(size=(3, 8))
+    X[:, 10:] = np.floor(8.0 * ndtr(X[:, 10:]))
+    levels = X[:, 10:13].astype(np.int64)
+    return np.asarray(X[:, 0] + worth[np.arange(3), levels].sum(axis=1))
+
+
+def score_clusters(X: Floats) -> Floats:
+    """Nearness to the nearest of four points, in six columns."""
+    centers = 1.2 * np.random.default_rng(9).normal(size=(4, 6))
+    squares = [((X[:, :6] - center) ** 2).sum(axis=1) for center in centers]
+    return np.asarray(-0.8 * np.min(squares, axis=0))
+
+
+FORMS = (score_sum, score_product, score_levels, score_clusters)
+
+
+def draw_rare(n_positives: int, n_rows: int, numbers: range) -> Iterator[Split]:
+    """Yield tables of each form with these numbers of positives and rows to learn from."""
+    for number in numbers:
+        for k, form in enumerate(FORMS):
+            rng = np.random.default_rng([number, k, n_positives, n_rows])
+            X = rng.normal(size=(2 * n_rows + TEST_ROWS, 20))
+            noisy = form(X) + rng.logistic(scale=0.7, size=len(X))
+            y = (noisy > np.quantile(noisy, 1.0 - n_positives / n_rows)).astype(np.int8)
+            learns = np.zeros(len(y), dtype=np.bool_)
+            for label, n in ((1, n_positives), (0, n_rows - n_positives)):
+                learns[rng.permutation(np.flatnonzero(y == label))[:n]] = True
+            table = pd.DataFrame(X).add_prefix("c")
+            yield Split(table[learns], y[learns], table[~learns], y[~learns])
 
 
 def split(table: pd.DataFrame, y: Ints, name: str, numbers: range) -> Iterator[Split]:
@@ -164,13 +212,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, help="folder of tables; none: a drawn table")
     parser.add_argument("--tables", nargs="+", help="some of them")
+    parser.add_argument("--rare", action="store_true", help="drawn tables with few positives")
     parser.add_argument("--splits", type=at_least_one, default=3)
     parser.add_argument("--first", type=int, default=0, help="number of the first split")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, help="some of the systems")
     parser.add_argument("--rows", type=at_least_one, default=1500, help="of the drawn table")
     given = parser.parse_args()
-    names = given.tables or [*WHOLE, *DRAWN]
-    if given.data is None:
+    names = given.tables or list(RARE if given.rare else (*WHOLE, *DRAWN))
+    if given.data is None and not given.rare:
         names = ["drawn"]
     systems = given.systems or list(SYSTEMS)
     for peer, module in (
@@ -184,13 +233,16 @@ def main() -> None:
     areas: dict[str, list[list[float]]] = defaultdict(list)
     seconds: dict[str, list[float]] = defaultdict(list)
     for name in names:
-        if given.data is None:
-            table, y = draw_table(given.rows)
+        of_splits = range(given.first, given.first + given.splits)
+        if given.rare:
+            splits = draw_rare(*RARE[name], of_splits)
+        elif given.data is None:
+            splits = split(*draw_table(given.rows), name, of_splits)
         else:
             columns, y = read_table(given.data, name)
-            table = columns.to_pandas()
+            splits = split(columns.to_pandas(), y, name, of_splits)
         found: dict[str, list[list[float]]] = defaultdict(list)
-        for parts in split(table, y, name, range(given.first, given.first + given.splits)):
+        for parts in splits:
             for system in systems:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")

@@ -33,7 +33,7 @@ from app.ingest.formats import ARROW, CSV, NDJSON
 from app.main import open_context
 from app.platform import migrate
 from app.platform.settings import Settings
-from app.scoring.endpoints import rows_of
+from app.scoring import json_rows
 from app.scoring.service import Served
 from app.scoring.table_rows import Bounds, TableOptions, read_body
 from app.training import service
@@ -178,12 +178,12 @@ ROWS_OF: dict[str, int] = {}
 
 def within(served: Served, sent: dict[str, tuple[str, str, bytes]]) -> None:
     """Print the CPU time of each stage, a row."""
-    bounds = Bounds(2_000, 64 << 20)
+    bounds = Bounds(2_000, 64 << 20, 64 << 20)
 
     def read(name: str) -> Callable[[], object]:
         kind, _, body = sent[name]
         if kind == JSON:
-            return lambda: rows_of(served, body, lenient=False, bounds=bounds)
+            return lambda: json_rows.read(served.features, body, json_rows.Beside(), bounds)
 
         def work() -> int:
             table = Format(kind, None)

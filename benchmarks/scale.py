@@ -335,13 +335,31 @@ def take_ticks() -> list[tuple[float, float]]:
     return TICKS
 
 
+def secret_in(folder: Path) -> Path:
+    """Return the file of the cluster's key and certificate, which is made once."""
+    from app.serve.prepare import make_cluster_secret
+
+    path = folder / "dask.pem"
+    make_cluster_secret(path)
+    return path
+
+
+def tls_options(secret: Path) -> list[str]:
+    """Return the options of Dask's own commands that name the file."""
+    return ["--tls-ca-file", str(secret), "--tls-cert", str(secret)]
+
+
 @contextmanager
 def cluster(n_workers: int, join: Sequence[str], folder: Path) -> Iterator[Any]:
     """Start a scheduler and workers, which `join` an address that is appended to the command; yield a client."""
     from distributed import Client
 
+    from app.training.cluster import read_security
+
     root = str(Path(__file__).parents[1])
+    secret = secret_in(folder)
     environment = os.environ | {
+        "RANKWRIGHT_DASK_SECRET_FILE": str(secret),
         "NUMBA_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
         "RANKWRIGHT_STATE_DIR": str(folder),
@@ -352,6 +370,7 @@ def cluster(n_workers: int, join: Sequence[str], folder: Path) -> Iterator[Any]:
     found.unlink(missing_ok=True)
     words = ["-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0"]
     words += ["--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(found)]
+    words += ["--protocol", "tls", *tls_options(secret)]
     processes = [subprocess.Popen([sys.executable, *words], **quiet)]
     try:
         while not found.exists():
@@ -364,7 +383,9 @@ def cluster(n_workers: int, join: Sequence[str], folder: Path) -> Iterator[Any]:
             process = subprocess.Popen([sys.executable, *join, address], **quiet)
             os.sched_setaffinity(process.pid, {cores[k % len(cores)]})
             processes.append(process)
-        with Client(address) as client:  # XGBoost asks for the default
+        with Client(
+            address, security=read_security(secret)
+        ) as client:  # XGBoost asks for the default
             client.wait_for_workers(n_workers, timeout=120)
             yield client
     finally:
@@ -423,7 +444,7 @@ def fit_on_workers(
 
     with (
         cluster(n_workers, ["-m", "workers.join"], folder) as client,
-        Counted(client.scheduler.address, 60.0) as hosts,
+        Counted(client.scheduler.address, secret_in(folder), 60.0) as hosts,
     ):
         calls: list[int] = []
         ticks: dict[str, list[tuple[float, float]]] = {}
@@ -451,6 +472,7 @@ def fit_peer_on_workers(
     """Fit a peer on a cluster of workers of this machine, and return the figures of a round."""
     words = ["-m", "dask", "worker", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
     words += ["--memory-limit", "0", "--local-directory", str(folder)]
+    words += tls_options(secret_in(folder))
     with cluster(n_workers, words, folder) as client:
         groups = list(range(0, pq.read_metadata(path).num_row_groups, GROUPS_AT_ONCE))
         workers = list(client.scheduler_info()["workers"])

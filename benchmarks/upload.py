@@ -53,6 +53,7 @@ from app.access import service as keys
 from app.main import open_context
 from app.platform import migrate
 from app.platform.settings import Settings
+from app.serve.prepare import OWNER
 from benchmarks import at_least_one, with_peers
 from benchmarks.http_score import HOST, free_port
 
@@ -471,7 +472,7 @@ def ingest_files(folder: Path, files: Path, slots: int | None, *, is_sent: bool)
     """Make a dataset of a folder of files, in a service of its own; its state is deleted."""
     state = folder / "state"
     try:
-        with service(state, files.parent, slots) as (pid, address):
+        with service(state, files.parents[1], slots) as (pid, address):
             key = (state / "api-key").read_text().strip()
             with rankwright.Client(address, key) as client, Tree(pid) as tree:
                 cpu, own, start = cpu_of_family(pid), time.process_time(), time.perf_counter()
@@ -532,8 +533,8 @@ def compare_folders(
     )
     print("|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|")
     for count in counts:
-        files = disk / "files" / f"of-{count}"
-        files.parent.mkdir(exist_ok=True)
+        files = disk / "files" / OWNER / f"of-{count}"
+        files.parent.mkdir(parents=True, exist_ok=True)
         write_files(files, count, rows, columns)
         size = sum(file.stat().st_size for file in files.iterdir()) / MB
         whole = f"| {count} | {count * rows:,} | {size:,.0f}"

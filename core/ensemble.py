@@ -507,24 +507,29 @@ def fit_together(
     fits : sequence of callable (callback) -> Result
         Each gives the callback to a ranker's fit.
     report : callable (index, step, of, info) -> None
-        Called at every step of every fit, by one thread at a time. What it raises, `StopFit` too, stops all fits, each
-        at its next step, and reaches the caller.
+        Called at every step of every fit, by one thread at a time. What it raises, `StopFit` too, or what a fit raises
+        by itself, stops all other fits, each at its next step, and reaches the caller.
     """
     shared = _Shared(report)
+
+    def run(k: int) -> Result:
+        shared.check()
+        try:
+            result = fits[k](shared.of(k))
+        except BaseException as error:
+            shared.stop(error)
+            raise
+        shared.check()  # a fit that was stopped may keep what it has, and return
+        return result
+
     if at_once == 1 or len(fits) == 1:
-        results = []
-        for k, fit in enumerate(fits):
-            results.append(fit(shared.of(k)))
-            if shared.raised is not None:  # a fit that was stopped may keep what it has, and return
-                raise shared.raised
-        return results
+        return [run(k) for k in range(len(fits))]
     of_each = max(int(numba.get_num_threads()) // at_once, 1)
     with ThreadPoolExecutor(
         at_once, initializer=numba.set_num_threads, initargs=(of_each,)
     ) as pool:
-        futures = [pool.submit(fit, shared.of(k)) for k, fit in enumerate(fits)]
-    if shared.raised is not None:
-        raise shared.raised
+        futures = [pool.submit(run, k) for k in range(len(fits))]
+    shared.check()
     return [future.result() for future in futures]
 
 
@@ -534,19 +539,28 @@ class _Shared:
     def __init__(self, report: Report) -> None:
         self._report = report
         self._lock = Lock()
-        self.raised: BaseException | None = None
+        self._raised: BaseException | None = None
+
+    def check(self) -> None:
+        """Raise what has stopped all fits, if anything has."""
+        if self._raised is not None:
+            raise self._raised
+
+    def stop(self, error: BaseException) -> None:
+        """Stop all fits, unless something else has."""
+        if self._raised is None:
+            self._raised = error
 
     def of(self, k: int) -> Callback:
         """Return the callback of fit k."""
 
         def step(done: int, of: int, info: Mapping[str, float]) -> None:
             with self._lock:
-                if self.raised is not None:
-                    raise self.raised
+                self.check()
                 try:
                     self._report(k, done, of, info)
                 except BaseException as error:
-                    self.raised = error
+                    self.stop(error)
                     raise
 
         return step

@@ -122,6 +122,39 @@ def test_training_rows_are_repeated_and_test_rows_are_not(data: Path, tmp_path: 
     assert test.column_names == ["town", "size"]
 
 
+def test_few_positives_in_many_rows_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto, "RARE_AT_ONCE", 4_000)
+    monkeypatch.setattr(auto, "RARE_TEST", (30, 60))
+    monkeypatch.setitem(auto.RARE, "rare_9_700", (9, 700))
+    splits = [auto.write_rare(tmp_path, "rare_9_700", k) for k in (0, 1)]
+    for split in splits:
+        assert (split.n_train, split.n_features, len(split.y_test)) == (700, 20, 90)
+        assert split.y_test.sum() == 30
+    train = pq.read_table(splits[1].train)
+    assert (train.num_rows, sum(train["label"].to_pylist())) == (700, 9)
+    x, y = pq.read_table(splits[1].test)["x0"].to_numpy(), splits[1].y_test
+    assert auc(y, x) > 0.6
+    assert not np.array_equal(splits[0].y_test, y)
+    assert not set(splits[0].row) & set(splits[1].row)
+    assert {(p, n) for p, n in auto.RARE.values() if n > 700} == {
+        (p, n) for p in (50, 200, 500) for n in (20_000, 100_000, 500_000)
+    }
+
+
+def test_positives_of_a_table_are_thinned_to_a_number(data: Path, tmp_path: Path) -> None:
+    auto.main(command(data, tmp_path / "few.jsonl", "--splits", "1", "--tables", "ward~12"))
+    (record,) = auto.read_records(tmp_path / "few.jsonl")
+    _, y = auto.read_table(data, "ward")
+    learnt, judges = auto.split_rows(y, 0, 3)
+    assert record["n_train"] == (y[learnt] == 0).sum() + 12
+    assert record["n_test"] == len(judges)
+    for wrong in ("ward~0", "ward~x", "rare_50_20000~3", "wart"):
+        with pytest.raises(SystemExit, match="--tables must name"):
+            auto.main(command(data, tmp_path / "x.jsonl", "--tables", wrong))
+
+
 @pytest.mark.parametrize(
     ("about", "reason"),
     [

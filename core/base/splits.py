@@ -110,9 +110,9 @@ def split_rows(
 
     Notes
     -----
-    Groups with a positive row are put in random order and cut into folds of equal numbers of positive rows; groups
-    without one into folds of equal numbers of rows. The draw depends on the rows' values and the seed, not on the order
-    of the rows. O(n_rows · n_features + n_rows log n_rows).
+    Groups with a positive row are put in random order and cut into folds of about equal numbers of positive rows;
+    groups without one into folds of about equal numbers of rows. The draw depends on the rows' values and the seed, not
+    on the order of the rows. O(n_rows · n_features + n_rows log n_rows).
 
     Examples
     --------
@@ -133,17 +133,17 @@ def split_rows(
     units, unit = np.unique(keys, return_inverse=True)  # ascending keys are a random order
     positives = np.bincount(unit, weights=positive, minlength=len(units))
     sizes = np.bincount(unit, minlength=len(units)).astype(np.float64)
-    # In (0, 1): the middle of a unit in the order of its stratum.
-    position = np.empty(len(units))
+    number = np.empty(len(units), dtype=np.int64)
     for stratum, mass in ((positives > 0, positives), (positives == 0, sizes)):
-        own = mass[stratum]
-        position[stratum] = (np.cumsum(own) - 0.5 * own) / max(own.sum(), 1.0)
-    if n_splits == 1:
-        folds = [position < fraction]
-    else:
-        number = np.minimum((position * n_splits).astype(np.int64), n_splits - 1)
-        folds = [number == k for k in range(n_splits)]
-    splits = [fold[unit] for fold in folds]
+        own = mass[stratum].astype(np.int64)
+        if n_splits == 1:
+            position = (np.cumsum(own) - 0.5 * own) / max(
+                own.sum(), 1
+            )  # in (0, 1): the unit's middle
+            number[stratum] = position >= fraction
+        else:
+            number[stratum] = even_parts(own, n_splits)
+    splits = [(number == k)[unit] for k in range(n_splits)]
     for validation_mask in splits:
         for side, rows in (("held out", validation_mask), ("learnt from", ~validation_mask)):
             if not (positive[rows].any() and (~positive[rows]).any()):
@@ -152,6 +152,39 @@ def split_rows(
                     "give more rows of it, in more groups where there are groups, or ask for fewer splits"
                 )
     return splits
+
+
+def even_parts(mass: npt.NDArray[np.integer[Any]], n_parts: int) -> Integers:
+    """Cut a sequence of units into parts of about equal mass, by the middle of each unit; O(n_units).
+
+    Returns the part of each unit, ascending from 0, ndarray of shape (n_units,), int64. If there are as many units as
+    parts no part is empty, however large one unit is.
+
+    Parameters
+    ----------
+    mass : ndarray of shape (n_units,), int
+        Above 0.
+    n_parts : int
+        At least 1.
+
+    Examples
+    --------
+    >>> even_parts(np.array([1, 1, 1, 1, 1, 1]), 3).tolist(), even_parts(np.array([1, 98, 1]), 3).tolist()
+    ([0, 0, 1, 1, 2, 2], [0, 1, 2])
+    """
+    n_units = len(mass)
+    if not n_units:
+        return np.empty(0, dtype=np.int64)
+    ends = np.cumsum(mass, dtype=np.int64)
+    parts: Integers = (2 * ends - mass) * n_parts // (2 * ends[-1])
+    n_filled = 1 + np.count_nonzero(parts[1:] != parts[:-1])
+    if n_filled == n_parts or n_units < n_parts:
+        return parts
+    # A unit goes at most one part beyond the unit before it, and leaves a unit for each part that comes after.
+    order = np.arange(n_units)
+    parts[0] = 0
+    parts = np.minimum.accumulate(parts - order) + order
+    return np.maximum(parts, order + n_parts - n_units)
 
 
 def number_inseparable(

@@ -319,7 +319,8 @@ class LambdaLoss(TreeLoss):
 
     def best_step(self, splits: Splits, relation: Relation | None = None) -> Leaves:
         """Return the best step of each leaf; see `TreeLoss.best_step`."""
-        gradient, curvature, sample_weight = splits.sums
+        upward, downward, curvature, sample_weight = splits.sums
+        gradient = upward + downward
         denominator = np.maximum(curvature + self._smoothing * self._unit, np.finfo(float).tiny)
         return Leaves(pool_ratios(gradient, denominator, relation), sample_weight)
 

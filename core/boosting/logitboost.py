@@ -56,10 +56,10 @@ class LogitBoost(Booster):
 
     Notes
     -----
-    A leaf's step is its gradient over its curvature, smoothed by `smoothing` rows of mean
-    curvature. The paper's Algorithm 3 fits trees to working responses by least squares; here cuts
-    are chosen by the gain in the quadratic model, G²/(H + λ), which is the same fit without its
-    clipping.
+    A leaf's step is its gradient over its curvature, smoothed by `smoothing` rows. The paper's Algorithm 3 fits trees
+    to working responses by least squares, and bounds these; here cuts are chosen by the gain in the quadratic model,
+    G²/(H + λ), which is the same fit without bounds, and the step is bounded: by 4, and so that no round raises the
+    loss (`trees.bounded_steps`). With target encoding that is the loss of the scores in training, see `loss_`.
 
     O(n_rounds · n_features · n_samples · depth) after one sort of each column.
 
@@ -105,8 +105,9 @@ class LogitBoost(Booster):
         Ge(0),
         Le(1000),
         Doc(
-            "Amount added to the curvature of each leaf, in rows of mean curvature. 0: the plain Newton step. None: 1, "
-            "but 10 if min_samples_leaf is None, too, and the classes together amount to 2,000 rows."
+            "Amount added to the curvature of each leaf, in rows of mean curvature, to which both classes contribute "
+            "alike, however rare one is. 0: the plain Newton step, within its bounds. None: 1, but 10 if "
+            "min_samples_leaf is None, too, and the classes together amount to 2,000 rows."
         ),
         Since("0.3.0"),  # the default
     ] = None

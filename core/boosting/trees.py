@@ -480,6 +480,9 @@ CATEGORY_SMOOTHING = 10.0
 # Fraction by which minimum masses are lowered: equal rows must not fail by rounding.
 EPS_ROUNDING = 1e-9
 
+# Greatest step of a leaf in log odds: the upper of the two bounds of a working response in the paper of LogitBoost.
+MAX_LOGISTIC_STEP = 4.0
+
 
 class Leaves(NamedTuple):
     """The full step of each leaf of a tree, and its sample weight as a number of rows."""
@@ -664,8 +667,60 @@ class PairLoss(TreeLoss):
         self._unit = 0.5 * self._grower.rescale(factors)
 
 
+def bounded_steps(
+    up: Floats, down: Floats, curvature: Floats, smoothing: float, relation: Relation | None
+) -> Floats:
+    """Return Newton's steps of leaves on the logistic loss, bounded so that no fraction of them raises the loss.
+
+    Parameters
+    ----------
+    up, down : ndarray of shape (n_leaves,), float64
+        A, the sum of w_i (1 - p_i) over the positives of a leaf, and B, that of w_i p_i over its negatives.
+    curvature : ndarray of shape (n_leaves,), float64
+        H, the sum of w_i p_i (1 - p_i) over both.
+    smoothing : float
+        λ, at least 0.
+    relation : Relation or None
+        The order that monotone constraints ask for.
+
+    Returns
+    -------
+    ndarray of shape (n_leaves,), float64
+        In log odds.
+
+    Notes
+    -----
+    As ln(1 + x) <= x, a step s changes the loss of a leaf by at most
+
+        A (e^{-s} - 1) + B (e^s - 1),
+
+    which is at most 0 from s = 0 to ln(A/B). Newton's step (A - B)/(H + λ) may lie far beyond where positives are rare:
+    it ends at ln((A + λ)/(B + λ)), which is nearer to 0, and at ± `MAX_LOGISTIC_STEP`.
+
+    With an order both are isotonic regressions. Up to the second one the sum over leaves of what is above is at most 0,
+    too, as long as leaves with one value of it move alike. If Newton's steps move them apart and raise the sum above 0,
+    the second one is the step.
+
+    References
+    ----------
+    J. Friedman, T. Hastie and R. Tibshirani, "Additive logistic regression: a statistical view of
+    boosting", Annals of Statistics 28(2), 2000: LogitBoost bounds its working response.
+
+    M. Collins, R. Schapire and Y. Singer, "Logistic regression, AdaBoost and Bregman distances", Machine Learning 48,
+    2002: the bound of the loss.
+    """
+    smoothing = max(smoothing, EPS_MASS * float((up + down).sum()), np.finfo(float).tiny)
+    newton = pool_ratios(up - down, curvature + smoothing, relation)
+    bound = np.log(pool_ratios(up + smoothing, down + smoothing, relation))
+    bound = bound.clip(-MAX_LOGISTIC_STEP, MAX_LOGISTIC_STEP)
+    steps = newton.clip(np.minimum(bound, 0.0), np.maximum(bound, 0.0))
+    if relation is not None and (up * np.expm1(-steps) + down * np.expm1(steps)).sum() > 0.0:
+        return bound
+    return steps
+
+
 class LogisticLoss(TreeLoss):
-    """The logistic loss, Σ w_i ln(1 + e^{-y_i f(x_i)}), by Newton steps; it starts from the classes' log odds.
+    """The logistic loss, Σ w_i ln(1 + e^{-y_i f(x_i)}), by bounded Newton steps from the classes' log odds on.
 
     Parameters
     ----------
@@ -674,7 +729,9 @@ class LogisticLoss(TreeLoss):
     weight : ndarray of shape (n_rows,), float64
         Sample weights, above 0.
     smoothing : float
-        κ: Hessian that is added to each leaf, in rows of mean Hessian, Σh²/Σh.
+        κ: rows whose Hessian is added to each leaf. That of one row is u = ¼ Σh (1/ESS₊ + 1/ESS₋), where
+        ESS = (Σh)²/Σh² is the number of rows that the Hessians h of a class amount to: the mean Hessian if the classes
+        are alike; more if one is rare, so that κ rows outweigh its few rows, too.
 
     References
     ----------
@@ -704,9 +761,10 @@ class LogisticLoss(TreeLoss):
 
     def best_step(self, splits: Splits, relation: Relation | None = None) -> Leaves:
         """Return the best step of each leaf; see `TreeLoss.best_step`."""
-        gradient, curvature, sample_weight = splits.sums
-        denominator = np.maximum(curvature + self._smoothing * self._unit, np.finfo(float).tiny)
-        return Leaves(pool_ratios(gradient, denominator, relation), sample_weight)
+        up, down, curvature, sample_weight = splits.sums
+        smoothing = self._smoothing * self._unit
+        values = bounded_steps(up, -down, curvature, smoothing, relation)
+        return Leaves(values, sample_weight)
 
     def update(self, values: Floats) -> None:
         """Let the scores grow by values[leaf], for the leaves of the last tree."""
@@ -719,7 +777,10 @@ class LogisticLoss(TreeLoss):
         log_losses = np.log(losses) + math.log(self._grower.division.row_weight)
         self.log_f_plus, self.log_f_minus = log_losses.tolist()
         self._curvature = sum(curvature)
-        self._unit = sum(squares) / self._curvature if self._curvature > 0.0 else 0.0
+        self._unit = 0.0
+        for of_class, square in zip(curvature, squares, strict=True):
+            if square > 0.0:
+                self._unit += 0.25 * self._curvature * (square / of_class / of_class)
 
 
 class TreeAlgorithm(BoostingAlgorithm):

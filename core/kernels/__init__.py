@@ -10,6 +10,7 @@ from core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .cache import SUFFIX, KernelCache
+    from .clock import WorkClock
     from .compiled import INNER, KERNELS, Kernel, kernel, use_cpu_level, when_compiling
     from .numba_internals import address_of_kernel
 

@@ -73,9 +73,11 @@ def levels_that_fit(levels: str, has: Callable[[str], bool] | None) -> list[str]
 def folders(state_dir: Path | None = None) -> list[Path]:
     """Return the folders of the cache, in the order in which they are searched.
 
-    These are the folders in RANKWRIGHT_KERNEL_CACHE, with colons between them; without that variable one beside the
-    code and one in the user's cache folder, if the user has one. The last one is in the state folder, if that is given
-    or in RANKWRIGHT_STATE_DIR: new kernels are written there if all the others are read-only.
+    These are the folders in RANKWRIGHT_KERNEL_CACHE, with colons between them; without that variable one in the user's
+    cache folder, if the user has one, and one beside the code. The user's comes first, and so takes new kernels: it
+    outlives the environment of an older version, and a kernel whose source has not changed is not compiled again. The
+    last one is in the state folder, if that is given or in RANKWRIGHT_STATE_DIR: new kernels are written there if all
+    the others are read-only.
     """
     if named := os.environ.get(FOLDERS):
         found = [Path(folder) for folder in named.split(os.pathsep) if folder]
@@ -84,9 +86,8 @@ def folders(state_dir: Path | None = None) -> list[Path]:
         beside = Path(importlib.util.cache_from_source(package)).parent / "kernels"
         home = os.path.expanduser("~")  # unlike `Path.home`, no error for a user who has none
         caches = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-        found = [beside]
-        if os.path.isabs(caches):
-            found.append(Path(caches, "rankwright", "kernels"))
+        found = [Path(caches, "rankwright", "kernels")] if os.path.isabs(caches) else []
+        found.append(beside)
     # Never in the current folder unless it is named: the files are machine code, and anybody may have written them.
     state = state_dir or os.environ.get(STATE)
     if state and os.path.isdir(state):

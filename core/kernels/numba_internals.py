@@ -1,7 +1,7 @@
 """All that this project takes from numba's inside, in one place: none of it is promised to stay.
 
-A new version of numba may change any of it. `tests/core/kernels/test_numba_internals.py` then says which part it was,
-in words, and what numba has to do there.
+A new version of numba may change any of it: pyproject.toml takes none that was not tried. With a new one
+`tests/core/kernels/test_numba_internals.py` says in words which part it was, and what numba has to do there.
 """
 
 from __future__ import annotations

@@ -35,6 +35,9 @@ Ints = state.Integers
 
 # Standard deviation below which a column counts as constant: its coefficient could become infinite.
 MIN_DEVIATION = 1e-200
+# Least divisor of a column, as a fraction of its range. Up to 10^8 rows of equal weights the deviation is greater; with
+# very unequal weights, rows of next to none would otherwise lie so far out that no solver gets near its minimum.
+MIN_RANGE_SHARE = 1e-4
 
 # Rows copied at a time from an array that is not C-contiguous: 32 kB per column.
 BLOCK_ROWS = 4096
@@ -478,18 +481,20 @@ class Sample(NamedTuple):
         """Return the weighted mean of the rows' coordinates, shape (size,)."""
         return self.rows.weighted_sum(self.weight / self.weight.sum())
 
-    def validation_pauc(
-        self, validation_mask: npt.NDArray[np.bool_], window: tuple[float, float]
+    def pauc(
+        self, window: tuple[float, float], validation_mask: npt.NDArray[np.bool_] | None = None
     ) -> Callable[[Floats], float]:
-        """Return a function of w: the interpolated partial AUC of its scores on the validation rows."""
-        taken = np.flatnonzero(validation_mask)
-        positive = np.zeros(len(validation_mask), dtype=np.bool_)
+        """Return a function of w: the interpolated partial AUC of its scores on the validation rows; None: on all."""
+        taken = slice(None) if validation_mask is None else np.flatnonzero(validation_mask)
+        positive = np.zeros(len(self.weight), dtype=np.bool_)
         positive[self.positives] = True
-        weight = self.weight[taken]
+        positive = positive[taken]
+        # equal weights change nothing, and would double the memory of each figure
+        weight = self.weight[taken] if (self.weight != self.weight[0]).any() else None
 
         def pauc(w: Floats) -> float:
             scores = self.rows.scores(w)[taken]
-            return partial_auc(positive[taken], scores, *window, sample_weight=weight)
+            return partial_auc(positive, scores, *window, sample_weight=weight)
 
         return pauc
 
@@ -604,7 +609,8 @@ def learn_coordinates(
     numeric = n_categories == 0
     kept = numeric & (m.low < m.high) & (m.deviation > MIN_DEVIATION)
     unit, span = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    unit[kept] = 1.0 / m.deviation[kept] if standardize else 1.0
+    least = 2.0 * MIN_RANGE_SHARE * (0.5 * m.high[kept] - 0.5 * m.low[kept])
+    unit[kept] = 1.0 / np.maximum(m.deviation[kept], least) if standardize else 1.0
     coordinates = Coordinates(n_categories, np.where(numeric, m.mean, 0.0), unit, m.absent > 0)
     span[kept] = np.maximum(abs(m.low[kept]), abs(m.high[kept])) * unit[kept]
     return coordinates, span

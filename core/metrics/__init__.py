@@ -85,7 +85,6 @@ if TYPE_CHECKING:
         list_curve,
         precision_recall_curve,
         score_histogram,
-        share_of_list,
     )
     from .grades import (
         GradedComparison,
@@ -125,6 +124,7 @@ if TYPE_CHECKING:
         operating_point,
         operating_point_on_curve,
         operating_points_on_curve,
+        share_of_list,
     )
     from .pairs import (
         PairSummary,

@@ -94,6 +94,7 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.target import number_units
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.curve import check_rates, check_thresholds
+from core.metrics.drift import N_BINS, population_stability
 from core.metrics.groups import (
     FloatArray,
     Rows,
@@ -334,7 +335,7 @@ def cross_validated_areas(
     Returns
     -------
     tuple of Interval
-        One per window, on the logit scale; Wilson's if the sample shows no variance, as `partial_auc_interval`.
+        One per window, as `partial_auc_interval`.
 
     Examples
     --------
@@ -661,6 +662,8 @@ class ScoreShift(NamedTuple):
     """Mann and Whitney's: probability that a later score is above an earlier one, ties counted half. In [0, 1]."""
     p_value: float
     """Of H₀: both samples have one distribution, by the distance. In [0, 1]."""
+    psi: Interval
+    """Population stability index over tenths of the earlier scores. At least 0."""
 
 
 class ScoreSample(NamedTuple):
@@ -703,10 +706,11 @@ def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
     return Change(value, value - down, value + up, p_value)
 
 
-def score_shift(before: ScoreSample, after: ScoreSample) -> ScoreShift:
+def score_shift(before: ScoreSample, after: ScoreSample, level: float = 0.95) -> ScoreShift:
     """Return the difference between the scores of two independent samples, by Smirnov's test. O(n_points log n_points).
 
-    InvalidData: thresholds or shares are not those of a sample.
+    InvalidData: thresholds or shares are not those of a sample. InvalidParameter: `level`, that of the index's
+    interval, is not strictly between 0 and 1.
     """
     from scipy.special import kolmogorov
 
@@ -719,7 +723,11 @@ def score_shift(before: ScoreSample, after: ScoreSample) -> ScoreShift:
     higher = inner(mass, 1.0 - (_at_or_above(before, own) + above) / 2.0)
     rows = before.rows * after.rows / (before.rows + after.rows)
     p_value = float(kolmogorov(math.sqrt(rows) * distance))
-    return ScoreShift(distance, min(max(higher, 0.0), 1.0), p_value)
+    at = np.searchsorted(before.shares, np.arange(1, N_BINS) / N_BINS, side="left")
+    cuts = np.unique(before.thresholds[np.maximum(at, 1)])[::-1]
+    old, new = (np.diff([0.0, *_at_or_above(each, cuts), 1.0]) for each in (before, after))
+    stability = population_stability(old, new, (before.rows, after.rows), level)
+    return ScoreShift(distance, min(max(higher, 0.0), 1.0), p_value, stability.psi)
 
 
 def _check_sample(name: str, sample: ScoreSample) -> ScoreSample:

@@ -3,9 +3,9 @@
 A group is a value of one column, such as a region; rows without a value are a group of their own. Every group is
 listed. A figure whose classes are too small in a group is None, with a reason.
 
-**Areas and rates.** Within a group they are those of `intervals`: DeLong's variance and its kin on the logit scale for
-areas, Wilson's interval for the fraction of a class with score ≥ the cut. With units, Wilson's n is the number of rows
-that would have the variance between units (Korn & Graubard 1998), which Student's t makes smaller for few units.
+**Areas and rates.** Within a group areas have the interval of `intervals`, and the fraction of a class with score ≥ the
+cut has Wilson's. With units, the trials of a rate are the number of rows that
+would have the variance between units (Korn & Graubard 1998), which Student's t makes smaller for few units.
 
 **Across groups.** xAUC(a, b) is the probability that a positive of group a scores above a negative of group b, ties
 counted half (Kallus & Zhou 2019). Positives and negatives enter it as in an AUC, so its variance is
@@ -13,19 +13,16 @@ DeLong's: that of the positives' placement among the negatives of b, plus that o
 positives of a. On the diagonal it is the group's AUC. One sort and one pass with the running weight of every group
 yield all placements: O(n log n + n · n_groups) time, O(n · n_groups) memory.
 
-**Equal areas.** With z_a = logit A_a, its variance s_a², w_a = 1 / s_a² and k groups, Q = Σ w_a (z_a − z̄)² is Wald's
-statistic. Since s_a² is estimated, Q is compared as Welch (1951) does with F: for ν_a degrees of freedom of s_a²
-(Satterthwaite's over the two classes; the effective units less one with units) and Λ = Σ (1 − w_a / Σw)² / ν_a,
+**Equal areas and rates.** Each of k groups has a figure p_a with n_a effective trials (see `intervals`). With p̄ the
+mean weighted by them, Q = Σ n_a (p_a − p̄)² / (p̄ (1 − p̄)) is Pearson's statistic: its variances are those under the
+hypothesis, so a group with an area of 1, or without any flagged row, does no harm. The trials of an area are estimated;
+Q is then compared as Welch (1951) does with F: for ν_a degrees of freedom of the variance (Satterthwaite's over the two
+classes; the effective units less one with units), w_a = n_a and Λ = Σ (1 − w_a / Σw)² / ν_a,
 
     F = Q / (k − 1) / (1 + 2 (k − 2) Λ / (k² − 1)),   with k − 1 and (k² − 1) / (3 Λ) degrees of freedom.
 
-χ² for Q errs too often in groups of few rows. A group with an area of 0 or 1 shows no variance; it enters as
-(n A + ½) / (n + 1) with the greatest variance that n trials can have. Where a unit has rows in several groups, Q uses
-the whole covariance of the areas.
-
-**Equal rates.** Σ e_a (p_a − p̄)² / (p̄ (1 − p̄)) is compared with χ² of k − 1 degrees of freedom, e_a being the
-effective rows of the class. The variance is that under the hypothesis, so a group without any flagged row does no harm.
-With units, e_a is the n of the interval, and F takes the place of χ² as above.
+Where a unit has rows in several groups, the Q of areas uses the whole covariance. Groups of few rows hide much of their
+variance, which their trials allow for: differences between them must be great to be found.
 
 **Equal calibration.** With probabilities p, a group's calibration *in the large* is the constant c for which the log
 odds of p plus c predict as many positives as the group has: 0 if they are right on the whole, the same in all groups if
@@ -80,6 +77,7 @@ from core.metrics.intervals import (
     EPSILON,
     Areas,
     Interval,
+    effective_trials,
     estimate_areas,
     normal_quantile,
     proportion_interval,
@@ -258,13 +256,8 @@ class _Estimate(NamedTuple):
             trials *= (normal_quantile(level) / quantile(level, self.degrees)) ** 2
         return proportion_interval(self.value, self.variance, trials, level, self.degrees)
 
-    def on_logit_scale(self) -> tuple[float, float, float]:
-        """Return the logit, its variance and the degrees of freedom of that."""
-        value, variance, degrees = self.value, self.variance, self.variance_degrees
-        if variance is None or variance <= EPSILON**2 or not EPSILON < value < 1.0 - EPSILON:
-            value = (self.trials * value + 0.5) / (self.trials + 1.0)
-            variance, degrees = value * (1.0 - value) / self.trials, max(self.trials - 1.0, 1.0)
-        return math.log(value / (1.0 - value)), variance / (value * (1.0 - value)) ** 2, degrees
+    def effective_trials(self) -> float:
+        return effective_trials(self.value, self.variance, self.trials, self.degrees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -725,15 +718,40 @@ def _adjust(tests: Sequence[GroupTest]) -> tuple[GroupTest, ...]:
 
 
 def _equal_areas(groups: Sequence[_Group], j: int, has: Sequence[tuple[int, _Estimate]]) -> float:
-    """Return Welch's p-value of H₀: these groups have one area."""
-    z, variance, degrees = np.array([one.on_logit_scale() for _, one in has]).T
+    """Return the p-value of H₀: these groups have one area over the j-th window."""
+    variances = _variances_if_equal([one for _, one in has])
+    if variances is None:
+        return 1.0
     influences: list[FloatArray | None] = []
-    for index, one in has:
-        areas, slope = groups[index].areas, one.value * (1.0 - one.value)
-        influence = None if areas is None or slope <= EPSILON else areas.influence
-        influences.append(None if influence is None else influence[0, j] / slope)
+    for (index, _), variance in zip(has, variances, strict=True):
+        areas = groups[index].areas
+        shown = None if areas is None else areas.variance(0, j)
+        if areas is None or areas.influence is None or not shown:
+            influences.append(None)
+        else:  # the correlations stay what they are
+            influences.append(areas.influence[0, j] * math.sqrt(variance / shown))
     units = [groups[index].units for index, _ in has]
-    return _equal_means(z, variance, degrees, _covariance_of_units(units, influences))
+    return _equal_proportions(has, variances, _covariance_of_units(units, influences))
+
+
+def _equal_rates(has: Sequence[tuple[int, _Estimate]]) -> float:
+    """Return the p-value of H₀: these groups have one rate."""
+    variances = _variances_if_equal([one for _, one in has])
+    return 1.0 if variances is None else _equal_proportions(has, variances, None)
+
+
+def _variances_if_equal(figures: Sequence[_Estimate]) -> FloatArray | None:
+    """Return the variances of the figures if all have one mean; None if all of them are 0 or all are 1."""
+    value, trials = np.array([(one.value, one.effective_trials()) for one in figures]).T
+    mean = inner(trials, value) / trials.sum()
+    return mean * (1.0 - mean) / trials if EPSILON < mean < 1.0 - EPSILON else None
+
+
+def _equal_proportions(
+    has: Sequence[tuple[int, _Estimate]], variances: FloatArray, covariance: FloatArray | None
+) -> float:
+    value, degrees = np.array([(one.value, one.variance_degrees) for _, one in has]).T
+    return _equal_means(value, variances, degrees, covariance)
 
 
 def _equal_shifts(groups: Sequence[_Group], has: Sequence[tuple[int, _Shift]]) -> float:
@@ -802,18 +820,6 @@ def _covariance_of_units(
                 together = inner(of_own[mine], of_other[theirs])
                 covariance[row, column] = covariance[column, row] = together
     return covariance if shared else None
-
-
-def _equal_rates(has: Sequence[tuple[int, _Estimate]]) -> float:
-    """Return Pearson's p-value of H₀: these groups have one rate."""
-    value, worth, degrees = np.array(
-        [(one.value, one.trials, one.variance_degrees) for _, one in has]
-    ).T
-    mean = inner(worth, value) / worth.sum()
-    if not EPSILON < mean < 1.0 - EPSILON:
-        return 1.0
-    statistic = inner(worth, (value - mean) ** 2) / (mean * (1.0 - mean))
-    return _welch_p_value(statistic, worth, degrees)
 
 
 def _worst(

@@ -1,24 +1,35 @@
 """Figures of a ranking beside its areas: precision at the top, average precision, NDCG and two-way partial areas.
 
-Each figure θ of a ranking is a function of the two classes' distributions of scores, whose prevalence is known. To
-first order it is a sum over rows: positive i counts with w_i (U_i − Ū) / P, negative k with w_k (D_k − D̄) / N, where
-U and D are the derivatives of θ in the direction of one row of its class. Variance, covariance of several scorers,
-groups and degrees of freedom follow as for areas (see `intervals`), and so do paired tests (see `comparison`).
+Each figure θ of a ranking is a function of the two classes' distributions of scores and of the prevalence π. To first
+order it is a sum over rows: positive i counts with w_i (U_i − Ū + S) / P, negative k with w_k (D_k − D̄ − S) / N, where
+U and D are the derivatives of θ in the direction of one row of its class, and S is that by the log odds of π. Variance,
+covariance of several scorers, groups and degrees of freedom follow as for areas (see `intervals`), and so do paired
+tests (see `comparison`). A few rows at the top may have most of the variance of a difference, which is then estimated
+too low: each u of a pair is divided by 1 − u² / Σ u², and at most doubled, but for areas.
+
+So the intervals are for a new sample, whose rows are drawn one by one: its prevalence varies, too. With
+`fixed_prevalence` S is left out: the interval is then for a population with the prevalence of these rows, such as one
+of which a given number of rows of each class was drawn. Areas do not depend on the prevalence: their S is 0.
 
 With T and F the masses of the positives and the negatives at or above a score, p the mass of positives at it,
 
 * **average precision** is Σ (p / P) T / (T + F) over the distinct scores: a tie is one threshold, and nothing is
   interpolated, since precision between two points of the curve does not lie on a line (Davis & Goadrich 2006).
   U = T / (T + F) at the row's own score, plus Σ p F / (T + F)² over the scores up to it; D = −(N / P) Σ p T / (T + F)²;
+  S = −D̄;
 * **precision at k**: let η be the fraction of positives near the cut. A row above it pushes η positives out, so
   U = (P / k) (1 − η) and D = −(N / k) η above the cut, and 0 below. η is taken from the rows among which the cut lies
-  with high probability;
-* **lift at k**: precision at k, divided by the prevalence;
+  with high probability. Of a share of the list, S = θ (1 − η) − π (θ − η);
+* **lift at k**: precision at k, divided by the prevalence: S = (S' − θ' (1 − π)) / π with θ' and S' of the precision;
 * **precision at a recall** r: let u be the FPR at which the curve passes TPR = r; then θ = P r / (P r + N u), whose
   derivative by u is c = −θ² N / (P r). A negative above the cut raises u: D = c above the cut, and 0 below. A positive
   above it moves the cut, past f₀ / f₁ negatives in proportion: U = −c f₀ / f₁ above the cut, and 0 below. With η near
-  the cut, among rows that reach as far as the number of positives above it varies, f₀ / f₁ = P (1 − η) / (N η);
-* **NDCG at k**: as precision at k, each rank r counted 1 / log₂(r + 1). A row also moves those below it one rank down;
+  the cut, among rows that reach as far as the number of positives above it varies, f₀ / f₁ = P (1 − η) / (N η).
+  S = θ (1 − θ). Its interval is another one, since few positives decide where the cut is, and the curve need not be
+  straight there: the log odds of θ are log (r P / N) − log u, and the limits of u at TPR = r (see `bands`) and of
+  log (P / N) are combined by MOVER;
+* **NDCG at k**: as precision at k, each rank r counted 1 / log₂(r + 1). A row also moves those below it one rank down.
+  S = (1 − π) (Ū − P B' θ / B) − π D̄, where B is the gain of the best order and B' what one more positive adds to it;
 * **two-way partial area**: the area of the curve over FPR ≤ β and above TPR = α, divided by β (1 − α). With u the FPR
   at which the curve passes α, its derivatives are those of the partial area over [u, β]: that u moves changes nothing
   to first order, since the integrand is 0 there;
@@ -28,7 +39,8 @@ Where equal scores leave the order open, precision at k and NDCG are the mean ov
 a cut through a tie is the mean of a hypergeometric distribution).
 
 A p-value against chance is one-sided, of H₀: θ is at most its value for scores that say nothing, on the logit scale as
-the intervals; Holm's adjusts over all figures asked for. With fewer than `MIN_CLASS_ROWS` effective rows of a class
+the intervals; Holm's adjusts over all figures asked for. That value moves with the prevalence as θ then does, so the
+prevalence is fixed in the test. With fewer than `MIN_CLASS_ROWS` effective rows of a class
 there is none: the variance of so few rows is too uncertain, and the test would err several times too often.
 
 References
@@ -47,7 +59,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from numbers import Integral, Real
@@ -58,6 +70,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
+from core.metrics.bands import fpr_at_tpr_interval
 from core.metrics.comparison import (
     Adjustment,
     Difference,
@@ -87,6 +100,7 @@ from core.metrics.intervals import (
     areas_of_units,
     influences_of_masses,
     mean_variance,
+    normal_quantile,
     proportion_interval,
 )
 from core.metrics.window import (
@@ -114,6 +128,8 @@ class Masses:
     """Shape (n_scores,), float64."""
     effective: tuple[float, float]
     """Of the positives and of the negatives."""
+    fixed_prevalence: bool = False
+    """Whether the population is known to have the prevalence of the masses."""
 
     @cached_property
     def above_positive(self) -> FloatArray:
@@ -142,10 +158,10 @@ class Masses:
         return positive / (positive + negative)
 
     def with_prevalence(self, prevalence: float) -> Masses:
-        """Return masses with the negatives weighted so that the positives have this fraction."""
+        """Return masses with the negatives weighted so that the positives have this fraction, which is known."""
         positive, negative = self.totals
         factor = positive * (1.0 - prevalence) / (prevalence * negative)
-        return Masses(self.positive, self.negative * factor, self.effective)
+        return Masses(self.positive, self.negative * factor, self.effective, fixed_prevalence=True)
 
 
 def masses_on_curve(curve: RocCurve, totals: ClassTotals) -> Masses:
@@ -172,6 +188,8 @@ class Derivatives(NamedTuple):
     positive: FloatArray
     negative: FloatArray
     """U and D of the module. Shape (n_scores,), float64."""
+    slope: float
+    """S of the module: the derivative by the log odds of the prevalence."""
 
 
 class Figure(Protocol):
@@ -188,7 +206,7 @@ class Figure(Protocol):
         """Return the figure of scores that say nothing; None if that is 0 or not known."""
 
     def top(self, masses: Masses) -> float:
-        """Return the greatest value that a ranking can have."""
+        """Return the greatest value that a ranking can have, at any prevalence if that is not fixed."""
 
     def trials(self, masses: Masses) -> float:
         """Return n such that the figure over `top` varies no more than a proportion of n trials."""
@@ -218,7 +236,8 @@ class AveragePrecision:
         share = masses.positive / flagged**2
         up = precision + _from_here_on(share * below)
         down = -(negative / total) * _from_here_on(share * above)
-        return Derivatives(min(1.0, inner(masses.positive, precision) / total), up, down)
+        value = min(1.0, inner(masses.positive, precision) / total)
+        return Derivatives(value, up, down, -inner(masses.negative, down) / negative)
 
     def chance(self, masses: Masses) -> float | None:
         """Return the prevalence."""
@@ -270,17 +289,22 @@ class PrecisionAt:
         total = sum(masses.totals)
         size = size_of(self.count, self.share, total)
         inside = fraction_inside(masses, size)
-        push = inside * positives_near(masses, size)
+        near = positives_near(masses, size)
+        push = inside * near
         value = inner(masses.positive, inside) / size
+        value = min(1.0, masses.totals[0] / size, value)
         up, down = (each / size for each in masses.totals)
-        return Derivatives(min(self.top(masses), value), up * (inside - push), -down * push)
+        slope = precision_slope(value, near, masses.prevalence)
+        return Derivatives(value, up * (inside - push), -down * push, slope)
 
     def chance(self, masses: Masses) -> float | None:
         """Return the prevalence."""
         return masses.prevalence
 
     def top(self, masses: Masses) -> float:
-        """Return the precision of a list that begins with all positives."""
+        """Return the precision of a list that begins with all positives, or at any prevalence 1."""
+        if not masses.fixed_prevalence:
+            return 1.0
         size = size_of(self.count, self.share, sum(masses.totals))
         return min(1.0, masses.totals[0] / size)
 
@@ -317,21 +341,68 @@ class Lift:
 
     def of(self, masses: Masses) -> Derivatives:
         """Return the figure and its derivatives."""
-        value, up, down = self._precision.of(masses)
+        value, up, down, _ = self._precision.of(masses)
         prevalence = masses.prevalence
-        return Derivatives(value / prevalence, up / prevalence, down / prevalence)
+        near = positives_near(masses, self._share(masses) * sum(masses.totals))
+        slope = lift_slope(value, near, prevalence)
+        return Derivatives(value / prevalence, up / prevalence, down / prevalence, slope)
 
     def chance(self, masses: Masses) -> float | None:
         """Return 1."""
         return 1.0
 
     def top(self, masses: Masses) -> float:
-        """Return the lift of a list that begins with all positives."""
-        return self._precision.top(masses) / masses.prevalence
+        """Return the lift of a list that begins with all positives, or at any prevalence of one with no others."""
+        if masses.fixed_prevalence:
+            return self._precision.top(masses) / masses.prevalence
+        return 1.0 / self._share(masses)
 
     def trials(self, masses: Masses) -> float:
-        """Return those of the precision."""
-        return self._precision.trials(masses)
+        """Return those of the precision; if the prevalence is not fixed, those of the fraction of positives caught."""
+        trials = self._precision.trials(masses)
+        if masses.fixed_prevalence:
+            return trials
+        size = self._share(masses) * sum(masses.totals)
+        caught = size / masses.totals[0]
+        if caught >= 1.0 or positives_above(masses, size) < size * (1.0 - EPSILON):
+            return masses.effective[0]
+        # Of positives alone: half the logarithm of Wilson's lower end, its z² near 4, and the error of the prevalence.
+        variance = (math.log1p(4.0 / trials) / 2.0) ** 2
+        variance += (1.0 - masses.prevalence) ** 2 * sum(1.0 / each for each in masses.effective)
+        return (1.0 - caught) / (caught * variance)
+
+    def _share(self, masses: Masses) -> float:
+        total = sum(masses.totals)
+        return size_of(self.count, self.share, total) / total
+
+
+@dataclass(frozen=True)
+class _RecallAt(Lift):
+    """The fraction of positives that are among the first rows: their lift times their share of all rows."""
+
+    def of(self, masses: Masses) -> Derivatives:
+        share = self._share(masses)
+        value, up, down, slope = super().of(masses)
+        return Derivatives(min(1.0, share * value), share * up, share * down, share * slope)
+
+    def top(self, masses: Masses) -> float:
+        return self._share(masses) * super().top(masses)
+
+
+def precision_slope(precision: float, near: float, prevalence: float) -> float:
+    """Return S of the precision of a share of the list, given the fraction of positives near the cut."""
+    return precision * (1.0 - near) - prevalence * (precision - near)
+
+
+def lift_slope(precision: float, near: float, prevalence: float) -> float:
+    """Return S of the lift, as `precision_slope`; 0 where all rows above the cut and near it are positive.
+
+    There the rows show no variance of the precision, and a variance of the prevalence alone would be too small.
+    """
+    if min(precision, near) > 1.0 - EPSILON:
+        return 0.0
+    slope = precision_slope(precision, near, prevalence)
+    return (slope - precision * (1.0 - prevalence)) / prevalence
 
 
 @dataclass(frozen=True)
@@ -373,7 +444,24 @@ class PrecisionAtRecall:
         near = self._positives_near(masses, caught)
         slope = -(value**2) * negative / caught
         rows_passed = positive * (1.0 - near) / (negative * near) if near > 0.0 else 0.0
-        return Derivatives(value, -slope * rows_passed * inside, slope * inside)
+        up = -slope * rows_passed * inside
+        return Derivatives(value, up, slope * inside, value * (1.0 - value))
+
+    def interval(self, masses: Masses, level: float) -> Interval:
+        """Return the figure with limits that follow from those of the FPR at this recall; see the module."""
+        value = self.of(masses).value
+        positive, negative = masses.totals
+        totals = ClassTotals(positive, negative, *masses.effective)
+        fpr = fpr_at_tpr_interval(_roc(masses), totals, float(self.recall), level)
+        odds = math.log(positive) - math.log(negative) + math.log(self.recall)
+        error = 0.0
+        if not masses.fixed_prevalence:
+            error = normal_quantile(level) * math.sqrt(sum(1.0 / e for e in masses.effective))
+        own, least, most = (odds - math.log(u) if u > 0.0 else math.inf for u in fpr)
+        if math.isinf(own):
+            return Interval(value, min(value, _of_odds(most - error)), 1.0)
+        low, high = own - math.hypot(own - most, error), own + math.hypot(least - own, error)
+        return Interval(value, min(value, _of_odds(low)), max(value, _of_odds(high)))
 
     def _caught(self, masses: Masses) -> float:
         total = float(masses.above_positive[-1])
@@ -405,6 +493,10 @@ class PrecisionAtRecall:
         return min(trials_above(masses, _rows_above(masses, caught), caught), masses.effective[0])
 
 
+def _of_odds(log_odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(min(-log_odds, 700.0)))
+
+
 def _cut_at(masses: Masses, caught: float) -> tuple[int, float]:
     """Return the index of the score that completes a number of positives, and the fraction of its rows it takes."""
     above = masses.above_positive
@@ -427,7 +519,7 @@ class Ndcg:
     """The normalised discounted cumulative gain of the first rows: each positive counts 1 / log₂(rank + 1).
 
     InvalidParameter: `count` is not a whole number above 0, `share` is out of range, or both are given. `of` refuses
-    weights that are not whole numbers.
+    weights that are neither whole numbers, which count as so many rows, nor all equal, which count as one row each.
 
     Parameters
     ----------
@@ -462,33 +554,48 @@ class Ndcg:
 
     def of(self, masses: Masses) -> Derivatives:
         """Return the figure and its derivatives."""
-        first, end = self._ranks(masses)
+        first, end, row = self._ranks(masses)
         size = self._size(float(end[-1]))
         gains = _Gains(size)
         rows = np.maximum(end - first, 1.0)  # none of a tie whose weight is lost in rounding
         mean = gains.between(np.minimum(first, size), np.minimum(end, size)) / rows
-        total, negative = masses.totals
-        best = gains.of(min(size, round(total)))
+        total, negative = (each / row for each in masses.totals)
+        positive_rows = masses.positive / row
+        positives = round(total)
+        best = gains.of(min(size, positives))
         # what the positives of a tie lose if they all move one rank down, but for those that leave the list
         loss = _discount(np.minimum(end, size - 1.0)) - _discount(np.minimum(first, size - 1.0))
-        loss *= masses.positive / rows
+        loss *= positive_rows / rows
         pushed = _from_here_on(loss) - loss / 2.0
         if size < end[-1]:
-            inside = fraction_inside(masses, size)
+            inside = fraction_inside(masses, size * row)
             last = float(_discount(np.array(size - 1.0)))
-            pushed -= positives_near(masses, size) * last * inside
-        value = min(1.0, inner(masses.positive, mean) / best)
-        return Derivatives(value, (mean + pushed) * (total / best), pushed * (negative / best))
+            pushed -= positives_near(masses, size * row) * last * inside
+        value = min(1.0, inner(positive_rows, mean) / best)
+        up, down = (mean + pushed) * (total / best), pushed * (negative / best)
+        more = float(_discount(np.array(total - 0.5))) if total < size else 0.0
+        of_positive = inner(positive_rows, up) / total - total * more * value / best
+        prevalence = masses.prevalence
+        slope = (1.0 - prevalence) * of_positive
+        slope -= prevalence * inner(masses.negative / row, down) / negative
+        return Derivatives(value, up, down, slope)
 
-    def _ranks(self, masses: Masses) -> tuple[FloatArray, FloatArray]:
-        """Return the numbers of rows above and down to each score."""
-        above = masses.above
-        ranks = np.rint(above)
-        if np.any(np.abs(above - ranks) > EPSILON * above[-1]):
-            raise InvalidParameter(
-                f"{self.name} needs rows of equal weight: a rank has no fractions, got weights that are not whole"
-            )
-        return ranks[:-1], ranks[1:]
+    def _ranks(self, masses: Masses) -> tuple[FloatArray, FloatArray, float]:
+        """Return the numbers of rows above and down to each score, and the weight of a row."""
+        total = sum(masses.totals)
+        equal = total / sum(masses.effective)  # the weight of each row, if all weigh alike
+        own = np.concatenate((masses.positive, masses.negative))
+        for row in (1.0, equal):
+            off = np.abs(own / row - np.rint(own / row))
+            # differences of a stored curve's rates have the rounding error of their total
+            rounding = min(1e-6, 16.0 * np.finfo(np.float64).eps * total / row)
+            if np.all(off <= EPSILON * own / row + rounding) and min(masses.totals) >= 0.5 * row:
+                ranks = np.rint(masses.above / row)
+                return ranks[:-1], ranks[1:], row
+        raise InvalidParameter(
+            f"{self.name} needs whole weights, or equal ones of rows that were drawn one by one: a rank has no "
+            f"fractions, got a weight of {own[np.argmax(off)]:g} at one score"
+        )
 
     def _size(self, total: float) -> float:
         if self.share is not None:
@@ -497,10 +604,12 @@ class Ndcg:
 
     def chance(self, masses: Masses) -> float | None:
         """Return the mean over all orders of the rows."""
-        _, end = self._ranks(masses)
+        _, end, row = self._ranks(masses)
         size = self._size(float(end[-1]))
         gains = _Gains(size)
-        return masses.prevalence * gains.of(size) / gains.of(min(size, round(masses.totals[0])))
+        return (
+            masses.prevalence * gains.of(size) / gains.of(min(size, round(masses.totals[0] / row)))
+        )
 
     def top(self, masses: Masses) -> float:
         """Return 1."""
@@ -508,7 +617,8 @@ class Ndcg:
 
     def trials(self, masses: Masses) -> float:
         """Return the number of first rows, or the effective number of the smaller class if that is less."""
-        return min(self._size(sum(masses.totals)), *masses.effective)
+        _, end, _ = self._ranks(masses)
+        return min(self._size(float(end[-1])), *masses.effective)
 
 
 _MAX_SUMMED = 1_000_000
@@ -585,7 +695,7 @@ class WindowArea:
         placement, height = influences_of_masses(
             masses.above_negative, masses.above_positive, self.fpr_min, self.fpr_max
         )
-        return Derivatives(value, placement / width, height / width)
+        return Derivatives(value, placement / width, height / width, 0.0)
 
     def chance(self, masses: Masses) -> float | None:
         """Return the height of the diagonal in the middle of the window."""
@@ -639,7 +749,8 @@ class EmpiricalArea:
         above = np.repeat(masses.above_positive, 2)[:-1]
         low, high = first / negative, min(1.0, last / negative)
         placement, height = influences_of_masses(strict, above, low, high)
-        return Derivatives(value, placement[1::2] / (high - low), height[::2] / (high - low))
+        width = high - low
+        return Derivatives(value, placement[1::2] / width, height[::2] / width, 0.0)
 
     def _ranks(self, masses: Masses) -> tuple[float, float, bool]:
         """Return the weights of the negatives above the window and down to its end, and whether these are ranks."""
@@ -697,16 +808,16 @@ class TwoWayArea:
         start = _passes(curve, least)
         n_scores, size = masses.positive.size, self.fpr_max * (1.0 - least)
         if start >= self.fpr_max:
-            return Derivatives(0.0, np.zeros(n_scores), np.zeros(n_scores))
+            return Derivatives(0.0, np.zeros(n_scores), np.zeros(n_scores), 0.0)
         width = self.fpr_max - start
         if width < 1e-9:
-            return Derivatives(0.0, np.zeros(n_scores), np.zeros(n_scores))
+            return Derivatives(0.0, np.zeros(n_scores), np.zeros(n_scores), 0.0)
         area = (curve.partial_area(start, self.fpr_max) - least) * width
         placement, height = influences_of_masses(
             masses.above_negative, masses.above_positive, start, self.fpr_max
         )
         value = min(1.0, max(0.0, area / size))
-        return Derivatives(value, placement / size, np.maximum(height, least) / size)
+        return Derivatives(value, placement / size, np.maximum(height, least) / size, 0.0)
 
     def chance(self, masses: Masses) -> float | None:
         """Return the area of the diagonal; None if it does not reach the rectangle."""
@@ -910,6 +1021,7 @@ def measure(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
+    fixed_prevalence: bool = False,
 ) -> tuple[FigureEstimate, ...]:
     """Return figures of a ranking, each with an interval and a test against chance.
 
@@ -923,11 +1035,14 @@ def measure(
     figures : sequence of Figure
         Such as `AveragePrecision()`, `PrecisionAt(count=100)`, `Ndcg(10)`, `TwoWayArea(0.1, 0.8)`.
     level : float in (0, 1)
-        Probability that an interval covers the figure of the population, at the sample's prevalence.
+        Probability that an interval covers the figure of the population.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative. NDCG needs whole numbers.
     group : array_like, shape (n_samples,), optional
         Rows with equal values were drawn together.
+    fixed_prevalence : bool
+        Whether the population has the prevalence of these rows; by default the intervals include its variance, as for
+        rows that were drawn one by one.
 
     Examples
     --------
@@ -940,19 +1055,30 @@ def measure(
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
     if rows.unit is None and rows.weight is None:
         groups = tie_groups(rows)
-        masses = Masses(groups.positive, groups.negative, effective_units(rows))
+        masses = Masses(groups.positive, groups.negative, effective_units(rows), fixed_prevalence)
         return measure_masses(masses, figures, level)
-    areas, every = estimate_figures(rows, figures)
-    found = [(float(areas.values[0, j]), areas.variance(0, j)) for j in range(len(figures))]
-    return _measured(every[0], figures, found, level, areas.degrees)
+    areas, every = estimate_figures(rows, figures, fixed_prevalence=True)
+    shown = areas if fixed_prevalence else estimate_figures(rows, figures)[0]
+    found = [
+        _Found(float(areas.values[0, j]), areas.variance(0, j), shown.variance(0, j))
+        for j in range(len(figures))
+    ]
+    masses = replace(every[0], fixed_prevalence=fixed_prevalence)
+    return _measured(masses, figures, found, level, areas.degrees)
 
 
 def measure_on_curve(
-    curve: RocCurve, totals: ClassTotals, figures: Sequence[Figure], *, level: float = 0.95
+    curve: RocCurve,
+    totals: ClassTotals,
+    figures: Sequence[Figure],
+    *,
+    level: float = 0.95,
+    fixed_prevalence: bool = False,
 ) -> tuple[FigureEstimate, ...]:
     """Return `measure` from a stored full curve and the totals of its data. O(n_points · n_figures).
 
-    With weights or groups the intervals use effective numbers, as if weights were spread evenly within each class.
+    With weights or groups the intervals use effective numbers, as if weights were spread evenly within each class, and
+    each group had rows of one class.
 
     Examples
     --------
@@ -961,8 +1087,16 @@ def measure_on_curve(
     >>> measure_on_curve(curve, ClassTotals.of_counts(2, 2), [figure_named("precision@50%")])[0].interval.value
     0.75
     """
-    masses = masses_on_curve(curve, totals)
+    masses = replace(masses_on_curve(curve, totals), fixed_prevalence=fixed_prevalence)
     return measure_masses(masses, check_figures(figures), check_level(level))
+
+
+class _Found(NamedTuple):
+    """A figure with its variance at a fixed prevalence, and the variance of its interval; None if none shows."""
+
+    value: float
+    fixed: float | None
+    variance: float | None
 
 
 def measure_masses(
@@ -971,45 +1105,54 @@ def measure_masses(
     """Return figures of checked masses."""
     found = []
     for figure in figures:
-        value, up, down = figure.of(masses)
-        variances = [
-            mean_variance(values, mass, mass * (total / effective))
-            for values, mass, total, effective in zip(
-                (up, down),
-                (masses.positive, masses.negative),
-                masses.totals,
-                masses.effective,
-                strict=True,
-            )
-        ]
+        value, up, down, slope = figure.of(masses)
+        with np.errstate(over="ignore", invalid="ignore"):  # weights of 1e-100 beside 1e100
+            variances = [
+                mean_variance(values, mass, mass * (total / effective))
+                for values, mass, total, effective in zip(
+                    (up, down),
+                    (masses.positive, masses.negative),
+                    masses.totals,
+                    masses.effective,
+                    strict=True,
+                )
+            ]
         none = variances[0] is None or variances[1] is None
-        found.append((value, None if none else sum(each for each in variances if each is not None)))
+        fixed = None if none else sum(each for each in variances if each is not None)
+        found.append(_Found(value, fixed, with_prevalence_variance(fixed, slope, masses)))
     return _measured(masses, figures, found, level, math.inf)
+
+
+def with_prevalence_variance(variance: float | None, slope: float, masses: Masses) -> float | None:
+    """Return the variance of a figure with that of the log odds of the prevalence, unless it is fixed."""
+    if variance is None or masses.fixed_prevalence:
+        return variance
+    return variance + slope**2 * sum(1.0 / (each - 1.0) for each in masses.effective)
 
 
 def _measured(
     masses: Masses,
     figures: Sequence[Figure],
-    found: Sequence[tuple[float, float | None]],
+    found: Sequence[_Found],
     level: float,
     degrees: float,
 ) -> tuple[FigureEstimate, ...]:
     tested = has_enough(min(masses.effective), MIN_CLASS_ROWS)
+    at_fixed = replace(masses, fixed_prevalence=True)
     intervals, chances, p_values = [], [], []
-    for figure, (value, variance) in zip(figures, found, strict=True):
-        interval = interval_of(figure, masses, value, variance, level, degrees)
+    for figure, (value, fixed, variance) in zip(figures, found, strict=True):
+        if isinstance(figure, PrecisionAtRecall):
+            interval = figure.interval(masses, level)
+        else:
+            interval = scaled_interval(value, variance, scale_of(figure, [masses]), level, degrees)
         chance = figure.chance(masses)
-        top = figure.top(masses)
+        top, trials = scale_of(figure, [at_fixed])
         # a list of all rows has the figure of chance by its definition
         chance = None if chance is None or not 0.0 < chance < top * (1.0 - EPSILON) else chance
         intervals.append(interval)
         chances.append(chance)
         if tested and chance is not None:
-            p_values.append(
-                _above_chance(
-                    value / top, chance / top, variance, top, figure.trials(masses), degrees
-                )
-            )
+            p_values.append(_above_chance(value / top, chance / top, fixed, top, trials, degrees))
     adjusted = iter(holm(np.array(p_values)).tolist() if p_values else [])
     plain = iter(p_values)
     return tuple(
@@ -1020,18 +1163,6 @@ def _measured(
     )
 
 
-def interval_of(
-    figure: Figure,
-    masses: Masses,
-    value: float,
-    variance: float | None,
-    level: float,
-    degrees: float = math.inf,
-) -> Interval:
-    """Return the interval of a figure, on the logit scale of its fraction of the greatest value."""
-    return scaled_interval(value, variance, scale_of(figure, [masses]), level, degrees)
-
-
 def scaled_interval(
     value: float,
     variance: float | None,
@@ -1039,9 +1170,11 @@ def scaled_interval(
     level: float,
     degrees: float = math.inf,
 ) -> Interval:
-    """Return the interval of a figure, given its variance and its scale; see `interval_of`."""
+    """Return the interval of a figure, on the logit scale of its fraction of the greatest value."""
     top, trials = scale
-    scaled = None if variance is None else variance / top**2
+    scaled = None
+    if variance is not None and math.isfinite(variance):
+        scaled = (math.sqrt(variance) / top) ** 2  # the square of a top of 1e-180 would be 0
     _, low, high = proportion_interval(min(1.0, value / top), scaled, trials, level, degrees)
     return Interval(value, min(value, low * top), max(value, min(top, high * top)))
 
@@ -1107,6 +1240,7 @@ def compare_figures(
     group: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     adjust: Adjustment = "holm",
+    fixed_prevalence: bool = False,
 ) -> tuple[FigureComparison, ...]:
     """Compare scorers on the same rows by figures: every pair's difference with interval and p-value.
 
@@ -1117,7 +1251,7 @@ def compare_figures(
     ----------
     y, scores, level, sample_weight, group, names, adjust
         As `compare`.
-    figures : sequence of Figure
+    figures, fixed_prevalence
         As `measure`.
 
     Examples
@@ -1132,10 +1266,16 @@ def compare_figures(
     columns, named = check_scorers(scores, names, adjust)
     rows = check_rows(y, columns, sample_weight, group)
     plain = [_plain(figure) for figure in figures]
-    every, masses = estimate_figures(rows, plain)
+    every, masses = estimate_figures(rows, plain, fixed_prevalence=fixed_prevalence)
     scales = [[scale_of(figure, [own]) for figure in plain] for own in masses]
     units = [_unit(figure, masses[0]) for figure in figures]
-    return _compared(every, scales, units, figures, named, level, adjust)
+    compared = _compared(every, scales, units, figures, named, level, adjust)
+    return tuple(
+        replace(found, values=tuple(found.figure.interval(own, level) for own in masses))
+        if isinstance(found.figure, PrecisionAtRecall)
+        else found
+        for found in compared
+    )
 
 
 def cross_validated_compare_figures(
@@ -1151,6 +1291,7 @@ def cross_validated_compare_figures(
     group: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     adjust: Adjustment = "holm",
+    fixed_prevalence: bool = False,
 ) -> tuple[FigureComparison, ...]:
     """Compare two or more scorers that were cross-validated on the same folds, by the means of the folds' figures.
 
@@ -1162,6 +1303,8 @@ def cross_validated_compare_figures(
         As `cross_validated_compare`.
     figures : sequence of Figure
         As `measure`. A share is one of each fold's rows; a count is refused, since folds have fewer rows.
+    fixed_prevalence
+        As `measure`.
 
     Examples
     --------
@@ -1179,7 +1322,9 @@ def cross_validated_compare_figures(
     of_folds: list[list[Masses]] = []
 
     def estimate(rows: Rows) -> tuple[FloatArray, FloatArray]:
-        values, influence, masses = figure_influences(rows, plain)
+        values, influence, masses = figure_influences(
+            rows, plain, fixed_prevalence=fixed_prevalence
+        )
         of_folds.append(masses)
         return values, influence
 
@@ -1210,7 +1355,7 @@ def scale_of(figure: Figure, masses: Sequence[Masses], repeats: int = 1) -> Scal
 
 def _plain(figure: Figure) -> Figure:
     """Return the figure in [0, 1] that the given one is a multiple of."""
-    return PrecisionAt(figure.count, figure.share) if isinstance(figure, Lift) else figure
+    return _RecallAt(figure.count, figure.share) if isinstance(figure, Lift) else figure
 
 
 def check_scale_free(figure: Figure) -> None:
@@ -1223,7 +1368,8 @@ def check_scale_free(figure: Figure) -> None:
 
 def _unit(figure: Figure, masses: Masses) -> float:
     """Return the factor from the plain figure to the given one."""
-    return 1.0 / masses.prevalence if isinstance(figure, Lift) else 1.0
+    total = sum(masses.totals)
+    return total / size_of(figure.count, figure.share, total) if isinstance(figure, Lift) else 1.0
 
 
 def _compared(
@@ -1239,10 +1385,10 @@ def _compared(
     pairs = list(combinations(range(len(named)), 2))
     found = [
         [
-            compare_pair(every, pair, j, min(scales[k][j].trials for k in pair), level)
+            _compare_pair(figure, every, pair, j, min(scales[k][j].trials for k in pair), level)
             for pair in pairs
         ]
-        for j in range(len(figures))
+        for j, figure in enumerate(figures)
     ]
     p_values = np.array([[p_value for _, p_value in of_figure] for of_figure in found])
     adjusted = p_values if adjust == "none" else holm(p_values)
@@ -1270,10 +1416,37 @@ def _compared(
                 )
                 for i, ((a, b), (interval, p)) in enumerate(zip(pairs, found[j], strict=True))
             ),
-            joint_p_value(every, [j], p_values[j]),
+            float(p_values[j, 0]) if len(pairs) == 1 else joint_p_value(every, [j], p_values[j]),
         )
         for j, figure in enumerate(figures)
     )
+
+
+MAX_VARIANCE_SHARE = 0.5
+"""Of one unit in a variance, as far as it is corrected for."""
+
+
+def judged_by_others(influence: FloatArray) -> FloatArray:
+    """Return the influences of units, each divided by 1 − its part of their variance: few units show it too small."""
+    squares = influence**2
+    total = float(squares.sum())
+    if total == 0.0:
+        return influence
+    return influence / (1.0 - np.minimum(squares / total, MAX_VARIANCE_SHARE))
+
+
+def _compare_pair(
+    figure: Figure, every: Areas, pair: tuple[int, int], j: int, trials: float, level: float
+) -> tuple[Interval, float]:
+    """Return `compare_pair` of a figure, with the module's correction for units of much of the variance."""
+    values = every.values[list(pair), j : j + 1]
+    parts = None
+    if every.influence is not None:
+        parts = np.zeros((2, 1, every.influence.shape[-1]))
+        own = every.influence[pair[0], j] - every.influence[pair[1], j]
+        parts[0, 0] = own if isinstance(figure, WindowArea) else judged_by_others(own)
+    both = Areas(values, parts, every.effective, every.degrees)
+    return compare_pair(both, (0, 1), 0, trials, level)
 
 
 def _times(interval: Interval, factor: float) -> Interval:
@@ -1288,7 +1461,7 @@ def check_figures(figures: Sequence[Figure]) -> Sequence[Figure]:
 
 
 def figure_influences(
-    rows: Rows, figures: Sequence[Figure]
+    rows: Rows, figures: Sequence[Figure], *, fixed_prevalence: bool = False
 ) -> tuple[FloatArray, FloatArray, list[Masses]]:
     """Return the figures, shape (n_scorers, n_figures), φ of each row, shape (n_scorers, n_figures, n_rows), and the
     masses of every scorer.
@@ -1299,29 +1472,33 @@ def figure_influences(
     every = []
     for scorer in range(len(rows.scores)):
         groups, order = group_rows(rows, scorer)
-        masses = Masses(groups.positive, groups.negative, effective)
+        masses = Masses(groups.positive, groups.negative, effective, fixed_prevalence)
         positive = rows.positive[order]
         of_group = np.empty(order.size, dtype=np.intp)
         of_group[positive], of_group[~positive] = groups.positives.group, groups.negatives.group
         for j, figure in enumerate(figures):
-            values[scorer, j], *derivatives = figure.of(masses)
+            values[scorer, j], up, down, slope = figure.of(masses)
+            slope = 0.0 if fixed_prevalence else slope
             phi = np.empty(order.size)
-            for of_class, each, mass, total in zip(
+            for of_class, each, by_prevalence, mass, total in zip(
                 (positive, ~positive),
-                derivatives,
+                (up, down),
+                (slope, -slope),
                 (masses.positive, masses.negative),
                 masses.totals,
                 strict=True,
             ):
-                centred = (each - inner(mass, each) / total) / total
+                centred = (each - inner(mass, each) / total + by_prevalence) / total
                 phi[of_class] = centred[of_group[of_class]]
             influence[scorer, j, order] = phi if rows.weight is None else phi * rows.weight[order]
         every.append(masses)
     return values, influence, every
 
 
-def estimate_figures(rows: Rows, figures: Sequence[Figure]) -> tuple[Areas, list[Masses]]:
+def estimate_figures(
+    rows: Rows, figures: Sequence[Figure], *, fixed_prevalence: bool = False
+) -> tuple[Areas, list[Masses]]:
     """Return the figures of every scorer with the influence of each unit, and the masses of every scorer."""
-    values, influence, every = figure_influences(rows, figures)
+    values, influence, every = figure_influences(rows, figures, fixed_prevalence=fixed_prevalence)
     effective, clustered = effective_units(rows), rows.unit is not None
     return areas_of_units(values, influence, rows, effective, 1.0, clustered=clustered), every

@@ -2,8 +2,9 @@
 
 A list that is cut at a size flags its first rows. If the cut goes through a tie, the rows of the tie are taken at
 random: of a mass m with p positives, r are taken, and r p / m of the positives are among them in the mean (the
-hypergeometric distribution). Precision, recall and lift at a size are one figure with three scales, whose interval is
-that of `figures.PrecisionAt`: it includes that the cut itself is not known.
+hypergeometric distribution). Recall and lift at a size are one figure with two scales. Precision is a third one if the
+prevalence is given; otherwise the prevalence varies from sample to sample, which moves the precision in another way.
+The intervals are those of `figures.PrecisionAt` and `figures.Lift`: they include that the cut itself is not known.
 
 References
 ----------
@@ -22,18 +23,23 @@ from numpy.typing import ArrayLike
 from core.errors import InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of, upper_hull
 from core.metrics.figures import (
+    Lift,
     Masses,
     PrecisionAt,
     check_size,
-    interval_of,
+    lift_slope,
     masses_on_curve,
     positives_above,
     positives_near,
+    precision_slope,
+    scale_of,
+    scaled_interval,
     size_of,
+    with_prevalence_variance,
 )
 from core.metrics.groups import FloatArray, check_rows, tie_groups
 from core.metrics.intervals import EPSILON, Interval
-from core.metrics.operating import check_prevalence
+from core.metrics.operating import check_prevalence, share_of_list
 from core.metrics.window import MIN_WIDTH, check_level
 
 SHARES = (0.01, 0.02, 0.05, *(tenth / 10 for tenth in range(1, 11)))
@@ -89,7 +95,8 @@ def gains_table(
     level : float in (0, 1)
         Level of each interval by itself. It covers the figure of the population at that share of a list.
     prevalence : float in [1e-9, 1 − 1e-9]
-        Fraction of positives among future rows; the sample's by default.
+        Fraction of positives among future rows, which the intervals take as known. By default it is estimated: that of
+        the sample, and the intervals include its variance.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative.
     group : array_like, shape (n_samples,), optional
@@ -190,11 +197,22 @@ def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
         # Where all rows of the class are alike, rounding leaves a trace.
         spread = square - mean**2 if square - mean**2 > EPSILON * square else 0.0
         variance += (weight * mass / size) ** 2 * spread / (effective - 1.0)
-    figure = PrecisionAt(count=size)
-    value = min(figure.top(masses), caught / size)
-    precision = interval_of(figure, masses, value, variance, level)
-    prevalence = positive / (positive + negative)
-    scale = size / positive
+    prevalence = masses.prevalence
+    value = min(1.0, positive / size, caught / size)
+    slope = precision_slope(value, near, prevalence)
+    of_lift = None if variance is None else variance / prevalence**2
+    precision, lift = (
+        scaled_interval(
+            own,
+            with_prevalence_variance(spread_of, by_prevalence, masses),
+            scale_of(figure, [masses]),
+            level,
+        )
+        for figure, own, spread_of, by_prevalence in (
+            (PrecisionAt(count=size), value, variance, slope),
+            (Lift(count=size), value / prevalence, of_lift, lift_slope(value, near, prevalence)),
+        )
+    )
     return Gain(
         share=min(1.0, size / total),
         size=size,
@@ -203,8 +221,8 @@ def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
         taken=taken,
         positives=caught,
         precision=precision,
-        recall=Interval(*(min(1.0, each * scale) for each in precision)),
-        lift=Interval(*(each / prevalence for each in precision)),
+        recall=Interval(*(min(1.0, each * size / total) for each in lift)),
+        lift=lift,
     )
 
 
@@ -423,21 +441,6 @@ def score_histogram(curve: RocCurve, n_bins: int = 40) -> ScoreHistogram:
     np.add.at(heights[0], at, positives)
     np.add.at(heights[1], at, negatives)
     return ScoreHistogram(edges, heights[0], heights[1])
-
-
-def share_of_list(curve: RocCurve, prevalence: float) -> FloatArray:
-    """Return the share of all rows that each threshold of a ROC curve flags, shape (n_points,), float64.
-
-    InvalidParameter: `prevalence` is not between 0 and 1.
-
-    Examples
-    --------
-    >>> from core.metrics import roc_curve
-    >>> share_of_list(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5)
-    array([0.  , 0.25, 0.75, 1.  ])
-    """
-    share = check_prevalence(prevalence)
-    return share * curve.tpr + (1.0 - share) * curve.fpr
 
 
 def _log(share: FloatArray) -> FloatArray:

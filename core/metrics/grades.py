@@ -16,8 +16,10 @@ For two grades all three are the AUC.
 **Intervals.** To first order each figure is a sum over rows, as an area is (see `intervals`): a row counts with the
 difference of its own fraction from the mean of its grade. For the C-index also the number of rows of a grade varies:
 a row counts with how far the areas of its grade's pairs are from the C-index, too. Variances of grades are multiplied
-by e / (e − 1), e being the effective number of rows of a grade. Groups, degrees of freedom, the logit scale and
-differences of scorers are as for areas.
+by e / (e − 1), e being the effective number of rows of a grade. A few rows of a rare grade may have most of the
+variance of a figure, which is then estimated too low: with three grades or more each u is divided by 1 − u² / Σ u² for
+an interval, as in `figures`.
+Groups, degrees of freedom, the logit scale and differences of scorers are as for areas.
 
 The volume is a count of chains of rows, one of each grade and ascending, by dynamic programming over the sorted rows.
 
@@ -52,7 +54,8 @@ from core.metrics.comparison import (
     holm,
     joint_p_value,
 )
-from core.metrics.groups import FloatArray, check_weights, effective_rows, finite_vector
+from core.metrics.figures import judged_by_others
+from core.metrics.groups import FloatArray, check_weights, effective_rows, finite_vector, inner
 from core.metrics.intervals import EPSILON, Areas, Interval, proportion_interval, sum_by_unit
 from core.metrics.window import check_level
 
@@ -103,11 +106,12 @@ class _Rows(NamedTuple):
 
 
 class _Estimate(NamedTuple):
-    """One figure of every scorer, and n of `proportion_interval`."""
+    """One figure of every scorer, n of `proportion_interval`, and the number of grades."""
 
     figure: GradedFigure
     areas: Areas
     trials: float
+    n_grades: int
 
 
 def c_index(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -294,7 +298,8 @@ def _estimate(
         parts = sum_by_unit(influence[j, :, None, :], unit) if shows else None
         trials = min(roles) if name == "c_index" else smallest
         effective = (roles[0], roles[1])
-        found.append(_Estimate(name, Areas(values[j][:, None], parts, effective, degrees), trials))
+        of_figure = Areas(values[j][:, None], parts, effective, degrees)
+        found.append(_Estimate(name, of_figure, trials, n_grades))
     return found, every
 
 
@@ -309,6 +314,9 @@ def _effective(share: FloatArray, unit: NDArray[np.intp] | None) -> float:
 
 def _interval(one: _Estimate, scorer: int, level: float) -> Interval:
     value, variance = float(one.areas.values[scorer, 0]), one.areas.variance(scorer, 0)
+    if one.areas.influence is not None and one.n_grades > 2:
+        parts = judged_by_others(one.areas.influence[scorer, 0])
+        variance = inner(parts, parts)
     return proportion_interval(value, variance, one.trials, level, one.areas.degrees)
 
 

@@ -101,16 +101,17 @@ class OperatingPoint:
     threshold_low: float
     threshold_high: float
     """The population's threshold of the rate asked for, or of the least cost, lies above `threshold_low` and at most at
-    `threshold_high`. Infinite if the sample sets no limit. If a threshold was asked for, both are that threshold."""
+    `threshold_high`. Infinite if the sample sets no limit. If a threshold or a share of the rows was asked for, both
+    are that threshold."""
     fpr: Interval
     tpr: Interval
     """Fractions of the negatives and of the positives that are flagged."""
     precision: Interval
     """Fraction of positives among the flagged rows; NaN in [0, 1] if no row is flagged."""
     lift: Interval
-    """Precision divided by the prevalence, which is taken as known."""
+    """Precision divided by the prevalence; the interval includes the variance of the prevalence unless it was given."""
     flagged: Interval
-    """Fraction of all rows that are flagged, at that prevalence: the two rates combined by MOVER."""
+    """Fraction of all rows that are flagged, at this very prevalence: the two rates combined by MOVER."""
     prevalence: float
     """Fraction of positives among all rows: the sample's, unless another was given. In (0, 1)."""
     tpr_at_fpr: Interval | None = None
@@ -128,16 +129,17 @@ def operating_point(
     fpr: float | None = None,
     tpr: float | None = None,
     threshold: float | None = None,
+    flagged: float | None = None,
     costs: Costs | None = None,
     prevalence: float | None = None,
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """Return the best operating point for a false positive rate, a true positive rate or costs, or at a threshold.
+    """Return the best operating point for a rate, a share of the rows or costs, or that at a threshold.
 
-    InvalidData: as `auc`. InvalidParameter: none of `fpr`, `tpr`, `threshold` and `costs` is given, or two of the first
-    three are, or one is out of range.
+    InvalidData: as `auc`. InvalidParameter: none of `fpr`, `tpr`, `threshold`, `flagged` and `costs` is given, or two
+    of the first four are, or one is out of range.
 
     Parameters
     ----------
@@ -149,8 +151,11 @@ def operating_point(
         Choose the least FPR with a TPR of at least this; among equals the greatest TPR.
     threshold : float
         Flag the rows with score ≥ threshold; infinite is allowed.
+    flagged : float in [0, 1]
+        Choose the lowest threshold that flags at most this fraction of all rows; with `costs` the least cost of those
+        that do.
     costs : Costs
-        Report the cost. If none of the three above is given, choose the least cost; among equals the one that flags
+        Report the cost. If none of the four above is given, choose the least cost; among equals the one that flags
         fewest rows.
     prevalence : float in (0, 1)
         Fraction of positives among future rows, taken as known; the sample's by default.
@@ -167,7 +172,9 @@ def operating_point(
     for its choice on the same data. `tpr_at_fpr` and `fpr_at_tpr` are for the rate asked for, and include the variance
     of the threshold (`bands`). With weights, all intervals use effective numbers of rows; for the flagged rows it is
     computed as if weights were spread evenly within each class, so that the curve and the class totals suffice. If
-    `prevalence` is given, the precision follows from TPR / FPR, whose interval is Donner & Zou's.
+    `prevalence` is given, the precision follows from TPR / FPR, whose interval is Donner & Zou's, and so does the lift;
+    otherwise the lift has another interval: theirs at the sample's prevalence, and to each end of its logarithm the
+    error of the log odds of the prevalence is added by MOVER.
 
     References
     ----------
@@ -192,6 +199,7 @@ def operating_point(
         fpr=fpr,
         tpr=tpr,
         threshold=threshold,
+        flagged=flagged,
         costs=costs,
         prevalence=prevalence,
         level=level,
@@ -205,6 +213,7 @@ def operating_point_on_curve(
     fpr: float | None = None,
     tpr: float | None = None,
     threshold: float | None = None,
+    flagged: float | None = None,
     costs: Costs | None = None,
     prevalence: float | None = None,
     level: float = 0.95,
@@ -220,12 +229,12 @@ def operating_point_on_curve(
     """
     level = check_level(level)
     share = totals.prevalence if prevalence is None else check_prevalence(prevalence)
-    given = {"fpr": fpr, "tpr": tpr, "threshold": threshold}
+    given = {"fpr": fpr, "tpr": tpr, "threshold": threshold, "flagged": flagged}
     named = [name for name, value in given.items() if value is not None]
     if len(named) > 1 or not (named or costs):
         number = "at most" if costs else "exactly"
         raise InvalidParameter(
-            f"{number} one of fpr, tpr and threshold must be given, got {', '.join(named) or 'none'}"
+            f"{number} one of fpr, tpr, threshold and flagged must be given, got {', '.join(named) or 'none'}"
         )
     if threshold is not None:
         chosen = check_threshold(threshold)
@@ -237,6 +246,9 @@ def operating_point_on_curve(
         elif tpr is not None:
             index = _index_at_tpr(curve, tpr)
             ends = _ends_of_rate(curve, curve.tpr, tpr, totals.positive_effective, level)
+        elif flagged is not None:
+            index = _index_within(curve, flagged, costs, share)
+            ends = (float(curve.thresholds[index]),) * 2
         else:
             assert costs is not None
             index = least_costly(curve, costs, share)
@@ -350,7 +362,11 @@ def _point_at(
         fpr=fpr,
         tpr=tpr,
         precision=precision,
-        lift=Interval(*(value / share for value in precision)),
+        lift=(
+            _lift(fpr, tpr, precision, totals, level)
+            if prevalence is None
+            else Interval(*(value / share for value in precision))
+        ),
         flagged=_flagged(fpr, tpr, share),
         prevalence=share,
         cost=None if costs is None else expected_cost(fpr, tpr, costs, share),
@@ -376,6 +392,14 @@ def _index_at_tpr(curve: RocCurve, tpr: float) -> int:
     limit = check_rate("tpr", tpr) - RATE_TOLERANCE
     least = curve.fpr[np.searchsorted(curve.tpr, limit, side="left")]
     return int(np.searchsorted(curve.fpr, least, side="right")) - 1
+
+
+def _index_within(curve: RocCurve, flagged: float, costs: Costs | None, prevalence: float) -> int:
+    limit = check_rate("flagged", flagged) + RATE_TOLERANCE
+    within = int(np.searchsorted(share_of_list(curve, prevalence), limit, side="right"))
+    if costs is None:
+        return within - 1
+    return _first_least(_costs_along(curve, costs, prevalence)[:within], costs, prevalence)
 
 
 def _ends_of_rate(
@@ -417,7 +441,28 @@ def _precision(fpr: float, tpr: float, totals: ClassTotals, level: float) -> Int
     # Σw over the flagged rows is known; Σw² is taken as the class's own, in proportion.
     squares = positive * (totals.positive / totals.positive_effective)
     squares += negative * (totals.negative / totals.negative_effective)
-    return wilson_interval(positive / flagged, flagged**2 / squares, level)
+    # of next to no weight: an interval from 0 to 1
+    rows = max(flagged * (flagged / squares), MIN_WEIGHT)
+    return wilson_interval(positive / flagged, rows, level)
+
+
+def _lift(
+    fpr: Interval, tpr: Interval, precision: Interval, totals: ClassTotals, level: float
+) -> Interval:
+    """Return the lift in a sample whose prevalence varies."""
+    prevalence = totals.prevalence
+    flagged = prevalence * tpr.value + (1.0 - prevalence) * fpr.value
+    if flagged == 0.0:
+        return Interval(*(each / prevalence for each in precision))
+    value, low, high = (each / prevalence for each in _precision_at(fpr, tpr, prevalence))
+    slope = prevalence * (1.0 - prevalence) * (tpr.value - fpr.value) / flagged
+    odds = 1.0 / totals.positive_effective + 1.0 / totals.negative_effective
+    half = abs(slope) * normal_quantile(level) * math.sqrt(odds)
+    if value == 0.0:
+        return Interval(0.0, 0.0, high * math.exp(half))
+    below = math.hypot(math.log(value) - math.log(low), half) if low > 0.0 else math.inf
+    above = math.hypot(math.log(high) - math.log(value), half)
+    return Interval(value, value * math.exp(-below), value * math.exp(above))
 
 
 def _precision_at(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
@@ -444,6 +489,21 @@ def _precision_of_ratio(tpr: float, fpr: float, prevalence: float) -> float:
     return caught / (caught + flagged) if caught + flagged > 0.0 else 1.0
 
 
+def share_of_list(curve: RocCurve, prevalence: float) -> FloatArray:
+    """Return the share of all rows that each threshold of a ROC curve flags, shape (n_points,), float64.
+
+    InvalidParameter: `prevalence` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve
+    >>> share_of_list(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5)
+    array([0.  , 0.25, 0.75, 1.  ])
+    """
+    share = check_prevalence(prevalence)
+    return share * curve.tpr + (1.0 - share) * curve.fpr
+
+
 def expected_cost(fpr: Interval, tpr: Interval, costs: Costs, prevalence: float) -> ExpectedCost:
     """Return the cost per row of a threshold, given intervals of its rates. O(1)."""
     flagged, missed = costs.a_row(prevalence)
@@ -466,7 +526,10 @@ def least_costly(curve: RocCurve, costs: Costs, prevalence: float) -> int:
     >>> least_costly(curve, Costs(false_positive=1, false_negative=1), prevalence=0.5)
     2
     """
-    cost = _costs_along(curve, costs, prevalence)
+    return _first_least(_costs_along(curve, costs, prevalence), costs, prevalence)
+
+
+def _first_least(cost: FloatArray, costs: Costs, prevalence: float) -> int:
     return int(np.argmax(cost <= cost.min() + COST_ROUNDING * max(costs.a_row(prevalence))))
 
 

@@ -17,9 +17,9 @@ all pairs of an item vary together, has the variance θ (1 − θ) / n with
     n = 1 / (Σ over items (Σ w)² − Σ over pairs of items (Σ w)²),
 
 the *effective number of pairs*: that of the pairs when none share an item, m n / (m + n − 1) for all pairs of m
-positives and n negatives, 1 when all pairs share one item. V is multiplied by n / (n − 1), and the interval is
-symmetric on the logit scale. If the sample does not show its variance, because θ is 0 or 1, all residuals are 0, or n
-is 1, the interval is Wilson's for θ and n.
+positives and n negatives, 1 when all pairs share one item. V is multiplied by n / (n − 1). The interval is that of an
+area (see `intervals`), with the greatest variance of min(e, e') trials, the effective numbers of the better and of the
+worse items: as for the AUC, an item of one side cannot vary together with the whole other side.
 
 References
 ----------
@@ -137,7 +137,7 @@ def pair_order_interval(
     --------
     >>> interval = pair_order_interval([3.0, 1.0, 2.0], [[0, 1], [1, 2]])
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*interval))
-    0.500, from 0.055 to 0.945
+    0.500, from 0.095 to 0.905
     """
     return summarise_pairs(scores, pairs, pair_weight, level).order
 
@@ -170,7 +170,7 @@ def summarise_pairs(
     effective = 1.0 / (_squares_by_item(weight, listed) - _squares(weight, dyad))
     shown = variance * effective / (effective - 1.0) if effective > 1.0 + EPSILON else None
     return PairSummary(
-        order=proportion_interval(value, shown, effective, level),
+        order=proportion_interval(value, shown, _worst_case_trials(weight, listed), level),
         misrank_fraction=_fraction(listed, ~right),
         ties=_fraction(listed, tied),
         pairs=len(listed.weight),
@@ -206,6 +206,11 @@ def _number_dyads(listed: Pairs) -> NDArray[Any]:
 
 def _squares(terms: FloatArray, group: NDArray[Any]) -> float:
     return float((np.bincount(group, terms) ** 2).sum())
+
+
+def _worst_case_trials(weight: FloatArray, listed: Pairs) -> float:
+    roles = (np.bincount(role, weight) for role in (listed.better, listed.worse))
+    return min(1.0 / float((sums**2).sum()) for sums in roles)
 
 
 def _squares_by_item(terms: FloatArray, listed: Pairs) -> float:

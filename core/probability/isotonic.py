@@ -47,6 +47,9 @@ from core.metrics.intervals import effective_of
 # Steps of p0 and of p1 that are stored. Neighbouring steps beyond it are merged to the outer of their values.
 MAX_STEPS = 20_000
 
+MIN_CLASS_SHARE = 1e-12
+"""Of the weight of all rows: a class of less is lost in rounding, and says nothing of probabilities."""
+
 
 class Masses(NamedTuple):
     """The distinct scores, ascending, and the mass of the rows at each; all of shape (n_scores,), float64."""
@@ -68,16 +71,20 @@ class Masses(NamedTuple):
         return Masses(scores, mass, np.add.reduceat(self.positive, starts))
 
 
-def masses_of(rows: Rows) -> Masses:
+def masses_of(rows: Rows, effective: tuple[float, float] | None = None) -> Masses:
     """Return the masses of rows by score: their total is the effective number of rows, whatever the scale of weights.
 
-    So a weight of 5 in each row is not five rows. Without weights and units every row counts 1.
+    So a weight of 5 in each row is not five rows. Without weights and units every row counts 1. `effective` are the
+    effective rows of the positives and of the negatives; by default those of `effective_units`.
+
+    InvalidData: a class has less than `MIN_CLASS_SHARE` of the weight.
     """
     groups = tie_groups(rows)
+    check_class_shares(groups)
     positive = np.ascontiguousarray(groups.positive[::-1])
     mass = positive + groups.negative[::-1]
     if rows.weight is not None or rows.unit is not None:
-        scale = sum(effective_units(rows)) / mass.sum()
+        scale = sum(effective or effective_units(rows)) / mass.sum()
         positive, mass = positive * scale, mass * scale
     return Masses(np.ascontiguousarray(groups.scores[::-1]), mass, positive)
 
@@ -85,8 +92,10 @@ def masses_of(rows: Rows) -> Masses:
 def cells_of(groups: ScoreGroups, max_cells: int) -> Masses:
     """Return the `masses_of` rows without units from their tie groups, which may be in files.
 
-    Of more than about `max_cells` scores they are those of cells of neighbours, see `Masses.in_cells`.
+    Of more than about `max_cells` scores they are those of cells of neighbours, see `Masses.in_cells`. InvalidData: as
+    `masses_of`.
     """
+    check_class_shares(groups)
     total = float(groups.flagged_positive[-1]) + float(groups.flagged_negative[-1])
     parts = []
     for block in groups.blocks():
@@ -99,6 +108,17 @@ def cells_of(groups: ScoreGroups, max_cells: int) -> Masses:
     scores, mass, positive = (np.concatenate(each) for each in zip(*parts[::-1], strict=True))
     scale = sum(effective_of(groups)) / mass.sum()
     return Masses(scores, mass * scale, positive * scale)
+
+
+def check_class_shares(groups: ScoreGroups) -> None:
+    """Raise InvalidData if a class has too little of the weight for probabilities."""
+    of_classes = float(groups.flagged_positive[-1]), float(groups.flagged_negative[-1])
+    for name, mass in zip(("positive", "negative"), of_classes, strict=True):
+        if mass < MIN_CLASS_SHARE * sum(of_classes):
+            raise InvalidData(
+                f"sample_weight must leave each class at least {MIN_CLASS_SHARE:g} of the weight of all rows for "
+                f"probabilities, got {mass:g} of {sum(of_classes):g} for the {name} rows"
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,13 +19,12 @@ from core.base.splits import count_distinct, row_keys
 from core.base.target import check_labels
 from core.ensemble import count_at_once
 from core.errors import InvalidData, InvalidParameter
+from core.kernels import WorkClock, when_compiling
 from core.metrics.figures import Figure, check_scale_free
 from core.metrics.window import check_window
 from core.registry import ALGORITHMS
 
 from .candidates import (
-    AGAIN,
-    CHANGED,
     FAMILIES,
     LAST_FITS,
     LONGER,
@@ -73,7 +72,7 @@ from .planner import (
     run_search,
     split_inner,
 )
-from .trial import GIVEN_UP, HeldOut, Trial, TrialResult, draw_rows, path_parameter
+from .trial import HeldOut, Trial, TrialKey, TrialResult, draw_rows, path_parameter
 
 # How the rows are split
 FOLDED_BELOW_ROWS = 5_000
@@ -86,11 +85,6 @@ N_FOLDS = 5
 """Folds, if the rows can be split so."""
 MIN_RARE = 5
 """With fewer rows of the rarer class nothing is compared: the choice would be chance."""
-REPEATED_BELOW_RARE, MAX_REPEATS = 300, 4
-"""With fewer rows of the rarer class the folds are repeated, up to this number of times in all."""
-SECONDS_PER_REPEAT = 4.0
-"""Seconds of budget that a repeat needs, for a table of up to `REPEATED_CELLS`; in proportion for larger ones."""
-REPEATED_CELLS = 300_000
 HOLDOUT_FRACTION = 0.2
 """Fraction of the rows in a holdout, ..."""
 MAX_HELD_OUT_ROWS = 50_000
@@ -101,6 +95,12 @@ FIT_FRACTION = 0.1
 """Limit of the fits of one setting on all splits, as a fraction of the budget."""
 FAMILY_FRACTION = 0.25
 """Limit of the fits of one of the other families, as a fraction of their phase."""
+FIRST_FACTOR = 2.0
+"""Limit of the fits of a family on the other folds, at least, as a multiple of the time of the first one."""
+LATE_FRACTION = 0.5
+"""Limit of the fits of a setting that comes after its turn, as a fraction of the time that is free then."""
+LATE_FACTOR = 2.0
+"""A candidate that was given up comes again if it can have at least this multiple of the time that it had."""
 PROBE_CELLS, PROBE_ROUNDS = 400_000, 10
 """Table cells (rows × columns) and rounds of the fit that measures the time of a round: well below a second."""
 MIN_PROBE_ROWS = 2_000
@@ -115,6 +115,8 @@ MIN_EXPLORING_ROWS = 20_000
 # Rounds and learning rate
 RATES = (0.1, 0.2, 0.4)
 """Learning rates of trials: the first, with which the portfolio was learnt, unless the time is too short for it."""
+RATES_FEW = (0.1, 0.2)
+"""The same with few rows of the rarer class: large steps follow the noise of these rows."""
 DEFAULT_LEARNING = 15.0
 """Learning (rounds × learning rate) that trees are assumed to need before any were tried."""
 LEARNING_FACTOR = 1.4
@@ -134,6 +136,8 @@ MAX_LONGER = 3
 
 ENDED_NOTE = "the budget ended before these phases of the search were complete:"
 """Start of the note that names the phases that the clock ended."""
+HURRIED_NOTE = "with more time, trials of these phases would have been others:"
+"""Start of the note that names the phases in which a trial had less time than it needed."""
 
 # The search
 MAX_CHANGES = 40
@@ -182,9 +186,7 @@ class Auto:
         Metric by which the mean rank is reported; None: the figure, or the area over the window.
     at_once : int, default=1
         Number of trials, and of last fits, that run at the same time.
-    can_repeat : bool, default=True
-        Whether the rows can be split into folds in more than one way.
-    can_split : callable (n_splits, n_repeats, fraction) -> bool, optional
+    can_split : callable (n_splits, fraction) -> bool, optional
         Whether the rows can be split so with both classes on both sides. If not, fewer folds or a holdout are tried.
     max_score_microseconds : float, optional
         Largest predicted µs in which the result may score a row in bulk, in one thread. If nothing is predicted to be
@@ -196,8 +198,6 @@ class Auto:
     ----------
     n_splits : int
         1 for a holdout; 5 folds if there are few rows or positives, or fewer; 0 if no rows can be held out.
-    n_repeats : int
-        Number of times that the rows are split into these folds.
     fraction : float
         Fraction of the rows that a holdout sets apart.
 
@@ -222,8 +222,8 @@ class Auto:
     >>> planner = Auto(n_rows=2000, n_rare=300, n_features=10, budget_seconds=30)
     >>> planner.n_splits  # few rows: folds instead of a holdout
     5
-    >>> planner.next([], [], elapsed=0.0)[0].label  # the first trial measures the time of a round
-    'measure/logistic loss, 8 leaves of 5'
+    >>> planner.next([], [], elapsed=0.0)[0].key.phase  # the first trial measures the time of a round
+    'measure'
     """
 
     def __init__(
@@ -238,8 +238,7 @@ class Auto:
         figure: Figure | None = None,
         objective: Callable[[HeldOut, Floats], float] | None = None,
         at_once: int = 1,
-        can_repeat: bool = True,
-        can_split: Callable[[int, int, float], bool] | None = None,
+        can_split: Callable[[int, float], bool] | None = None,
         monotone: Mapping[str | int, Direction] | None = None,
         max_score_microseconds: float | None = None,
         random_state: int = 0,
@@ -260,24 +259,14 @@ class Auto:
             n_rare < FOLDED_BELOW_RARE and cells <= MAX_FOLDED_CELLS
         )
         self.n_splits = N_FOLDS if few else 1
-        self.n_repeats = 1
-        in_time = int(self._budget / (SECONDS_PER_REPEAT * max(cells / REPEATED_CELLS, 1.0)))
-        if few and can_repeat and n_rare < REPEATED_BELOW_RARE:
-            self.n_repeats = min(max(in_time, 1), MAX_REPEATS)
         self.fraction = min(HOLDOUT_FRACTION, MAX_HELD_OUT_ROWS / n_rows)
         self._n_rare = n_rare
         if n_rare < MIN_RARE:
-            self.n_splits = self.n_repeats = 0
+            self.n_splits = 0
         elif can_split is not None:
-            self.n_splits, self.n_repeats = next(
-                (
-                    wanted
-                    for wanted in _fewer(self.n_splits, self.n_repeats)
-                    if can_split(*wanted, self.fraction)
-                ),
-                (0, 0),
-            )
-        self._splits = range(self.n_splits * self.n_repeats)
+            fewer = (n for n in (N_FOLDS, 3, 2, 1) if n <= self.n_splits)
+            self.n_splits = next((n for n in fewer if can_split(n, self.fraction)), 0)
+        self._splits = range(self.n_splits)
         self._evaluator = Evaluator(window, figure)
         self._objective = objective
         self._at_once = at_once
@@ -287,7 +276,7 @@ class Auto:
         self._n_rows = n_rows * learnt
         self._n_features = n_features
         self._most_categories = most_categories
-        self._few = few
+        self._rates = RATES if n_rare >= FOLDED_BELOW_RARE else RATES_FEW
         self._fit_seconds = FIT_FRACTION * self._budget
         self._family_seconds = FAMILY_FRACTION * FAMILIES.share * self._budget
         self._max_cost = math.inf if max_score_microseconds is None else max_score_microseconds
@@ -338,7 +327,9 @@ class Auto:
             self._try_in_turn(PORTFOLIO, settings, history, self._fit_seconds, free)
             or self._try_in_turn(FAMILIES, self._families, history, self._family_seconds, free)
             or self._try_longer(history, trees, left)
+            or self._try_late(PORTFOLIO, settings, history, LATE_FRACTION * free)
             or self._try_changes(history, trees, free)
+            or self._try_late(FAMILIES, self._families, history, free)
             or self._end(history, held, trees, settings, left, now=elapsed >= CHOOSE_NOW)
         )
 
@@ -350,7 +341,7 @@ class Auto:
         reserved = (RESERVED_FRACTION_FOLDS if folded else RESERVED_FRACTION) * self._budget
         if not history.finished():
             return [], reserved
-        results, evaluation = evaluate_all(history, held, self._evaluator, self.n_repeats)
+        results, evaluation = evaluate_all(history, held, self._evaluator)
         order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
         as_good = [k for k in order if evaluation.gap_in_se(k, order[0]) <= MAX_MEMBER_GAP]
         seconds = [self._final_seconds(results[k]) for k in as_good[:RESERVED_MEMBERS]]
@@ -378,7 +369,8 @@ class Auto:
         rows = max(PROBE_CELLS / self._n_features, MIN_PROBE_ROWS)
         run: dict[str, Any] = {"n_rounds": PROBE_ROUNDS, "learning_rate": RATES[0]}
         fraction, limit = min(rows / self._n_rows, 1.0), MEASURE.share * left
-        return self._trial(self._default, MEASURE, fraction, limit, 0, **run)
+        key = TrialKey(MEASURE.name, self._default.name)
+        return self._trial(self._default, key, fraction, limit, 0, **run)
 
     def _try_in_turn(
         self,
@@ -389,24 +381,58 @@ class Auto:
         free: float,
     ) -> list[Trial] | None:
         """Return trials of the next candidates; None if there are no more, or no time for them."""
-        limit = min(limit, self._room(phase, history, free))
-        todo = (c for c in candidates if len(history.of(c.name)) < len(self._splits))
+        room = self._room(phase, history, free)
+        is_first = len(self._splits) > 1 and not history.finished()
+        limit = room if is_first else min(limit, room)  # without a first one nothing is compared
+        todo = (c for c in candidates if self._is_open(history, c))
         in_time = (c for c in todo if self._is_worth(history, c, limit))
         return self._ask(phase, history, list(islice(in_time, self._at_once)), limit) or None
 
-    def _is_worth(self, history: TrialHistory, candidate: Candidate, limit: float) -> bool:
+    def _try_late(
+        self, phase: Phase, candidates: Sequence[Candidate], history: TrialHistory, limit: float
+    ) -> list[Trial] | None:
+        """Return trials of candidates that had no time, or too little, in their turn; None if there still is none."""
+        waves = len(self._splits)  # of as many candidates as fits that run at once
+
+        def may_end(candidate: Candidate) -> bool:
+            """Return True for a candidate that was given up, if it may have much more time now."""
+            return any(
+                one.failed
+                and one.stopped
+                and limit / waves >= LATE_FACTOR * (one.trial.limit or 0.0)
+                for one in history.newest(candidate.name)
+            )
+
+        late = (
+            c
+            for c in candidates
+            if may_end(c)
+            or (self._is_open(history, c) and self._is_worth(history, c, limit, is_late=True))
+        )
+        chosen = list(islice(late, self._at_once))
+        return self._ask(phase, history, chosen, limit, is_late=True) or None
+
+    def _is_open(self, history: TrialHistory, candidate: Candidate) -> bool:
+        """Return True if a candidate was not tried on all splits, and has not failed."""
+        tried = history.newest(candidate.name)
+        return len(tried) < len(self._splits) and not any(one.failed for one in tried)
+
+    def _is_worth(
+        self, history: TrialHistory, candidate: Candidate, limit: float, *, is_late: bool = False
+    ) -> bool:
         """Return True if about `limit` seconds are enough to learn something from a candidate."""
         if limit <= 0.0:
             return False
         if candidate.is_boosted:
             rounds = self._affordable(history, candidate.leaves, limit, self._at_once)
-            needed = history.learning(candidate.leaves, 1.0, DEFAULT_LEARNING) / RATES[-1]
-            enough = limit > 0.5 * self._fit_seconds
+            needed = history.learning(candidate.leaves, 1.0, DEFAULT_LEARNING) / self._rates[-1]
+            # With folds a later turn may have more time: few rounds say less there than none.
+            hurries = not history.finished() or (len(self._splits) == 1 and not is_late)
+            enough = hurries and limit > 0.5 * self._fit_seconds
             return rounds >= (MIN_ROUNDS if enough else max(needed, MIN_ROUNDS))
         waves = len(self._splits) / self._at_once
-        if tried := history.of(candidate.name):  # on the first split
-            in_time = tried[0].seconds * waves < 2.0 * limit or not history.finished()
-            return not tried[0].failed and in_time
+        if tried := history.newest(candidate.name):  # on the first split
+            return tried[0].seconds * waves < 2.0 * limit or not history.finished()
         cost = history.fit_cost(self._default.leaves)
         return cost is None or 2.0 * cost.setup * waves < limit
 
@@ -459,25 +485,20 @@ class Auto:
         """Return longer trials of the best trees, if they still gained at their limit and there is time for it."""
         if not trees or not self._gains_on(history, trees[0]):
             return None
-        best = trees[: self._at_once]
+        best = [each for each in trees[: self._at_once] if self._gains_on(history, each)]
         # the last fit will be longer by the same factor
         limit = self._room(LONGER, history, LONGER.share * left)
         limit = min(limit, left / (1.0 + ROUNDS_FACTOR * self._to_all))
         if limit < 2.0 * max(self._seconds(result) for result in best):
             return None
-        again = {each.candidate.name.partition(AGAIN)[0]: each.candidate for each in best}
-        named = [
-            replace(candidate, name=f"{name}{AGAIN}{2 + history.count(name + AGAIN)}")
-            for name, candidate in again.items()
-        ]
-        return self._ask(LONGER, history, named, limit)
+        return self._ask(LONGER, history, [each.candidate for each in best], limit)
 
     def _try_changes(
         self, history: TrialHistory, trees: Sequence[CandidateResult], free: float
     ) -> list[Trial] | None:
         """Return trials of random changes of the best trees; None if enough were tried, or there is no time."""
         if not trees or self._gains_on(history, trees[0]) or self._has_searched(history, trees[0]):
-            return None  # with folds, more choices would follow the noise of few rows
+            return None
         seconds = self._seconds(trees[0])
         limit = max(self._fit_seconds, 1.5 * seconds)
         limit = min(limit, self._room(SEARCH, history, free))
@@ -485,30 +506,31 @@ class Auto:
             return None
         return self._ask(SEARCH, history, self._changes(trees, history), limit) or None
 
-    def _gains_on(self, history: TrialHistory, best: CandidateResult) -> bool:
-        """Return True if the best trees still gained at their limit, and not many longer trials were made."""
-        n_longer = history.count(AGAIN) / self._at_once
-        return is_cut(best.tried) and n_longer < MAX_LONGER
+    def _gains_on(self, history: TrialHistory, trees: CandidateResult) -> bool:
+        """Return True if trees still gained at their limit, and may be tried for longer once more."""
+        may_grow = max(one.fitted for one in trees.tried) < MAX_ROUNDS
+        is_new = history.n_attempts(trees.candidate.name) <= MAX_LONGER
+        return may_grow and is_new and is_cut(trees.tried)
 
     def _has_searched(self, history: TrialHistory, best: CandidateResult) -> bool:
-        """Return True if enough random changes were tried; none are with folds."""
+        """Return True if enough random changes were tried; none are with folds.
+
+        More choices would follow the noise of few rows of the rarer class (docs/auto.md has the figures).
+        """
         if len(self._splits) > 1:
             return True
-        n_changes, name = history.count(CHANGED), best.candidate.name.partition(AGAIN)[0]
-        last_gain = int(name.removeprefix(CHANGED)) if name.startswith(CHANGED) else 0
-        return n_changes >= MAX_CHANGES or n_changes - last_gain >= MAX_CHANGES_WITHOUT_GAIN
+        without_gain = history.n_changes - best.candidate.change
+        return history.n_changes >= MAX_CHANGES or without_gain >= MAX_CHANGES_WITHOUT_GAIN
 
     def _changes(self, trees: Sequence[CandidateResult], history: TrialHistory) -> list[Candidate]:
         """Return random changes of the best three that were not tried."""
-        number = history.count(CHANGED)
-        known = {result.candidate.key for result in trees}
+        number = history.n_changes
+        known = {candidate.key for candidate in history.candidates.values()}
         variants: list[Candidate] = []
         for k in range(50):
             draw = np.random.Generator(np.random.Philox(key=[self._seed % 2**64, 64 * number + k]))
             parent = trees[min(int(draw.geometric(0.5)), 3, len(trees)) - 1].candidate
-            variant = mutate(
-                parent, draw, f"{CHANGED}{number + len(variants) + 1}", self._most_categories
-            )
+            variant = mutate(parent, draw, number + len(variants) + 1, self._most_categories)
             if variant.key not in known:
                 known.add(variant.key)
                 variants.append(variant)
@@ -517,7 +539,13 @@ class Auto:
         return variants
 
     def _ask(
-        self, phase: Phase, history: TrialHistory, candidates: Sequence[Candidate], limit: float
+        self,
+        phase: Phase,
+        history: TrialHistory,
+        candidates: Sequence[Candidate],
+        limit: float,
+        *,
+        is_late: bool = False,
     ) -> list[Trial]:
         """Return trials on all rows and splits, which together end within `limit` seconds."""
         trials = []
@@ -525,26 +553,41 @@ class Auto:
         waves = math.ceil(len(candidates) * len(self._splits) / self._at_once)
         for candidate in candidates:
             run: dict[str, Any] = {}
-            patience, along, splits = None, candidate, self._splits
+            patience, along, splits, longest = None, candidate, self._splits, limit / waves
+            attempt, hurried = history.n_attempts(candidate.name) + 1, is_late or fraction < 1.0
             if not candidate.is_boosted:  # what it costs is seen on the first split
-                splits = self._splits[1:] if history.of(candidate.name) else self._splits[:1]
+                splits = self._splits[:1]
+                if self._is_open(history, candidate) and attempt > 1:
+                    splits, attempt = self._splits[1:], attempt - 1
+                    first = history.newest(candidate.name)[0]
+                    longest = max(limit / waves, FIRST_FACTOR * first.seconds)
             else:
                 # a longer trial or a random change may need more time than there is: its limit ends it
                 leaves = candidate.leaves
                 rounds = max(self._affordable(history, leaves, limit, len(candidates)), 1)
                 needed = LEARNING_FACTOR * history.learning(leaves, CUT_FACTOR, DEFAULT_LEARNING)
-                rate = next((rate for rate in RATES if rate >= needed / rounds), RATES[-1])
+                rate = next((r for r in self._rates if r >= needed / rounds), self._rates[-1])
+                if tried := history.of(candidate.name):  # more of the same
+                    rate = tried[0].trial.parameters["learning_rate"]
                 run = {"learning_rate": rate}
+                hurried |= rate > RATES[0]
                 if len(self._splits) == 1:
                     patience = max(round(PATIENCE_LEARNING / rate), MIN_PATIENCE)
                     run["n_rounds"] = MAX_ROUNDS
                 else:
                     # all folds are evaluated after the same rounds: one fold alone is too noisy to stop by
-                    last = min(rounds, math.ceil(needed / rate), MAX_ROUNDS)
+                    wanted = min(math.ceil(needed / rate), MAX_ROUNDS)
+                    last = min(rounds, wanted)
+                    hurried |= last < wanted
                     path = sorted({max(round(part * last), 1) for part in PATH_FRACTIONS})
                     along = replace(candidate, path=tuple(path))
+            key = TrialKey(phase.name, candidate.name, candidate.change, attempt)
             trials += [
-                self._trial(along, phase, fraction, limit / waves, split, patience, **run)
+                replace(
+                    self._trial(along, key, fraction, longest, split, **run),
+                    hurried=hurried,
+                    patience=patience,
+                )
                 for split in splits
             ]
         return trials
@@ -557,7 +600,7 @@ class Auto:
             return 0
         cost = history.fit_cost(leaves)
         if cost is None:  # the probe failed, by its time limit or for another reason
-            given_up = any((o.failed or "").startswith(GIVEN_UP) for o in history.measured)
+            given_up = any(one.failed and one.stopped for one in history.measured)
             return 0 if given_up else round(DEFAULT_LEARNING / RATES[0])
         waves = math.ceil(n_candidates * len(self._splits) / self._at_once)
         seconds = limit / waves - cost.setup
@@ -614,7 +657,6 @@ class Auto:
             self._objective,
             left,
             self._at_once,
-            self.n_repeats,
             predicted,
             self._to_all,
             self._cost,
@@ -630,10 +672,14 @@ class Auto:
             chosen = self._go_further(chosen, results, left)
             is_complete &= chosen == timeless
         ended = self._ended_by_clock(history, trees, settings)
+        hurried = [phase.name for phase in PHASES if phase.name in history.hurried]
         if ended := ended + ([] if is_complete else [LAST_FITS.name]):
             note = f"{ENDED_NOTE} {', '.join(ended)}. A longer budget tries more; the same seed may give another model"
-            chosen = replace(chosen, notes=(*chosen.notes, note))
-        return chosen
+        elif hurried:
+            note = f"{HURRIED_NOTE} {', '.join(hurried)}. The same seed may give another model"
+        else:
+            return chosen
+        return replace(chosen, notes=(*chosen.notes, note))
 
     def _ended_by_clock(
         self,
@@ -641,14 +687,13 @@ class Auto:
         trees: Sequence[CandidateResult],
         settings: Sequence[Candidate],
     ) -> list[str]:
-        """Return the names of the phases of trials that the clock ended, or some of whose fits it ended."""
-        ended = history.late_phases
-        hurried = any(e.tried[0].trial.parameters["learning_rate"] > RATES[0] for e in trees)
-        if hurried or self._fraction(history) < 1.0:
-            ended.add(PORTFOLIO.name)
+        """Return the names of the phases of trials that the clock ended."""
+        ended = set()
         for phase, planned in ((PORTFOLIO, settings), (FAMILIES, self._families)):
             own = [history.of(each.name) for each in planned]
-            if any(len(o) < len(self._splits) and not (o and o[0].failed) for o in own):
+            if any(one.failed and one.stopped for o in own for one in o) or any(
+                len(o) < len(self._splits) and not any(one.failed for one in o) for o in own
+            ):
                 ended.add(phase.name)
         if trees and self._gains_on(history, trees[0]):
             ended.add(LONGER.name)
@@ -706,19 +751,15 @@ class Auto:
     def _trial(
         self,
         candidate: Candidate,
-        phase: Phase,
+        key: TrialKey,
         fraction: float,
         limit: float,
         split: int,
-        patience: int | None = None,
         **run: Any,
     ) -> Trial:
         parameters = {**self._parameters(candidate), **run}
-        label = f"{phase.name}/{candidate.name}"
         path = candidate.path
-        return Trial(
-            candidate.algorithm, parameters, path, fraction, split, True, limit, label, patience
-        )
+        return Trial(candidate.algorithm, parameters, path, fraction, split, True, limit, key)
 
 
 def auto_ranker(
@@ -751,7 +792,7 @@ def auto_ranker(
     max_score_microseconds : float, optional
         See `Auto`.
     clock : callable () -> float
-        Seconds, by which the budget is kept.
+        Seconds, by which the budget is kept. It stands still while kernels are compiled (`core.kernels.WorkClock`).
 
     Examples
     --------
@@ -783,8 +824,10 @@ def auto_ranker(
     n_categories = np.zeros(rows.matrix.shape[1], dtype=np.int64)
     n_categories[: len(rows.categories)] = [len(known or ()) for known in rows.categories]
     find_directions(monotone, rows.names, n_categories)
-    start = clock()
-    chosen, tried = run_search(rows, planner, window, figure, random_state, callback, clock)
+    working = WorkClock(clock)
+    start = working()
+    with when_compiling(working.listen):
+        chosen, tried = run_search(rows, planner, window, figure, random_state, callback, working)
     for note in chosen.notes:
         if not planner.n_splits or note.startswith((NO_TREES_NOTE, NO_BOUND_NOTE)):
             warnings.warn(note, UserWarning, stacklevel=2)
@@ -793,13 +836,14 @@ def auto_ranker(
         drawn = np.zeros(len(positive))
         drawn[draw_rows(positive, chosen.rows, random_state)] = 1.0
         sample_weight = drawn if sample_weight is None else drawn * np.asarray(sample_weight)
-    ranker = fit_chosen(
-        chosen,
-        lambda ranker, step: ranker.fit(X, y, sample_weight, groups=group, callback=step),
-        callback,
-        start + budget_seconds,
-        clock,
-    )
+    with when_compiling(working.listen):
+        ranker = fit_chosen(
+            chosen,
+            lambda ranker, step: ranker.fit(X, y, sample_weight, groups=group, callback=step),
+            callback,
+            start + budget_seconds,
+            working,
+        )
     return Searched(ranker, chosen, tried)
 
 
@@ -809,20 +853,12 @@ def _check_positive(name: str, value: Any) -> None:
         raise InvalidParameter(f"{name} must be a finite number greater than 0, got {value!r}")
 
 
-def _can_split(
-    rows: CheckedRows, random_state: int, n_splits: int, n_repeats: int, fraction: float
-) -> bool:
+def _can_split(rows: CheckedRows, random_state: int, n_splits: int, fraction: float) -> bool:
     try:
-        split_inner(rows, n_splits, n_repeats, fraction, random_state)
+        split_inner(rows, n_splits, fraction, random_state)
     except InvalidData:
         return False
     return count_distinct(row_keys(rows.matrix, rows.positive, rows.weight)) > 1
-
-
-def _fewer(n_splits: int, n_repeats: int) -> list[tuple[int, int]]:
-    """Return the (n_splits, n_repeats) to try in turn until the rows can be split."""
-    fewer = [(n_splits, n_repeats), (n_splits, 1), (3, 1), (2, 1), (1, 1)]
-    return [wanted for wanted in dict.fromkeys(fewer) if wanted[0] <= n_splits]
 
 
 def _uncompared(algorithm: str, parameters: Mapping[str, Any], reason: str, note: str) -> Chosen:

@@ -13,11 +13,11 @@ from core.base.ranker import Floats
 from core.registry import ALGORITHMS
 from core.trees.options import TARGET_ENCODING
 
-from .trial import GIVEN_UP, TrialResult
+from .trial import TrialKey, TrialResult
 
 
 class Phase(NamedTuple):
-    """A phase of `Auto`: a trial's label begins with its name."""
+    """A phase of `Auto`."""
 
     name: str
     share: float
@@ -39,25 +39,8 @@ PHASES = (MEASURE, PORTFOLIO, FAMILIES, LONGER, SEARCH, LAST_FITS)
 least `RESERVED_FRACTION` or `RESERVED_FRACTION_FOLDS` of the budget. Of the others only `LONGER` takes of it."""
 
 
-def phase_of(label: str) -> Phase | None:
-    """Return the phase of a trial by its label, "phase/candidate"; None for labels of another kind.
-
-    Examples
-    --------
-    >>> phase_of("families/martirank").name
-    'families'
-    """
-    return next((phase for phase in PHASES if phase.name == label.partition("/")[0]), None)
-
-
 PLAINEST = "logistic"
 """The algorithm where nothing can be compared."""
-
-CHANGED = "change "
-"""Start of the name of a random change (`mutate`)."""
-
-AGAIN = ", try "
-"""End of the name of a candidate that is tried again, before the number of the try."""
 
 LEAF_COUNTS = (2, 4, 8, 16, 31, 63, 127, 255, 511, 1023)
 """Maximum numbers of leaves that are tried."""
@@ -83,6 +66,8 @@ class Candidate:
     """For boosted trees without n_rounds and learning_rate, which follow from the time left."""
     path: tuple[Any, ...] = ()
     """Values of its path parameter."""
+    change: int = 0
+    """Number of the random change that made it (`mutate`); 0 for others."""
 
     @property
     def is_boosted(self) -> bool:
@@ -128,71 +113,91 @@ class FitCost(NamedTuple):
 
 
 class TrialHistory:
-    """The trials so far by candidate; their labels are "phase/candidate".
-
-    Labels of another kind, of a search that an earlier version began, are left out.
-    """
+    """The trials of `Auto` so far, by candidate and attempt."""
 
     def __init__(self, tried: Sequence[TrialResult], n_splits: int) -> None:
         self._n_splits = n_splits
         self.measured: list[TrialResult] = []
         """The trial of the first phase, which is compared with no other."""
-        self._tried: dict[str, list[TrialResult]] = {}
-        self._spent: dict[str, float] = {}
-        self.late_phases: set[str] = set()
-        """Names of the phases a fit of which was ended by its limit."""
         self.candidates: dict[str, Candidate] = {}
         """The candidates tried, by name."""
+        self.hurried: set[str] = set()
+        """Names of the phases with a trial that would be another one if there were more time."""
+        self._attempts: dict[str, list[list[TrialResult]]] = {}
+        self._spent: dict[str, float] = {}
         for one in tried:
-            if (phase := phase_of(one.trial.label)) is None:
-                continue
-            if phase is MEASURE:
+            key = key_of(one)
+            if key.phase == MEASURE.name:
                 self.measured.append(one)
                 continue
-            name = one.trial.label.partition("/")[2]
-            self._spent[phase.name] = self._spent.get(phase.name, 0.0) + one.seconds
-            if one.trial.limit is not None and one.seconds > one.trial.limit:
-                self.late_phases.add(phase.name)
-            self._tried.setdefault(name, []).append(one)
+            self._spent[key.phase] = self._spent.get(key.phase, 0.0) + one.seconds
+            if one.trial.hurried or one.stopped:
+                self.hurried.add(key.phase)
+            attempts = self._attempts.setdefault(key.candidate, [])
+            if key.attempt > len(attempts):
+                attempts.append([])
+            attempts[-1].append(one)
             own = {k: v for k, v in one.trial.parameters.items() if k not in RUN_PARAMETERS}
-            self.candidates[name] = Candidate(name, one.trial.algorithm, own)
+            self.candidates[key.candidate] = Candidate(
+                key.candidate, one.trial.algorithm, own, change=key.change
+            )
 
     def spent(self, phase: Phase) -> float:
         """Return the seconds of all trials of a phase together."""
         return self._spent.get(phase.name, 0.0)
 
+    def n_attempts(self, name: str) -> int:
+        """Return the number of attempts at a candidate."""
+        return len(self._attempts.get(name, ()))
+
+    @property
+    def n_changes(self) -> int:
+        """The number of random changes tried."""
+        return max((candidate.change for candidate in self.candidates.values()), default=0)
+
+    def newest(self, name: str) -> list[TrialResult]:
+        """Return the trials of the newest attempt at a candidate; an empty list if it was not tried."""
+        return self._attempts[name][-1] if name in self._attempts else []
+
     def of(self, name: str) -> list[TrialResult]:
-        """Return the trials of a candidate, split by split; an empty list if it was not tried."""
-        return self._tried.get(name, [])
+        """Return the trials that count for a candidate, split by split: the newest attempt that is complete.
+
+        If none is complete, they are those of the newest attempt.
+        """
+        complete = (own for own in reversed(self._attempts.get(name, ())) if self._is_complete(own))
+        return next(complete, self.newest(name))
+
+    def _is_complete(self, tried: Sequence[TrialResult]) -> bool:
+        return len(tried) == self._n_splits and not any(one.failed for one in tried)
+
+    def seconds(self, name: str) -> float:
+        """Return the seconds of all trials of a candidate together."""
+        return sum(one.seconds for own in self._attempts.get(name, ()) for one in own)
 
     @property
     def fraction(self) -> float | None:
         """The fraction of the rows that candidates are compared on; None before the first of them."""
-        return next((own[0].trial.rows for own in self._tried.values()), None)
+        return next((own[0][0].trial.rows for own in self._attempts.values()), None)
 
     def trees_failed(self) -> str | None:
         """Return why there are no boosted trees, if all that were tried failed, at least one not at its limit."""
         tried = [
-            one.failed
-            for name, own in self._tried.items()
-            if self.candidates[name].is_boosted
-            for one in own
+            one
+            for name, candidate in self.candidates.items()
+            if candidate.is_boosted
+            for one in self.of(name)
         ]
-        tried += [one.failed for one in self.measured]
-        if not all(tried):
+        tried += self.measured
+        if not all(one.failed for one in tried):
             return None
-        return next((why for why in tried if why and not why.startswith(GIVEN_UP)), None)
-
-    def count(self, part: str) -> int:
-        """Return the number of candidates tried with this part in their name."""
-        return sum(part in name for name in self._tried)
+        return next((one.failed for one in tried if one.failed and not one.stopped), None)
 
     def finished(self) -> list[Candidate]:
         """Return the candidates that were tried on all splits and did not fail."""
         return [
             candidate
             for name, candidate in self.candidates.items()
-            if len(self.of(name)) == self._n_splits and not any(o.failed for o in self.of(name))
+            if self._is_complete(self.of(name))
         ]
 
     def fit_cost(self, leaves: int) -> FitCost | None:
@@ -318,10 +323,16 @@ _CHANGES: tuple[tuple[str, float, tuple[float, ...]], ...] = (
 """Parameters of trees, the probability with which a random change draws them, and from what."""
 
 
+def key_of(tried: TrialResult) -> TrialKey:
+    """Return what `Auto` knows a trial by."""
+    assert tried.trial.key is not None  # `Auto` names all its trials
+    return tried.trial.key
+
+
 def mutate(
-    candidate: Candidate, draw: np.random.Generator, name: str, most_categories: int
+    candidate: Candidate, draw: np.random.Generator, change: int, most_categories: int
 ) -> Candidate:
-    """Return boosted trees with random changes of some parameters, under a new name.
+    """Return boosted trees with random changes of some parameters, as random change number `change`.
 
     `most_categories` is the largest number of categories of a feature.
     """
@@ -345,7 +356,7 @@ def mutate(
     if draw.random() < 0.3 and most_categories > TARGET_ENCODING:
         parameters.pop("target_encoding", None)
         parameters |= CODINGS[int(draw.integers(len(CODINGS)))]
-    return Candidate(name, algorithm, parameters)
+    return Candidate(f"change {change}", algorithm, parameters, change=change)
 
 
 def others(window: tuple[float, float]) -> list[Candidate]:
@@ -394,18 +405,20 @@ def best_rounds(tried: Sequence[TrialResult]) -> float:
 
 def is_cut(tried: Sequence[TrialResult]) -> bool:
     """Return True if most fits of boosted trees were still improving when they ended at their limit."""
-    if path := tried[0].trial.path:
-        return best_on_path(tried) >= len(path) - 2
+    if tried[0].trial.path:
+        return best_on_path(tried) >= min(len(one.values) for one in tried) - 2
     cut = sum(one.fitted - one.steps < 0.7 * (one.trial.patience or 0) for one in tried)
     return 2 * cut > len(tried)
 
 
 def best_on_path(tried: Sequence[TrialResult]) -> int:
-    """Return the index of the best value of a path, the first among equals.
+    """Return the index of the best value of a path, the first among equals, of those that all fits have reached.
 
     `tried` has a trial per split, none of which failed. The criterion is the sum of their `path_merit`.
     """
-    return best_of_merits(np.sum([path_merit(one.values, one.aucs) for one in tried], axis=0))
+    merits = [path_merit(one.values, one.aucs) for one in tried]
+    n_reached = min(map(len, merits))
+    return best_of_merits(np.sum([merit[:n_reached] for merit in merits], axis=0))
 
 
 def path_merit(values: Sequence[float], aucs: Sequence[float]) -> Floats:

@@ -13,13 +13,13 @@ import numpy as np
 
 from core.base.ranker import Floats
 from core.metrics import auc
-from core.metrics.comparison import difference_error, two_sided
-from core.metrics.figures import Figure, Scale, estimate_figures, scale_of, scaled_interval
+from core.metrics.comparison import difference_error
+from core.metrics.figures import Figure, estimate_figures
 from core.metrics.groups import check_rows
-from core.metrics.intervals import Areas, Interval, area_interval, estimate_areas
+from core.metrics.intervals import Areas, estimate_areas
 from core.registry import ALGORITHMS
 
-from .candidates import Candidate, TrialHistory, best_on_path, best_rounds, is_cut
+from .candidates import Candidate, TrialHistory, best_on_path, best_rounds, is_cut, key_of
 from .planner import Chosen, LeaderboardRow, Member, NothingFitted
 from .trial import HeldOut, TrialResult, draw_rows, path_parameter, value_of
 
@@ -71,11 +71,8 @@ BEST_SINGLE = "the best single candidate"
 class Evaluation:
     """Candidates evaluated on the same validation rows, by the AUC and by the area over a window or a figure."""
 
-    window: tuple[float, float]
     areas: Sequence[Areas]
     """Of each candidate, mean over the splits: 0 is the AUC, 1 the area over the window, or the figure."""
-    scales: Sequence[Scale | None]
-    """Of each candidate's figure; None for the area over the window."""
 
     def relative_area(self) -> Floats:
         """Return the sum of both areas, each divided by the greatest, shape (n_candidates,); candidates rank by it."""
@@ -83,24 +80,12 @@ class Evaluation:
         relative: Floats = (values / np.maximum(values.max(axis=0), 1e-12)).sum(axis=1)
         return relative
 
-    def interval(self, candidate: int) -> Interval:
-        """Return the 95 % interval of a candidate's area over the window, or of its figure."""
-        areas, scale = self.areas[candidate], self.scales[candidate]
-        if scale is None:
-            return area_interval(areas, 0, 1, self.window, 0.95)
-        value, variance = float(areas.values[0, 1]), areas.variance(0, 1)
-        return scaled_interval(value, variance, scale, 0.95, areas.degrees)
-
     def gap_in_se(self, candidate: int, other: int) -> float:
         """Return the gap from a candidate up to another, in standard errors of the difference.
 
         Of the gaps in the AUC and in the area over the window, or the figure, it is the larger one.
         """
         return max(self._gap_in_se(candidate, other, j) for j in (0, 1))
-
-    def p_value(self, candidate: int, other: int) -> float:
-        """Return the two-sided p-value of no difference over the window, or in the figure."""
-        return two_sided(self._gap_in_se(candidate, other, 1))
 
     def _gap_in_se(self, candidate: int, other: int, j: int) -> float:
         own, others = self.areas[candidate], self.areas[other]
@@ -116,7 +101,7 @@ class Evaluator:
     def __init__(self, window: tuple[float, float], figure: Figure | None = None) -> None:
         self.window = window
         self.figure = figure
-        self._known: dict[Hashable, tuple[Areas, Scale | None]] = {}
+        self._known: dict[Hashable, Areas] = {}
 
     def value(self, held: HeldOut, scores: Floats) -> float:
         """Return the figure of scores, or without one their area over the window."""
@@ -132,12 +117,10 @@ class Evaluator:
         self,
         held: Sequence[HeldOut],
         candidates: Sequence[tuple[Hashable, Scores]],
-        n_repeats: int = 1,
     ) -> Evaluation:
         """Return the evaluation of candidates, given as (key, scores), on the same splits.
 
-        The areas of a key that was seen before are reused; the key None is never reused. Each row is among the
-        validation rows `n_repeats` times, which does not reduce the variance.
+        The areas of a key that was seen before are reused; the key None is never reused.
 
         Areas are means over the splits, and the variance is that of a mean of independent estimates: it ignores that
         the training rows of the splits overlap. O(n log n) for each new candidate.
@@ -146,12 +129,11 @@ class Evaluator:
         for key, scores in candidates:
             found = self._known.get(key)
             if found is None:
-                found = _estimate(held, scores, self.window, self.figure, n_repeats)
+                found = _estimate(held, scores, self.window, self.figure)
                 if key is not None:
                     self._known[key] = found
             evaluated.append(found)
-        areas, scales = zip(*evaluated, strict=True)
-        return Evaluation(self.window, areas, scales)
+        return Evaluation(evaluated)
 
 
 class CandidateResult(NamedTuple):
@@ -212,8 +194,6 @@ class SelectionContext:
     """Seconds left for the last fits."""
     at_once: int
     """Number of fits that run at the same time."""
-    n_repeats: int
-    """Number of times that the rows were split into folds."""
     seconds: Callable[[CandidateResult], float]
     """Predicts the seconds of a candidate's last fit."""
     to_all: float
@@ -278,7 +258,7 @@ def finish(
         raise NothingFitted(
             f"none of the {len(context.planned)} candidates could be fitted and evaluated; the first: {first}"
         )
-    results, evaluation = evaluate_all(history, held, context.evaluator, context.n_repeats)
+    results, evaluation = evaluate_all(history, held, context.evaluator)
     timeless = replace(context, left=math.inf)
     members = _choose(results, evaluation, context)
     is_complete = members == _choose(results, evaluation, timeless)
@@ -433,7 +413,7 @@ def _gap_in_words(gap: float) -> str:
 
 
 def evaluate_all(
-    history: TrialHistory, held: Sequence[HeldOut], evaluator: Evaluator, n_repeats: int
+    history: TrialHistory, held: Sequence[HeldOut], evaluator: Evaluator
 ) -> tuple[list[CandidateResult], Evaluation]:
     """Return the results of the candidates that did not fail, at least one, and their evaluation."""
     results = []
@@ -441,8 +421,8 @@ def evaluate_all(
         tried = history.of(candidate.name)
         results.append(CandidateResult(candidate, tried, best_on_path(tried)))
     splits = [held[one.trial.split] for one in results[0].tried]
-    scores = [(result.candidate.name, result.scores) for result in results]
-    return results, evaluator.evaluate(splits, scores, n_repeats)
+    scores = [(key_of(result.tried[0]), result.scores) for result in results]
+    return results, evaluator.evaluate(splits, scores)
 
 
 def _slow_down(
@@ -513,20 +493,15 @@ def _average(
     best, weights = results[decision.best], [*decision.weights.values()]
     splits = [held[one.trial.split] for one in best.tried]
     scores = mean_rank([results[k].scores for k in decision.weights], weights)
-    repeats = context.n_repeats if len(splits) > 1 else 1
-    evaluation = context.evaluator.evaluate(splits, [(None, scores), (None, best.scores)], repeats)
+    evaluation = context.evaluator.evaluate(splits, [(None, scores), (None, best.scores)])
     together, alone = evaluation.relative_area()
     lead = evaluation.gap_in_se(0, 1)
-    interval = evaluation.interval(0)
     names = [results[k].candidate.name for k in decision.weights]
     return LeaderboardRow(
         "rank_average",
         {"members": names, "weights": weights},
         value=context.value(splits, scores),
         auc=float(evaluation.areas[0].values[0, 0]),
-        low=interval.low,
-        high=interval.high,
-        p_value=evaluation.p_value(0, 1),
         rows=best.tried[0].trial.rows,
         state="left" if alone > together and lead > MIN_SINGLE_LEAD else "chosen",
         reason=_gap_in_words(lead),
@@ -544,7 +519,7 @@ def _fill_board(
     for candidate in planned:
         tried = history.of(candidate.name)
         row = LeaderboardRow(candidate.algorithm, candidate.parameters)
-        row = replace(row, seconds=sum(one.seconds for one in tried))
+        row = replace(row, seconds=history.seconds(candidate.name))
         if not tried:
             row = replace(row, state="untried", reason="the budget had no time for it")
         elif failure := next((one.failed for one in tried if one.failed), None):
@@ -552,18 +527,13 @@ def _fill_board(
         else:  # overwritten below, unless it was too slow to be tried on all folds
             row = replace(row, state="untried", reason="the budget had no time for all folds")
         rows[candidate.name] = row
-    best = int(np.argmax(evaluation.relative_area()))
-    for k, result in enumerate(results):
-        interval = evaluation.interval(k)
+    for result in results:
         rows[result.candidate.name] = replace(
             rows[result.candidate.name],
             parameters=result.parameters,
             value=float(np.mean([one.values[result.path_index] for one in result.tried])),
             auc=float(np.mean([one.aucs[result.path_index] for one in result.tried])),
             rows=result.tried[0].trial.rows,
-            low=interval.low,
-            high=interval.high,
-            p_value=None if k == best else evaluation.p_value(k, best),
         )
     return rows
 
@@ -573,27 +543,23 @@ def _estimate(
     scores: Scores,
     window: tuple[float, float],
     figure: Figure | None,
-    n_repeats: int,
-) -> tuple[Areas, Scale | None]:
+) -> Areas:
     """Return the mean areas of one candidate over all splits; with a figure, this instead of the window's area."""
-    parts, masses = [], []
+    parts = []
     for split, own in zip(held, scores, strict=False):
         rows = check_rows(split.y, {"scores": own}, split.weight, split.group)
         if figure is None:
             parts.append(estimate_areas(rows, (WHOLE, window)))
         else:
             area = estimate_areas(rows, (WHOLE,))
-            other, of_split = estimate_figures(rows, [figure])
-            parts.append(_beside(area, other))
-            masses += of_split
+            parts.append(_beside(area, estimate_figures(rows, [figure])[0]))
     influence = None
     pieces = [part.influence for part in parts if part.influence is not None]
     if len(pieces) == len(parts):
-        influence = np.concatenate(pieces, axis=-1) * (math.sqrt(n_repeats) / len(parts))
+        influence = np.concatenate(pieces, axis=-1) / len(parts)
     values = np.mean([part.values for part in parts], axis=0)
     positives, negatives = np.sum([part.effective for part in parts], axis=0).tolist()
-    areas = Areas(values, influence, (positives, negatives))
-    return areas, None if figure is None else scale_of(figure, masses, n_repeats)
+    return Areas(values, influence, (positives, negatives))
 
 
 def _beside(area: Areas, other: Areas) -> Areas:

@@ -33,9 +33,6 @@ from .trial import HeldOut, Metrics, Trial, TrialResult, draw_rows, run_trial, v
 CHOOSE_NOW = 1e12
 """Seconds elapsed that tell a planner to choose at once: more than any budget."""
 
-# Difference between the seeds of two repeats; a prime, so that seeds of users are unlikely to meet it.
-REPEAT_SEED_STEP = 1_000_003
-
 
 class NothingFitted(CoreError):
     """No candidate of a search could be fitted and evaluated."""
@@ -55,7 +52,11 @@ class Member:
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """A candidate's row on the leaderboard."""
+    """A candidate's row on the leaderboard.
+
+    It has no interval and no p-value. Its rows have chosen the best: an interval of the best would lie above the truth
+    too often, and a test against the best would find differences too often. See docs/auto.md.
+    """
 
     algorithm: str
     parameters: Mapping[str, Any]
@@ -70,11 +71,6 @@ class LeaderboardRow:
     """"chosen", "left" (others were better), "failed", or "untried"."""
     reason: str = ""
     """Reason for the state, in words."""
-    low: float | None = None
-    high: float | None = None
-    """Confidence interval of the value, if validation scores were kept."""
-    p_value: float | None = None
-    """Two-sided, of H₀: no difference from the best single candidate on the same validation rows."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +126,6 @@ class Planner(Protocol):
     ----------
     n_splits : int
         Number of inner splits: 1 is a holdout, k > 1 are k folds; 0 if it asks for no trial.
-    n_repeats : int
-        Number of times that the rows are split into these folds. Splits are numbered repeat by repeat.
     fraction : float
         Fraction of the rows that a holdout sets apart.
 
@@ -145,9 +139,6 @@ class Planner(Protocol):
 
     @property
     def n_splits(self) -> int: ...
-
-    @property
-    def n_repeats(self) -> int: ...
 
     @property
     def fraction(self) -> float: ...
@@ -310,7 +301,7 @@ def run_search(
     """Run a plan on inner splits of these rows, with a figure or the partial AUC on a window as objective."""
     if figure is not None:
         check_scale_free(figure)
-    splits = split_inner(rows, planner.n_splits, planner.n_repeats, planner.fraction, random_state)
+    splits = split_inner(rows, planner.n_splits, planner.fraction, random_state)
     at_once = count_at_once(*rows.matrix.shape)
 
     # A part is about as large as the table: keep only as many as are fitted at the same time.
@@ -359,22 +350,20 @@ def run_search(
 
 
 def split_inner(
-    rows: CheckedRows, n_splits: int, n_repeats: int, fraction: float, random_state: int
+    rows: CheckedRows, n_splits: int, fraction: float, random_state: int
 ) -> list[npt.NDArray[np.bool_]]:
-    """Return the validation masks of all splits, repeat by repeat; InvalidData as `split_rows`."""
-    return [
-        split
-        for repeat in range(n_repeats)
-        for split in split_rows(
-            rows.matrix,
-            rows.positive,
-            rows.weight,
-            n_splits,
-            fraction=fraction,
-            group=rows.group,
-            seed=random_state + REPEAT_SEED_STEP * repeat,
-        )
-    ]
+    """Return the validation masks of all splits; InvalidData as `split_rows`."""
+    if not n_splits:
+        return []
+    return split_rows(
+        rows.matrix,
+        rows.positive,
+        rows.weight,
+        n_splits,
+        fraction=fraction,
+        group=rows.group,
+        seed=random_state,
+    )
 
 
 def fit_chosen(

@@ -165,7 +165,6 @@ class CandidateSearch:
         self.space = space
         self.candidates = candidates
         self.n_splits = n_splits
-        self.n_repeats = 1
         self.fraction = HOLDOUT_FRACTION
 
     def next(

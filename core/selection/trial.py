@@ -7,7 +7,7 @@ the solution and the cutting planes of the one before.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from types import SimpleNamespace
@@ -18,20 +18,31 @@ import numpy.typing as npt
 
 from core.base.ranker import Callback, Floats, PathEstimator, Ranker, StopFit, ignore
 from core.base.table import CodedTable
-from core.errors import CoreError
+from core.errors import CoreError, InvalidParameter
 from core.metrics import partial_auc, value_of_figure
 from core.metrics.figures import Figure
 from core.metrics.window import MIN_RISE
 from core.registry import ALGORITHMS
-
-GIVEN_UP = "given up"
-"""Start of the reason of a trial that had nothing to keep at its limit."""
 
 ROWS_PER_EVALUATION = 4_000
 """With n validation rows boosted trees are evaluated every ⌈n / this⌉ rounds, since a metric needs a sort."""
 
 MIN_METRIC = 0.05
 """Metrics are divided by that of the first round, but at least by this."""
+
+
+@dataclass(frozen=True)
+class TrialKey:
+    """What a planner knows a trial by."""
+
+    phase: str
+    """Name of the phase of the search."""
+    candidate: str
+    """Name of the candidate."""
+    change: int = 0
+    """Number of the random change that made the candidate; 0 for a candidate that was given."""
+    attempt: int = 1
+    """Number of the attempt at the candidate; a later attempt has more time."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +63,10 @@ class Trial:
     """Whether the result holds the scores of the validation rows."""
     limit: float | None = None
     """Seconds after which the fit ends with what it has, or is given up if it has nothing yet. None: no limit."""
-    label: str = ""
+    key: TrialKey | None = None
     """The planner's name for the trial; returned unchanged."""
+    hurried: bool = False
+    """Whether it would have more rounds, smaller steps, more rows, or an earlier turn if there were more time."""
     patience: int | None = None
     """Boosted trees are evaluated as they grow, and end after this number of rounds without an improvement. None: all
     rounds are fitted."""
@@ -65,7 +78,8 @@ class TrialResult:
 
     trial: Trial
     values: tuple[float, ...]
-    """The objective on the validation rows, higher is better: one per value of the path, or one; empty if failed."""
+    """The objective on the validation rows, higher is better: one per value of the path, or one; empty if failed. A fit
+    that its limit has stopped has only the values that it reached."""
     aucs: tuple[float, ...]
     """The AUC on the validation rows, likewise."""
     seconds: float
@@ -80,6 +94,8 @@ class TrialResult:
     """The best number of rounds, if rounds were evaluated as they were added; else 0."""
     fitted: int = 0
     """Number of steps of the fit; 0 if not known."""
+    stopped: bool = False
+    """Whether its limit ended the fit. A failed fit had nothing to keep then."""
     skipped: bool = False
     """Whether the trial was not made, or was interrupted, since the search was to end early; `failed` says so."""
 
@@ -191,16 +207,17 @@ def run_trial(
     """
     start = clock()
     first = latest = start
-    fitted = 0
+    fitted, is_late = 0, False
 
     def step(done: int, of: int, info: Mapping[str, float]) -> None:
-        nonlocal first, latest, fitted
+        nonlocal first, latest, fitted, is_late
         now = clock()
         if done:  # step 0 is a search for crosses
             first = first if first > start else now
             latest, fitted = now, done
         callback(done, of, info)
         if trial.limit is not None and done < of and now - start > trial.limit:
+            is_late = True
             raise StopFit
 
     kept: list[Floats] = []
@@ -221,18 +238,32 @@ def run_trial(
             steps, scores = _fit_watched(trial, fit, held_out, metric, step)
             values = (keep_and_value(scores),)
     except StopFit:
-        return _failure(trial, clock() - start, f"{GIVEN_UP} after {clock() - start:.3g} s")
+        return _give_up(trial, clock() - start)
     except (CoreError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
         return _failure(trial, clock() - start, str(error) or type(error).__name__)
-    n_values = len(trial.path) or 1
-    # if the fit ended early, its last ranker counts for all greater values
-    values += values[-1:] * (n_values - len(values))
-    aucs += aucs[-1:] * (n_values - len(aucs))
-    kept += kept[-1:] * (n_values - len(kept))
     seconds = clock() - start
-    setup = seconds - (latest - first)
-    kept_scores, areas = tuple(kept), tuple(aucs)
-    return TrialResult(trial, values, areas, seconds, kept_scores, None, setup, steps, fitted)
+    n_values, n_reached = len(trial.path) or 1, len(values)
+    if is_late and trial.path and _counts_steps(trial):
+        # what the fit would have become after more steps is not known
+        n_reached = sum(value <= fitted for value in trial.path)
+        if not n_reached:
+            return _give_up(trial, seconds)
+    elif not is_late:  # if the fit ended by itself, its last ranker counts for all greater values
+        n_reached = n_values
+        values += values[-1:] * (n_values - len(values))
+        aucs += aucs[-1:] * (n_values - len(aucs))
+        kept += kept[-1:] * (n_values - len(kept))
+    return TrialResult(
+        trial,
+        values[:n_reached],
+        tuple(aucs[:n_reached]),
+        seconds,
+        tuple(kept[:n_reached]),
+        setup=seconds - (latest - first),
+        steps=steps,
+        fitted=fitted,
+        stopped=is_late,
+    )
 
 
 def walk_path(
@@ -261,6 +292,11 @@ def walk_path(
         In ascending order of the values. If the fit ended before a value, its last step counts: a fit of that many
         steps would have ended there, too.
 
+    Raises
+    ------
+    InvalidParameter
+        Two values are equal, or a number of steps is below 1.
+
     Examples
     --------
     >>> import numpy as np
@@ -272,12 +308,16 @@ def walk_path(
     [0.75, 0.906]
     """
     wanted = sorted(values)
+    if len(set(wanted)) < len(wanted):
+        raise InvalidParameter(f"values must be distinct, got {list(values)}")
     if isinstance(ranker, PathEstimator):
         # a fit that was stopped has followed the first of the values alone
         return [
             metric(one.decision_function(X))
             for _, one in zip(wanted, ranker.path_rankers(), strict=False)
         ]
+    if wanted and wanted[0] < 1:
+        raise InvalidParameter(f"values must be numbers of steps, at least 1, got {wanted[0]}")
     metrics: list[float] = []
     for step, scores in enumerate(ranker.staged_decision_function(X), start=1):
         if step == wanted[len(metrics)]:
@@ -392,6 +432,16 @@ def _fit_watched(
     )
     fit(SimpleNamespace(fit=fit_watched), callback)
     return len(ranker.rounds_), ranker.decision_function(held_out)
+
+
+def _counts_steps(trial: Trial) -> bool:
+    """Return True if the path counts the steps of one fit; False if each value of it is a program of its own."""
+    return not issubclass(ALGORITHMS[trial.algorithm], PathEstimator)
+
+
+def _give_up(trial: Trial, seconds: float) -> TrialResult:
+    """Return the result of a trial that had nothing to keep at its limit."""
+    return replace(_failure(trial, seconds, f"given up after {seconds:.3g} s"), stopped=True)
 
 
 def _failure(trial: Trial, seconds: float, why: str) -> TrialResult:

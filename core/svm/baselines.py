@@ -339,7 +339,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
 
         The third value is the number of pairs tried: all of them, unless the report raised StopFit.
         """
-        pauc = sample.validation_pauc(validation_mask, (self.fpr_min, self.fpr_max))
+        pauc = sample.pauc((self.fpr_min, self.fpr_max), validation_mask)
         part, signs = sample.without(validation_mask), self._signs(sample.rows)
         score, best = None, -math.inf
         chosen: tuple[tuple[float, float], Affine | None] = pairs[0], None
@@ -470,7 +470,7 @@ class PNormPush(PushParameters, LinearRanker):
 
         The third value is the number of C tried if the report raised StopFit; None if all were.
         """
-        pauc = sample.validation_pauc(validation_mask, (self.fpr_min, self.fpr_max))
+        pauc = sample.pauc((self.fpr_min, self.fpr_max), validation_mask)
         part, signs = sample.without(validation_mask), self._signs(sample.rows)
         loss, score, best = PushLoss(part, self.push), None, -math.inf
         chosen = PUSH_COSTS[0], Affine(np.zeros(sample.rows.size), 0.0)

@@ -126,6 +126,10 @@ TOLERANCE = 1e-15
 # Interior point steps of the small quadratic program; some 15 are usual.
 MAX_STEPS = 80
 
+# Where rounding ends them with a larger gap than this, steps along pairs of vertices go on until it is this small.
+PAIRS_TOLERANCE = 1e-13
+MAX_PAIRS_PER_VERTEX = 100
+
 _F = numba.float64
 _FLOATS = numba.float64[::1]
 _MATRIX = numba.float64[:, ::1]
@@ -822,4 +826,27 @@ def solve_simplex_qp(H, q):  # type: ignore[no-untyped-def]
         total += u[i]
     for i in range(k):
         u[i] /= total
+    # Where rounding has ended these steps, what is left of the gap belongs to a few vertices: the best step along the
+    # pair that violates most takes each of them away.
+    pairs = MAX_PAIRS_PER_VERTEX * k if gap > PAIRS_TOLERANCE else 0
+    for _ in range(pairs):
+        gap = 0.0
+        low = high = -1
+        for i in range(k):
+            gradient[i] = b[i]
+            for j in range(k):
+                gradient[i] += A[j, i] * u[j]
+            if low < 0 or gradient[i] < gradient[low]:
+                low = i
+            if u[i] > 0.0 and (high < 0 or gradient[i] > gradient[high]):
+                high = i
+        for i in range(k):
+            gap += u[i] * (gradient[i] - gradient[low])
+        if gap < PAIRS_TOLERANCE:
+            break
+        slope = gradient[high] - gradient[low]
+        curvature = A[high, high] + A[low, low] - 2.0 * A[high, low]
+        length = min(u[high], slope / curvature) if curvature > 0.0 else u[high]
+        u[low] += length
+        u[high] -= length
     return u

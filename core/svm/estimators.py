@@ -96,7 +96,7 @@ Anchor = Annotated[
     Doc(
         "κ: minimise ½‖w - κ v‖² + C R(w) instead of ½‖w‖² + C R(w), v the solution for the whole "
         "AUC. auto: κ = 1, but only if the window alone gives constant scores, or ranks the "
-        "validation rows worse than v; a C that is given is then the greatest of those tried. "
+        "validation rows, or all rows, worse than v; a C that is given is then the greatest of those tried. "
         "None: never."
     ),
 ]
@@ -325,7 +325,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             if self.anchor_cost_ is None or self._anchor() != "auto":
                 return None
             message += (
-                "the window's own risk did not rank the validation rows better "
+                "the window's own risk did not rank the validation rows, or all rows, better "
                 "than the machine for the whole AUC"
             )
         elif is_proven:

@@ -109,7 +109,11 @@ class Selection:
     @cached_property
     def _pauc(self) -> Callable[[Floats], float]:
         assert self._validation_mask is not None
-        return self.sample.validation_pauc(self._validation_mask, self.validation_window)
+        return self.sample.pauc(self.validation_window, self._validation_mask)
+
+    @cached_property
+    def _training_pauc(self) -> Callable[[Floats], float]:
+        return self.sample.pauc(self.validation_window)
 
     @cached_property
     def _training(self) -> Sample:
@@ -141,18 +145,19 @@ class Selection:
         """Minimise ½‖w‖² + C R(w).
 
         None if the solution is w = 0, or if an anchor is allowed and the machine for the whole AUC does better on the
-        validation rows.
+        validation rows, or, learnt without them, on all rows.
         """
-        cost, start = self._default_cost, None
+        cost, start, of_auc = self._default_cost, None, None
         if self.C is None and self._validation_mask is not None:
-            part = self.make(self._training, self.window)
-            chosen = None
-            if not part.collapsed:
-                chosen = choose(self._costs, part.free(self._costs), self._pauc)
-            if self._is_worse_than_auc(chosen):
-                return None
-            if chosen is not None:
+            chosen = self._choose_free()
+            if chosen is None:
+                if self._make_auc() is not None and not self._auc_solver.collapsed:
+                    return None
+            else:
                 cost, start = chosen
+                of_auc = self._fit_auc(cost)
+                if of_auc is not None and self._is_worse(self._pauc, chosen.w, of_auc):
+                    return None
         solution = next(self.solver.free((cost,), start), None)
         # of a convex risk `collapsed` is proven; a solver that was stopped early proves nothing
         is_better = solution is not None and (
@@ -161,23 +166,30 @@ class Selection:
         if solution is None or not is_better:
             self.collapsed = True
             return None
+        # with few rows the program on all of them may have another solution than the one that was validated
+        if of_auc is not None and self._is_worse(self._training_pauc, solution.point.w, of_auc):
+            return None
         return FittedProgram(solution, cost, None)
 
-    def _is_worse_than_auc(self, chosen: Choice | None) -> bool:
-        """Return True if the machine for the whole AUC does better on the validation rows.
+    def _choose_free(self) -> Choice | None:
+        part = self.make(self._training, self.window)
+        return None if part.collapsed else choose(self._costs, part.free(self._costs), self._pauc)
 
-        `chosen` None stands for constant scores, the optimum for every C.
-        """
+    def _is_worse(self, pauc: Callable[[Floats], float], w: Floats, of_auc: Floats) -> bool:
+        """Return True if w has a lower partial AUC than a machine for the whole AUC, and there is one of all rows."""
+        return pauc(w) < pauc(of_auc) - MIN_RISE and not self._auc_solver.collapsed
+
+    def _make_auc(self) -> Solver | None:
+        """Return the solver for the whole AUC on the training part; None if it has collapsed, or there is no anchor."""
         if self.anchor is None or self.window == WHOLE:
-            return False
+            return None
         auc = self.make(self._training, WHOLE)
-        if auc.collapsed:
-            return False
-        if chosen is None:
-            return not self._auc_solver.collapsed
-        of_auc = next(auc.free((chosen.C,))).point.w
-        is_worse = self._pauc(of_auc) > self._pauc(chosen.w) + MIN_RISE
-        return is_worse and not self._auc_solver.collapsed
+        return None if auc.collapsed else auc
+
+    def _fit_auc(self, C: float) -> Floats | None:
+        """Return the machine for the whole AUC on the training part; None as for `_make_auc`."""
+        auc = self._make_auc()
+        return None if auc is None else next(auc.free((C,))).point.w
 
     def _fit_anchored(self) -> FittedProgram | None:
         """Minimise ½‖w - κ v‖² + C R(w), v the solution for the whole AUC; None if the solution is w = 0."""
@@ -195,11 +207,15 @@ class Selection:
         anchor = of_auc.point.w
         while window_C >= 0.5 * self.path[0]:
             for solution in self.solver.anchored((window_C,), kappa * anchor):
-                return FittedProgram(solution, window_C, cost)
+                if self.anchor != "auto" or not self._is_worse(
+                    self._training_pauc, solution.point.w, anchor
+                ):
+                    return FittedProgram(solution, window_C, cost)
             if self.anchor != "auto":
                 return None
             window_C /= 10.0
-        # v is so short that every C of the window ends at w = 0: take v itself, which ranks whatever its length.
+        # no C of the window ranks the rows better than v; or v is so short that all end at w = 0, and v ranks whatever
+        # its length
         return FittedProgram(of_auc._replace(objective=0.0, gap=0.0), 0.0, cost)
 
     def _choose_anchored(self, kappa: float) -> tuple[Choice, float] | None:

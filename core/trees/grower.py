@@ -301,8 +301,8 @@ class SumArrays(NamedTuple):
         For each group the cells [code, column]: sums of weights in units, exact in any order. The upper half of a cell
         is the mass of positives, or the gradient, the lower that of negatives, or the Hessian; see
         `splitting.masses_of`. `spare` holds parts that are added up to histograms.
-    by_leaf : ndarray of shape (n_passes, 3, n_leaves), float64
-        Positive and negative weight, or gradient and Hessian; then the sample weight.
+    by_leaf : ndarray of shape (n_passes, 2 + n_weights, n_leaves), float64
+        See `Splits.sums`.
     by_pass : ndarray of shape (n_passes, 3), float64
         What `LIST`, `DRAW`, `RESCALE` and `STEP` sum up.
     by_shard : ndarray of shape (n_shards, 2), float64
@@ -926,10 +926,9 @@ def _find_leaves(place, start, stop):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _route(place, t):  # type: ignore[no-untyped-def]
-    """Write the leaf of each row of run t, and sums of weights to by_leaf[t, half, leaf].
+    """Write the leaf of each row of run t, and sums of weights to by_leaf[t, :, leaf]: see `Splits.sums`.
 
-    A single weight is summed by class; gradient and Hessian have a half each. Sample weights, all 1 if there are none,
-    are summed in by_leaf[t, 2, leaf].
+    Sample weights are all 1 if there are none.
     """
     fit = arrays_at(place)
     settings, progress = fit.settings[0], fit.progress[0]
@@ -941,11 +940,11 @@ def _route(place, t):  # type: ignore[no-untyped-def]
         _read_leaves(place, start, stop)
     two_weights, weighted = settings.n_weights == 2, len(fit.rows.sample_weight) > 0
     sums = fit.sums.by_leaf[t]
-    for half in range(3):
+    for j in range(len(sums)):
         for k in range(n_leaves):
-            sums[half, k] = 0.0
-    first_sums, second_sums = sums[0 if two_weights else fit.rows.passes[t].negative], sums[1]
-    counts = sums[2]
+            sums[j, k] = 0.0
+    first_sums, second_sums = sums[fit.rows.passes[t].negative], sums[2]
+    counts = sums[len(sums) - 1]
     for i in range(start, stop):
         leaf = np.uint64(fit.rows.leaves[i])
         if two_weights:
@@ -1602,8 +1601,9 @@ class Splits(NamedTuple):
     missing_above : ndarray of shape (n_leaves - 1,), int64
     subsets : ndarray of shape (n_leaves - 1, n_codes), uint8
         If the cut is BY_SUBSET, 1 for the codes above.
-    sums : ndarray of shape (3, n_leaves), float64
-        Positive and negative mass, or gradient and Hessian; then the sample weight, as a number of rows.
+    sums : ndarray of shape (2 + n_weights, n_leaves), float64
+        The weights, or gradients, of positives and of negatives; the Hessian, if there is one; then the sample weight,
+        as a number of rows.
     """
 
     leaf: Integers
@@ -1807,7 +1807,7 @@ class TreeGrower:
         sums = SumArrays(
             histograms=np.empty((n_histograms, n_numbers), dtype=np.int64),
             spare=room[: n_spare * n_numbers].reshape(n_spare, n_numbers),
-            by_leaf=np.zeros((len(bounds), 3, n_leaves)),
+            by_leaf=np.zeros((len(bounds), 2 + n_weights, n_leaves)),
             by_pass=np.zeros((len(bounds), 3)),
             by_shard=np.zeros((division.n_shards if n_rows > 0 else 1, 2)),
             factors=np.empty((2, n_leaves)),
@@ -1881,7 +1881,7 @@ class TreeGrower:
             splits["cut"].copy(),
             splits["missing_above"].copy(),
             fit.tree.subsets[splits["node"]],
-            self._sum_leaves(n_leaves) if n_leaves > 1 else np.empty((3, 1)),
+            self._sum_leaves(n_leaves) if n_leaves > 1 else np.empty((0, 0)),
         )
 
     def _grow(self) -> None:

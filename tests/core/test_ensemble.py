@@ -367,6 +367,30 @@ def test_what_a_fit_raises_reaches_the_caller() -> None:
         fit_together([make_fit(0), fail], lambda *told: None, 2)
 
 
+def test_a_fit_that_fails_ends_the_others_at_their_next_step_and_begins_no_more() -> None:
+    both, ended = threading.Barrier(2), threading.Event()
+    begun: list[Any] = []
+
+    def fail(callback: Any) -> None:
+        both.wait(timeout=30)
+        raise ValueError("no rows")
+
+    def go_on(callback: Any) -> None:
+        both.wait(timeout=30)
+        for step in range(1, 10_000_000):
+            try:
+                callback(step, 10_000_000, {})
+            except ValueError:
+                ended.set()
+                raise
+        raise AssertionError("nobody stopped it")
+
+    with pytest.raises(ValueError, match="no rows"):
+        fit_together([go_on, fail, begun.append], lambda *told: None, 2)
+    assert ended.is_set()
+    assert begun == []
+
+
 def test_great_tables_are_fitted_one_at_a_time() -> None:
     assert count_at_once(1_000, 30) == numba.get_num_threads()
     assert count_at_once(10_000_000, 30) == 1

@@ -11,6 +11,7 @@ from core import AUCSVM, RankAverage, RankBoost, TreeRank
 from core.base.splits import (
     draw_folds,
     draw_part,
+    even_parts,
     hold_out,
     join_units,
     number_inseparable,
@@ -103,6 +104,24 @@ def test_copies_of_a_row_and_rows_of_a_group_stay_together(labels: int) -> None:
             if labels == 1:
                 fold = draw_folds(positive, 5, seed, unit)
                 assert len(np.unique(np.stack([fold, unit]), axis=1).T) == unit.max() + 1
+
+
+def test_no_part_is_empty_where_there_are_units_for_all() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        n_parts = int(rng.integers(1, 9))
+        mass = np.exp(4 * rng.normal(size=rng.integers(n_parts, 30))).astype(np.int64) + 1
+        parts = even_parts(mass, n_parts)
+        assert parts[0] == 0
+        assert parts[-1] == n_parts - 1
+        assert set(np.diff(parts)) <= {0, 1}
+    assert even_parts(np.array([5]), 3).tolist() == [1]  # fewer than parts: by their middles
+    assert even_parts(np.array([], dtype=np.int64), 3).tolist() == []
+    group = np.repeat(np.arange(5, dtype=np.uint64), 100)
+    positive = np.tile(np.arange(100), 5) < np.repeat([2, 26, 50, 74, 98], 100)
+    for seed in range(20):
+        folds = split_rows(np.zeros((500, 1)), positive, np.ones(500), 5, group=group, seed=seed)
+        assert [int(fold.sum()) for fold in folds] == [100] * 5
 
 
 def test_rows_that_may_all_go_their_own_ways_are_drawn_as_ever() -> None:

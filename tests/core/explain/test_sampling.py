@@ -297,6 +297,25 @@ def test_a_reference_may_count_against() -> None:
     np.testing.assert_allclose(found.values, 1.5 * two[0] - 0.5 * two[1], atol=1e-12)
 
 
+@pytest.mark.parametrize("weight", [None, [8.0, 1.0, 1.0, 1.0]])
+def test_two_errors_hold_the_large_parts_of_few_reference_rows(weight: Any) -> None:
+    """A variance of four pairs has four degrees of freedom: two plain standard errors would hold 80 %."""
+    X, y = rows(400, 10, seed=3)
+    X, n = X[:, :9], 40
+    ranker = LogitBoost(max_leaves=16, n_rounds=8).fit(X, y)
+    found = shapley_estimate(ranker, X[:n], X[-4:], weight)
+    share = np.full(4, 0.25) if weight is None else np.array(weight) / np.sum(weight)
+    held = []
+    for i in range(n):
+        own = [by_sets(ranker, X[i], X[len(X) - 4 + k : len(X) - 3 + k]) for k in range(4)]
+        expected = share @ np.array(own)
+        large = np.argsort(-np.abs(expected))[:3]
+        off = np.abs(found.values[i] - expected)[large]
+        held += (off <= 2.0 * found.errors[i, large] + 1e-12).tolist()
+    assert np.mean(held) > 0.9
+    assert not found.exact.any()
+
+
 def test_rows_that_are_scored_are_counted() -> None:
     class Counted(Logistic):
         """It counts the rows that it scores."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 from numba.core.targetconfig import ConfigStack
 from numba.extending import intrinsic
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import core
 from core.kernels.numba_internals import (
@@ -36,6 +39,16 @@ NEW = f"numba {numba.__version__} has changed: "
 
 def half(x: Any) -> Any:
     return x / 2.0
+
+
+def test_no_version_of_numba_is_installed_that_was_not_tried() -> None:
+    project = tomllib.loads((Path(core.__file__).parents[1] / "pyproject.toml").read_text())
+    given = [Requirement(each) for each in project["project"]["dependencies"]]
+    allowed = next(each.specifier for each in given if each.name == "numba")
+    tried = Version(numba.__version__)
+    assert tried in allowed
+    assert f"{tried.major}.{tried.minor + 1}.0" not in allowed
+    assert f"{tried.major + 1}.0.0" not in allowed
 
 
 class Recorder:

@@ -119,6 +119,22 @@ def delong_variance(y: np.ndarray, scores: np.ndarray) -> float:
     return float(delong_covariance(y, [scores])[1][0, 0])
 
 
+def area_interval(value: float, variance: float, n: float) -> tuple[float, float]:
+    """The 95 % interval of an area of single rows: where (A - a)² = z² a (1 - a) / n*, or one row may be all."""
+    near = min(value, 1.0 - value)
+    rows = 1.0 / (variance / near**2 + 1.0 / n)
+    share = 25.0 / (25.0 + rows**2)
+    shown = variance / (value * (1.0 - value))
+    inverse = max(share / n + (1.0 - share) * shown, shown)
+    z = norm.ppf(0.975)
+    low, high = np.sort(
+        np.roots([1 + z**2 * inverse, -2 * value - z**2 * inverse, value**2]).real
+    ).tolist()
+    if near / inverse <= 1.5:
+        low, high = (0.0, high) if value < 0.5 else (low, 1.0)
+    return low, high
+
+
 def pair_margins(
     y: np.ndarray, scores: np.ndarray, weights: np.ndarray, l1_norm: float
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -184,9 +184,9 @@ def test_few_negatives_say_little_about_the_area(negatives: str, over: Over) -> 
     scores = np.random.default_rng(2).normal(size=y.size) + y
     found = value_caught(y, scores, np.full(y.size, 7.0), over=over, at=[0.5], group=group)
     known = auc_interval(y, scores, group=group)
-    if negatives == "two":  # there the interval of the AUC is of the normal distribution
+    if negatives == "two":  # there the interval of the AUC is of single rows
         assert found.area.value == pytest.approx(known.value)
-        assert found.area.low < known.low < known.high < found.area.high
+        assert min(each.high - each.low for each in (found.area, known)) > 0.85
     else:
         np.testing.assert_allclose(found.area, known, rtol=1e-9)
     (half,) = found.recalls

@@ -68,3 +68,14 @@ def test_without_a_label_there_is_no_area() -> None:
     survey = survey_column(np.array([3.0, 1.0, math.nan, 2.0]), None)
     assert (survey.known, survey.distinct, survey.auc) == (3, 3, None)
     assert survey.quantiles[3] == 2.0
+
+
+def test_three_positives_that_stand_close_together_tell_little() -> None:
+    """Their placements have next to no variance: the interval was .807 to .825."""
+    negatives = np.arange(3000.0)
+    column = np.concatenate([[2440.5, 2450.5, 2460.5], negatives])
+    positive = np.arange(len(column)) < 3
+    found = survey_column(column, positive).auc
+    assert found is not None
+    assert found.value == pytest.approx(0.817, abs=0.001)
+    assert found.high - found.low > 0.3

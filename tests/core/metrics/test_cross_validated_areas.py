@@ -16,7 +16,7 @@ from core.metrics import (
     partial_auc_interval,
 )
 from core.metrics.intervals import Interval
-from tests.core.metrics.naive import structural_components
+from tests.core.metrics.naive import area_interval, structural_components
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 
@@ -67,9 +67,10 @@ def test_the_variance_is_ledells_over_all_pairs() -> None:
         sums.append(sum(((v - v.mean()) ** 2).sum() / v.size**2 for v in of_fold) / 25)
         size = sum(v.size for v in of_fold)
         spare.append(size / (size - 5))
-    error = math.sqrt(sums[0] * spare[0] + sums[1] * spare[1])
-    expected = 2 * norm.ppf(0.975) * error / (found.value * (1 - found.value))
-    assert logit_width(found) == pytest.approx(expected)
+    variance = sums[0] * spare[0] + sums[1] * spare[1]
+    assert found[1:] == pytest.approx(
+        area_interval(found.value, variance, min(y.sum(), (1 - y).sum()))
+    )
 
 
 def test_repeating_the_same_folds_teaches_nothing() -> None:

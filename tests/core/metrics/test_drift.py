@@ -1,5 +1,7 @@
 """Tests of change between samples: against published figures, scipy, and their level without a change."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp, mannwhitneyu, norm
@@ -7,6 +9,8 @@ from scipy.stats import ks_2samp, mannwhitneyu, norm
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import Interval, auc_interval, roc_curve, wilson_interval
 from core.metrics.comparison import ScoreSample, change, score_shift
+from core.metrics.drift import bin_edges, population_stability
+from tests.long_form import LONG_FORM
 
 
 def test_shares_give_newcombe_s_intervals() -> None:
@@ -55,11 +59,11 @@ def test_the_level_holds_where_nothing_has_changed() -> None:
     rng = np.random.default_rng(1)
     p_values, wrong = [], []
     for _ in range(500):
-        samples = [np.r_[rng.normal(size=80), rng.normal(1.2, 1, size=40)] for _ in range(2)]
-        y = np.r_[np.zeros(80), np.ones(40)]
+        samples = [np.r_[rng.normal(size=240), rng.normal(1.2, 1, size=120)] for _ in range(2)]
+        y = np.r_[np.zeros(240), np.ones(120)]
         p_values.append(change(*(auc_interval(y, scores) for scores in samples)).p_value)
         shifts = [
-            ScoreSample(curve.thresholds, curve.fpr, 80)
+            ScoreSample(curve.thresholds, curve.fpr, 240)
             for curve in (roc_curve(y, s) for s in samples)
         ]
         wrong.append(score_shift(*shifts).p_value)
@@ -120,3 +124,65 @@ def test_refusals() -> None:
     ):
         with pytest.raises(InvalidData, match=message):
             score_shift(sound, ScoreSample(thresholds, shares, rows))
+
+
+@pytest.mark.parametrize("n_bins", [2, 10])
+@pytest.mark.parametrize(("n", "m"), [(100, 100), (10_000, 200), (300, 5_000)])
+def test_the_stability_index_keeps_its_level(n_bins: int, n: int, m: int) -> None:
+    """Of shifts of a normal distribution by 0, .4 and .8 standard deviations, over quantiles."""
+    trials = 1_000 if LONG_FORM else 150
+    rng = np.random.default_rng(0)
+    before = np.ones(n_bins) / n_bins
+    inner = norm.ppf(np.arange(1, n_bins) / n_bins)
+    for shift in (0.0, 0.4, 0.8):
+        after = np.diff(np.r_[0.0, norm.cdf(inner - shift), 1.0])
+        truth = float(np.sum((after - before) * np.log(after / before)))
+        found = [
+            population_stability(rng.multinomial(n, before), rng.multinomial(m, after), (n, m))
+            for _ in range(trials)
+        ]
+        covered = np.mean([each.psi.low <= truth <= each.psi.high for each in found])
+        assert covered >= (0.93 if LONG_FORM else 0.9)
+        if not shift:
+            wrong = np.mean([each.p_value < 0.05 for each in found])
+            assert wrong <= (0.07 if LONG_FORM else 0.1)
+
+
+def test_the_stability_index_is_the_usual_one_of_many_rows() -> None:
+    before, after = np.array([2e6, 5e6, 3e6]), np.array([3e6, 5e6, 2e6])
+    found = population_stability(before, after, (1e7, 1e7))
+    assert found.psi.value == pytest.approx(2 * 0.1 * np.log(1.5), rel=1e-5)
+    assert found.distance == pytest.approx(0.1)
+    assert found.psi.low <= found.psi.value <= found.psi.high
+    weighed = population_stability(before / 1e6, after / 1e6, (1e7, 1e7))
+    assert weighed.psi == pytest.approx(found.psi)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rows"),
+    [
+        ([1, 2], [1, 2, 3], (3, 6)),
+        ([0, 0], [1, 2], (1, 3)),
+        ([-1, 2], [1, 2], (1, 3)),
+        ([np.nan, 2], [1, 2], (1, 3)),
+        ([1, 2], [1, 2], (0, 3)),
+        ([1, 2], [1, 2], (np.inf, 3)),
+        ([[1, 2]], [1, 2], (3, 3)),
+    ],
+)
+def test_masses_that_are_none(before: Any, after: Any, rows: tuple[float, float]) -> None:
+    with pytest.raises(InvalidData):
+        population_stability(before, after, rows)
+
+
+def test_one_bin_has_no_change() -> None:
+    assert population_stability([5], [9], (5, 9)) == ((0.0, 0.0, 0.0), 0.0, 1.0)
+
+
+def test_bins_are_of_about_equal_mass() -> None:
+    values = np.random.default_rng(0).normal(size=1_000)
+    counts = np.bincount(np.searchsorted(bin_edges(values), values))
+    assert counts.tolist() == [100] * 10
+    few = np.repeat([0.0, 1.0, 5.0], [80, 15, 5])
+    assert bin_edges(few).tolist() == [0.0, 1.0]
+    assert bin_edges(np.empty(0)).size == 0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
-from scipy.stats import chi2_contingency, ttest_ind
+from scipy.stats import chi2_contingency, norm, ttest_ind
 from scipy.stats import t as student
 
 from core.errors import InvalidData, InvalidParameter
@@ -73,7 +73,9 @@ def test_every_pair_of_groups_is_an_auc_of_its_own_rows(table: Any) -> None:
             spare = min(effective[a, 0], effective[b, 1]) - 1.0
             if 0.001 < expected.value < 0.999 and spare > 1e-9 and variances[a, b] > 1e-20:
                 degrees = math.inf if units is None else spare
-                found = proportion_interval(values[a, b], variances[a, b], 1.0, 0.95, degrees)
+                found = proportion_interval(
+                    values[a, b], variances[a, b], spare + 1.0, 0.95, degrees
+                )
                 assert found == pytest.approx(expected, abs=1e-9)
 
 
@@ -248,6 +250,26 @@ def test_units_in_several_groups_are_not_independent() -> None:
     assert together is not None
     # Both groups have rows of the same units, so that their areas rise and fall together: a difference shows sooner.
     assert together < apart
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "positives", "negatives", "area"), [(3, 12, 1_000, 0.9), (4, 100, 1_000, 0.98)]
+)
+def test_equal_areas_near_1_are_seldom_called_different(
+    n_groups: int, positives: int, negatives: int, area: float
+) -> None:
+    rng = np.random.default_rng(5)
+    sizes, distance = [(positives, negatives)] * n_groups, math.sqrt(2.0) * norm.ppf(area)
+    samples = [draw_groups(rng, sizes, distance) for _ in range(200)]
+    called = [(compare_groups(*sample).tests[0].p_value or 0.0) < 0.05 for sample in samples]
+    assert np.mean(called) <= 0.06
+
+
+def test_unequal_areas_near_1_are_told_apart() -> None:
+    rng = np.random.default_rng(6)
+    y, scores, codes = draw_groups(rng, [(200, 1_000)] * 2, 2.9)
+    scores[codes == 1] -= 1.2 * y[codes == 1]
+    assert compare_groups(y, scores, codes).tests[0].p_value < 1e-4
 
 
 def test_levels_are_kept() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom, norm
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
@@ -65,6 +66,32 @@ def test_the_threshold_flags_what_the_point_says(
         assert point.precision[1:] == (0.0, 1.0)
 
 
+@given(rankings(weighted=True), rates, st.none() | st.floats(0.01, 0.99))
+def test_the_best_cut_that_flags_at_most_a_share_of_the_rows(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray], share: float, prevalence: float | None
+) -> None:
+    """Of all thresholds: the last, or with costs the cheapest, of those that flag no more."""
+    y, scores, weights = ranking
+    summary = summarise(y, scores, weights)
+    costs = Costs(1.0, 3.0)
+    every = operating_points_on_curve(
+        summary.curve,
+        summary.totals,
+        range(len(summary.curve)),
+        costs=costs,
+        prevalence=prevalence,
+    )
+    within = [point for point in every if point.flagged.value <= share + 1e-12]
+    asked: dict[str, Any] = {"flagged": share, "prevalence": prevalence, "sample_weight": weights}
+    point = operating_point(y, scores, **asked)
+    assert point.threshold == point.threshold_low == point.threshold_high == within[-1].threshold
+    cheapest = operating_point(y, scores, costs=costs, **asked)
+    assert cheapest.threshold in [each.threshold for each in within]
+    assert cheapest.cost is not None
+    least = min(each.cost.a_row.value for each in within if each.cost is not None)
+    assert cheapest.cost.a_row.value == pytest.approx(least, abs=1e-9)
+
+
 def test_a_literal_rate_finds_its_own_point() -> None:
     # 7 of 100 negatives above the threshold: FPR 0.07 must find that cut and not the one before.
     y = np.repeat([0, 1, 0], [7, 50, 93])
@@ -112,7 +139,47 @@ def test_intervals_are_wilsons_on_the_counts() -> None:
     assert point.tpr == wilson_interval(0.6, 50, 0.9)
     assert point.fpr == wilson_interval(0.2, 50, 0.9)
     np.testing.assert_allclose(point.precision, wilson_interval(0.75, 40, 0.9))
-    np.testing.assert_allclose(point.lift, np.array(wilson_interval(0.75, 40, 0.9)) / 0.5)
+
+
+@pytest.mark.parametrize(("share", "distance", "cut"), [(0.3, 2.9, 2.4), (0.3, 1.2, -0.5)])
+def test_the_lift_covers_in_new_samples_whose_prevalence_varies(
+    share: float, distance: float, cut: float
+) -> None:
+    """With the prevalence as known it would cover 36 and 100 %."""
+    rng, draws = np.random.default_rng(3), 400
+    tpr, fpr = norm.sf(cut - distance), norm.sf(cut)
+    truth = tpr / (share * tpr + (1.0 - share) * fpr)
+    covered = 0
+    for _ in range(draws):
+        y = rng.random(500) < share
+        scores = rng.normal(size=500) + distance * y
+        lift = operating_point(y, scores, threshold=cut).lift
+        covered += lift.low <= truth <= lift.high
+    assert binom.ppf(0.001, draws, 0.95) <= covered <= binom.ppf(0.999, draws, 0.95)
+
+
+def test_the_lift_has_an_interval_at_every_threshold() -> None:
+    y, scores = np.repeat([1, 0], [5, 20]), np.r_[np.arange(5.0), np.arange(-20.0, 0.0)]
+    for threshold in (math.inf, 3.5, 2.0, 0.0, -3.0, -math.inf):
+        value, low, high = operating_point(y, scores, threshold=threshold).lift
+        assert math.isnan(value) or 0.0 <= low <= value <= high < math.inf
+    missed = operating_point(y, -scores, threshold=19.0).lift
+    assert (missed.value, missed.low) == (0.0, 0.0)
+    assert 0.0 < missed.high < 5.0
+
+
+def test_weights_of_any_size_have_intervals() -> None:
+    rng = np.random.default_rng(0)
+    for trial in range(60):
+        n = int(rng.integers(4, 12))
+        y, scores = np.r_[0, 1, rng.integers(0, 2, n - 2)], rng.normal(size=n).round(trial % 2)
+        powers = rng.integers(-100, 101, n)
+        weights = 10.0 ** (powers if trial % 3 else np.where(y == 1, powers[0], powers[1]))
+        for threshold in np.unique(scores):
+            point = operating_point(y, scores, threshold=threshold, sample_weight=weights)
+            for name in ("precision", "lift", "flagged"):
+                value, low, high = getattr(point, name)
+                assert low <= value <= high, (name, trial)
 
 
 def test_weighted_intervals_count_effective_rows() -> None:
@@ -156,12 +223,15 @@ def test_when_every_cut_is_too_loose_the_cut_is_to_flag_nothing() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "exactly one of fpr, tpr and threshold must be given, got none"),
+        ({}, "exactly one of fpr, tpr, threshold and flagged must be given, got none"),
         ({"fpr": 0.1, "tpr": 0.2}, "exactly one of .* got fpr, tpr"),
         ({"fpr": 1.5}, r"fpr must lie in \[0, 1\], got 1.5"),
         ({"tpr": -0.5}, r"tpr must lie in \[0, 1\], got -0.5"),
         ({"tpr": float("nan")}, r"tpr must lie in \[0, 1\], got nan"),
         ({"threshold": float("nan")}, "threshold must be a number, got nan"),
+        ({"fpr": 0.1, "flagged": 0.2}, "exactly one of .* got fpr, flagged"),
+        ({"flagged": 1.5}, r"flagged must lie in \[0, 1\], got 1.5"),
+        ({"flagged": float("nan")}, r"flagged must lie in \[0, 1\], got nan"),
         ({"threshold": "high"}, "threshold must be a number, got 'high'"),
         ({"fpr": 0.1, "level": 2}, "level must lie strictly between 0 and 1"),
     ],

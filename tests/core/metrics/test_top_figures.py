@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, norm
 from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.metrics import precision_recall_curve as sklearn_curve
 
@@ -48,6 +48,7 @@ from core.metrics import (
     summarise,
 )
 from core.metrics.figures import Masses
+from core.metrics.intervals import wilson_interval
 from core.metrics.window import window_counts
 from tests.core.metrics.naive import rankings, repeat_rows
 
@@ -64,6 +65,11 @@ FIGURES = [
     PrecisionAtRecall(0.6),
     EmpiricalArea(0.0, 0.2),
 ]
+
+VARYING = [
+    "average_precision", "precision@10%", "precision@50%", "lift@2%", "lift@10%", "lift@50%",
+    "precision_at_recall:0.5",
+]  # fmt: skip
 
 
 def orders(y: np.ndarray, scores: np.ndarray) -> Iterator[list[int]]:
@@ -268,7 +274,7 @@ def test_derivatives_are_those_by_differences(figure: Any) -> None:
         own *= total / own.sum()
         return figure.of(Masses(masses[0], masses[1], (40.0, 40.0))).value
 
-    _, up, down = figure.of(Masses(positive, negative, (40.0, 40.0)))
+    _, up, down, slope = figure.of(Masses(positive, negative, (40.0, 40.0)))
     for of_positives, found, mass in ((True, up, positive), (False, down, negative)):
         expected = [
             (moved(of_positives, i, step) - moved(of_positives, i, -step)) / (2 * step)
@@ -276,6 +282,11 @@ def test_derivatives_are_those_by_differences(figure: Any) -> None:
         ]
         centred = found - (mass * found).sum() / mass.sum()
         np.testing.assert_allclose(centred, expected, atol=1e-5)
+    ends = [
+        figure.of(Masses(positive, negative * math.exp(-by), (40.0, 40.0))).value
+        for by in (-step, step)
+    ]
+    assert slope == pytest.approx((ends[1] - ends[0]) / (2 * step), abs=1e-5)
 
 
 def spread(compared: Any) -> np.ndarray:
@@ -301,9 +312,17 @@ def test_figures_of_folds_are_means_with_the_error_of_means() -> None:
         np.testing.assert_allclose([interval.value for interval in compared.values], mean)
         assert compared.differences[0].value == pytest.approx(mean[0] - mean[1])
     base = cross_validated_compare_figures(y, [one, other], fold, [PrecisionAt(share=0.1)])[0]
-    np.testing.assert_allclose(lift.values, 5.0 * np.array(base.values))
-    np.testing.assert_allclose(spread(lift)[:3], 5.0 * spread(base)[:3])
-    assert lift.differences[0].p_value == base.differences[0].p_value
+    # the prevalence of each fold is .2: fixed, it makes the lift a multiple of the precision
+    pair = [PrecisionAt(share=0.1), Lift(share=0.1)]
+    known, multiple = cross_validated_compare_figures(
+        y, [one, other], fold, pair, fixed_prevalence=True
+    )
+    np.testing.assert_allclose(multiple.values, 5.0 * np.array(known.values))
+    np.testing.assert_allclose(spread(multiple)[:3], 5.0 * spread(known)[:3])
+    assert spread(multiple)[3] == pytest.approx(spread(known)[3])
+    for free, fixed in zip(base.values, known.values, strict=True):
+        assert free.value == fixed.value
+        assert free.high - free.low > fixed.high - fixed.low
     row = np.tile(np.arange(400), 2)
     twice = cross_validated_compare_figures(
         y[row],
@@ -330,7 +349,8 @@ def test_intervals_cover_and_tests_keep_their_level() -> None:
     for draw in range(draws):
         shared = rng.normal(size=600)
         scores = [math.sqrt(0.5) * (shared + rng.normal(size=600)) + 1.2 * y for _ in range(2)]
-        for j, found in enumerate(compare_figures(y, scores, FIGURES)):
+        compared = compare_figures(y, scores, FIGURES, fixed_prevalence=True)
+        for j, found in enumerate(compared):
             lists[draw, j], low[draw, j], high[draw, j] = found.values[0]
             called[j] += found.differences[0].p_value < 0.05
     for j, figure in enumerate(FIGURES):
@@ -340,6 +360,102 @@ def test_intervals_cover_and_tests_keep_their_level() -> None:
         covered = int(((low[:, j] <= truth[j]) & (truth[j] <= high[:, j])).sum())
         assert covered >= binom.ppf(0.001, draws, 0.92), (figure.name, covered / draws)
         assert called[j] <= binom.ppf(0.999, draws, 0.065), (figure.name, called[j] / draws)
+
+
+def test_intervals_cover_in_new_samples_whose_prevalence_varies() -> None:
+    """Short form of `benchmarks.coverage --tables top`: rows are drawn one by one."""
+    rng, draws, share = np.random.default_rng(2), 300, 0.2
+    figures = [figure_named(name) for name in VARYING]
+    many = rng.random(200_000) < share
+    truth = [value(figure, many, rng.normal(size=many.size) + 1.6 * many) for figure in figures]
+    covered, at_fixed, of_gains = np.zeros(len(figures)), np.zeros(len(figures)), np.zeros(3)
+    for _ in range(draws):
+        y = rng.random(400) < share
+        scores = rng.normal(size=y.size) + 1.6 * y
+        for j, figure in enumerate(measure(y, scores, figures)):
+            covered[j] += figure.interval.low <= truth[j] <= figure.interval.high
+        for j, figure in enumerate(measure(y, scores, figures, fixed_prevalence=True)):
+            at_fixed[j] += figure.interval.low <= truth[j] <= figure.interval.high
+        (gain,) = gains_table(y, scores, shares=[0.5])
+        precision = truth[VARYING.index("precision@50%")]
+        targets = precision, precision * 0.5 / share, precision / share
+        shown = gain.precision, gain.recall, gain.lift
+        of_gains += [each.low <= t <= each.high for each, t in zip(shown, targets, strict=True)]
+    least = binom.ppf(0.001, draws, 0.94)
+    assert (covered >= least).all(), dict(zip(VARYING, covered / draws, strict=True))
+    assert (of_gains >= least).all(), of_gains / draws
+    # what it takes to see the difference: the prevalence fixed by name leaves its variance out
+    assert at_fixed[VARYING.index("precision@50%")] < 0.75 * draws
+    assert at_fixed[VARYING.index("lift@2%")] < 0.75 * draws
+
+
+def test_the_first_rows_of_a_whole_list_have_the_prevalence_as_their_precision() -> None:
+    y, scores = np.repeat([1, 0], [30, 70]), np.arange(100.0)
+    precision, lift = measure(y, scores, [PrecisionAt(share=1.0), Lift(share=1.0)])
+    # the prevalence is the fraction of 100 rows drawn one by one
+    np.testing.assert_allclose(precision.interval, wilson_interval(0.3, 100), atol=0.01)
+    assert lift.interval.value == lift.interval.high == pytest.approx(1.0)
+    (fixed,) = measure(y, scores, [PrecisionAt(share=1.0)], fixed_prevalence=True)
+    assert fixed.interval.high == pytest.approx(0.3)
+
+
+def test_a_list_that_begins_with_positives_alone_has_a_lift_of_uncertain_prevalence() -> None:
+    """Without a negative near the cut neither end may be nearer than that of the prevalence alone."""
+    y, scores = np.repeat([1, 0], [100, 300]), -np.arange(400.0)
+    found, few = measure(y, scores, [Lift(share=0.05), Lift(share=0.0075)])
+    error = 1.96 * math.sqrt(0.75 / 100)
+    assert found.interval.value == pytest.approx(4.0)
+    assert found.interval.low < 4.0 * math.exp(-error)
+    assert found.interval.high > 4.0 * math.exp(0.9 * error)
+    assert few.interval.low < 4.0 * 3 / (3 + 1.96**2) * 1.2
+
+
+@pytest.mark.parametrize(("n_rows", "share"), [(1050, 50 / 1050), (150, 1 / 3)])
+def test_few_positives_do_not_call_equal_scorers_different(n_rows: int, share: float) -> None:
+    """By plain standard errors 11 % for NDCG of 50 positives among 1,050 rows, and 8 % for average precision."""
+    rng, draws = np.random.default_rng(1), 400
+    figures = [Ndcg(), Ndcg(20), AveragePrecision()]
+    called = np.zeros(3)
+    for _ in range(draws):
+        y = rng.random(n_rows) < share
+        shared = rng.normal(size=n_rows)
+        scores = [math.sqrt(0.5) * (shared + rng.normal(size=n_rows)) + 1.2 * y for _ in range(2)]
+        for j, found in enumerate(compare_figures(y, scores, figures)):
+            (pair,) = found.differences
+            called[j] += pair.p_value < 0.05
+            assert found.joint_p_value == pair.p_value
+            assert (pair.p_value < 0.05) == (not pair.low <= 0.0 <= pair.high)
+    assert (called <= binom.ppf(0.99, draws, 0.06)).all(), called / draws
+
+
+def test_the_precision_at_a_high_recall_covers_with_twenty_positives() -> None:
+    """On the logit scale 87 %: the second lowest positive decides it."""
+    rng, draws, share, recall = np.random.default_rng(4), 400, 0.02, 0.9
+    fpr = norm.sf(norm.isf(recall) + 2.9)
+    truth = share * recall / (share * recall + (1.0 - share) * fpr)
+    figure, covered, compared = PrecisionAtRecall(recall), 0, 0
+    for _ in range(draws):
+        y = rng.random(1000) < share
+        scores = rng.normal(size=1000) + 2.9 * y
+        found = measure(y, scores, [figure])[0].interval
+        covered += found.low <= truth <= found.high
+        if compared < 3:
+            compared += 1
+            both = compare_figures(y, [scores, rng.normal(size=1000)], [figure])[0]
+            np.testing.assert_allclose(both.values[0], found)
+    assert covered >= binom.ppf(0.01, draws, 0.95), covered / draws
+
+
+@pytest.mark.parametrize("recall", [1e-9, 0.5, 1.0])
+def test_the_precision_at_every_recall_has_an_interval(recall: float) -> None:
+    y = np.repeat([1, 0], [5, 20])
+    for scores in (y, -y, np.zeros(25), np.arange(25.0), -np.arange(25.0)):
+        for fixed in (False, True):
+            figures = [PrecisionAtRecall(recall)]
+            (found,) = measure(y, scores, figures, fixed_prevalence=fixed)
+            value, low, high = found.interval
+            assert 0.0 <= low <= value <= high <= 1.0
+            assert high - low > 0.01
 
 
 def test_scores_that_say_nothing_seldom_beat_chance() -> None:
@@ -373,10 +489,15 @@ def test_a_row_of_the_gains_table_is_precision_at_its_size(ranking: Ranking, sha
     (figure,) = measure_on_curve(curve.curve, curve.totals, [PrecisionAt(share=share)])
     np.testing.assert_allclose(gain.precision, figure.interval, atol=1e-9)
     prevalence = (weights * y).sum() / weights.sum()
-    np.testing.assert_allclose(gain.lift, np.array(gain.precision) / prevalence)
-    np.testing.assert_allclose(
-        gain.recall, np.array(gain.precision) * gain.size / (weights * y).sum(), atol=1e-12
+    (lift,) = measure_on_curve(curve.curve, curve.totals, [Lift(share=share)])
+    np.testing.assert_allclose(gain.lift, lift.interval, atol=1e-9)
+    np.testing.assert_allclose(gain.recall, np.array(gain.lift) * gain.share, atol=1e-9)
+    (known,) = gains_table(y, scores, shares=[share], prevalence=prevalence, sample_weight=weights)
+    (figure,) = measure_on_curve(
+        curve.curve, curve.totals, [PrecisionAt(share=share)], fixed_prevalence=True
     )
+    np.testing.assert_allclose(known.precision, figure.interval, atol=1e-9)
+    np.testing.assert_allclose(known.lift, np.array(known.precision) / prevalence)
     above = weights * (scores > gain.threshold)
     at = weights * (scores == gain.threshold)
     assert gain.tied == pytest.approx(at.sum())
@@ -391,7 +512,7 @@ def test_a_gains_table_of_another_population() -> None:
     scores = rng.normal(size=200) + y
     # negatives nine times as many
     weights = np.where(y == 1, 1.0, 9.0)
-    expected = gains_table(y, scores, shares=[0.05, 0.5], sample_weight=weights)
+    expected = gains_table(y, scores, shares=[0.05, 0.5], prevalence=0.1, sample_weight=weights)
     found = gains_table(y, scores, shares=[0.05, 0.5], prevalence=0.1)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one.precision, other.precision)
@@ -587,14 +708,62 @@ def test_another_name_is_refused(name: str) -> None:
     assert len(str(refusal.value)) < 300
 
 
+def test_equal_weights_of_any_size_are_rows_to_ndcg() -> None:
+    rng = np.random.default_rng(6)
+    y = (rng.random(60) < 0.4).astype(int)
+    scores = (rng.normal(size=60) + y).round(1)
+    figures = [Ndcg(), Ndcg(7), Ndcg(share=0.2)]
+    plain = measure(y, scores, figures)
+    for weight in (0.5, 0.1, 3e-5, 1e-90):
+        weights = np.full(60, weight)
+        curve = summarise(y, scores, weights)
+        for found in (
+            measure(y, scores, figures, sample_weight=weights),
+            measure_on_curve(curve.curve, curve.totals, figures),
+        ):
+            for one, other in zip(found, plain, strict=True):
+                np.testing.assert_allclose(one.interval, other.interval)
+                assert one.chance == pytest.approx(other.chance)
+                assert one.p_value == pytest.approx(other.p_value)
+
+
+@pytest.mark.parametrize(
+    "weights", [[1e-3, 1, 1, 1e16], [0.5, 1, 1, 1], [1e-20, 1e-20, 1, 1], [1.5, 3, 1.5, 3]]
+)
+def test_ndcg_refuses_weights_of_which_some_are_fractions(weights: list[float]) -> None:
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
+        with pytest.raises(InvalidParameter, match="ndcg needs whole weights, or equal ones"):
+            measure([1, 1, 0, 0], np.arange(4.0), [Ndcg()], sample_weight=np.array(weights)[order])
+
+
+def test_weights_of_any_size_have_intervals() -> None:
+    rng = np.random.default_rng(7)
+    for trial in range(30):
+        n = int(rng.integers(4, 20))
+        y = np.r_[0, 1, rng.integers(0, 2, n - 2)]
+        scores, other = rng.normal(size=(2, n)) + y
+        powers = rng.integers(-100, 101, n)
+        weights = 10.0 ** (powers if trial % 3 else np.where(y == 1, powers[0], powers[1]))
+        figures = [figure for figure in FIGURES if not isinstance(figure, Ndcg)]
+        figures = [figure for figure in figures if getattr(figure, "count", None) is None]
+        for fixed in (False, True):
+            known: Any = {"sample_weight": weights, "fixed_prevalence": fixed}
+            curve = summarise(y, scores, weights)
+            measured = measure(y, scores, figures, **known)
+            measured += measure_on_curve(curve.curve, curve.totals, figures, fixed_prevalence=fixed)
+            intervals = [each.interval for each in measured]
+            for compared in compare_figures(y, [scores, other], figures, **known):
+                intervals += compared.values
+                assert 0.0 <= compared.joint_p_value <= 1.0
+            assert all(low <= value <= high for value, low, high in intervals)
+
+
 def test_bad_input_is_refused() -> None:
     y, scores = np.array([1, 0, 1, 0]), np.arange(4.0)
     with pytest.raises(InvalidParameter, match="at most the 4 rows, got 5"):
         measure(y, scores, [PrecisionAt(count=5)])
     with pytest.raises(InvalidParameter, match="at least one figure"):
         measure(y, scores, [])
-    with pytest.raises(InvalidParameter, match="needs rows of equal weight"):
-        measure(y, scores, [Ndcg(2)], sample_weight=[0.5, 1, 1, 1])
     with pytest.raises(InvalidData, match="two"):
         measure(np.ones(4), scores, FIGURES)
     with pytest.raises(InvalidParameter, match="at least two scorers"):

@@ -16,12 +16,15 @@ from core.metrics.groups import check_rows
 from core.probability import (
     Calibration,
     at_prevalence,
+    brier_score,
     choose_calibration,
     fit_calibration,
     fit_isotonic,
     fit_venn_abers,
+    log_score,
+    reliability,
 )
-from core.probability.isotonic import masses_of, venn_abers_of
+from core.probability.isotonic import masses_of, smoothed_isotonic, venn_abers_of
 
 
 @pytest.fixture
@@ -266,6 +269,20 @@ def test_rows_of_a_group_stay_in_one_fold_and_count_as_one(generator: Generator)
     assert found == pytest.approx(once.calibration.probability(at), abs=1e-9)
 
 
+def test_rows_of_a_group_that_differ_by_chance_count_as_rows(generator: Generator) -> None:
+    """Five groups of 400 rows are not ten rows: probabilities near 0 and 1 stay where they are."""
+    group = np.repeat(np.arange(5), 400)
+    scores = generator.normal(size=2000) + 2.0 * (group - 2)
+    y = generator.random(2000) < 1 / (1 + np.exp(-scores))
+    for found in (
+        fit_calibration(y, scores, "platt", group=group),
+        choose_calibration(y, scores, group=group).calibration,
+    ):
+        at = np.array([-4.0, -2.0, 2.0, 4.0])
+        log_odds = np.log(found.probability(at) / (1 - found.probability(at)))
+        assert log_odds / at == pytest.approx(np.ones(4), abs=0.25)
+
+
 def test_another_prevalence_is_bayes_rule() -> None:
     odds = 3.0  # of 0.75
     p = at_prevalence(0.75, learnt=0.5, prevalence=0.2)
@@ -277,6 +294,48 @@ def test_another_prevalence_is_bayes_rule() -> None:
 def test_a_prevalence_lies_strictly_between_0_and_1(prevalence: Any) -> None:
     with pytest.raises(InvalidParameter, match="prevalence must lie strictly between 0 and 1, got"):
         at_prevalence([0.5], 0.5, prevalence)
+
+
+@pytest.mark.parametrize("heavy", [0, 1])
+@pytest.mark.parametrize("n", [4, 400])
+def test_a_class_of_next_to_no_weight_has_no_probabilities(
+    generator: Generator, heavy: int, n: int
+) -> None:
+    y, scores = sample(generator, n)
+    p = 1.0 / (1.0 + np.exp(-scores))
+    weight = np.where(y == heavy, 1e8, 1e-8)
+    rule = "sample_weight must leave each class at least 1e-12 of the weight of all rows"
+    for judge in (choose_calibration, fit_isotonic, fit_venn_abers):
+        with pytest.raises(InvalidData, match=rule):
+            judge(y, scores, sample_weight=weight)
+    for score in (brier_score, log_score):
+        with pytest.raises(InvalidData, match=rule):
+            score(y, p, weight)
+    with pytest.raises(InvalidData, match=rule):
+        reliability(y, p, sample_weight=weight, n_bootstrap=20)
+
+
+def test_weights_may_span_sixteen_powers_of_ten(generator: Generator) -> None:
+    for trial in range(20):
+        y, scores = sample(generator, 60, trial % 2)
+        weight = 10.0 ** generator.uniform(-8.0, 8.0, 60)
+        weight[:2] = 1.0  # one row of each class
+        weight[[int(np.argmax(y)), int(np.argmin(y))]] = 1e8
+        chosen = choose_calibration(y, scores, sample_weight=weight).calibration
+        smooth = smoothed_isotonic(masses_of(check_rows(y, {"scores": scores}, weight)))
+        assert np.all((smooth.values > 0.0) & (smooth.values < 1.0))
+        p = chosen.probability(scores)
+        assert np.all((p > 0.0) & (p < 1.0))
+        found = reliability(y, p, sample_weight=weight, n_bootstrap=20)
+        assert found.in_the_large.low <= found.in_the_large.value <= found.in_the_large.high
+
+
+def test_a_fold_without_weight_of_a_class_leaves_the_simplest_method(generator: Generator) -> None:
+    y, scores = sample(generator, 300)
+    weight = np.where(y, 1e-9, 1.0)
+    weight[1] = 1e9  # a positive of one fold has all the weight of its class
+    chosen = choose_calibration(y, scores, sample_weight=weight)
+    assert (chosen.calibration.method, chosen.held_out) == ("platt", None)
 
 
 def test_one_class_cannot_be_calibrated() -> None:

@@ -4,12 +4,14 @@ Most of this runs on a simulated clock with simulated rankers, whose worth, cost
 """
 
 import json
+import time
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import numba
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from core.base.ranker import StopFit
 from core.base.splits import split_rows
 from core.errors import InvalidData, InvalidParameter
 from core.explain import permutation_importance, variable_dependence
+from core.kernels import kernel, when_compiling
 from core.metrics import (
     AveragePrecision,
     Lift,
@@ -28,6 +31,7 @@ from core.metrics import (
     partial_auc,
     value_of_figure,
 )
+from core.metrics.comparison import difference_error
 from core.registry import ALGORITHMS
 from core.selection import (
     Auto,
@@ -45,21 +49,24 @@ from core.selection import (
     run_plan,
     search_ranker,
 )
-from core.selection.auto import ENDED_NOTE
+from core.selection.auto import ENDED_NOTE, HURRIED_NOTE
 from core.selection.candidates import (
     LEAF_COUNTS,
     LONGER,
     LOSSES,
     MEASURE,
     PHASES,
+    PORTFOLIO,
+    best_on_path,
+    best_rounds,
+    is_cut,
     mutate,
     others,
-    phase_of,
     portfolio,
 )
 from core.selection.leaderboard import Evaluator, SelectionContext, _select
 from core.selection.planner import Searched
-from core.selection.trial import Trial
+from core.selection.trial import Trial, TrialKey
 
 FAMILIES = {name for name, it in ALGORITHMS.items() if it.target == "binary"} - {"lambdamart"}
 """All but the one that learns from lists."""
@@ -83,7 +90,9 @@ class World:
         fails: Any = (),
         learning: Any = 10.0,
         n_held: Any = N_HELD,
+        setup: float = 0.0,
     ) -> None:
+        self.setup = setup  # seconds of each fit before its first round
         self.signal, self.n_rows, self.price, self.fails = signal, n_rows, price, fails
         self.y, self.shared = Y[:n_held], SHARED[:n_held]
         self.learning = learning  # rounds times rate after which trees have learnt all they can
@@ -103,21 +112,23 @@ class World:
         grown = "learning_rate" in of
         wanted = of.get("n_rounds", max(trial.path, default=10)) if grown else 10
         limit = np.inf if trial.limit is None else trial.limit
-        rounds = min(wanted, int(limit / price))
         enough = round(self.learning / of["learning_rate"]) if grown else 1
         if trial.patience is not None:
-            rounds = min(rounds, enough + trial.patience)
-        self.now += rounds * price
-        seconds = rounds * price
+            wanted = min(wanted, enough + trial.patience)
+        rounds = max(min(wanted, int((limit - self.setup) / price)), 0)
+        stopped = rounds < wanted
+        seconds = self.setup + rounds * price
+        self.now += seconds
         if trial.algorithm in self.fails or "all" in self.fails:
             return TrialResult(trial, (), (), seconds, failed="it breaks")
-        if rounds < (1 if grown else wanted):
-            return TrialResult(trial, (), (), seconds, failed="given up after a while")
+        if rounds < (min(trial.path, default=1) if grown else wanted):
+            why = "given up after a while"
+            return TrialResult(trial, (), (), seconds, failed=why, stopped=True)
         if trial.patience is not None:
             rounds_judged = [min(rounds, enough)]
         else:
-            rounds_judged = [min(k, rounds) for k in trial.path] or [enough]
-        own = np.random.default_rng(crc32(trial.label.split("/")[1].encode()))
+            rounds_judged = [k for k in trial.path if k <= rounds or not grown] or [enough]
+        own = np.random.default_rng(crc32(trial.key.candidate.encode()))
         noise = own.normal(size=len(self.y)) + self.shared
         scores = [
             self.signal(trial) * (1 - 0.5 ** (6 * k / enough)) * self.y + noise
@@ -129,13 +140,14 @@ class World:
             tuple(auc(self.y, each) for each in scores),
             seconds,
             tuple(scores),
-            setup=price,
+            setup=self.setup + price,
             steps=rounds_judged[0] if trial.patience is not None else 0,
             fitted=rounds,
+            stopped=stopped,
         )
 
     def run(self, planner: Any) -> Any:
-        held = [HeldOut(self.y)] * planner.n_splits * planner.n_repeats
+        held = [HeldOut(self.y)] * planner.n_splits
         return run_plan(planner, held, self.fit, clock=self.clock)
 
     def fit_all(self, chosen: Any) -> None:
@@ -147,7 +159,9 @@ class World:
                 else 10
             )
             share = 1.25 * chosen.rows
-            self.now += rounds * self.a_round(member.algorithm, member.parameters, share)
+            self.now += self.setup + rounds * self.a_round(
+                member.algorithm, member.parameters, share
+            )
 
 
 def trees_alone(trial: Trial) -> float:
@@ -159,8 +173,14 @@ def planner(budget: float = 10.0, n_rows: int = 12_500, n_rare: int = 1250, **mo
     return Auto(n_rows=n_rows, n_rare=n_rare, budget_seconds=budget, window=(0.0, 0.05), **more)
 
 
-def prefix_of(trial: Trial) -> str:
-    return trial.label.split("/")[0]
+def phase_of(trial: Trial) -> str:
+    assert trial.key is not None
+    return trial.key.phase
+
+
+def name_of(trial: Trial) -> str:
+    assert trial.key is not None
+    return trial.key.candidate
 
 
 def full(
@@ -170,7 +190,7 @@ def full(
     return [
         one
         for one in tried
-        if phase_of(one.trial.label) is not MEASURE and "learning_rate" in one.trial.parameters
+        if phase_of(one.trial) != MEASURE.name and "learning_rate" in one.trial.parameters
     ]
 
 
@@ -209,15 +229,6 @@ def test_if_crosses_rank_better_all_that_follows_has_them() -> None:
     assert not any("crosses" in c.parameters for c in portfolio([], 1e4, 0, few=False))
 
 
-def test_labels_name_their_phase() -> None:
-    assert len({phase.name for phase in PHASES}) == len(PHASES)
-    for phase in PHASES[:-1]:
-        assert phase_of(f"{phase.name}/name/of it") is phase
-        assert 0.0 < phase.share <= 1.0
-    for label in ("full/logistic loss, 8", "", "rung 1/x", "portfolios/x"):
-        assert phase_of(label) is None
-
-
 def test_the_documentation_has_the_table_of_phases() -> None:
     lines = ["| phase | share of the budget | what is tried | it ends |", "|---|---:|---|---|"]
     lines += [f"| {each.name} | {each.share:g} | {each.tried} | {each.ends} |" for each in PHASES]
@@ -230,7 +241,7 @@ def test_every_change_of_trees_is_one_that_can_be_fitted() -> None:
     candidate = portfolio([], 1e6, 10_000, few=False)[0]
     seen = set()
     for k in range(300):
-        candidate = mutate(candidate, np.random.default_rng(k), f"change {k}", 10_000)
+        candidate = mutate(candidate, np.random.default_rng(k), k, 10_000)
         assert candidate.leaves in LEAF_COUNTS
         ALGORITHMS[candidate.algorithm](**candidate.parameters)._check_parameters()
         seen.add((candidate.algorithm, candidate.leaves))
@@ -242,10 +253,10 @@ def test_the_portfolio_comes_first_then_the_other_families_then_changes() -> Non
     world = World()
     auto = planner(budget=60.0)
     chosen, tried = world.run(auto)
-    prefixes = [prefix_of(one.trial) for one in tried]
-    assert list(dict.fromkeys(prefixes))[:4] == ["measure", "portfolio", "families", "search"]
+    phases = [phase_of(one.trial) for one in tried]
+    assert list(dict.fromkeys(phases))[:4] == ["measure", "portfolio", "families", "search"]
     order = portfolio(others((0.0, 0.05)), 10_000, 0, few=False)
-    names = [one.trial.label.partition("/")[2] for one in tried]
+    names = [name_of(one.trial) for one in tried]
     assert names[1:8] == [candidate.name for candidate in order[:7]]
     assert {row.algorithm for row in chosen.candidates} == FAMILIES | {"rank_average"}
     assert len(chosen.members) > 1
@@ -255,7 +266,7 @@ def test_the_portfolio_comes_first_then_the_other_families_then_changes() -> Non
 def test_on_faster_and_slower_machines_the_first_trials_are_the_same(price: float) -> None:
     _, tried = World(price=price).run(planner(budget=60.0))
     _, slower = World(price=2.0 * price).run(planner(budget=60.0))
-    assert [one.trial.label for one in tried[:5]] == [one.trial.label for one in slower[:5]]
+    assert [one.trial.key for one in tried[:5]] == [one.trial.key for one in slower[:5]]
 
 
 def test_without_a_note_of_the_clock_the_model_is_the_same_however_fast_the_machine_is() -> None:
@@ -263,7 +274,7 @@ def test_without_a_note_of_the_clock_the_model_is_the_same_however_fast_the_mach
 
     def choose(price: float, budget: float = 600.0) -> Chosen:
         auto = planner(budget, at_once=2)
-        return World(lambda t: 2.0 + 0.01 * len(t.label), price=price).run(auto)[0]
+        return World(lambda t: 2.0 + 0.01 * len(name_of(t)), price=price).run(auto)[0]
 
     fast, slow = choose(1e-9), choose(5e-9)
     assert not any(ENDED_NOTE in note for note in (*fast.notes, *slow.notes))
@@ -272,7 +283,90 @@ def test_without_a_note_of_the_clock_the_model_is_the_same_however_fast_the_mach
     (note,) = [note for note in hurried.notes if note.startswith(ENDED_NOTE)]
     assert "may give another model" in note
     for name in note.removeprefix(f"{ENDED_NOTE} ").partition(".")[0].split(", "):
-        assert phase_of(f"{name}/")
+        assert name in {phase.name for phase in PHASES}
+
+
+RARE = {"n_rows": 80_000, "n_held": 500, "price": 2e-8, "setup": 0.14}
+"""A world of 200 positives in 100,000 rows, where coding takes as long as dozens of rounds."""
+
+
+def rare(budget: float, **more: Any) -> Auto:
+    return planner(budget, n_rows=100_000, n_rare=200, n_features=20, **more)
+
+
+@pytest.mark.parametrize("budget", [15.0, 30.0, 60.0])
+def test_with_few_positives_in_many_rows_the_budget_is_used(budget: float) -> None:
+    """Coding takes as long as many rounds; so a limit by the number of cells alone would leave time for no round."""
+    world = World(**RARE)
+    auto = rare(budget)
+    assert auto.n_splits == 5
+    chosen, tried = world.run(auto)
+    searched = world.now
+    world.fit_all(chosen)
+    assert 0.75 * budget < world.now < 1.15 * budget
+    assert searched > 0.4 * budget
+    fits = [one for one in full(tried) if not one.failed]
+    assert max(one.trial.parameters["learning_rate"] for one in fits) <= 0.2
+    assert all(max(one.trial.path) <= one.fitted for one in fits if not one.stopped)
+    assert len({name_of(one.trial) for one in fits}) > 3 * (budget > 20)
+
+
+def test_a_budget_ends_before_its_time_only_if_every_phase_has_ended() -> None:
+    """Otherwise a note names the phases; a quick table of few rows needs none, and its model is the seed's."""
+
+    def run(price: float, budget: float = 600.0) -> tuple[Chosen, float]:
+        world = World(n_rows=128, n_held=200, price=price, setup=1e-3)
+        chosen, _ = world.run(planner(budget, n_rows=160, n_rare=60))
+        world.fit_all(chosen)
+        return chosen, world.now
+
+    (quick, seconds), (slow, _) = run(1e-6), run(3e-6)
+    assert seconds < 300.0
+    assert not any(note.startswith((ENDED_NOTE, HURRIED_NOTE)) for note in quick.notes)
+    assert quick.members == slow.members
+    assert "untried" not in {row.state for row in quick.candidates}
+    hurried, seconds = run(1e-5, 20.0)
+    assert any(note.startswith((ENDED_NOTE, HURRIED_NOTE)) for note in hurried.notes)
+
+
+def test_what_was_given_up_in_its_turn_comes_again_if_there_is_time() -> None:
+    class Slow(World):
+        def a_round(self, algorithm: Any, parameters: Any, share: Any) -> Any:
+            factor = 20.0 if algorithm == "treerank_forest" else 1.0
+            return factor * super().a_round(algorithm, parameters, share)
+
+    world = Slow(trees_alone, n_rows=800, n_held=200, price=1e-6)
+    chosen, tried = world.run(planner(600.0, n_rows=1000, n_rare=100))
+    attempts = [one for one in tried if name_of(one.trial) == "treerank_forest"]
+    assert [one.trial.key.attempt for one in attempts] == [1] + 5 * [2]
+    assert (attempts[0].stopped, attempts[-1].failed) == (True, None)
+    assert attempts[1].trial.hurried
+    assert any(note.startswith(HURRIED_NOTE) for note in chosen.notes)
+
+
+def test_a_candidate_that_is_tried_for_longer_stays_one_candidate() -> None:
+    chosen, tried = World(trees_alone, price=1e-8, learning=3000.0).run(planner(6.0))
+    again = {name_of(one.trial) for one in tried if one.trial.key.attempt > 1}
+    assert again
+    rows = [row for row in chosen.candidates if row.algorithm != "rank_average"]
+    assert len(rows) == len({name_of(one.trial) for one in tried if one.trial.key.change}) + len(
+        [*portfolio(others((0.0, 0.05)), 10_000, 0, few=False), *others((0.0, 0.05))]
+    )
+
+
+def test_a_fit_that_its_limit_stops_has_not_converged() -> None:
+    """The values after its last round are not known: a plateau of the last one would look like the best."""
+    key = TrialKey(PORTFOLIO.name, "trees")
+    path = (10, 20, 40, 80)
+    trial = Trial("rankboost", {"learning_rate": 0.1, "max_leaves": 8}, path, key=key)
+    whole, cut = (
+        TrialResult(trial, values, values, 1.0, fitted=fitted, stopped=fitted < 80)
+        for values, fitted in (((0.6, 0.7, 0.8, 0.7), 80), ((0.6, 0.7, 0.8), 50))
+    )
+    assert (best_rounds([whole, whole]), is_cut([whole, whole])) == (40.0, True)
+    assert (best_on_path([whole, cut]), is_cut([whole, cut])) == (2, True)
+    early = replace(whole, values=(0.8, 0.7, 0.6, 0.5), aucs=(0.8, 0.7, 0.6, 0.5))
+    assert not is_cut([early, early])
 
 
 def test_what_is_chosen_scores_a_row_within_its_bound() -> None:
@@ -312,7 +406,7 @@ def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
 ) -> None:
     """The minimum: with time to compare, the default trees are compared; without, they are fitted."""
     auto = planner(budget, n_rare=n_rare, at_once=at_once)
-    n_held = N_HELD // (auto.n_splits * auto.n_repeats)
+    n_held = N_HELD // auto.n_splits
     world = World(price=price, signal=lambda t: 2.0 + t.rows, n_held=n_held)
     lanes = [0.0]
 
@@ -324,7 +418,7 @@ def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
         lanes.append(lanes[-1] + (world.now - before) / at_once)
         return one
 
-    held = [HeldOut(world.y)] * auto.n_splits * auto.n_repeats
+    held = [HeldOut(world.y)] * auto.n_splits
     chosen, tried = run_plan(auto, held, fit, clock=lambda: lanes[-1])
     assert lanes[-1] <= budget
     default = portfolio([], 10_000, 0, few=auto.n_splits > 1)[0]
@@ -396,26 +490,21 @@ def test_what_never_stops_to_gain_learns_up_to_four_times_what_was_tried(budget:
     chosen, tried = world.run(planner(budget))
     most = max(one.fitted * one.trial.parameters["learning_rate"] for one in full(tried))
     assert most < learning(chosen.members[0].parameters) <= 4.4 * most
-    longer = [one for one in tried if prefix_of(one.trial) == "longer"]
+    longer = [one for one in tried if phase_of(one.trial) == LONGER.name]
     assert sum(one.seconds for one in longer) <= LONGER.share * budget
     assert any(note.startswith(ENDED_NOTE) for note in chosen.notes) == (budget == 10.0)
 
 
 def test_with_folds_the_time_left_goes_into_smaller_steps_and_copies_if_all_still_gain() -> None:
-    world = World(trees_alone, price=1e-8, learning=3000.0, n_rows=800, n_held=200)
+
+    def trees_as_given(trial: Any) -> float:
+        return 0.3 if trial.key.change else trees_alone(trial)
+
+    world = World(trees_as_given, price=1e-8, learning=3000.0, n_rows=800, n_held=500)
     chosen, _ = world.run(planner(600.0, n_rows=1000, n_rare=100))
     assert max(member.parameters["learning_rate"] for member in chosen.members) < 0.041
     assert len({member.parameters["random_state"] for member in chosen.members}) == 3
     assert not any(ENDED_NOTE in note for note in chosen.notes)
-
-
-def test_trials_of_an_earlier_version_do_not_stand_for_the_measurement() -> None:
-    old = [
-        replace(one, trial=replace(one.trial, label="full/x")) for one in World().run(planner())[1]
-    ]
-    step = planner(n_rows=10**7, n_rare=10**6).next(old, [HeldOut(Y)], 5.0)
-    assert not isinstance(step, Chosen)
-    assert [phase_of(trial.label) for trial in step] == [MEASURE]
 
 
 def test_what_none_beats_is_averaged_and_what_is_beaten_is_not() -> None:
@@ -436,7 +525,6 @@ def test_what_none_beats_is_averaged_and_what_is_beaten_is_not() -> None:
     assert "the best single candidate" in rows
     beaten = [row for row in chosen.candidates if row.algorithm == "auc_svm"]
     assert beaten[0].state == "left"
-    assert beaten[0].low < beaten[0].value < beaten[0].high
     assert isinstance(make_ranker(chosen), RankAverage)
 
 
@@ -450,11 +538,8 @@ def test_a_figure_decides_in_the_place_of_the_window(figure: Any) -> None:
         planner(60.0, figure=figure)
     )
     assert [member.algorithm for member in chosen.members] == ["martirank"]
-    best = next(row for row in chosen.candidates if row.reason == "the best single candidate")
-    assert best.p_value is None
     (beaten, *_) = [row for row in chosen.candidates if row.algorithm == "auc_svm"]
-    assert beaten.p_value < 0.01
-    assert beaten.low < beaten.high
+    assert beaten.state == "left"
 
 
 def test_figures_of_few_scores_decide_by_their_standard_error() -> None:
@@ -475,10 +560,9 @@ def test_figures_of_few_scores_decide_by_their_standard_error() -> None:
     ]
     found = [areas.values[0, 1] for areas in evaluation.areas]
     np.testing.assert_allclose(found, np.mean(expected, axis=1))
-    interval = evaluation.interval(0)
-    assert interval.low < interval.value == found[0] < interval.high
     assert evaluation.gap_in_se(1, 0) > 2.0  # by the AUC
-    assert evaluation.p_value(1, 0) > 0.5  # by the figure
+    error = difference_error(*(areas.influence[0, 1] for areas in evaluation.areas))
+    assert abs(found[0] - found[1]) < 0.7 * error  # by the figure
 
 
 def test_a_count_is_no_objective_where_rows_are_held_out() -> None:
@@ -509,9 +593,7 @@ def test_in_greedy_selection_a_best_without_area_over_the_window_keeps_its_lead(
     others_[0, :3] = others_[1, 3:6] = 9.0
     members = [[np.r_[np.full(40, np.quantile(negatives, 0.93)), negatives]], [others_[0]]]
     evaluator = Evaluator((0.0, 0.05))
-    context = SelectionContext(
-        evaluator, None, 9.0, 1, 1, lambda _: 1.0, 1.0, lambda _: 1.0, 9.0, []
-    )
+    context = SelectionContext(evaluator, None, 9.0, 1, lambda _: 1.0, 1.0, lambda _: 1.0, 9.0, [])
     weights = _select([*members, [others_[1]]], [HeldOut(y)], context)
     assert weights[0] > 0.5
 
@@ -523,17 +605,13 @@ def test_one_that_is_far_ahead_is_alone() -> None:
     assert {row.algorithm for row in chosen.candidates} == FAMILIES
 
 
-def test_few_rows_are_parted_into_folds_and_few_of_a_class_more_than_once() -> None:
-    few = planner(10.0, n_rows=300, n_rare=120)
-    assert (few.n_splits, few.n_repeats) == (5, 2)
-    longer = planner(60.0, n_rows=300, n_rare=120)
-    assert (longer.n_splits, longer.n_repeats) == (5, 4)
-    assert planner(60.0, n_rows=300, n_rare=120, can_repeat=False).n_repeats == 1
-    assert (planner(60.0).n_splits, planner(60.0).n_repeats) == (1, 1)
-    _, tried = World(n_rows=240, n_held=60).run(longer)
+def test_few_rows_are_parted_into_folds() -> None:
+    few = planner(60.0, n_rows=300, n_rare=120)
+    assert (few.n_splits, planner(60.0).n_splits) == (5, 1)
+    _, tried = World(n_rows=240, n_held=60).run(few)
     assert {one.trial.rows for one in tried} == {1.0}
-    first = [one.trial for one in tried if one.trial.label == tried[1].trial.label]
-    assert [trial.split for trial in first] == list(range(20))
+    first = [one.trial for one in tried if one.trial.key == tried[1].trial.key]
+    assert [trial.split for trial in first] == list(range(5))
     assert len({trial.path for trial in first}) == 1  # all folds are judged after the same rounds
 
 
@@ -605,7 +683,7 @@ def test_the_same_record_gives_the_same_end_whatever_the_clock_says_after_it() -
     again = planner(20.0)
     step = again.next(tried[:1], held, 0.0)
     assert not isinstance(step, Chosen)
-    assert [t.label for t in step] == [tried[1].trial.label]
+    assert [t.key for t in step] == [tried[1].trial.key]
     slower = [replace(one, seconds=one.seconds * 1.01) for one in tried]
     again_chosen = auto.next(slower, held, world.now)
     assert isinstance(again_chosen, Chosen)
@@ -685,6 +763,32 @@ def test_the_last_fit_keeps_its_rounds_when_the_time_is_up() -> None:
     assert len(searched.ranker.rounds_) == 1
 
 
+def test_compiling_takes_nothing_of_the_budget() -> None:
+    now, steps = [0.0], count()
+    factor = float(time.time_ns() % 10**9)  # nothing of it is in the cache
+    fresh = kernel(numba.float64(numba.float64))(lambda x: factor * x)
+
+    def clock() -> float:
+        now[0] += 1e-3
+        return now[0]
+
+    def take_long(name: str | None) -> None:
+        now[0] += 1000.0 if name is None else 0.0
+
+    def step(done: int, of: int, info: Any) -> None:
+        if next(steps) == 20:
+            assert fresh(2.0) == 2.0 * factor
+
+    X = RNG.normal(size=(200, 2))
+    y = X[:, 0] + RNG.normal(size=200) > 0
+    with when_compiling(take_long):
+        searched = auto_ranker(X, y, budget_seconds=4.0, callback=step, clock=clock)
+    assert now[0] > 1000.0
+    assert len(searched.chosen.candidates) > 10
+    assert sum(one.seconds for one in searched.tried) > 1.0
+    assert max(one.seconds for one in searched.tried) < 4.0
+
+
 def test_bad_rows_are_refused_before_anything_is_fitted() -> None:
     X, y = np.zeros((40, 2)), np.arange(40) % 2
     with pytest.raises(InvalidData, match="two classes"):
@@ -742,9 +846,7 @@ def test_few_groups_make_fewer_folds(n_groups: int, n_splits: int) -> None:
     searched = auto_ranker(ROWS, HALF, group=group, budget_seconds=0.5)
     tried = {one.trial.split for one in searched.tried}
     assert max(tried) + 1 in (n_splits, 1)  # the probe's alone, where the machine is busy
-    planned = Auto(
-        n_rows=120, n_rare=60, can_split=lambda splits, repeats, share: splits <= n_splits
-    )
+    planned = Auto(n_rows=120, n_rare=60, can_split=lambda splits, share: splits <= n_splits)
     assert planned.n_splits == n_splits
 
 
@@ -801,9 +903,10 @@ def test_several_are_asked_for_together_where_they_run_at_once() -> None:
     tried = [World().fit(trial, None) for trial in probe]
     step = auto.next(tried, [HeldOut(Y)], 0.1)
     assert not isinstance(step, Chosen)
-    assert [t.label for t in step] == [
-        f"portfolio/{candidate.name}" for candidate in portfolio([], 10_000, 0, few=False)[:2]
+    assert [name_of(t) for t in step] == [
+        candidate.name for candidate in portfolio([], 10_000, 0, few=False)[:2]
     ]
+    assert {phase_of(t) for t in step} == {PORTFOLIO.name}
 
 
 def test_a_machine_that_becomes_busy_while_it_searches_ends_no_search() -> None:

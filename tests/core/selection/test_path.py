@@ -174,6 +174,17 @@ def test_each_candidate_is_judged_once() -> None:
     assert judged[1] == pytest.approx(ranker.decision_function(X), abs=1e-12)
 
 
+def test_values_on_a_path_are_distinct_numbers_of_steps() -> None:
+    X, y = noisy_table("binary")
+    ranker = ALGORITHMS["rankboost"](n_rounds=5).fit(X, y)
+    for values, message in (
+        ([2, 5, 2], r"values must be distinct, got \[2, 5, 2\]"),
+        ([0, 2], "values must be numbers of steps, at least 1, got 0"),
+    ):
+        with pytest.raises(InvalidParameter, match=message):
+            walk_path(ranker, X, values, lambda scores: auc(y, scores))
+
+
 def test_the_first_of_the_best_is_chosen() -> None:
     assert choose([0.7, 0.9, 0.9 + 1e-12, 0.8]) == 1
     assert choose([0.7]) == 0

@@ -342,6 +342,31 @@ def test_a_fit_that_ends_early_has_all_its_values(
     assert len(tried.values) == len(tried.aucs) == len(tried.scores) == 3
 
 
+def test_a_fit_that_is_stopped_has_the_values_that_it_reached(
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    X, y, X_held, _ = rows
+
+    def run(limit: float) -> TrialResult:
+        ticks = iter(range(1000))
+        return run_trial(
+            Trial("rankboost", {"weak_ranker": "tree"}, (2, 4, 50), keep_scores=True, limit=limit),
+            lambda ranker, callback: ranker.fit(X, y, callback=callback),
+            X_held,
+            lambda scores: Metrics(1.0, 1.0),
+            clock=lambda: float(next(ticks)),
+        )
+
+    tried = run(5.0)
+    assert 4 < tried.fitted < 50
+    assert tried.stopped
+    assert len(tried.values) == len(tried.aucs) == len(tried.scores) == 2
+    nothing = run(0.5)
+    assert nothing.stopped
+    assert "given up after" in (nothing.failed or "")
+    assert not run(900.0).stopped
+
+
 def test_steps_before_the_first_round_are_setup_and_have_the_limit_too(
     rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
 ) -> None:

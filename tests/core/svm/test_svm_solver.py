@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.linear.design import fit_design
@@ -148,6 +148,7 @@ def test_few_iterations_are_cut_off_with_the_best_point() -> None:
 
 @settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1))
+@example(1451695)  # rounding ends the interior point method early
 def test_small_programs(seed: int) -> None:
     """Any Gram matrix, singular ones too: no vertex of the simplex descends further."""
     rng = np.random.default_rng(seed)

@@ -161,10 +161,10 @@ def test_subtracted_histograms_are_the_direct_ones(
         assert (splits.cut == BY_SUBSET).any()
     leaves = grower.leaves
     assert (leaves == leaves_by_the_book(table, splits)).all()
-    own = [weights[:, 0], weights[:, -1]]
-    if n_weights == 1:
-        own = [np.where(signs > 0, weight, 0.0), np.where(signs < 0, weight, 0.0)]
-    for mass, total in zip((*own, np.ones(n)), splits.sums, strict=True):
+    of_classes = [np.where(sign * signs > 0, weights[:, 0], 0.0) for sign in (1, -1)]
+    own = of_classes if n_weights == 1 else [weights[:, 0], weights[:, 1]]
+    hessian = [] if n_weights == 1 else own[1:]
+    for mass, total in zip((*of_classes, *hessian, np.ones(n)), splits.sums, strict=True):
         assert total == pytest.approx(np.bincount(leaves, mass), rel=1e-9)
     threshold = find_threshold(weights[:, 0], share) if share < 1.0 else 0.0
     raised = np.maximum(weight, threshold) / weight

@@ -86,13 +86,17 @@ def test_a_logistic_tree_divides_rows_as_brute_force_does(
         share = weight[positive].sum() / weight.sum()
         bend = share * (1 - share)
         mass = weight[:, None] * np.stack([positive - share, np.full(len(X), bend)], axis=1)
-        oracle = TreeOracle(X, mass, "gradient", 1.0, 0.7 * bend, 2.0 * bend)
+        unit = 0.25  # of any weights of the classes
+        oracle = TreeOracle(X, mass, "gradient", 1.0, 0.7 * unit, 2.0 * unit)
         leaves = oracle.grow(**shape)
         assert leaves_of(ranker, X) == groups(leaves)
         scores = ranker.decision_function(X)
         for rows in leaves:
             gradient, curvature = mass[rows].sum(axis=0)
-            step = 0.1 * gradient / (curvature + 0.7 * bend)
+            newton = gradient / (curvature + 0.7 * unit)
+            up, down = (np.abs(mass[rows, 0])[positive[rows] == k].sum() for k in (True, False))
+            bound = np.log((up + 0.7 * unit) / (down + 0.7 * unit))
+            step = 0.1 * min(newton, bound, key=abs)
             assert scores[rows] == pytest.approx(ranker.intercept_ + step)
 
 

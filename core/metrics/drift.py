@@ -1,0 +1,124 @@
+"""How far the distribution of a column has moved between two samples: the population stability index.
+
+References
+----------
+Siddiqi, *Credit Risk Scorecards* (2006): the index, and its rule of thumb (below .1 little, from .25 much).
+Yurdakul & Naranjo, "Statistical properties of the population stability index", Journal of Risk Model Validation 14
+(2020): without a change the index is (1/n + 1/m) χ² with one degree of freedom less than bins.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.errors import InvalidData
+from core.metrics.intervals import Interval
+from core.metrics.window import check_level
+
+N_BINS = 10
+"""Bins of equal mass into which the earlier sample is divided."""
+_HALF = 0.5
+
+
+class Stability(NamedTuple):
+    """How far one sample is from an earlier one."""
+
+    psi: Interval
+    """Population stability index, corrected for chance. At least 0."""
+    distance: float
+    """Total variation between the two distributions over the bins. In [0, 1]."""
+    p_value: float
+    """Of H₀: both samples have one distribution over the bins. In [0, 1]."""
+
+
+def population_stability(
+    before: ArrayLike, after: ArrayLike, rows: tuple[float, float], level: float = 0.95
+) -> Stability:
+    """Return how far a sample's distribution over bins is from that of an earlier, independent sample. O(n_bins).
+
+    InvalidData: the masses differ in number, one is negative or not finite, or a sample has none; or the rows are not
+    positive and finite. InvalidParameter: `level` is not strictly between 0 and 1.
+
+    Parameters
+    ----------
+    before, after : array_like of float, shape (n_bins,)
+        Mass of each sample in each bin, not negative.
+    rows : (float, float)
+        Effective number of independent rows of either sample.
+    level : float in (0, 1)
+        Level of the interval.
+
+    Notes
+    -----
+    The index is Σ (q − p) ln (q / p) for the shares p before and q after; half a row is added to each bin, so that an
+    empty one has a share. Over (1/n + 1/m) it is about a noncentral χ² with k − 1 degrees of freedom for k bins. So its
+    expectation without a change is taken off the value, and the interval is that of the noncentrality. In simulations
+    it covers 93 to 98 % at 95 %, from 100 rows with ten bins on; for an index above 1 it is too narrow
+    (docs/statistics.md).
+
+    Examples
+    --------
+    >>> found = population_stability([500, 500], [700, 300], (1000, 1000))
+    >>> round(found.psi.value, 3), round(found.distance, 3), found.p_value < 0.001
+    (0.167, 0.2, True)
+    """
+    from scipy.special import chdtrc, chndtrinc
+
+    level = check_level(level)
+    masses = [_check_masses(name, m) for name, m in (("before", before), ("after", after))]
+    if masses[0].shape != masses[1].shape:
+        raise InvalidData(
+            f"before and after must have the same bins, got {masses[0].size} and {masses[1].size}"
+        )
+    for n in rows:
+        if not 0.0 < n < math.inf:
+            raise InvalidData(f"rows must be positive and finite, got {n}")
+    used = (masses[0] > 0.0) | (masses[1] > 0.0)
+    p, q = (mass[used] / mass.sum() for mass in masses)
+    distance = float(np.abs(p - q).sum()) / 2.0
+    degrees = int(np.count_nonzero(used)) - 1
+    if degrees == 0:
+        return Stability(Interval(0.0, 0.0, 0.0), 0.0, 1.0)
+    p, q = (
+        (share * n + _HALF) / (n + _HALF * share.size)
+        for share, n in zip((p, q), rows, strict=True)
+    )
+    unit = 1.0 / rows[0] + 1.0 / rows[1]
+    found = float(np.sum((q - p) * np.log(q / p))) / unit
+    tail = (1.0 - level) / 2.0
+    low, high = (
+        float(chndtrinc(found, degrees, side)) if chdtrc(degrees, found) < 1.0 - side else 0.0
+        for side in (1.0 - tail, tail)
+    )
+    value = max(0.0, found - degrees)
+    interval = Interval(unit * value, unit * min(low, value), unit * max(high, value))
+    return Stability(interval, distance, float(chdtrc(degrees, found)))
+
+
+def bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the upper ends of all but the last of at most `N_BINS` bins of about equal mass, ascending.
+
+    A value belongs to the first bin whose end is not below it: `numpy.searchsorted(edges, values)`.
+
+    Examples
+    --------
+    >>> bin_edges(np.array([1.0, 1.0, 1.0, 2.0]))
+    array([1.])
+    """
+    if not len(values):
+        return np.empty(0)
+    shares = np.arange(1, N_BINS) / N_BINS
+    edges = np.unique(np.quantile(values, shares, method="inverted_cdf"))
+    found: NDArray[np.float64] = edges[edges < values.max()]
+    return found
+
+
+def _check_masses(name: str, masses: ArrayLike) -> NDArray[np.float64]:
+    found = np.asarray(masses, dtype=np.float64)
+    if found.ndim != 1 or not np.all(np.isfinite(found) & (found >= 0.0)) or not found.sum() > 0.0:
+        raise InvalidData(f"{name} must be masses of bins, not negative, some above 0")
+    return found
