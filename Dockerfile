@@ -29,7 +29,7 @@ ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 # takes its owner from here.
 RUN groupadd --gid 10001 rankwright \
     && useradd --uid 10001 --gid 10001 --home-dir /var/lib/rankwright --no-create-home --shell /usr/sbin/nologin rankwright \
-    && install -d -o 10001 -g 10001 -m 0750 /var/lib/rankwright
+    && install -d -o 10001 -g 10001 -m 0700 /var/lib/rankwright
 
 COPY --from=builder /opt/venv /opt/venv
 COPY LICENSE /app/LICENSE

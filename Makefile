@@ -15,7 +15,7 @@ EACH ?= 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers
+.PHONY: help openapi words browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ demo: $(VENV)/.runtime  ## Upload a real table, train a ranker, draw its ROC cur
 serve: $(VENV)/.runtime  ## Run the whole service here and leave it running (state in .rankwright/).
 	@$(BIN)/rankwright serve
 
-secrets:  ## Make the passwords of docker-compose.yml, once: files in secrets/.
+secrets:  ## Make the secrets of docker-compose.yml, once: files in secrets/.
 	@docker/make-secrets
 
 # All tests of a file run in one process, so that its fixtures are made once.
@@ -53,6 +53,12 @@ browser:  ## Install Chromium without windows, which the tests of the console dr
 	test -z "$$missing" || { \
 	    root=$$(test "$$(id -u)" = 0 || echo sudo); export DEBIAN_FRONTEND=noninteractive; \
 	    $$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends $$missing > /dev/null; }
+
+openapi: $(VENV)/.dev  ## Write openapi.json, the description of the HTTP API, and the client's types, which are made from it.
+	$(BIN)/python -m tests.app.client.make_types
+
+words: $(VENV)/.dev  ## Write tests/words.txt, the snapshot of the sentences of refusals and warnings.
+	$(BIN)/python -m tests.test_words
 
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .
@@ -82,7 +88,7 @@ long: $(VENV)/.dev kernels  ## Run the repeated tests in their long form: corpus
 fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own, and hostile ones to its console; some minutes.
 	$(BIN)/python -m fuzz
 
-clients: $(VENV)/.dev  ## Other people's clients: those that generators make of /openapi.json (needs node), Triton's, KServe's and MLflow's.
+clients: $(VENV)/.dev  ## Other people's clients: those that generators make of openapi.json (needs node and a JDK), Triton's, KServe's and MLflow's.
 	$(BIN)/python -m tests.clients
 	$(BIN)/python -m tests.standard_clients
 

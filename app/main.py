@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-import logging
+import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from fastapi import FastAPI
@@ -39,6 +39,7 @@ from app.platform.errors import TooMany, Unavailable
 from app.platform.installation import check_files
 from app.platform.logging import configure_logging
 from app.platform.metrics import ApiMetrics
+from app.platform.outage import OutageMemory
 from app.platform.preload import preload
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
@@ -50,8 +51,6 @@ from app.scoring import interpretation_endpoints as interpretation
 from app.scoring.service import ModelCache
 from app.training import endpoints as training
 from app.training.service import describe_all
-
-log = logging.getLogger(__name__)
 
 
 class Service(FastAPI):
@@ -82,19 +81,22 @@ def create_app(settings: Settings) -> Service:
         settings.model_cache,
         context.background.add,
         max_bytes=settings.model_cache_bytes,
+        memory=context.memory,
     )
     watcher = Watcher(lambda ids: context.db.reading(job_service.states, ids))
     context.drain.on_end(watcher.release)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        context.background.add(partial(_preload_if_used, context.db))
+        if not context.preloaded.is_set():
+            context.background.add(partial(_preload, context.preloaded))
         yield
         await watcher.close()
         context.publishing.close()
         context.background.close()
         context.producer.close()
         context.db.close()
+        probes.close()
 
     app = Service(
         lifespan=lifespan,
@@ -108,6 +110,9 @@ def create_app(settings: Settings) -> Service:
     app.state.authenticator = authenticator
     app.state.models = served
     app.state.watcher = watcher
+    app.state.health = probes = figures.HealthProbes(
+        context.db, settings, context.schema, context.blobs, context.producer
+    )
     score_row = scores.score_route(authenticator, served, context)
     app.entry = RequestMiddleware(
         app,
@@ -116,6 +121,7 @@ def create_app(settings: Settings) -> Service:
         settings=settings,
         metrics=context.metrics,
         drain=context.drain,
+        memory=context.memory,
     )
     problems.install(app, session.show_problem)
     app.router.routes.append(score_row)
@@ -165,10 +171,13 @@ def open_context(settings: Settings) -> Context:
     """
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     schema = SchemaCheck(db)
-    try:
+    preloaded = threading.Event()
+    with suppress(Unavailable):
         schema.begin()
-    except Unavailable as error:
-        log.warning("%s", error.detail)
+        if not db.reading(
+            model_rows.has_any
+        ):  # the science is imported when somebody comes with a key
+            preloaded.set()
     blobs = BlobStore(settings.blob_dir)
     blobs.check_writable()
     metrics = ApiMetrics(settings.build)
@@ -180,19 +189,23 @@ def open_context(settings: Settings) -> Context:
         blobs=blobs,
         producer=Producer(settings.celery_broker_url),
         drain=Drain(),
+        preloaded=preloaded,
         metrics=metrics,
         uploads=FairSemaphore(settings.max_uploads, "uploads", Unavailable, metrics.uploads.set),
         waiters=FairSemaphore(settings.max_waiters, "waiters", TooMany),
         requests=FairSemaphore(settings.max_requests, "requests", Unavailable),
         publishing=BackgroundTasks("publish"),
         background=BackgroundTasks("background"),
+        memory=OutageMemory(settings.outage_seconds),
     )
 
 
-def _preload_if_used(db: Database) -> None:
-    """Import `core` in advance if there is a model that may be used."""
-    if db.reading(model_rows.has_any):
+def _preload(done: threading.Event) -> None:
+    """Import what a first score needs; the process is not ready until then."""
+    try:
         preload()
+    finally:
+        done.set()
 
 
 def app_factory() -> Service:

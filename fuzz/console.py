@@ -79,7 +79,7 @@ NAMES = (
         "kind",
     ),
     *("state", "latest", "events_after", "dataset_id", "model_id", "models", "model", "scopes"),
-    *("days", "alias", "revision", "row", "f0", "f1", "keep", "file", "validate", "mode", "scale"),
+    *("days", "alias", "revision", "row", "f0", "f1", "keep", "file", "mode", "scale"),
     *(
         "rate",
         "confidence",

@@ -133,6 +133,16 @@ class PostgresServer:
         self._process.send_signal(how)
         self._process.wait(30)
 
+    def become_standby(self) -> None:
+        """Start the server again as a standby, which takes no changes; its primary never answers."""
+        self.stop()
+        (self._data / "standby.signal").touch()
+        self.start()
+
+    def promote(self) -> None:
+        """Make a standby a primary, as a failover does."""
+        self.run("SELECT pg_promote()")
+
     def create(self, name: str) -> str:
         """Make an empty database and return its SQLAlchemy URL."""
         self.run(f'CREATE DATABASE "{name}"')

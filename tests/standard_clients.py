@@ -3,8 +3,8 @@
     python -m tests.standard_clients [NAME ...]     # triton, kserve, mlflow, sagemaker
 
 Each client runs in an environment of its own, in two versions. What it gets must be what our own door answers. MLflow's
-client can send no key: it asks through a gateway that adds it, as its containers have one in front. Needs the package
-registry. This file is also what runs inside the environments: it imports nothing of ours there.
+client and SageMaker can send no key. Needs the package registry. This file is also what runs inside the environments:
+it imports nothing of ours there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import sys
 import tempfile
 import venv
 from collections.abc import Callable
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +67,11 @@ def use_triton(asked: dict[str, Any]) -> None:
         check(client.is_model_ready(model, version, headers=key()), f"{model} {version} is ready")
     found = client.get_model_metadata(MODEL, headers=key())
     check([each["name"] for each in found["inputs"]] == names, "names of the inputs")
+    config = client.get_model_config(MODEL, headers=key())
+    check([each["name"] for each in config["input"]] == names, "inputs of the configuration")
+    check(client.get_model_config(MODEL, "1", headers=key()) == config, "that of a version")
+    index = client.get_model_repository_index(headers=key())
+    check(index == [{"name": MODEL, "version": "1", "state": "READY"}], "the repository's index")
     for shape in ("N", "N,1", "N,F"):
         for binary in (True, False):
             outputs = [triton.InferRequestedOutput("score", binary_data=binary)]
@@ -154,17 +158,20 @@ def use_kserve(asked: dict[str, Any]) -> None:
 
 
 def use_mlflow(asked: dict[str, Any]) -> None:
-    """A frame with gaps and a column too many, an array, and a refusal."""
+    """A frame with gaps and a column too many, an array, probabilities, and a refusal."""
     import numpy as np
     import pandas as pd
     from mlflow.pyfunc.scoring_server.client import ScoringServerClient
 
-    host, _, port = asked["gateway"].removeprefix("http://").partition(":")
+    host, _, port = asked["url"].removeprefix("http://").partition(":")
     client = ScoringServerClient(host, int(port))
     client.wait_server_ready(timeout=5)
     frame = pd.DataFrame(asked["rows"], columns=asked["names"], dtype=float)
     found = client.invoke(frame.assign(note="x")).get_predictions()
     check(np.ravel(found).tolist() == asked["scores"], "a frame")
+    found = client.invoke(frame, params={"probability": True}).get_predictions()
+    check(found["score"].tolist() == asked["scores"], "scores beside probabilities")
+    check(found["probability"].tolist() == asked["probabilities"], "probabilities")
     whole = frame.notna().all(axis=1)
     found = client.invoke(frame[whole].to_numpy()).get_predictions()
     check(np.ravel(found).tolist() == np.array(asked["scores"])[whole].tolist(), "an array")
@@ -180,13 +187,13 @@ def use_sagemaker(asked: dict[str, Any]) -> None:
     """What a SageMaker endpoint sends to its container: CSV without names, and JSON; and its pings."""
     import urllib.request
 
-    def post(body: str, media_type: str, accept: str) -> str:
-        headers = {"Content-Type": media_type, "Accept": accept}
-        request = urllib.request.Request(f"{asked['gateway']}/invocations", body.encode(), headers)
+    def post(body: str, media_type: str, accept: str, **headers: str) -> str:
+        headers |= {"Content-Type": media_type, "Accept": accept}
+        request = urllib.request.Request(f"{asked['url']}/invocations", body.encode(), headers)
         with urllib.request.urlopen(request) as answer:
             return answer.read().decode()  # type: ignore[no-any-return]
 
-    with urllib.request.urlopen(f"{asked['gateway']}/ping") as answer:
+    with urllib.request.urlopen(f"{asked['url']}/ping") as answer:
         check(answer.status == 200, "ping")
     rows = [["" if value is None else repr(value) for value in row] for row in asked["rows"]]
     found = post("\n".join(map(",".join, rows)), "text/csv; charset=utf-8", "text/csv")
@@ -194,6 +201,10 @@ def use_sagemaker(asked: dict[str, Any]) -> None:
     body = json.dumps({"instances": asked["rows"]})
     found = json.loads(post(body, "application/json", "application/json"))["predictions"]
     check(found == asked["scores"], "JSON")
+    attributes = {"X-Amzn-SageMaker-Custom-Attributes": "probability=true"}
+    found = json.loads(post(body, "application/json", "application/json", **attributes))
+    probabilities = [each["probability"] for each in found["predictions"]]
+    check(probabilities == asked["probabilities"], "probabilities")
 
 
 def check(holds: object, what: str) -> None:
@@ -203,50 +214,6 @@ def check(holds: object, what: str) -> None:
 
 
 # --- outside -----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def gateway(url: str, key: str) -> Any:
-    """Serve what is at `url` with a key added to each request; yields the address."""
-    import threading
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-    import httpx
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            size = int(self.headers.get("Content-Length", 0))
-            kept = {
-                name: self.headers[name]
-                for name in ("Content-Type", "Accept")
-                if name in self.headers
-            }
-            answer = httpx.request(
-                self.command,
-                url + self.path,
-                content=self.rfile.read(size),
-                headers={**kept, "Authorization": f"Bearer {key}"},
-            )
-            self.send_response(answer.status_code)
-            self.send_header("Content-Type", answer.headers.get("Content-Type", ""))
-            self.send_header("Content-Length", str(len(answer.content)))
-            self.end_headers()
-            self.wfile.write(answer.content)
-
-        do_POST = do_GET  # noqa: N815 - the library's own name
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def run_in_environment(client: str, packages: str, asked: Path, folder: Path) -> None:
@@ -265,12 +232,12 @@ def serve_and_run(clients: list[str], run: Callable[[str, str, Path, Path], None
     """Train a model on a service of our own, and `run` each client in each version against it."""
     from app.platform import migrate
     from app.platform.settings import Settings
-    from tests.app.live_service import NAMES, running, table
+    from tests.app.live_service import NAMES, OWNER, running, table
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "state").mkdir()
-        settings = Settings(state_dir=folder / "state", served_model=MODEL)
+        settings = Settings(state_dir=folder / "state", served_model=MODEL, served_owner=OWNER)
         migrate.upgrade(settings.sqlalchemy_url)
         with running(settings) as service:
             key = service.key()
@@ -282,14 +249,13 @@ def serve_and_run(clients: list[str], run: Callable[[str, str, Path, Path], None
             rows = [[float(cell) if cell else None for cell in line] for line in lines]
             body = {"columns": NAMES, "data": rows}
             scores = ours.post(f"/v1/models/{MODEL}/score", json=body).raise_for_status().json()
-            with gateway(service.url, key) as address:
-                asked = folder / "asked.json"
-                found = {"names": NAMES, "rows": rows, "scores": scores["scores"]}
-                addresses = {"url": service.url, "key": key, "gateway": address}
-                asked.write_text(json.dumps({**addresses, **found}))
-                for client in clients:
-                    for i, packages in enumerate(CLIENTS[client]):
-                        run(client, packages, asked, folder / f"{client}-{i}")
+            asked = folder / "asked.json"
+            found = {name: scores[name] for name in ("scores", "probabilities")}
+            given = {"url": service.url, "key": key, "names": NAMES, "rows": rows}
+            asked.write_text(json.dumps(given | found))
+            for client in clients:
+                for i, packages in enumerate(CLIENTS[client]):
+                    run(client, packages, asked, folder / f"{client}-{i}")
 
 
 def main(arguments: list[str]) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 import prometheus_client
 
@@ -34,6 +35,9 @@ log = logging.getLogger("workers")
 
 COMPILING_LOG_SECONDS = 10.0
 """Seconds between two lines of the log that tell how many kernels are compiled: some lines in all."""
+LOOK_SECONDS = 0.1
+QUIET_SECONDS = 10.0
+"""Seconds from a job's last long wait for a kernel until kernels are compiled beside the jobs again."""
 
 
 def main(arguments: list[str]) -> int:
@@ -53,7 +57,7 @@ def main(arguments: list[str]) -> int:
                 return 0
             blobs = BlobStore(settings.blob_dir)
             blobs.check_writable()
-        except (CannotBegin, PermissionError) as error:
+        except (CannotBegin, OSError) as error:
             log.error("%s", error)
             return 1
         worker_id = new_id("wrk")
@@ -76,7 +80,7 @@ def main(arguments: list[str]) -> int:
         threading.Thread(target=consume, args=(celery, slots), name="celery", daemon=True).start()
         if settings.warm_up:
             threading.Thread(
-                target=compile_kernels, args=(slots.ready,), name="compile", daemon=True
+                target=compile_kernels, args=(slots,), name="compile", daemon=True
             ).start()
         log.info("worker %s starts with %d slot(s)", worker_id, settings.worker_slots)
 
@@ -89,13 +93,14 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def compile_kernels(ready: threading.Event) -> None:
+def compile_kernels(slots: Slots) -> None:
     """Once the worker is ready, compile the kernels that the cache lacks in processes of low priority.
 
-    They run beside jobs: a job that needs a kernel which is being compiled waits for that one alone. They end with this
-    thread, which lives until they are done.
+    They run beside jobs: a job that needs a kernel which is being compiled waits for that one alone. Where it would
+    wait long, because the machine is busy, they are killed, and the job compiles the kernel itself; they start again
+    later. They end with this thread, which lives until they are done.
     """
-    ready.wait()
+    slots.ready.wait()
     done, n_kernels = compiled_so_far() or (0, None)
     if done == n_kernels:
         return
@@ -105,22 +110,40 @@ def compile_kernels(ready: threading.Event) -> None:
             "compiled kernels cannot be stored, so each start compiles them again: %s", told
         )
     log.info("compiling kernels for this machine, once, at low priority; jobs may run meanwhile")
-    command = python_command("workers.compile", "--background", str(os.getpid()))
     started = time.monotonic()
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, env=child_environment(), process_group=0
-    )
     while True:
-        try:
-            code = process.wait(COMPILING_LOG_SECONDS)
+        begun = time.monotonic()
+        code = compile_beside(lambda: slots.waited_at > begun)  # noqa: B023 - called within the call
+        if code is not None:
             break
-        except subprocess.TimeoutExpired:
-            if found := compiled_so_far():
-                log.info("%d of %d kernels are compiled", *found)
+        while (left := slots.waited_at + QUIET_SECONDS - time.monotonic()) > 0:
+            time.sleep(left)
     if code:
         log.warning("the compilation of kernels ended with code %d", code)
     else:
         log.info("all kernels are compiled, after %.0f s", time.monotonic() - started)
+
+
+def compile_beside(is_in_the_way: Callable[[], bool]) -> int | None:
+    """Run the compiling processes; return their code, or None if they were killed because they were in the way."""
+    process = subprocess.Popen(
+        python_command("workers.compile", "--background", str(os.getpid())),
+        stdin=subprocess.DEVNULL,
+        env=child_environment(),
+        process_group=0,
+    )
+    log_at = time.monotonic() + COMPILING_LOG_SECONDS
+    while True:
+        try:
+            return process.wait(LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            if is_in_the_way():
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return None
+            if time.monotonic() >= log_at and (found := compiled_so_far()):
+                log.info("%d of %d kernels are compiled", *found)
+                log_at += COMPILING_LOG_SECONDS
 
 
 if __name__ == "__main__":

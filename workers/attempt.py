@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import copy_context
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from app.jobs import child_jobs, execution, queue
 from app.jobs.kinds import Claim
@@ -22,6 +25,7 @@ from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost, Unavailable
 from app.platform.settings import Settings
 from app.platform.tables import FINAL_STATES, JobState
+from core.kernels import WorkClock
 from workers.fit_process import FitProcess, FitProcessDied, Message
 
 log = logging.getLogger(__name__)
@@ -32,11 +36,13 @@ CLUSTER_LOST = "cluster_lost"
 POLL_SECONDS = 0.1
 PROGRESS_SECONDS = 1.0
 RETRY_SECONDS = 1.0
+LONG_WAIT_SECONDS = 1.0  # for a kernel: each takes half a second of a core that does nothing else
 
 # The end of an attempt: a transaction on the token, which may be repeated if the database is away. It returns the
 # job's state afterwards.
 Ending = Callable[[], JobState]
 LOST = "lost"
+Result = TypeVar("Result")
 
 
 class Attempt:
@@ -52,7 +58,9 @@ class Attempt:
         settings: Settings,
         memory_bytes: int | None,
         stopping: threading.Event,
+        on_long_wait: Callable[[], object],
     ) -> None:
+        """`on_long_wait` is called when the fit process waits for a kernel for more than a moment."""
         self._db = db
         self._blobs = blobs
         self._settings = settings
@@ -60,6 +68,8 @@ class Attempt:
         self._claim = claim
         self._process = process
         self._stopping = stopping
+        self._on_long_wait = on_long_wait
+        self._waits_since = math.inf  # for a kernel
         self._began = started = time.monotonic()
         self._deadline = started + claim.seconds_left
         self._next_beat = started + settings.heartbeat_seconds
@@ -71,6 +81,7 @@ class Attempt:
         self._started = started - (claim.timeout_seconds - claim.seconds_left)
         self._end_early_sent = claim.keep_requested
         self._is_loading = False
+        self._working = WorkClock(time.monotonic)
         self._checkpoint_key = claim.checkpoint_key
         self._codes = blobs.job_dir("codes", claim.job_id)
         self._keeps_codes = False
@@ -135,6 +146,8 @@ class Attempt:
                 if (ending := self._reason_to_stop()) is not None:
                     self._process.stop_job()
                     return ending
+                if time.monotonic() > self._waits_since + LONG_WAIT_SECONDS:
+                    self._on_long_wait()
                 self._keep_lease()
         except FitProcessDied as error:
             self._keeps_codes = True
@@ -153,11 +166,15 @@ class Attempt:
             case "loading":
                 self._is_loading = True
                 if message["detail"] is not None:
+                    self._waits_since = time.monotonic()
+                    self._working.listen(message["detail"])
                     compiling = {"phase": COMPILING, "detail": message["detail"]}
                     self._progress = self._on_top(self._fit_progress | compiling)
                 return None
             case "loaded":
                 self._is_loading = False
+                self._waits_since = math.inf
+                self._working.listen(None)
                 self._process.leave_out(message["bytes"])
                 return None
             case "checkpoint":
@@ -179,9 +196,17 @@ class Attempt:
 
     def _complete(self, result: dict[str, Any]) -> JobState:
         """Publish the result of the fit. All of it is repeated if the database was away."""
-        published = execution.publish(self._blobs, self._claim, result)
+        published = self._beside_lease(partial(execution.publish, self._blobs, self._claim, result))
         self._db.writing(execution.complete, self._claim, result, published)
         return JobState.WAITING if "fan_out" in result else JobState.SUCCEEDED
+
+    def _beside_lease(self, work: Callable[[], Result]) -> Result:
+        """Do work that waits for a disk, and keep the lease meanwhile. Raises LeaseLost once the work has ended."""
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            done = pool.submit(copy_context().run, work)  # its log lines name the request, too
+            while not wait([done], POLL_SECONDS).done:
+                self._keep_lease()
+        return done.result()
 
     def _reason_to_stop(self) -> Ending | None:
         asked = self._requests()
@@ -245,7 +270,9 @@ class Attempt:
         The job does not need it: an error here ends no attempt.
         """
         try:
-            key = self._blobs.publish(Path(made["path"]), CHECKPOINTS, made["sha256"])
+            key = self._beside_lease(
+                partial(self._blobs.publish, Path(made["path"]), CHECKPOINTS, made["sha256"])
+            )
             self._db.writing(queue.keep_checkpoint, self._claim, key)
         except (OSError, Unavailable) as error:
             log.warning("%s: a checkpoint could not be stored: %s", self._claim.job_id, error)
@@ -291,7 +318,8 @@ class Attempt:
         if progress is not None:
             if self._improvements:
                 progress = progress | {"improvements": self._improvements}
-            progress = clocked(progress, self._claim.spec, now - self._started)
+            compiling = now - self._working()
+            progress = clocked(progress, self._claim.spec, now - self._started, compiling)
             self._improvements = progress.get("improvements", [])
         try:
             # Two transactions: the first locks the child job's row, and a parent's row must be locked before a child's.

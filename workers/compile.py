@@ -33,18 +33,23 @@ PACKAGES = ("core", "app")
 # The kernels of trees take longest, and one after the other, because each calls the one before. So of several processes
 # all but the first begin with them.
 LONGEST = "core.trees"
-# What an upload and a first training job need comes first.
+# Modules of the kernels that a first upload, training job of the default algorithm and score need, in that order.
 COMPILED_FIRST = (
     "app.ingest",
-    "core.coding",
+    "core.coding.bins",
+    "core.coding.categories",
+    "core.coding.best_split",
+    "core.coding.histogram",
     "core.boosting.stumps",
-    "core.metrics",
-    "core.linear",
-    "core.svm",
+    "core.linear.design",
+    "core.svm.cutting_planes",
+    "core.svm.surrogates",
+    "core.metrics.column",
+    "core.metrics.groups",
+    "core.metrics.intervals",
+    "core.metrics.margins",
+    "core.probability",
     "app.scoring",
-    "app.training",
-    "core.trees",
-    "core.boosting",
 )
 CPUINFO = Path("/proc/cpuinfo")
 # Linux's names of what LLVM calls otherwise.
@@ -119,7 +124,7 @@ def all_kernels() -> list[Kernel]:
     from core.kernels import KERNELS
 
     def rank(kernel: Kernel) -> int:
-        ranks = [i for i, package in enumerate(COMPILED_FIRST) if kernel.name.startswith(package)]
+        ranks = [i for i, module in enumerate(COMPILED_FIRST) if kernel.name.startswith(module)]
         return min(ranks, default=len(COMPILED_FIRST))
 
     ours = [kernel for kernel in KERNELS if kernel.name.partition(".")[0] in PACKAGES]

@@ -14,10 +14,21 @@ from socket import socketpair
 from typing import Any
 
 from app.platform.processes import child_environment, describe_exit, python_command
+from app.platform.settings import Settings
 
 Message = dict[str, Any]
 
 STOP_SECONDS = 1.0
+# Variables that name database, broker or a caller's key; those of PostgreSQL's client library begin with PG.
+_SECRETS = (
+    *(
+        f"RANKWRIGHT_{name}".upper()
+        for name in Settings.model_fields
+        if name.startswith(("database_", "broker_"))
+    ),
+    "RANKWRIGHT_API_KEY",
+    "PG",
+)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -131,11 +142,13 @@ def private_bytes(pid: int | str) -> int:
 
 
 def environment_of_fit(inherited: Mapping[str, str], threads: int) -> dict[str, str]:
-    """Return the variables that numeric libraries read once, when they are imported."""
+    """Return the environment of a fit process: with the variables that numeric libraries read once, when they are
+    imported, and without those that name database, broker or key. It parses callers' files, and needs none of these.
+    """
     names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     # `omp` kills forked children and `workqueue` aborts when two threads enter: here is one job, no fork.
     return (
-        dict(inherited)
+        {name: value for name, value in inherited.items() if not name.startswith(_SECRETS)}
         | {"NUMBA_THREADING_LAYER": "workqueue"}
         | dict.fromkeys(names, str(threads))
     )

@@ -19,7 +19,8 @@ from app import __version__
 from app.platform.ids import new_id
 from app.platform.logging import configure_logging
 from app.platform.settings import Settings
-from app.training.cluster import CONNECT_SECONDS, WORKER_NAME, connect
+from app.platform.state_folder import make_private
+from app.training.cluster import CONNECT_SECONDS, WORKER_NAME, connect, read_security
 from core.errors import ShardsLost
 
 log = logging.getLogger("workers.join")
@@ -35,21 +36,21 @@ def main(arguments: list[str]) -> int:
     configure_logging(settings)
     folder = settings.state_dir.absolute() / "cluster"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
     except OSError as error:
         log.error("cannot write to %s: %s", folder, error)
         return 1
     try:
-        _check_versions(asked.address)
-        return asyncio.run(_work(asked.address, asked.host, folder))
+        _check_versions(asked.address, settings.dask_secret)
+        return asyncio.run(_work(asked.address, settings.dask_secret, asked.host, folder))
     except ShardsLost as error:
         log.error("cannot join the Dask cluster at %s: %s", asked.address, error)
         return 1
 
 
-def _check_versions(address: str) -> None:
+def _check_versions(address: str, secret: Path) -> None:
     """Raise ShardsLost if no scheduler answers, or if a worker there is of another version of Rankwright."""
-    with connect(address) as client:
+    with connect(address, secret) as client:
         told: dict[str, Any] = client.sync(
             client.scheduler.identity, callback_timeout=CONNECT_SECONDS
         )
@@ -63,7 +64,7 @@ def _check_versions(address: str) -> None:
             )
 
 
-async def _work(address: str, host: str, folder: Path) -> int:
+async def _work(address: str, secret: Path, host: str, folder: Path) -> int:
     """Serve until a signal, 0, or until the scheduler is lost, 1."""
     import dask
     from distributed import Worker
@@ -79,6 +80,8 @@ async def _work(address: str, host: str, folder: Path) -> int:
     worker = Worker(
         address,
         host=host,
+        protocol="tls",
+        security=read_security(secret),
         nthreads=1,
         name=f"{WORKER_NAME}-{__version__}-{new_id('wrk')}",
         memory_limit=0,

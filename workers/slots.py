@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import importlib
 import logging
+import math
 import os
 import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import Literal
 
 from prometheus_client import CollectorRegistry
@@ -23,7 +25,7 @@ from app.platform import logging as logs
 from app.platform import resources
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
-from app.platform.errors import Unavailable
+from app.platform.errors import OutOfSpace, Unavailable
 from app.platform.metrics import WorkerMetrics
 from app.platform.settings import Settings
 from app.platform.sql import Session
@@ -58,6 +60,7 @@ class Slots:
         self.memory_bytes = memory_per_fit(settings)
         self.stopping = threading.Event()
         self.ready = threading.Event()  # a slot has been ready for work
+        self.waited_at = -math.inf  # when a job last waited long for a kernel
         self.by_message = 0
         self.by_look = 0
         self.looks_in_a_row = 0
@@ -109,6 +112,10 @@ class Slots:
             finally:
                 self._idle -= 1
 
+    def note_wait(self) -> None:
+        """Note that a job waits long for a kernel: the processes that compile beside it give way."""
+        self.waited_at = time.monotonic()
+
     def note_found(self, found: Found) -> None:
         """Count how a slot found its work: finding it again and again by looking means that messages do not arrive."""
         with self._changed:
@@ -135,7 +142,8 @@ class _Slot(threading.Thread):
             try:
                 self._serve()
             except Unavailable as error:
-                log.warning("%s", error)
+                if isinstance(error, OutOfSpace):  # `Database` logs an outage, once
+                    log.warning("%s", error)
                 stopping.wait(PAUSE_SECONDS)
             except FitProcessDied as error:
                 log.error("%s while idle", error)
@@ -154,9 +162,7 @@ class _Slot(threading.Thread):
         slots = self._slots
         if self._warm_process() is None or (found := slots.wait_for_work()) is None:
             return
-        if found == "look" and not slots.db.reading(
-            queue.has_work, KINDS, slots.settings.quota_running_jobs
-        ):
+        if found == "look" and not slots.db.reading(queue.has_work, slots.settings, KINDS):
             return
         first = True
         while (process := self._warm_process()) is not None:
@@ -179,6 +185,7 @@ class _Slot(threading.Thread):
                 settings=slots.settings,
                 memory_bytes=slots.memory_bytes,
                 stopping=slots.stopping,
+                on_long_wait=slots.note_wait,
             )
             try:
                 outcome = attempt.run()
@@ -225,8 +232,8 @@ class Presence(threading.Thread):
         while not self._end.is_set():
             try:
                 self._beat()
-            except Unavailable as error:
-                log.warning("%s", error)
+            except Unavailable:
+                pass  # `Database` logs it
             except Exception:
                 log.exception("the worker's row could not be written")
             self._end.wait(self._slots.settings.heartbeat_seconds)
@@ -235,10 +242,8 @@ class Presence(threading.Thread):
         """Remove the row: this worker ends in good order."""
         self._end.set()
         self.join()
-        try:
+        with suppress(Unavailable):  # the row grows old, and is pruned
             self._slots.db.writing(repository.deregister, self._slots.worker_id)
-        except Unavailable as error:
-            log.warning("%s", error)  # the row grows old, and is pruned
 
     def _beat(self) -> None:
         self._slots.db.writing(self._write, self._note())

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Coroutine, MutableMapping
 from functools import partial
 from http import HTTPStatus
-from ipaddress import IPv6Address, ip_address
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends
@@ -24,7 +23,7 @@ from app.access.service import OPERATOR, administers_all
 from app.http.dependencies import Caller, Context, context_of, refuse_unknown
 from app.http.limits import RateLimiter
 from app.http.responses import choose_media_type
-from app.http.server import client_address
+from app.http.server import client_address, network_of
 from app.platform.audit import Actor, acting
 from app.platform.background import TtlCache
 from app.platform.database import Database
@@ -36,6 +35,7 @@ from app.platform.errors import (
     UnsupportedMedia,
 )
 from app.platform.ids import new_id
+from app.platform.outage import OutageMemory
 from app.platform.preload import preload
 from app.platform.sql import Session
 from app.platform.tables import ApiKey
@@ -73,6 +73,12 @@ def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
     return mark
 
 
+def keyless(endpoint: Endpoint) -> Endpoint:
+    """Declare that an endpoint needs no key where a setting names the owner whose model it serves."""
+    endpoint.keyless = True  # type: ignore[attr-defined]  # read back by `GuardedRoute`
+    return endpoint
+
+
 def check_reads(caller: Caller, field: str) -> None:
     """Raise Forbidden if `field` of a request answers values of a dataset's columns, and the caller may not read."""
     if "read" not in caller.scopes:
@@ -91,17 +97,23 @@ def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
 class KeyRing:
     """Authenticate keys by the SHA-256 of their secret, and cache the database's answer for a short time.
 
-    `later` runs work in the background and returns at once. The look-up uses the hash, so its duration says nothing
-    about how much of a guess was right.
+    `later` runs work in the background and returns at once. While the database is away, `memory` tells which keys it
+    accepted before. The look-up uses the hash, so its duration says nothing about how much of a guess was right.
     """
 
-    def __init__(self, db: Database, later: Callable[[Callable[[], object]], object]) -> None:
+    def __init__(
+        self,
+        db: Database,
+        later: Callable[[Callable[[], object]], object],
+        memory: OutageMemory,
+    ) -> None:
         self._db = db
         self._later = later
         self.recent: TtlCache[bytes, Caller] = TtlCache(
             lambda digest: later(partial(self._look, digest))
         )
         self._refused: TtlCache[bytes, bool] = TtlCache(lambda _: None, seconds=REFUSED_FOR)
+        self._memory = memory
         self._noted: dict[bytes, float] = {}
 
     def cached(self, digest: bytes) -> Caller | None:
@@ -130,7 +142,13 @@ class KeyRing:
 
     def _look(self, digest: bytes) -> Caller | None:
         looked_at = time.monotonic()
-        key = self._db.reading(repository.find_usable, digest.hex())
+        key = self._memory.ask(
+            ("key", digest), lambda: self._db.reading(repository.find_usable, digest.hex())
+        )
+        if self._memory.away_seconds is not None:
+            looked_at = time.monotonic()  # the next request need not wait for the database, too
+            if key is not None and key.expires_at is not None and key.expires_at <= time.time():
+                key = None
         if key is None:
             self.recent.drop(digest)
             self._noted.pop(digest, None)
@@ -168,7 +186,7 @@ class Authenticator:
 
     def __init__(self, context: Context) -> None:
         settings = context.settings
-        self.keys = KeyRing(context.db, context.background.add)
+        self.keys = KeyRing(context.db, context.background.add, context.memory)
         self._db = context.db
         self._background = context.background
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
@@ -215,6 +233,16 @@ class Authenticator:
             self._key_rate.take(caller.key_id)
         return caller
 
+    def admit_keyless(self, owner: str, request: MutableMapping[str, Any]) -> Caller:
+        """Return the caller of a request without a key, for whom an owner's model is served, and note it in the ASGI
+        scope. All of them share the rate of one key.
+        """
+        self._background.add(preload)
+        caller = request["caller"] = Caller("", owner, frozenset({"score"}))
+        if self._key_rate is not None:
+            self._key_rate.take(caller.key_id)
+        return caller
+
     async def look_up(self, digest: bytes, client: tuple[str, int] | None) -> Caller:
         """The caller by the database. Raises Unauthenticated, or TooMany for an address that guesses."""
         if self.keys.was_good(digest):
@@ -228,7 +256,7 @@ class Authenticator:
         """Look a secret up that this process has not met. Raises TooMany for an address that guesses, and what `ask`
         raises for a secret that is not good, which counts.
         """
-        address = _address(client)
+        address = network_of(client)
         # Counted before the answer, so that parallel requests count, too.
         self._unknown_key_rate.take(address)
         try:
@@ -298,13 +326,30 @@ class Authenticator:
         self._sessions.put(token, True, looked_at)
 
 
+def actor_of(request: Request, owner: str, key_id: str, route: str) -> Actor:
+    """Return who changes something by a request, for the audit log. `route` is the path of its route."""
+    return Actor(
+        owner=owner,
+        key_id=key_id,
+        action=f"{request.method} {route}",
+        path=request.scope["path"],  # not the URL's path, which depends on the caller's Host
+        request_id=request.scope.get("request_id"),
+        client=client_address(request.scope),
+        make_id=partial(new_id, "aud"),
+    )
+
+
 def authenticator_of(request: Request) -> Authenticator:
     """Return the authenticator of this process."""
     authenticator: Authenticator = request.app.state.authenticator
     return authenticator
 
 
-AuthenticatorDep = Annotated[Authenticator, Depends(authenticator_of)]
+async def _authenticator(request: Request) -> Authenticator:
+    return authenticator_of(request)
+
+
+AuthenticatorDep = Annotated[Authenticator, Depends(_authenticator)]
 
 
 async def check_again(request: Request) -> None:
@@ -330,17 +375,6 @@ def digest_of(authorization: bytes | None) -> bytes:
     return hashlib.sha256(authorization[len(_BEARER) :].strip()).digest()
 
 
-def _address(client: tuple[str, int] | None) -> str:
-    """Return the caller's address; for IPv6 the /64 network, which belongs to one host."""
-    try:
-        address = ip_address(client[0] if client else "")
-    except ValueError:
-        return ""
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
-        return address.packed[:8].hex()
-    return str(getattr(address, "ipv4_mapped", None) or address)
-
-
 def _key_of(request: Request) -> bytes:
     """Return the SHA-256 of the request's key: from its header, or from the session of the console."""
     of_session: bytes | None = request.scope.get(SESSION_KEY)
@@ -357,6 +391,7 @@ class GuardedRoute(APIRoute):
         """Wrap FastAPI's handler."""
         handle = super().get_route_handler()
         scope = scope_of(self.endpoint)
+        may_lack_key = getattr(self.endpoint, "keyless", False)
         takes_json = self.body_field is not None
         offers = self._offers()
         parameters = self._parameters()
@@ -364,13 +399,17 @@ class GuardedRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             if scope is not None:
                 context = context_of(request)
-                caller = await authenticator_of(request).authenticate(
-                    _key_of(request), scope, request.scope
-                )
-                permit = context.requests.acquire(caller.owner)
-                request.scope["release"] = partial(context.requests.release, caller.owner, permit)
+                authenticator = authenticator_of(request)
+                owner = context.settings.served_owner if may_lack_key else None
+                if owner is None or "authorization" in request.headers:
+                    caller = await authenticator.authenticate(
+                        _key_of(request), scope, request.scope
+                    )
+                else:
+                    caller = authenticator.admit_keyless(owner, request.scope)
+                context.occupy(request.scope, caller.holder)
                 if request.method not in _READING:
-                    acting.set(self._actor(request, caller))
+                    acting.set(actor_of(request, caller.owner, caller.key_id, self.path))
             if offers and "accept" in request.headers:
                 choose_media_type(request, offers)
             if parameters is not None and request.scope["query_string"]:
@@ -408,17 +447,6 @@ class GuardedRoute(APIRoute):
         chosen = self.response_class
         of_class = chosen.value if isinstance(chosen, DefaultPlaceholder) else chosen
         return [*filter(None, [of_class.media_type]), *described]
-
-    def _actor(self, request: Request, caller: Caller) -> Actor:
-        return Actor(
-            owner=caller.owner,
-            key_id=caller.key_id,
-            action=f"{request.method} {self.path}",
-            path=request.scope["path"],  # not the URL's path, which depends on the caller's Host
-            request_id=request.scope.get("request_id"),
-            client=client_address(request.scope),
-            make_id=partial(new_id, "aud"),
-        )
 
 
 def check_count(body: bytes) -> None:

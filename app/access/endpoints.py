@@ -14,13 +14,12 @@ from app.access.schemas import (
     AuditEntryPage,
     Key,
     KeyPage,
+    KeyRequest,
     KeyWithSecret,
-    NewKey,
     Rotation,
 )
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, TimesDep
-from app.http.idempotency import Answer, IdempotentDep, IdempotentRequest, answer_once
-from app.http.schemas import Valid
+from app.http.idempotency import Answer, IdempotentDep, IdempotentRequest, answer_once, validated
 from app.platform import audit
 from app.platform.audit import AuditFilter
 from app.platform.sql import Session
@@ -29,19 +28,17 @@ from app.platform.tables import ApiKey
 router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
 
 
+@validated(router, "", "key")
 @router.post(
     "",
     status_code=201,
     response_model=KeyWithSecret,
     summary="Create a key",
-    responses={
-        200: {"model": Valid, "description": "The request was only checked (`?validate=true`)."}
-    },
 )
 @needs("admin")
 async def create_key(
     *,
-    body: NewKey,
+    body: KeyRequest,
     context: ContextDep,
     authenticator: AuthenticatorDep,
     caller: CallerDep,
@@ -67,14 +64,12 @@ async def create_key(
     return await _make(context, authenticator, idempotent, work)
 
 
+@validated(router, "/{key_id}/rotate", "rotation")
 @router.post(
     "/{key_id}/rotate",
     status_code=201,
     response_model=KeyWithSecret,
     summary="Rotate a key",
-    responses={
-        200: {"model": Valid, "description": "The request was only checked (`?validate=true`)."}
-    },
 )
 @needs("admin")
 async def rotate_key(

@@ -108,6 +108,20 @@ def end_session(session: Session, sha256: str, *, link: bool) -> str | None:
     )
 
 
+def keep_newest_sessions(session: Session, key_id: str, most: int, *, links: bool) -> None:
+    """Delete all but the `most` newest sessions of a key, or its links."""
+    of_key = select(BrowserSession.sha256).where(
+        BrowserSession.key_id == key_id, BrowserSession.is_link == links
+    )
+    newest = of_key.order_by(BrowserSession.created_at.desc(), BrowserSession.sha256).limit(most)
+    session.execute(
+        delete(BrowserSession).where(
+            BrowserSession.sha256.in_(of_key), BrowserSession.sha256.not_in(newest)
+        ),
+        execution_options={"synchronize_session": False},
+    )
+
+
 def prune_sessions(session: Session, age: float, limit: int) -> int:
     """Delete up to `limit` sessions that ended at least `age` seconds ago; returns their number."""
     old = (

@@ -14,7 +14,7 @@ MAX_LIFETIME_SECONDS = 3.2e9
 """Longest lifetime of a key, in seconds: a century."""
 
 
-class NewKey(Body):
+class KeyRequest(Body):
     """A key to create, for the owner of the caller's key."""
 
     name: Text

@@ -160,8 +160,7 @@ def admit(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
     The counts cannot change before the transaction ends: other transactions of the owner wait. Raises TooMany,
     Unavailable or OutOfSpace.
     """
-    if settings.quota_queued_jobs is not None or settings.quota_bytes is not None:
-        repository.take_turn(session, owner)
+    repository.take_turn(session, owner)
     check(session, settings, owner, adds_bytes)
 
 
@@ -177,14 +176,18 @@ def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
     one.
     """
     resources.check(settings)
+    most = settings.max_queued_jobs
+    in_all = repository.queued_in_all(session, most)
+    queued = repository.queued_jobs(session, owner)
     limit = settings.quota_queued_jobs
-    if limit is not None and (queued := repository.queued_jobs(session, owner)) >= limit:
+    if limit is None:  # no more than are left free, so that no owner fills the queue for the others
+        limit = max(1, math.ceil((most - (in_all - queued)) / 2))
+    if queued >= limit:
         raise _exceeded(
             "queued_jobs", "queued jobs", limit, queued, retry_after=QUEUE_RETRY_SECONDS
         )
     check_bytes(session, settings, owner, adds_bytes)
-    most = settings.max_queued_jobs
-    if repository.queued_in_all(session, most) >= most:
+    if in_all >= most:
         raise Unavailable(
             f"the service queues at most {most} jobs, and the queue is full: try again later",
             code="queue_full",

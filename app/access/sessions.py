@@ -17,6 +17,8 @@ from app.platform.tables import ApiKey, BrowserSession
 
 SESSION_SECONDS = 12 * 3600.0
 LINK_SECONDS = 3600.0
+MAX_SESSIONS = 100
+"""Sessions of a key, and its links, that are valid at once; a newer one ends the oldest."""
 BAD_LINK = "this sign-in link is unknown, was used before, or is more than an hour old"
 
 
@@ -91,6 +93,7 @@ def _xor(pad: bytes, text: bytes) -> bytes:
 def _add(session: Session, key_id: str, seconds: float, *, is_link: bool) -> str:
     token = secrets.token_urlsafe(32)
     now = repository.now(session)
+    repository.keep_newest_sessions(session, key_id, MAX_SESSIONS - 1, links=is_link)
     session.add(
         BrowserSession(
             sha256=_digest(token),

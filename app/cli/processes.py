@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -19,6 +20,7 @@ from app.platform.processes import (
     MAX_API_PROCESSES,
     child_environment,
     python_command,
+    raise_descriptor_limit,
     wait_until_closed,
 )
 
@@ -57,8 +59,10 @@ Processes = Annotated[
 
 
 def fail(message: str) -> NoReturn:
-    """End the command with one sentence and exit code 1."""
-    typer.secho(message, fg=typer.colors.RED, err=True)
+    """End the command with one sentence, or a line of JSON where logs are JSON, and exit code 1."""
+    from app.platform.logging import line_of
+
+    typer.secho(line_of(message, logging.ERROR), fg=typer.colors.RED, err=True)
     raise typer.Exit(1)
 
 
@@ -184,8 +188,9 @@ def api(
         wait_until_closed(gate)
     try:
         app = app_factory()
-    except (CannotBegin, Incomplete, PermissionError) as error:
+    except (CannotBegin, Incomplete, OSError) as error:
         fail(str(error))
+    raise_descriptor_limit()
     config = server_config(
         app,
         settings,
@@ -262,7 +267,7 @@ def dispatcher(gate: Gate = None) -> None:
                 return
             blobs = BlobStore(settings.blob_dir)
             blobs.check_writable()
-        except (CannotBegin, PermissionError) as error:
+        except (CannotBegin, OSError) as error:
             fail(str(error))
         beside = partial(run_housekeeping, db, blobs, settings)
         run_until_signalled(Dispatcher(db, settings, producer, beside).run, signals)
@@ -295,11 +300,15 @@ def migrate() -> None:
     from app.platform.installation import Incomplete, check_files
     from app.platform.migrate import describe_failure, upgrade
     from app.platform.sql import DBAPIError
+    from app.platform.state_folder import make_private
 
+    settings = settings_of()
     try:
         check_files()
-        upgrade(settings_of().sqlalchemy_url)
-    except (Incomplete, ServiceError, DBAPIError, CommandError) as error:
+        if settings.database_url is None:
+            make_private(settings.state_dir.absolute())
+        upgrade(settings.sqlalchemy_url)
+    except (Incomplete, ServiceError, OSError, DBAPIError, CommandError) as error:
         fail(describe_failure(error))
 
 
@@ -407,7 +416,7 @@ def health(
             from app.platform.broker import Producer
 
             producer = Producer(settings.celery_broker_url)
-            found = self_check.dispatcher_problem(db, producer, settings)
+            found = self_check.dispatcher_problem(db, producer, settings, socket.gethostname())
             producer.close()
     if found is not None:
         fail(found)

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar, cast, get_args
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
 from rankwright.resources import Page as ApiPage
-from rankwright.types import Dataset, ListedModel, Model
+from rankwright.types import Dataset, ListedDataset, ListedModel, Model
 from starlette.responses import Response
 
 from app.console.api import path_segment
@@ -21,7 +21,7 @@ from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/pick", include_in_schema=False, route_class=ConsoleRoute)
 
-R = TypeVar("R", ListedModel, Dataset)
+R = TypeVar("R", ListedModel, ListedDataset)
 MAX_OPTIONS = 50
 MAX_PAIRS = 200
 """Most pairs of a model and a dataset that GET /v1/fits takes: so many options are checked with fewer of the chosen."""
@@ -192,7 +192,7 @@ async def _look_through(
         answer = await read(search=name.strip() or None, limit=limit, after=after)
         for each in answer.data:
             if _fits(each, version, alias):
-                is_ready = not isinstance(each, Dataset) or each.status == "ready"
+                is_ready = not isinstance(each, ListedDataset) or each.status == "ready"
                 (found if is_ready else unready).append(each)
         after, more = answer.next, answer.has_more
         if len(found) >= MAX_OPTIONS or not more:
@@ -201,8 +201,8 @@ async def _look_through(
     return found[:MAX_OPTIONS], more or len(found) > MAX_OPTIONS
 
 
-def _fits(each: ListedModel | Dataset, version: str, alias: str) -> bool:
-    aliases = () if isinstance(each, Dataset) else each.aliases
+def _fits(each: ListedModel | ListedDataset, version: str, alias: str) -> bool:
+    aliases = () if isinstance(each, ListedDataset) else each.aliases
     fits = not alias or any(one.startswith(alias) for one in aliases)
     return fits and str(each.version).startswith(version.strip())
 
@@ -219,7 +219,7 @@ def _of_model(model: ListedModel | Model) -> Choice:
     return Choice(model.id, f"{model.name}:{model.version} ({model.algorithm['name']})")
 
 
-def _of_dataset(dataset: Dataset, labelled: bool) -> Choice:
+def _of_dataset(dataset: Dataset | ListedDataset, labelled: bool) -> Choice:
     kind = "" if dataset.kind == "bipartite" else f", {dataset.kind}"
     name, made = f"{dataset.name}:{dataset.version}", f"of {uploaded(dataset.id)}"
     if reason := _why_not_ready(dataset, labelled):
@@ -227,7 +227,7 @@ def _of_dataset(dataset: Dataset, labelled: bool) -> Choice:
     return Choice(dataset.id, f"{name}, {count(dataset.rows)} rows{kind}, {made}")
 
 
-def _why_not_ready(dataset: Dataset, labelled: bool) -> str:
+def _why_not_ready(dataset: Dataset | ListedDataset, labelled: bool) -> str:
     """Return why no job can use a dataset, in words; nothing if jobs can."""
     if dataset.status == "processing":
         return "it is still being read"

@@ -13,7 +13,14 @@ from urllib.parse import urlencode
 from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright.errors import ProblemError
-from rankwright.types import Column, ColumnProfile, CountedValue, Dataset, DatasetProfile
+from rankwright.types import (
+    Column,
+    ColumnProfile,
+    CountedValue,
+    Dataset,
+    DatasetProfile,
+    ListedDataset,
+)
 from starlette.responses import Response
 
 from app.access.authentication import needs
@@ -85,7 +92,7 @@ async def read_form(page: PageDep) -> Response:
 @router.get("/new/namesake")
 async def find_namesake(page: PageDep) -> Response:
     """Return, as a part of the form, which dataset has the name of the table to be uploaded."""
-    found: list[Dataset] = []
+    found: list[ListedDataset] = []
     if name := page.asked("name"):
         with suppress(ProblemError):  # of a name that no dataset can have the upload itself tells
             found = (await page.client.datasets.page(name=name, limit=1)).data
@@ -422,6 +429,10 @@ def _suggested(dataset: Dataset) -> dict[str, str]:
     return found if all(found[name] == value for name, value in said) else {}
 
 
+FEW_ROWS = 10
+"""Rows of a class below which a page says that they are few."""
+
+
 def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
     """Return what should be checked before anything is trained."""
     found = []
@@ -439,6 +450,12 @@ def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
                 f"{count(both)} rows are equal in every feature to a row of the other class: no ranker can tell them "
                 "apart."
             )
+    classes = (("catch", dataset.positives), ("pass over", dataset.negatives))
+    found += [
+        f"There are only {count(rows)} rows to {what}: so few say little, and every interval is wide."
+        for what, rows in classes
+        if rows is not None and rows < FEW_ROWS
+    ]
     fraction = (dataset.positives or 0) / (dataset.rows or 1)
     if fraction > 0.5:
         found.append(

@@ -430,6 +430,8 @@ def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]
                 yield f"{here}.{parameter}", _tried(tried)
         elif isinstance(each, Mapping):
             yield from _flat(each, f"{here}.")
+        elif each is None and here == "validation.time_column":
+            yield here, "none"  # rows drawn at random, which may not be the default
         elif each is not None:
             yield here, each if isinstance(each, str) else json.dumps(each)
 

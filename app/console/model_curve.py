@@ -216,10 +216,10 @@ class SliderPositions:
 class ConfusionCounts:
     """The confusion table of a cut."""
 
-    true_positives: float
-    false_negatives: float
-    false_positives: float
-    true_negatives: float
+    true_positives: int
+    false_negatives: int
+    false_positives: int
+    true_negatives: int
 
 
 @dataclass(frozen=True)
@@ -404,6 +404,8 @@ def _start(cuts: OperatingPoints, objective: Json, query: PanelQuery) -> SliderP
         places["objective"] = cuts.of_objective
     if cuts.least_cost is not None:
         places["cost"] = cuts.least_cost
+    if cuts.of_flagged is not None:
+        places["capacity"] = cuts.of_flagged
     places |= {f"@{alias}": index for alias, index in (cuts.of_aliases or {}).items()}
     saved = [name for name in places if name[0] == "@"]
     wanted = f"@{query.alias}"
@@ -415,12 +417,9 @@ def _start(cuts: OperatingPoints, objective: Json, query: PanelQuery) -> SliderP
         return SliderPositions(index, query.why if query.why in WHY else "address", places)
     if wanted in places:
         return SliderPositions(places[wanted], wanted, places)
-    if query.share is not None:
-        most = within(points, query.share)
-        if cuts.least_cost is None or not points[0].cost:
-            return SliderPositions(most, "capacity", places)
-        index = min(range(most + 1), key=lambda i: _rate(cast(Interval, points[i].cost)))
-        return SliderPositions(index, "cost" if index == cuts.least_cost else "capacity", places)
+    if cuts.of_flagged is not None:
+        cheapest = cuts.of_flagged == cuts.least_cost
+        return SliderPositions(cuts.of_flagged, "cost" if cheapest else "capacity", places)
     if "cost" not in places and len(saved) == 1:
         return SliderPositions(places[saved[0]], saved[0], places)
     name = next(each for each in ("cost", "objective", "balance") if each in places)
@@ -434,17 +433,12 @@ def _exceeded(cuts: OperatingPoints, start: SliderPositions, query: PanelQuery) 
     if query.share is None or cuts.least_cost is None:
         return ""
     least, rows = cuts.points[cuts.least_cost], cast(float, _positive(query.rows))
-    if cuts.least_cost <= within(cuts.points, query.share):
+    if _rate(least.flagged) <= query.share + 1e-12:
         return ""
     return (
         f"The cut with the lowest cost flags about {_rate(least.flagged) * rows:,.0f} of {rows:,.0f} rows, more than "
         f"the {cast(float, _positive(query.review)):,.0f} that you can review."
     )
-
-
-def within(points: Sequence[Cut], share: float) -> int:
-    """Return the index of the last cut that flags at most this fraction of the rows."""
-    return max(i for i, cut in enumerate(points) if i == 0 or _rate(cut.flagged) <= share + 1e-12)
 
 
 def _threshold(cut: Cut) -> float:
@@ -481,24 +475,29 @@ def _short(values: Sequence[float | None]) -> list[float | None]:
 
 def _counts(cut: Cut, metrics: Metrics) -> ConfusionCounts:
     """Return the confusion table of a cut on the rows of the part."""
-    caught = _rate(cut.tpr) * metrics.positive_weight
-    flagged = _rate(cut.fpr) * metrics.negative_weight
+    caught = _round(_rate(cut.tpr) * metrics.positive_weight)
+    flagged = _round(_rate(cut.fpr) * metrics.negative_weight)
     return ConfusionCounts(
         true_positives=caught,
-        false_negatives=metrics.positive_weight - caught,
+        false_negatives=_round(metrics.positive_weight) - caught,
         false_positives=flagged,
-        true_negatives=metrics.negative_weight - flagged,
+        true_negatives=_round(metrics.negative_weight) - flagged,
     )
+
+
+def _round(value: float) -> int:
+    """Round as the script does. What is left of a sum is then the difference of rounded numbers, so that all add up."""
+    return math.floor(value + 0.5)
 
 
 def _workload(cut: Cut, rows: float | None) -> str:
     """Return in words what a cut does with so many rows. The script says the same while the cut is dragged."""
     rows = rows or 1000.0
     positives = cut.prevalence * rows
-    flagged, caught = _rate(cut.flagged) * rows, _rate(cut.tpr) * positives
+    flagged, caught = _round(_rate(cut.flagged) * rows), _round(_rate(cut.tpr) * positives)
     return (
-        f"Of {rows:,.0f} rows this cut flags about {flagged:,.0f}: about {caught:,.0f} positives and "
-        f"{flagged - caught:,.0f} false alarms. It misses about {positives - caught:,.0f} positives."
+        f"Of {rows:,.0f} rows this cut flags about {flagged:,}: about {caught:,} positives and "
+        f"{flagged - caught:,} false alarms. It misses about {_round(positives) - caught:,} positives."
     )
 
 
@@ -616,8 +615,9 @@ def _drawn(shape: Roc, objective: Json, cut: Cut, *, log: bool) -> Markup:
 async def read_cuts(page: PageDep, ref: str) -> Response:
     """Return the table of cuts for other costs, and the pictures that change with them; or the API's error."""
     on = page.asked("on") or "validation"
+    how = {"on": on, "flagged": read_query(page).share}
     found = await read_parts(
-        page.client.models[ref], ("metrics", "operating_points"), {"on": on}, read_terms(page)
+        page.client.models[ref], ("metrics", "operating_points"), how, read_terms(page)
     )
     metrics, cuts = found.parts.metrics, found.parts.operating_points
     if not isinstance(metrics, Metrics) or cuts is None:

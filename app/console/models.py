@@ -148,7 +148,12 @@ async def _show_decide(
     found = await read_parts(
         of,
         ("metrics", "roc", "operating_points"),
-        {"on": on, "max_points": CURVE_POINTS, "band": "pointwise"},
+        {
+            "on": on,
+            "max_points": CURVE_POINTS,
+            "band": "pointwise",
+            "flagged": query.share if cut is None else None,
+        },
         terms,
         cut,
     )

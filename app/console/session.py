@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.access import sessions
-from app.access.authentication import authenticator_of, scope_of
+from app.access.authentication import actor_of, authenticator_of, scope_of
 from app.console.api import Api, ApiPath, path_segment
 from app.console.rendering import render
 from app.http import problems
@@ -33,6 +33,7 @@ from app.http.forms import FORM, Fields, FormReader, media_type_of, read_fields
 from app.http.proxies import root_path_of
 from app.http.responses import CompressedPage
 from app.http.static import POLICY
+from app.platform.audit import acting_as
 from app.platform.errors import Forbidden, ServiceError, TooMany, Unauthenticated, nearest, shown
 
 HOME = "/console"
@@ -378,11 +379,13 @@ class ConsoleRoute(APIRoute):
             except ProblemError as error:
                 if error.status == 401:  # the key ended a moment ago
                     return _ask_to_sign_in(request)
+                request.scope["error_code"] = error.problem.get("code")
                 response = page.show("error.html", error.status, error=error.problem)
             except ConfigurationError as error:  # what the client cannot send
                 shown = {"title": "Invalid request", "detail": str(error)}
                 response = page.show("error.html", 422, error=shown)
             except ServiceError as error:
+                request.scope["error_code"] = error.code
                 shown = {"title": error.title, "detail": error.detail, "code": error.code}
                 response = page.show("error.html", error.status, error=shown)
                 response.headers.update(error.headers)
@@ -410,7 +413,7 @@ class PassingRoute(ConsoleRoute):
         page.check_token(page.request.headers.get(CSRF_HEADER, ""))
 
 
-def _page_of(request: Request) -> Page:
+async def _page_of(request: Request) -> Page:
     page: Page = request.state.page
     return page
 
@@ -505,6 +508,7 @@ def _client(request: Request) -> tuple[str, int] | None:
 
 def _refused(request: Request, error: ServiceError, where: str) -> Response:
     """Return the sign-in page, with an error."""
+    request.scope["error_code"] = error.code
     shown = answer(request, "sign_in.html", error.status, next=where, message=error.detail)
     shown.headers.update(error.headers)
     return shown
@@ -576,22 +580,27 @@ async def sign_in(request: Request, context: ContextDep) -> Response:
 
 async def _follow(request: Request, context: Context, link: str) -> str:
     """Return the token of a new session by a link. Only a valid link takes the database's lock."""
-    if await authenticator_of(request).find_link(link, _client(request)) is None:
+    key = await authenticator_of(request).find_link(link, _client(request))
+    if key is None:
         raise Unauthenticated(sessions.BAD_LINK)
-    return await run_in_threadpool(context.db.writing, sessions.follow_link, link)
+    with acting_as(actor_of(request, key.owner, key.id, SIGN_IN)):
+        return await run_in_threadpool(context.db.writing, sessions.follow_link, link)
 
 
 async def _exchange(request: Request, context: Context, secret: str) -> str:
     """Return the token of a new session for the key with this secret."""
     digest = hashlib.sha256(secret.encode("utf-8", "replace")).digest()
     caller = await authenticator_of(request).look_up(digest, _client(request))
-    return await run_in_threadpool(context.db.writing, sessions.start, caller.key_id)
+    with acting_as(actor_of(request, caller.owner, caller.key_id, SIGN_IN)):
+        return await run_in_threadpool(context.db.writing, sessions.start, caller.key_id)
 
 
 @router.post("/sign-out")
 async def sign_out(page: PageDep, context: ContextDep) -> Response:
     """End the session."""
-    await run_in_threadpool(context.db.writing, sessions.end, page.token)
+    caller: Caller = page.request.scope["caller"]
+    with acting_as(actor_of(page.request, caller.owner, caller.key_id, f"{HOME}/sign-out")):
+        await run_in_threadpool(context.db.writing, sessions.end, page.token)
     response = RedirectResponse(SIGN_IN, 303)
     response.delete_cookie(COOKIE, path=page.outside(HOME), httponly=True, samesite="strict")
     return response

@@ -84,7 +84,8 @@ UPLOAD_FIELDS: dict[str, UploadField] = {
     ),
     "missing": UploadField(
         "Words for “not known”",
-        "Separated by commas. An empty cell is always missing. Empty: NA, N/A, null, NaN and ?.",
+        r"Separated by commas. Empty: NA, N/A, #N/A, <NA>, null, \N, NaN and ?. An empty cell is always missing; among "
+        "numbers or dates so are a point, a dash and None.",
     ),
     "strict": UploadField(
         "Odd values",

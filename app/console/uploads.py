@@ -23,6 +23,13 @@ async def upload_dataset(page: PageDep) -> Response:
     return _pass_on(page, "POST", at("/v1/datasets"))
 
 
+@router.post("/datasets/validate")
+@needs("train")
+async def validate_dataset(page: PageDep) -> Response:
+    """Stream a form with a table to the API, which only checks it."""
+    return _pass_on(page, "POST", at("/v1/datasets", "validate"))
+
+
 @router.post("/datasets/{dataset_id}/versions")
 @needs("train")
 async def upload_version(dataset_id: str, page: PageDep) -> Response:
@@ -42,6 +49,13 @@ async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
 async def upload_rows(page: PageDep) -> Response:
     """Stream rows to score."""
     return _pass_on(page, "POST", at("/v1/batch-scores"))
+
+
+@router.post("/batch-scores/validate")
+@needs("score")
+async def validate_rows(page: PageDep) -> Response:
+    """Stream the first rows to score to the API, which only checks them."""
+    return _pass_on(page, "POST", at("/v1/batch-scores", "validate"))
 
 
 def _pass_on(page: Page, method: str, path: ApiPath) -> Response:

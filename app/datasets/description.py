@@ -10,12 +10,14 @@ from app.ingest.formats import (
     CHOICES,
     CONTENT_TYPES,
     CSV,
+    ZIP_ARCHIVE,
     check_length,
     encoding_of,
     find_clash,
     foreign_fields,
 )
 from app.ingest.roles import split_names
+from app.ingest.values import DEFAULT_TOKENS, TYPED_TOKENS
 from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, nearest
 from app.platform.tables import DatasetKind, VersionMode
 
@@ -41,7 +43,8 @@ FIELD_TEXTS = {
     "numeric": "Columns to read as numbers, separated by commas. Any other text in them counts as missing.",
     "drop": "Columns to leave out, separated by commas.",
     "missing": "Texts that mean a missing value, separated by commas, in upper or lower case. An empty cell is always "
-    "missing. Default: `NA,N/A,null,NaN,?`.",
+    f"missing, and so are `{'`, `'.join(TYPED_TOKENS)}` in columns of numbers, dates or booleans. "
+    f"Default: `{','.join(DEFAULT_TOKENS)}`.",
     "strict": "`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a "
     "warning. Default: `false`.",
     "encoding": f"{DIALECT_FIELDS['encoding']} UTF-8 or UTF-16 unless it is given.",
@@ -130,7 +133,7 @@ class Format:
     charset: str | None = None
 
 
-def describe(given: Mapping[str, str], also: Sequence[str] = ("validate",)) -> Description:
+def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> Description:
     """Check what the caller says about a table; every error is named. `also` are fields that may have been meant."""
     errors: list[dict[str, str]] = []
     for field, value in given.items():
@@ -254,10 +257,7 @@ def describe_version(given: Mapping[str, str]) -> NewVersion:
         if field not in known:
             detail = (
                 f"{field[:100]} is not known here; a new version has the roles of its parent; "
-                + (
-                    nearest(field, (*VERSION_FIELDS, "validate"))
-                    or f"known are {', '.join(VERSION_FIELDS)}"
-                )
+                + (nearest(field, VERSION_FIELDS) or f"known are {', '.join(VERSION_FIELDS)}")
             )
         elif value not in known[field]:
             detail = f"{field} must be one of {', '.join(known[field])}, got {value[:100]!r}"
@@ -280,8 +280,8 @@ def check_format(content_type: str, content_encoding: str | None, also: str = "a
             charset = encoding_of(content_type)
         except ValueError as error:
             raise UnsupportedMedia(f"the {error} in the Content-Type") from error
-    if media_type not in CONTENT_TYPES:
-        known = ", ".join(CONTENT_TYPES)
+    if media_type not in (*CONTENT_TYPES, ZIP_ARCHIVE):
+        known = ", ".join((*CONTENT_TYPES, ZIP_ARCHIVE))
         got = repr(media_type[:100]) if media_type else "none"
         raise UnsupportedMedia(f"Content-Type must be one of {known}, or {also}; got {got}")
     return Format(media_type, check_encoding(content_encoding), charset)

@@ -36,7 +36,7 @@ from app.datasets.uploads import (
 )
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, RowFilterDep, Sort
 from app.http.forms import FORM
-from app.http.idempotency import IdempotentDep
+from app.http.idempotency import IdempotentDep, validated
 from app.jobs.acceptance import PreferWaitDep, create, wake_a_worker
 from app.platform.sql import NEWEST_FIRST, Json, Session
 from app.platform.tables import Dataset as DatasetRow
@@ -70,16 +70,14 @@ def field_docs(fields: Mapping[str, str]) -> list[dict[str, Any]]:
 _UPLOAD_DOCS: dict[str, Any] = {
     "parameters": field_docs(FIELD_TEXTS),
     "requestBody": body_docs(
-        "age,income,contract,left\n41,52000,two year,no\n23,?,month-to-month,yes\n", FIELD_TEXTS
+        "TableForm",
+        "age,income,contract,left\n41,52000,two year,no\n23,?,month-to-month,yes\n",
+        FIELD_TEXTS,
     ),
 }
 
 
-_CHECKED_OR_READ: dict[int | str, dict[str, Any]] = {
-    200: {
-        "model": TableCheck,
-        "description": "The request was only checked (`?validate=true`).",
-    },
+_READ: dict[int | str, dict[str, Any]] = {
     201: {
         "model": Dataset,
         "description": "The table was read within the wait: `ready` or `invalid`.",
@@ -87,13 +85,14 @@ _CHECKED_OR_READ: dict[int | str, dict[str, Any]] = {
 }
 
 
+@validated(router, "", "table", TableCheck, openapi_extra=_UPLOAD_DOCS)
 @router.post(
     "",
     status_code=202,
     response_model=Dataset,
     summary="Upload a table",
     openapi_extra=_UPLOAD_DOCS,
-    responses=_CHECKED_OR_READ,
+    responses=_READ,
 )
 @needs("train")
 async def upload_dataset(sending: TableRequestDep) -> Response:
@@ -154,12 +153,13 @@ def read_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> Dat
 READ = "/{dataset_id}/read"
 
 
+@validated(router, READ, "reading", TableCheck)
 @router.post(
     READ,
     status_code=202,
     response_model=Dataset,
     summary="Read a table again with other fields",
-    responses=_CHECKED_OR_READ,
+    responses=_READ,
 )
 @needs("train")
 async def read_table_again(
@@ -185,12 +185,11 @@ async def read_table_again(
             dataset = rereading.find_readable(session, owner, dataset_id)
             return dataset, rereading.count_parts(session, dataset)
 
-        with context.computation():  # its memory is limited only by its bounds
-            dataset, n_parts = context.db.reading(find)
-            return rereading.check(context.blobs, settings, dataset, changes, n_parts)
+        dataset, n_parts = context.db.reading(find)
+        return rereading.check(context.blobs, settings, dataset, changes, n_parts)
 
-    if idempotent.validate:
-        return JSONResponse(await run_in_threadpool(check))
+    if idempotent.validate:  # its memory is limited only by its bounds
+        return JSONResponse(await context.compute(owner, check))
 
     def work(session: Session) -> Json:
         return shown(rereading.accept(session, settings, owner, dataset_id, changes))
@@ -219,7 +218,9 @@ def preview_dataset(
     status_code=202,
     response_model=Dataset,
     summary="Upload pairs of items",
-    openapi_extra={"requestBody": body_docs("better,worse,weight\nb7,a3,1\nb7,c1,0.5\n", {})},
+    openapi_extra={
+        "requestBody": body_docs("FileForm", "better,worse,weight\nb7,a3,1\nb7,c1,0.5\n", {})
+    },
     responses={200: {"model": Dataset, "description": "The pairs were read within the wait."}},
 )
 @needs("train")
@@ -293,16 +294,22 @@ _FIELDS = {
 }
 
 
+_VERSION_DOCS: dict[str, Any] = {
+    "parameters": field_docs(_FIELDS),
+    "requestBody": body_docs(
+        "VersionForm", "age,income,contract,left\n37,48000,one year,no\n", _FIELDS
+    ),
+}
+
+
+@validated(versions_router, "", "version", TableCheck, openapi_extra=_VERSION_DOCS)
 @versions_router.post(
     "",
     status_code=202,
     response_model=Dataset,
     summary="Create a new version",
-    openapi_extra={
-        "parameters": field_docs(_FIELDS),
-        "requestBody": body_docs("age,income,contract,left\n37,48000,one year,no\n", _FIELDS),
-    },
-    responses=_CHECKED_OR_READ,
+    openapi_extra=_VERSION_DOCS,
+    responses=_READ,
 )
 @needs("train")
 async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:

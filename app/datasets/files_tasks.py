@@ -74,7 +74,7 @@ def prepare(
     """Gather what is known of the parts, and what those that were read have shown."""
     parent = find_parent_table(session, blobs, claim)
     dataset = DATASETS.find_to_make(session, claim)
-    parts = files_of(session, blobs, settings, claim.spec["upload_id"])
+    parts = files_of(session, blobs, settings, claim)
     if not parts:
         raise DATASETS.deleted(dataset.id)
     finished = child_jobs.finished(session, blobs, claim.job_id)
@@ -106,25 +106,25 @@ def files_of(
     session: Session,
     blobs: BlobStore,
     settings: Settings,
-    upload_id: str,
+    claim: Claim,
     number: int | None = None,
 ) -> list[PartFile]:
-    """Return the files of an upload of parts, in their order; or the one with this number."""
+    """Return the files of a job's upload of parts, in their order; or the one with this number."""
     return [
         {
             "number": part.number,
             "name": part.path,
-            "path": str(_path_of(blobs, settings, part)),
+            "path": str(_path_of(blobs, settings, claim.owner, part)),
             "sha256": part.sha256,
             "content_type": part.content_type,
             "content_encoding": part.content_encoding,
             "stamp": part.stamp,
         }
-        for part in repository.parts_of(session, upload_id, number)
+        for part in repository.parts_of(session, claim.spec["upload_id"], number)
     ]
 
 
-def _path_of(blobs: BlobStore, settings: Settings, part: UploadPart) -> Path:
+def _path_of(blobs: BlobStore, settings: Settings, owner: str, part: UploadPart) -> Path:
     """Return where the bytes of a part lie; raises Conflict for a file of a service that reads none any more."""
     if part.upload_key is not None:
         return blobs.path(part.upload_key)
@@ -133,7 +133,12 @@ def _path_of(blobs: BlobStore, settings: Settings, part: UploadPart) -> Path:
             f"part {part.number} is the file {part.path!r}, and RANKWRIGHT_FILES_DIR is not set any more",
             code="unsupported",
         )
-    return settings.files_dir.resolve() / part.path
+    return folder_of(settings.files_dir, owner).resolve() / part.path
+
+
+def folder_of(files_dir: Path, owner: str) -> Path:
+    """Return the folder of an owner's files: no owner can name those of another."""
+    return files_dir / owner
 
 
 def hash_of(parts: Sequence[str | None]) -> str | None:

@@ -104,7 +104,17 @@ def read_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> Uploa
     response_model=UploadPart,
     summary="Send a part",
     openapi_extra={
-        "requestBody": body_docs("age,income,contract,left\n37,48000,one year,no\n", {})
+        "parameters": [
+            {
+                "name": "Content-Encoding",
+                "in": "header",
+                "description": "How the bytes are compressed.",
+                "schema": {"type": "string", "enum": ["gzip", "zstd"]},
+            }
+        ],
+        "requestBody": body_docs(
+            "FileForm", "age,income,contract,left\n37,48000,one year,no\n", {}
+        ),
     },
     responses={200: {"model": UploadPart, "description": "The part was there, with these bytes."}},
 )
@@ -181,11 +191,12 @@ async def add_files(
     idempotent: IdempotentDep,
 ) -> Response:
     """Add a file, or all tables of a folder in the order of their names, as the next parts. Nothing is sent or copied:
-    `path` is below the folder that whoever runs the service has set (`RANKWRIGHT_FILES_DIR`), and the files are read
-    where they lie. They must stay as they are until the dataset is ready.
+    `path` is below the folder of the key's owner in the folder that whoever runs the service has set
+    (`RANKWRIGHT_FILES_DIR`), and the files are read where they lie. They must stay as they are until the
+    dataset is ready.
     """
     settings = context.settings
-    files = await run_in_threadpool(parts.find_files, settings, body.path)
+    files = await run_in_threadpool(parts.find_files, settings, caller.owner, body.path)
 
     def work(session: Session) -> tuple[int, Json]:
         found = parts.add_files(session, settings, caller.owner, upload_id, files)

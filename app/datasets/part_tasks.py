@@ -63,14 +63,15 @@ def prepare(
     rows = child_jobs.sum_of_results(session, claim.parent_id, "rows")
     if rows > settings.max_rows:
         raise Invalid(
-            f"a table must have at most {settings.max_rows} rows; the parts that were read have {rows}",
+            f"a table must have at most {settings.max_rows} rows (RANKWRIGHT_MAX_ROWS); the parts that were read have "
+            f"{rows}",
             code="too_many_rows",
         )
     if part["number"] is None:
         assert parent is not None
         files = [_file_of(parent)]
     else:
-        files = files_of(session, blobs, settings, spec["upload_id"], part["number"])
+        files = files_of(session, blobs, settings, whole, part["number"])
     if not files:
         raise Conflict(f"part {part['number']} of {dataset.id} was deleted", code="dataset_deleted")
     described = describe_columns(dataset, settings, workdir)

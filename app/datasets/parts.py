@@ -27,8 +27,9 @@ from app.datasets.description import (
     describe_version,
     find_dialect,
 )
-from app.datasets.files_tasks import hash_of
-from app.ingest.formats import SUFFIXES, type_of_file
+from app.datasets.files_tasks import folder_of, hash_of
+from app.ingest.detection import find_format
+from app.ingest.formats import CONTENT_TYPES, SUFFIXES, type_of_file
 from app.platform.blobs import BlobStore, stamp_of
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, TooMany, shown
 from app.platform.ids import is_id, new_id
@@ -138,8 +139,8 @@ def _check_bytes(
     _, there = repository.sizes_of(session, [upload.id]).get(upload.id, (0, 0))
     if there + size > most:
         raise TooLarge(
-            f"the parts of an upload may have at most {most} bytes together; those of {upload.id} have {there}, and "
-            f"{what} has {size} more"
+            f"the parts of an upload may have at most {most} bytes together (RANKWRIGHT_MAX_DATASET_BYTES); those of "
+            f"{upload.id} have {there}, and {what} has {size} more"
         )
 
 
@@ -209,14 +210,13 @@ class ServerFile:
     stamp: dict[str, int]
 
 
-def find_files(settings: Settings, path: str) -> list[ServerFile]:
-    """Return the table at a path below `RANKWRIGHT_FILES_DIR`, or all tables of a folder in the order of their names.
+def find_files(settings: Settings, owner: str, path: str) -> list[ServerFile]:
+    """Return the table at a path below the owner's folder, or all tables of a folder in the order of their names.
 
     Hidden files of a folder, and those whose names begin with `_`, are left out. Symbolic links are not followed.
     Raises Invalid for a path that leads out of the folder, for anything that is no table, and for an empty folder.
     """
-    root = settings.files_dir
-    if root is None:
+    if settings.files_dir is None:
         raise _bad_path(
             "the service reads no files: RANKWRIGHT_FILES_DIR is not set", "unsupported"
         )
@@ -226,7 +226,7 @@ def find_files(settings: Settings, path: str) -> list[ServerFile]:
             f"path must be relative, without .. and NUL, got {shown(path)}", "file_not_allowed"
         )
     try:
-        at = root.resolve(strict=True)
+        at = folder_of(settings.files_dir, owner).resolve(strict=True)
         for step in steps:
             at /= step
             if at.is_symlink():
@@ -258,7 +258,8 @@ def _table_at(settings: Settings, at: Path, path: str) -> ServerFile:
         )
     if not 0 < found.st_size <= settings.max_upload_bytes:
         raise _bad_path(
-            f"a file must have 1 to {settings.max_upload_bytes} bytes; {shown(path)} has {found.st_size}",
+            f"a file must have 1 to {settings.max_upload_bytes} bytes (RANKWRIGHT_MAX_UPLOAD_BYTES); {shown(path)} has "
+            f"{found.st_size}",
             "file_not_allowed",
         )
     content_type, encoding = type_of_file(at.name)
@@ -268,9 +269,12 @@ def _table_at(settings: Settings, at: Path, path: str) -> ServerFile:
             f"the name of a table must end in one of {known}, or with .gz or .zst behind it; got {shown(path)}",
             "file_not_allowed",
         )
-    with at.open("rb"):
-        pass  # it can be read
-    return ServerFile(path, Format(content_type, encoding), found.st_size, stamp_of(found))
+    found_format = Format(*find_format(at, content_type, encoding))
+    if found_format.content_type not in CONTENT_TYPES:
+        raise _bad_path(
+            f"{shown(path)} must be an archive of exactly one table", "file_not_allowed"
+        )
+    return ServerFile(path, found_format, found.st_size, stamp_of(found))
 
 
 def _bad_path(detail: str, code: str) -> Invalid:

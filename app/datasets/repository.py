@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, exists, func, insert, or_, select, update
-from sqlalchemy.orm import Session, aliased, selectinload
+from sqlalchemy.orm import Session, aliased, defer, selectinload, with_expression
 
 from app.platform.sql import (
     ALL_ROWS,
@@ -111,6 +111,21 @@ def mark_ready(
     return session.scalars(statement).one_or_none() is not None
 
 
+_LARGE = (
+    Dataset.columns,
+    Dataset.errors,
+    Dataset.warnings,
+    Dataset.labels,
+    Dataset.categorical,
+    Dataset.numeric,
+    Dataset.drop,
+    Dataset.missing,
+    Dataset.queries,
+    Dataset.grades,
+)
+"""Members of a dataset that grow with its table: no list reads them."""
+
+
 def list_page(
     session: Session,
     owner: str,
@@ -122,8 +137,10 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Dataset]:
-    """The owner's datasets with their pairs, newest first: of one name or series if one is given, as a filter
-    says, and where `latest` is asked of each series the newest version that is ready.
+    """The owner's datasets with their pairs, newest first, without their large members.
+
+    Of one name or series if one is given, and as a filter says; with `latest` of each series the newest version that is
+    ready.
     """
     statement = only.apply(select(Dataset).where(Dataset.owner == owner), Dataset)
     if name is not None:
@@ -147,7 +164,11 @@ def list_page(
         after=after,
         sort=only.sort,
         keys={"name": (ascii_lower(Dataset.name),)},
-        options=[selectinload(Dataset.pairs)],
+        options=[
+            selectinload(Dataset.pairs),
+            with_expression(Dataset.n_columns, func.json_array_length(Dataset.columns)),
+            *(defer(column, raiseload=True) for column in _LARGE),
+        ],
     )
 
 

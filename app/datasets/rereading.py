@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from app.access import service as access
 from app.datasets import repository
 from app.datasets import service as datasets
 from app.datasets.description import FOREIGN, LISTS, Description, Format, describe
 from app.ingest.formats import merge
-from app.ingest.roles import split_names
+from app.ingest.roles import join_names, split_names
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, Unavailable
 from app.platform.ids import new_id
@@ -73,7 +71,7 @@ def describe_again(dataset: Dataset, changes: Changes) -> tuple[Description, dic
         kept.pop("positive", None)
     fields = kept | said
     try:
-        return describe(fields, also=()), fields
+        return describe(fields), fields
     except Invalid as error:
         for each in error.errors:
             each["pointer"] = f"/{each.pop('parameter')}"
@@ -85,13 +83,6 @@ def _columns(name: str, text: str | None) -> list[str]:
     if text is None:
         return []
     return split_names(text) if name in LISTS else [text]
-
-
-def join_names(names: Iterable[str]) -> str:
-    """Write names as `split_names` reads them."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(list(names))
-    return line.getvalue()
 
 
 def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:
@@ -112,7 +103,7 @@ def check(
     """Read the table as the worker would, and keep nothing; raises BadTable with every error."""
     if n_parts:
         raise Invalid(
-            f"with validate=true a table must be one file, the upload of {dataset.id} has {n_parts} parts"
+            f"a table to be checked must be one file, the upload of {dataset.id} has {n_parts} parts"
         )
     description, _ = describe_again(dataset, changes)
     path = blobs.path(dataset.upload_key)

@@ -11,6 +11,7 @@ from app.datasets.description import CONTENT_ENCODINGS, FIELD_TEXTS, MAX_LIST_LE
 from app.datasets.parts import MAX_PARTS
 from app.datasets.service import COPIES, describe_copies, is_constant
 from app.http.schemas import Body, Kind, PageOf, Resource, Timestamp, one_of
+from app.ingest.archives import ZIP
 from app.ingest.formats import CONTENT_TYPES
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.platform.tables import DatasetStatus, VersionMode
@@ -22,7 +23,7 @@ Role = Annotated[
 Status = Annotated[str, one_of(DatasetStatus)]
 ContentType = Annotated[str, one_of(CONTENT_TYPES)]
 Copies = Annotated[str, one_of(COPIES)]
-ContentEncoding = Annotated[str, one_of(CONTENT_ENCODINGS)]
+ContentEncoding = Annotated[str, one_of((*CONTENT_ENCODINGS, ZIP))]
 
 
 class TopValue(Resource):
@@ -48,7 +49,10 @@ class Column(Resource):
         examples=["feature"],
     )
     missing: int | None
-    distinct: int | None = None
+    distinct: int | None = Field(default=None, description="Number of different values.")
+    distinct_is_bound: bool = Field(
+        default=False, description="True if the column has `distinct` different values or more."
+    )
     constant: bool | None = Field(
         default=None,
         description="For a feature: true if all rows have the same value, or all are missing. Such a feature cannot "
@@ -200,7 +204,7 @@ class TableFault(Resource):
 
 
 class TableWarning(Resource):
-    """How values of a column were changed because they could not be used as they are."""
+    """How values of a column were changed because they could not be used as they are; or what a column may mean."""
 
     code: str = Field(
         description="`values_taken_for_missing`: rare values that do not fit their column count as missing. "
@@ -208,7 +212,9 @@ class TableWarning(Resource):
         "has a different value; the column is not a feature. `column_without_name`: the column was left out. "
         "`rows_without_label`: these rows were left out. `label_of_many_values`: all values but the positive one are "
         "negative. `numbers_with_thousands`: numbers such as 1.234,56 are read as words. `dates_of_unknown_order`: "
-        "dates such as 03/04/2026 are read as words.",
+        "dates such as 03/04/2026 are read as words. `words_among_numbers`: a column of numbers or dates is read as "
+        "words, because of a few words in it. `rows_of_groups`: rows seem to belong together, as those of a customer "
+        "do, and the upload has no group.",
         examples=["values_taken_for_missing"],
     )
     column: str
@@ -267,8 +273,8 @@ class GradeRows(Resource):
     rows: int
 
 
-class Dataset(Resource):
-    """An uploaded table."""
+class DatasetSummary(Resource):
+    """What a list and a dataset itself tell alike."""
 
     id: str
     series_id: str = Field(description="Id of the first version of this series.")
@@ -291,6 +297,39 @@ class Dataset(Resource):
     label: str | None
     positive: str | None = Field(description="Value of the label that counts as positive.")
     negative: str | None
+    weight: str | None
+    group: str | None
+    query: str | None = Field(
+        description="Column of the queries: rows are put in order within each query."
+    )
+    item: str | None = Field(description="Column of the items' names.")
+    bytes: int = Field(description="Size of the upload in bytes.")
+    sha256: str = Field(
+        description="SHA-256 of the content. For a first or replaced version: that of the uploaded bytes. For an "
+        "appended version: that of the text made of the parent's `sha256` and `upload_sha256`, joined. For several "
+        "files: as if each had been appended to those before."
+    )
+    upload_sha256: str = Field(
+        description="SHA-256 of the uploaded bytes; of a dataset of several files: of the list of their hashes."
+    )
+    rows: int | None
+    positives: int | None
+    negatives: int | None
+    pairs: Pairs | None = Field(
+        description="The pairs of a dataset of kind `preferences`. Null until they are uploaded."
+    )
+    created_at: Timestamp
+
+
+class ListedDataset(DatasetSummary):
+    """An uploaded table in a list."""
+
+    n_columns: int = Field(description="Number of columns; 0 until the table was read.")
+
+
+class Dataset(DatasetSummary):
+    """An uploaded table."""
+
     positive_guessed: bool | None = Field(
         description="True if the upload did not name the positive value, and the label's two values do not say by "
         "themselves which one it is, as `1` and `0` or `yes` and `no` do: check it. Null if it is not known."
@@ -299,18 +338,12 @@ class Dataset(Resource):
         description="The values of the label in the upload, the most frequent first: all that count as positive, and "
         "at most 100 in all. Null without one label of classes, and until the table was read."
     )
-    weight: str | None
-    group: str | None
-    query: str | None = Field(
-        description="Column of the queries: rows are put in order within each query."
-    )
     queries: QuerySizes | None = Field(
         description="Number and sizes of the queries. Null without a query column, and until the table was read."
     )
     grades: list[GradeRows] | None = Field(
         description="The grades of a dataset of kind `graded`, the worst first; otherwise null."
     )
-    item: str | None = Field(description="Column of the items' names.")
     labels: list[Label] | None = Field(
         description="The labels of a dataset of kind `multilabel`; otherwise null."
     )
@@ -328,27 +361,11 @@ class Dataset(Resource):
     dialect: dict[str, str] | None = Field(
         description="How the text of the upload is written: `encoding`, `delimiter`, `decimal`, `thousands`, `dates`."
     )
-    bytes: int = Field(description="Size of the upload in bytes.")
-    sha256: str = Field(
-        description="SHA-256 of the content. For a first or replaced version: that of the uploaded bytes. For an "
-        "appended version: that of the text made of the parent's `sha256` and `upload_sha256`, joined. For several "
-        "files: as if each had been appended to those before."
-    )
-    upload_sha256: str = Field(
-        description="SHA-256 of the uploaded bytes; of a dataset of several files: of the list of their hashes."
-    )
-    rows: int | None
-    positives: int | None
-    negatives: int | None
     columns: list[Column]
     errors: list[TableFault]
     warnings: list[TableWarning] = Field(
         description="How values were changed because they could not be used as they are."
     )
-    pairs: Pairs | None = Field(
-        description="The pairs of a dataset of kind `preferences`. Null until they are uploaded."
-    )
-    created_at: Timestamp
 
     @field_validator("columns", "errors", "warnings", mode="before")
     @classmethod
@@ -416,7 +433,7 @@ class TableReading(Body):
         return given
 
 
-class DatasetPage(PageOf[Dataset]):
+class DatasetPage(PageOf[ListedDataset]):
     """One page of datasets."""
 
 
@@ -428,7 +445,7 @@ class Preview(Resource):
 
 
 class TableCheck(Resource):
-    """Answer to `?validate=true`: the table is valid. Nothing was stored."""
+    """The table is valid. Nothing was stored."""
 
     valid: bool
     rows: int

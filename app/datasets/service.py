@@ -24,6 +24,7 @@ from app.datasets.description import (
     find_dialect,
     refuse_clash,
 )
+from app.ingest import hints
 from app.ingest.formats import ANY_FORMAT, CSV, merge
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
@@ -297,7 +298,8 @@ def check_table(
         size += Path(parent["path"]).stat().st_size
     if size > settings.max_body_bytes:
         raise TooLarge(
-            f"with validate=true a table may have at most {settings.max_body_bytes} bytes, got {size}"
+            f"a table to be checked may have at most {settings.max_body_bytes} bytes "
+            f"(RANKWRIGHT_MAX_BODY_BYTES), got {size}"
         )
     workdir = blobs.staging_dir()
     try:
@@ -610,7 +612,9 @@ def shares_rows(one: DatasetLineage | None, other: DatasetLineage | None) -> boo
 
 
 def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
-    """What is to be said of the data that a model was trained with; `dataset` is None where it is gone."""
+    """Yield the warnings about the data of a training job; `dataset` is None where it is gone."""
+    if dataset is not None:
+        yield from _notes_on_split(spec["validation"], dataset)
     judge = spec.get("validation_dataset")  # jobs of earlier versions have no such entry
     if judge is not None and shares_rows(spec.get("dataset"), judge):
         yield (
@@ -626,3 +630,25 @@ def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
         shown = ", ".join(constant[:MAX_NAMED]) + (", …" if len(constant) > MAX_NAMED else "")
         features = counted(len(constant), "feature has", "features have")
         yield f"{features} the same value in all rows of the dataset: {shown}"
+
+
+def _notes_on_split(validation: Mapping[str, Any], dataset: Dataset) -> Iterator[str]:
+    """Yield the warnings about rows of a dataset that are split at random."""
+    if validation["method"] in ("none", "dataset") or validation.get("time_column") is not None:
+        return
+    dates = hints.date_columns(dataset.columns)
+    if dates:
+        way_out, name = "validate on a dataset of later rows", hints.time_column(dataset.columns)
+        if dataset.kind == DatasetKind.BIPARTITE and name is not None:
+            way_out = f"set validation.time_column to {shown(name)} to judge on the newest rows"
+        yield (
+            f"the rows are split at random, though the feature {shown(name or dates[0]['name'])} has dates: on later "
+            f"rows the model may be much worse than its figures; {way_out}"
+        )
+    grouped = dataset.group is not None or dataset.query is not None
+    if not grouped and (group := hints.group_column(dataset.columns, dataset.rows or 0)):
+        yield (
+            f"the rows are split at random, though {shown(group)} seems to name what a row belongs to: rows of one "
+            f"value are on both sides of the split, and the figures may be too optimistic; read the dataset again "
+            f"with group={group}"
+        )

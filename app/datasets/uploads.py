@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, TypeVar
@@ -31,14 +32,15 @@ from app.http.dependencies import (
     context_of,
 )
 from app.http.forms import FORM, FormReader, UploadForm
-from app.http.idempotency import IdempotencyKeyDep, ValidateOnly
+from app.http.idempotency import IdempotencyKeyDep, ValidateOnlyDep
 from app.http.limits import Permit
-from app.http.schemas import bytes_of, csv_of
-from app.ingest.formats import CONTENT_TYPES, CSV, type_of_file
+from app.http.schemas import tables_of
+from app.ingest.detection import find_format
+from app.ingest.formats import CONTENT_TYPES, CSV, JSON_ARRAY, ZIP_ARCHIVE, type_of_file
 from app.jobs.acceptance import PreferWait, PreferWaitDep, Refetch, accepted, wake_a_worker
 from app.platform import resources
 from app.platform.blobs import BlobWriter
-from app.platform.errors import Conflict, Invalid, ServiceError, TooLarge, Unavailable
+from app.platform.errors import Conflict, Invalid, ServiceError, Unavailable, UnsupportedMedia
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus
@@ -68,13 +70,14 @@ class Received(Generic[Described]):
 
 
 def body_docs(
+    title: str,
     example: str,
     fields: Mapping[str, str],
     max_length: int | None = None,
     schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """OpenAPI's words for a body that is a table, with these fields in the form, of at most this length; `schemas` has
-    those that are not as in every form.
+    those that are not as in every form. `title` names the form.
     """
     named = {
         name: {**schemas.get(name, schema_of(name, max_length)), "description": text}
@@ -83,10 +86,12 @@ def body_docs(
     return {
         "required": True,
         "content": {
-            **bytes_of(*(media for media in CONTENT_TYPES if media != CSV)),
-            **csv_of(example),
+            **tables_of(
+                example, *(media for media in CONTENT_TYPES if media not in (CSV, JSON_ARRAY))
+            ),
             FORM: {
                 "schema": {
+                    "title": title,
                     "type": "object",
                     "required": ["file"],
                     "properties": {"file": {"type": "string", "format": "binary"}, **named},
@@ -107,8 +112,6 @@ async def receive(
 ) -> Received[Described]:
     """Stream the body to disk; what is wrong with the address or the headers is said before the body is read.
 
-    What is checked and not kept may be no larger than an ordinary body, and is given up where it is.
-
     `describe` checks the fields of the address and the form. Where there is no room for an upload, or the owner has no
     quota left for it, that is said before the body is read, and while it comes. `replays` is the route and the
     Idempotency-Key of a request that may be a replay, which takes nothing; `quota_use` is what any other counts for.
@@ -121,8 +124,9 @@ async def receive(
         permit.size = known if known <= context.settings.max_upload_bytes else 0
         admission = _AdmissionCheck(context, owner, permit)
         await run_in_threadpool(admission.admit, replays, check_only, quota_use)
-        most = context.settings.max_body_bytes if check_only else None
-        table = await _receive(request, _up_to(request.stream(), most), admission, writer, describe)
+        table = await _receive(request, request.stream(), admission, writer, describe)
+    writer.flush()
+    table = replace(table, format=await run_in_threadpool(told_by_bytes, writer.path, table.format))
     await check_again(request)  # a body may take hours
     return table
 
@@ -228,11 +232,8 @@ async def _receive(
     twice = sorted(given.keys() & reader.form.fields.keys())
     if twice:
         raise Invalid(f"{twice[0]} must occur once, in the query or in the form")
-    if "validate" in reader.form.fields:
-        raise Invalid("validate must be in the query, because it is read before the form")
     description = describe(given | reader.form.fields)
-    table_format = check_format(*_file_format(reader.form))
-    return Received(writer, description, table_format, reader.form.file_name)
+    return Received(writer, description, _file_format(reader.form), reader.form.file_name)
 
 
 def _is_form(request: Request) -> bool:
@@ -253,7 +254,9 @@ def stated(request: Request) -> tuple[Format | None, int | None]:
     if _is_form(request):
         return None, None
     length = request.headers.get("content-length", "")
-    return _stated_format(request), int(length) if length.isascii() and length.isdigit() else None
+    said = _stated_format(request)
+    known = None if said.content_type == ZIP_ARCHIVE else said
+    return known, int(length) if length.isascii() and length.isdigit() else None
 
 
 def query_fields(request: Request) -> dict[str, str]:
@@ -266,23 +269,23 @@ def query_fields(request: Request) -> dict[str, str]:
     return given
 
 
-def _file_format(form: UploadForm) -> tuple[str, str | None]:
+def _file_format(form: UploadForm) -> Format:
     """The part's own content type, or what its file name says where a browser or curl did not know better."""
     told, encoding = type_of_file(form.file_name or "")
     stated = (form.file_content_type or "").partition(";")[0].strip().lower()
-    if stated in CONTENT_TYPES:
-        return stated, encoding
-    return told or stated, encoding
+    return Format(stated if stated in CONTENT_TYPES else told or stated, encoding)
 
 
-async def _up_to(chunks: AsyncIterator[bytes], most: int | None) -> AsyncIterator[bytes]:
-    """The same bytes; raises TooLarge as soon as they are more than that."""
-    seen = 0
-    async for chunk in chunks:
-        seen += len(chunk)
-        if most is not None and seen > most:
-            raise TooLarge(f"with validate=true a table may have at most {most} bytes, it has more")
-        yield chunk
+def told_by_bytes(path: Path, stated: Format) -> Format:
+    """Return what the bytes of a file are, where they say; raises UnsupportedMedia if nothing does."""
+    content_type, encoding = find_format(path, stated.content_type, stated.content_encoding)
+    if content_type == ZIP_ARCHIVE:
+        raise UnsupportedMedia(
+            "the body must be a ZIP archive of exactly one table, as its Content-Type says"
+        )
+    if content_type not in CONTENT_TYPES:
+        return check_format(content_type, encoding)  # which refuses it
+    return replace(stated, content_type=content_type, content_encoding=encoding)
 
 
 async def _write(
@@ -337,14 +340,14 @@ class TableRequest:
     validate: bool
 
 
-def _table_request(
+async def _table_request(
     *,
     request: Request,
     context: ContextDep,
     caller: CallerDep,
     key: IdempotencyKeyDep,
     wait: PreferWaitDep,
-    validate: ValidateOnly = False,
+    validate: ValidateOnlyDep,
 ) -> TableRequest:
     return TableRequest(request, context, caller.owner, key, wait, validate)
 
@@ -387,30 +390,22 @@ class UploadHandler(Generic[Described]):
 async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]) -> Response:
     """Stream the table to disk, and answer with what it becomes."""
     context = sending.context
-
-    def describe(given: Mapping[str, str]) -> Described:
-        return handler.describe({name: given[name] for name in given if name != "validate"})
-
     with _alone(sending), context.blobs.writer("uploads") as writer:
         table = await receive(
             sending.request,
             writer,
-            describe,
+            handler.describe,
             replays=None if sending.key is None else (handler.route, sending.key),
             check_only=sending.validate,
         )
         if sending.validate:
             writer.flush()
-            return JSONResponse(await run_in_threadpool(_check, context, handler, table))
+            # Its memory is limited only by its bounds.
+            return JSONResponse(await context.compute(sending.owner, partial(handler.check, table)))
         answer = await run_in_threadpool(_accept, sending, handler, table)
 
     path, again = handler.path, handler.refetch or read_when_ended(sending.owner)
     return await accepted(context, sending.owner, answer, sending.wait, path, again)
-
-
-def _check(context: Context, handler: UploadHandler[Described], table: Received[Described]) -> Json:
-    with context.computation():  # its memory is limited only by its bounds
-        return handler.check(table)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from app.evaluation.amounts import AmountSpec, costs_of, least_cost, read_amount
 from app.evaluation.metrics import JudgedModel, Overlap, load_ranker, model_of, read_rows
 from app.evaluation.service import (
     CURVE_POINTS,
-    ComparisonRequest,
+    ComparisonInputs,
     Seen,
     check_comparison,
     how_seen,
@@ -105,7 +105,7 @@ class ComparisonResult(Work):
 
 
 def submit(
-    session: Session, settings: Settings, owner: str, request: ComparisonRequest
+    session: Session, settings: Settings, owner: str, request: ComparisonInputs
 ) -> Comparison:
     """Check, and write the comparison and its job into the caller's transaction."""
     inputs, windows = check_comparison(session, owner, request, lock=True)
@@ -247,12 +247,18 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
     positives = int(table.y[present].sum())
     overlap = Overlap(payload["table"]["path"])
     equal_rows = {model["model_id"]: overlap.describe(model) for model in models}
+    rows = positives, int(present.sum()) - positives
+    doubts = _doubt_areas(table, models, found, rows)
     return {
         "workdir": payload["workdir"],
-        "warnings": [*payload["warnings"], *chain(*(said for _, said in equal_rows.values()))],
+        "warnings": [
+            *payload["warnings"],
+            *chain(*(said for _, said in equal_rows.values())),
+            *doubts,
+        ],
         "result": {
             "positives": positives,
-            "negatives": int(present.sum()) - positives,
+            "negatives": rows[1],
             "groups": None if table.group is None else len(np.unique(table.group[present])),
             "n_tests": found.n_tests,
             "p_value": found.joint_p_value,
@@ -270,6 +276,27 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
             "overlaps": {name: overlaps for name, (overlaps, _) in equal_rows.items()},
         },
     }
+
+
+def _doubt_areas(
+    table: Table,
+    models: Sequence[JudgedModel],
+    found: metrics.Comparison,
+    rows: tuple[int, int],
+) -> list[str]:
+    """Say where the intervals of the models' areas may miss; `rows` are the positives and the negatives."""
+    from core.metrics.groups import check_rows, effective_units
+    from core.metrics.intervals import area_warnings
+
+    effective = effective_units(check_rows(table.y, {}, table.weight, table.group))
+    windows = [(each.fpr_min, each.fpr_max) for each in found.windows]
+    return [
+        f"{model['name']}: {words}"
+        for number, model in enumerate(models)
+        for words in area_warnings(
+            windows, [each.values[number] for each in found.windows], rows, effective
+        )
+    ]
 
 
 def _curve(table: Table, scores: Floats) -> list[Json]:
@@ -357,7 +384,7 @@ def publish(blobs: BlobStore, claim: Claim, result: ComparisonResult) -> Made:
 def _routes() -> Routes:
     from app.evaluation.schemas import (
         Comparison,
-        NewComparison,
+        ComparisonRequest,
         comparison_in_list,
         comparison_of,
     )
@@ -369,7 +396,7 @@ def _routes() -> Routes:
         show=comparison_of,
         show_in_list=comparison_in_list,
         create=Submission(
-            body=NewComparison,
+            body=ComparisonRequest,
             check=check_comparison,
             submit=submit,
             docs=Docs(

@@ -14,8 +14,8 @@ from app.evaluation.groups import BY_GROUP
 from app.evaluation.schemas import Fit, Fits
 from app.evaluation.service import Use, find_fits
 from app.http.dependencies import CallerDep, ContextDep
-from app.http.idempotency import IdempotentDep
-from app.http.schemas import Interval, Valid
+from app.http.idempotency import IdempotentDep, validated
+from app.http.schemas import Interval
 from app.jobs.acceptance import PreferWaitDep, create, dry_run
 from app.jobs.endpoints import PATH, refetch_job, show
 from app.jobs.schemas import Job
@@ -25,6 +25,7 @@ from app.models.endpoints import (
     CutQueryDep,
     DefinitionQuery,
     FiguresQuery,
+    FixedPrevalenceQuery,
     GainsQueryDep,
     ListCurveFormDep,
     answer_curve,
@@ -33,6 +34,7 @@ from app.models.endpoints import (
 from app.models.schemas import (
     CUTS_BY_GROUP,
     TOGETHER,
+    CalibrationRequest,
     CurveKind,
     EvaluationCurve,
     EvaluationFigures,
@@ -40,7 +42,6 @@ from app.models.schemas import (
     EvaluationOperatingPoint,
     EvaluationRoc,
     GroupPromise,
-    NewCalibration,
     PromisesByGroup,
     figures_of,
     point_of,
@@ -55,23 +56,19 @@ if TYPE_CHECKING:
 calibration_router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
 
+@validated(calibration_router, "/{ref}/calibration", "calibration", method="PUT")
 @calibration_router.put(
     "/{ref}/calibration",
     status_code=202,
     response_model=Job,
     summary="Recalibrate on a newer dataset",
-    responses={
-        200: {
-            "model": Job | Valid,
-            "description": "The request was only checked (`?validate=true`), or the job ended within the wait.",
-        }
-    },
+    responses={200: {"model": Job, "description": "The job ended within the wait."}},
 )
 @needs("train")
 async def put_calibration(
     *,
     ref: str,
-    body: NewCalibration,
+    body: CalibrationRequest,
     context: ContextDep,
     caller: CallerDep,
     wait: PreferWaitDep,
@@ -147,7 +144,7 @@ router = APIRouter(prefix=evaluations.PATH, tags=["evaluations"], route_class=Gu
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
 @needs("read")
-def read_evaluation_roc(
+async def read_evaluation_roc(
     *,
     evaluation_id: str,
     context: ContextDep,
@@ -157,13 +154,17 @@ def read_evaluation_roc(
     """Points of the curve from (0, 0) to (1, 1), as for a model. 404 until the evaluation is ready, and for datasets of
     pairs or of several labels.
     """
-    row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
-    return answer_curve({"evaluation_id": row.id}, curve, totals, row.level, form)
+
+    def work() -> Response:
+        row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
+        return answer_curve({"evaluation_id": row.id}, curve, totals, row.level, form)
+
+    return await context.compute(caller.owner, work)
 
 
 @router.get("/{evaluation_id}/operating-point", summary="Read one operating point")
 @needs("read")
-def read_evaluation_operating_point(
+async def read_evaluation_operating_point(
     *,
     evaluation_id: str,
     context: ContextDep,
@@ -181,24 +182,26 @@ def read_evaluation_operating_point(
     promised of future rows drawn like these; with `by_group` in each of its groups.
     """
 
-    def read(session: Session) -> EvaluationOperatingPoint:
-        row, point, promise = evaluations.operating_point(
-            session, caller.owner, evaluation_id, asked.confidence, asked.keywords()
+    def work() -> EvaluationOperatingPoint:
+        compute = context.db.reading(
+            evaluations.prepare_operating_point,
+            caller.owner,
+            evaluation_id,
+            asked.confidence,
+            asked.keywords(),
+            together=None if by_group is None else by_group == TOGETHER,
         )
-        groups = None
-        if by_group is not None:
-            groups = evaluations.promises_by_group(
-                session, row, promise, together=by_group == TOGETHER
-            )
+        found = compute()
+        row, groups = found.evaluation, found.groups
         return EvaluationOperatingPoint(
             evaluation_id=row.id,
             model_id=row.model_id,
-            promise=promise_of(promise),
+            promise=promise_of(found.promise),
             groups=None if groups is None else _promises(row, by_group, *groups),
-            **dict(point_of(point)),
+            **dict(point_of(found.point)),
         )
 
-    return context.db.reading(read)
+    return await context.compute(caller.owner, work)
 
 
 def _promises(
@@ -231,33 +234,42 @@ def _promises(
 
 @router.get("/{evaluation_id}/figures", summary="Compute figures of the ranking")
 @needs("read")
-def read_evaluation_figures(
+async def read_evaluation_figures(
     *,
     evaluation_id: str,
     context: ContextDep,
     caller: CallerDep,
     names: FiguresQuery,
     definition: DefinitionQuery = "interpolated",
+    fixed_prevalence: FixedPrevalenceQuery = False,
 ) -> EvaluationFigures:
     """Average precision, precision at k, NDCG and areas on the rows of the evaluation, as for a model."""
-    row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
-    with context.computation():
-        found = models.measured_on(curve, totals, names, row.level, definition)
-    return EvaluationFigures(
-        evaluation_id=row.id, model_id=row.model_id, **figures_of(found, row.level)
-    )
+
+    def work() -> EvaluationFigures:
+        row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
+        found = models.measured_on(
+            curve, totals, names, row.level, definition, fixed_prevalence=fixed_prevalence
+        )
+        return EvaluationFigures(
+            evaluation_id=row.id, model_id=row.model_id, **figures_of(found, row.level)
+        )
+
+    return await context.compute(caller.owner, work)
 
 
 @router.get("/{evaluation_id}/gains", summary="Read the gains table")
 @needs("read")
-def read_evaluation_gains(
+async def read_evaluation_gains(
     *, evaluation_id: str, context: ContextDep, caller: CallerDep, asked: GainsQueryDep
 ) -> EvaluationGains:
     """Precision, recall and lift of the first rows of the list on the rows of the evaluation, as for a model."""
-    row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
-    with context.computation():
+
+    def work() -> EvaluationGains:
+        row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
         table = asked.table(curve, totals, row.level)
-    return EvaluationGains(evaluation_id=row.id, model_id=row.model_id, **table)
+        return EvaluationGains(evaluation_id=row.id, model_id=row.model_id, **table)
+
+    return await context.compute(caller.owner, work)
 
 
 @router.get(
@@ -267,7 +279,7 @@ def read_evaluation_gains(
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
 @needs("read")
-def read_evaluation_list_curve(
+async def read_evaluation_list_curve(
     *,
     evaluation_id: str,
     kind: CurveKind,
@@ -276,7 +288,10 @@ def read_evaluation_list_curve(
     form: ListCurveFormDep,
 ) -> Response:
     """The curve of precision and recall, of gains, or of costs on the rows of the evaluation, as for a model."""
-    row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
-    with context.computation():
+
+    def work() -> Response:
+        row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
         of = {"evaluation_id": row.id, "model_id": row.model_id}
         return answer_list_curve(of, kind, curve, totals, form)
+
+    return await context.compute(caller.owner, work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
@@ -12,8 +13,9 @@ import numpy.typing as npt
 
 from app.datasets.service import lineage_of, shares_rows
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
-from app.evaluation import metrics, repository
+from app.evaluation import drift, metrics, repository
 from app.evaluation.amounts import BY_AMOUNT, AmountSpec
+from app.evaluation.drift import Remembered
 from app.evaluation.groups import BY_GROUP, Grouping, grouping_of, split_scores
 from app.evaluation.metrics import (
     MEASURES,
@@ -21,9 +23,8 @@ from app.evaluation.metrics import (
     BipartiteMeasure,
     JudgedModel,
     Overlap,
-    Remembered,
 )
-from app.evaluation.service import EvaluationRequest, Seen, check_evaluation, how_seen, say_seen
+from app.evaluation.service import EvaluationInputs, Seen, check_evaluation, how_seen, say_seen
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
 from app.jobs.kinds import (
@@ -122,7 +123,7 @@ class EvaluationResult(Work):
 
 
 def submit(
-    session: Session, settings: Settings, owner: str, request: EvaluationRequest
+    session: Session, settings: Settings, owner: str, request: EvaluationInputs
 ) -> Evaluation:
     """Check, and write the evaluation and its job into the caller's transaction."""
     inputs, windows = check_evaluation(session, owner, request, lock=True)
@@ -183,7 +184,7 @@ def prepare(
     remembered: Remembered | None = None
     notes: list[str] = []
     if spec["independent"]:
-        remembered, notes = metrics.remember_validation(session, model, workdir)
+        remembered, notes = drift.remember_validation(session, model, workdir)
     threshold, said = _threshold(session, model, spec)
     calibration = calibrations.find_served(session, model)
     known = None if calibration is None else calibration.dataset
@@ -215,7 +216,7 @@ def _threshold(
     if at is not None and "threshold" in at:
         return at["threshold"], []
     if at is None and of_alias is None:
-        point = models.point_of_objective(session, model)
+        point = models.prepare_point_of_objective(session, model)()
         return (None if point is None else point.threshold), []
     said = []
     if model.validation.get("method") == "cross_validation":
@@ -244,8 +245,8 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
         served = None
         if (stored := payload["calibration"]) is not None:
             served = calibrations.read_file(stored, workdir)
-            judged = measure.reliability(served, payload["level"])
-            found["calibration"] = {"version": served.version, **judged}
+            reliable = measure.reliability(served, payload["level"])
+            found["calibration"] = {"version": served.version, **reliable}
         if (grouping := payload["grouping"]) is not None:
             table = payload["table"]["path"]
             found[BY_GROUP] = measure.by_group(
@@ -262,11 +263,20 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
         models.write_curve(workdir / curve, measure.curve)
     drifted = None
     if (before := payload["validation"]) is not None:
-        areas = measure.areas(_windows_of(before), before["level"])
         scored = None
         if isinstance(measure, BipartiteMeasure):
-            scored = metrics.ScoredRows(measure.curve, measure.effective, measure.rows)
-        drifted = metrics.measure_drift(before, areas, workdir, scored)
+            scored = drift.ScoredRows(
+                measure.curve, measure.effective, measure.rows, measure.totals
+            )
+        judged = drift.Judged(
+            measure.areas(_windows_of(before), before["level"]),
+            scored,
+            found.get("calibration"),
+            payload["table"]["path"],
+            model["trained_on"],
+            model["features"],
+        )
+        drifted = drift.measure_drift(before, judged, workdir)
     callback(2, 2, {})
     overlaps, equal_rows = Overlap(payload["table"]["path"]).describe(model)
     return {
@@ -322,27 +332,6 @@ def roc(
     return evaluation, models.curve_of(row), totals
 
 
-def operating_point(
-    session: Session, owner: str, evaluation_id: str, confidence: float | None, asked: Json
-) -> tuple[Evaluation, OperatingPoint, Promise | None]:
-    """The evaluation and its operating point; with a confidence, what it promises, too. `asked` are the keywords of
-    `core.metrics.operating_point`.
-    """
-    from core.metrics import operating_point_on_curve
-
-    evaluation, curve, totals = roc(session, owner, evaluation_id)
-    if confidence is None:
-        point = operating_point_on_curve(curve, totals, level=evaluation.level, **asked)
-        return evaluation, point, None
-    if not evaluation.job.spec["independent"]:
-        detail = f"a cut cannot be promised on evaluation {evaluation.id}: the model has seen rows of its dataset"
-        raise models.no_promise("confidence", detail)
-    assert evaluation.metrics is not None
-    rows = (evaluation.metrics["positives"], evaluation.metrics["negatives"])
-    found = models.promised_on(curve, totals, rows, evaluation.level, confidence, **asked)
-    return evaluation, found.point, found.promise
-
-
 @dataclass(frozen=True)
 class PromisedGroup:
     """The cut of one group that keeps a promise, with its rates on the group's rows; None where it has none."""
@@ -353,8 +342,68 @@ class PromisedGroup:
     tpr: Interval | None
 
 
-def promises_by_group(
-    session: Session, evaluation: Evaluation, promise: Promise | None, *, together: bool
+@dataclass(frozen=True)
+class CutOfEvaluation:
+    """An operating point of an evaluation; with a confidence what it promises, and the promises of the groups if they
+    are asked for.
+    """
+
+    evaluation: Evaluation
+    point: OperatingPoint
+    promise: Promise | None
+    groups: tuple[GroupPromises, list[PromisedGroup]] | None
+
+
+def prepare_operating_point(
+    session: Session,
+    owner: str,
+    evaluation_id: str,
+    confidence: float | None,
+    asked: Json,
+    *,
+    together: bool | None,
+) -> Callable[[], CutOfEvaluation]:
+    """Read what an operating point of an evaluation is computed from; return what computes it, and reads nothing.
+    `asked` are the keywords of `core.metrics.operating_point`. `together`: also the promises of the groups, all at once
+    or each by itself; None: without them.
+    """
+    evaluation, curve, totals = roc(session, owner, evaluation_id)
+    independent = evaluation.job.spec["independent"]
+    scores = None if together is None else repository.find_group_scores(session, evaluation.id)
+
+    def compute() -> CutOfEvaluation:
+        point, promise = _cut_on(evaluation, curve, totals, independent, confidence, asked)
+        groups = None
+        if together is not None:
+            groups = _promises_by_group(evaluation, scores, promise, together=together)
+        return CutOfEvaluation(evaluation, point, promise, groups)
+
+    return compute
+
+
+def _cut_on(
+    evaluation: Evaluation,
+    curve: RocCurve,
+    totals: ClassTotals,
+    independent: bool,
+    confidence: float | None,
+    asked: Json,
+) -> tuple[OperatingPoint, Promise | None]:
+    from core.metrics import operating_point_on_curve
+
+    if confidence is None:
+        return operating_point_on_curve(curve, totals, level=evaluation.level, **asked), None
+    if not independent:
+        detail = f"a cut cannot be promised on evaluation {evaluation.id}: the model has seen rows of its dataset"
+        raise models.no_promise("confidence", detail)
+    assert evaluation.metrics is not None
+    rows = (evaluation.metrics["positives"], evaluation.metrics["negatives"])
+    found = models.promised_on(curve, totals, rows, evaluation.level, confidence, **asked)
+    return found.point, found.promise
+
+
+def _promises_by_group(
+    evaluation: Evaluation, stored: bytes | None, promise: Promise | None, *, together: bool
 ) -> tuple[GroupPromises, list[PromisedGroup]]:
     """Return a cut for each group of an evaluation that keeps the same promise there; raises Invalid."""
     from core.metrics import promises_on_scores, wilson_interval
@@ -368,7 +417,6 @@ def promises_by_group(
     if groups is None:
         detail = f"evaluation {evaluation.id} has no groups: evaluate with group_by"
         raise models.no_promise("by_group", detail)
-    stored = repository.find_group_scores(session, evaluation.id)
     if stored is None:
         detail = f"evaluation {evaluation.id} was made by a version that kept no scores by group: evaluate again"
         raise models.no_promise("by_group", detail)
@@ -410,7 +458,7 @@ def _no_curve(evaluation: Evaluation) -> NotFound:
     return NotFound(f"evaluation {evaluation.id} has no ROC curve: {why}", code="no_curve")
 
 
-def _read_field(request: EvaluationRequest) -> str | None:
+def _read_field(request: EvaluationInputs) -> str | None:
     """Return the field of a request whose answer says something of the values of a column."""
     if request.groups.column is not None:
         return "group_by"
@@ -420,7 +468,7 @@ def _read_field(request: EvaluationRequest) -> str | None:
 def _routes() -> Routes:
     from app.evaluation.schemas import (
         Evaluation,
-        NewEvaluation,
+        EvaluationRequest,
         evaluation_in_list,
         evaluation_of,
     )
@@ -432,7 +480,7 @@ def _routes() -> Routes:
         show=evaluation_of,
         show_in_list=evaluation_in_list,
         create=Submission(
-            body=NewEvaluation,
+            body=EvaluationRequest,
             check=check_evaluation,
             submit=submit,
             docs=Docs(

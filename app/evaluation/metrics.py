@@ -1,12 +1,12 @@
-"""How good a ranker is on a table, in the figures that its kind of dataset has; drift since its validation; rows of the
-table that it was trained on.
+"""How good a ranker is on a table, in the figures that its kind of dataset has; rows of the table that it was trained
+on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,23 +16,17 @@ from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.evaluation.amounts import AmountSpec, measure_amounts, read_amounts
 from app.evaluation.groups import Grouping, finite, measure_groups, scores_by_group
 from app.ingest.rows import Hashes
-from app.models import calibrations
-from app.models import repository as model_rows
+from app.models import artifacts, calibrations
 from app.models.calibrations import CalibrationRecord, ServedCalibration
 from app.models.objectives import WHOLE, Window
 from app.models.service import (
-    VALIDATION,
     artifact_key,
-    curve_of,
     heights_of,
-    lists_of,
-    read_curve,
-    write_curve,
 )
 from app.platform.blobs import BlobStore
 from app.platform.documents import GradedOrder, ListFigures, Reliability, TableFile
 from app.platform.sql import Json, Session
-from app.platform.tables import Dataset, DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
+from app.platform.tables import Dataset, DatasetKind, Model
 from app.training import lists
 from app.training.interpretation import score
 from app.training.multilabel import read_part
@@ -52,15 +46,6 @@ class JudgedModel(TypedDict):
     trained_on: str | None
     path: str
     features: list[str]
-
-
-class Remembered(TypedDict):
-    """What a model's validation has said; `curve` is a file, and `effective` the effective rows of either class."""
-
-    level: float
-    areas: list[Json]
-    curve: NotRequired[str]
-    effective: NotRequired[list[float]]
 
 
 class Measure(Protocol):
@@ -106,6 +91,11 @@ class BipartiteMeasure:
         totals = self._summary.totals
         return totals.positive_effective, totals.negative_effective
 
+    @property
+    def totals(self) -> tuple[float, float]:
+        """Weight of either class, positives first."""
+        return self._summary.totals.positive, self._summary.totals.negative
+
     def calibrate(self, workdir: Path, seed: int) -> CalibrationRecord:
         """Learn a calibration from these rows."""
         return calibrations.learn(
@@ -134,7 +124,7 @@ class BipartiteMeasure:
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
         """The AUC, the partial AUC of each window, and of rows with queries the figures of lists."""
         areas = _areas(self._y, self._scores, self._weight, self._group, windows, level)
-        return [*areas, *_list_areas(self._lists(level))]
+        return [*areas, *list_areas(self._lists(level))]
 
     def _lists(self, level: float) -> ListFigures | None:
         return lists.measure(
@@ -146,6 +136,8 @@ class BipartiteMeasure:
         from core.metrics import ClassTotals, empirical_area_of, operating_point_on_curve
 
         auc, *partial = _areas(self._y, self._scores, self._weight, self._group, windows, level)
+        rows = self._summary.positives, self._summary.negatives
+        self.notes += warnings_of_areas([auc, *partial], rows, self.effective)
         totals = self._summary.totals
         totals = ClassTotals(totals.positive, totals.negative, *self.effective)
         point = None
@@ -264,7 +256,7 @@ class GradedMeasure:
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
         """The figures of lists, or of one list."""
         found = lists.measure_graded_rows(self._rows, self._scores, level)
-        return [*_list_areas(found["lists"]), *_order_areas(found["order"])]
+        return [*list_areas(found["lists"]), *order_areas(found["order"])]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
         """What the metrics of a model are."""
@@ -331,9 +323,7 @@ class MultilabelMeasure:
 
 def load_ranker(model: JudgedModel) -> Ranker:
     """Load what `model_of` names."""
-    from core import artifact
-
-    return artifact.load(Path(model["path"]).read_bytes())
+    return artifacts.load_ranker(Path(model["path"]))[0]
 
 
 def read_rows(table: TableFile, features: Sequence[str]) -> Table:
@@ -358,7 +348,7 @@ _COMPARED_FIGURES = ("auc", "ndcg@10")
 """Figures of lists by which an evaluation is compared with the validation."""
 
 
-def _list_areas(found: ListFigures | None) -> list[Json]:
+def list_areas(found: ListFigures | None) -> list[Json]:
     """The figures of lists that are compared, as areas are named."""
     return [
         {"of": "list", **{name: each[name] for name in ("figure", "value", "low", "high")}}
@@ -367,7 +357,7 @@ def _list_areas(found: ListFigures | None) -> list[Json]:
     ]
 
 
-def _order_areas(found: GradedOrder | None) -> list[Json]:
+def order_areas(found: GradedOrder | None) -> list[Json]:
     return [] if found is None else [{"of": "grades", "figure": "c_index", **found["c_index"]}]
 
 
@@ -393,6 +383,18 @@ def _areas(
         named = {"of": "pauc", "fpr_min": window[0], "fpr_max": window[1]}
         found.append(named | area(window)._asdict())
     return found
+
+
+def warnings_of_areas(
+    areas: Sequence[Json], rows: tuple[int, int], effective: tuple[float, float]
+) -> list[str]:
+    """What the owner should know of the intervals of `_areas`; see `core.metrics.intervals.area_warnings`."""
+    from core.metrics import Interval
+    from core.metrics.intervals import area_warnings
+
+    windows = [(area.get("fpr_min", 0.0), area.get("fpr_max", 1.0)) for area in areas]
+    intervals = [Interval(area["value"], area["low"], area["high"]) for area in areas]
+    return area_warnings(windows, intervals, rows, effective)
 
 
 def _figures(area: Mapping[str, Any]) -> Json:
@@ -422,205 +424,6 @@ def model_of(session: Session, model: Model, dataset: Dataset, blobs: BlobStore)
         "path": str(blobs.path(artifact_key(model))),
         "features": [feature["name"] for feature in model.features],
     }
-
-
-_CURVE_FILE = "validation.curve"
-
-
-def remember_validation(
-    session: Session, model: Model, workdir: Path
-) -> tuple[Remembered | None, list[str]]:
-    """What the model's validation has said, for the fit process; its curve goes into the folder.
-
-    Returns it, or None where there is nothing to compare with, and what is to be said of what cannot be compared.
-    """
-    level, areas = _areas_of(session, model)
-    if level is None or not areas:
-        method = model.validation.get("method")
-        why = f"the model was trained with validation.method {method!r}"
-        if method != "none":
-            why = "the model's validation had too few rows"
-        return None, [f"the drift is not known: {why}"]
-    remembered: Remembered = {"level": level, "areas": areas}
-    found = model_rows.find_metrics(session, model.id, VALIDATION)
-    row = model_rows.find_curve(session, model.id, VALIDATION)
-    if found is None or row is None:
-        return remembered, []
-    if model.validation.get("method") == "cross_validation":
-        return remembered, [
-            "scores were not compared, because those of the validation come from the rankers of the folds and not "
-            "from this one"
-        ]
-    write_curve(workdir / _CURVE_FILE, curve_of(row))
-    effective = [found[0].positive_effective, found[0].negative_effective]
-    return remembered | {"curve": _CURVE_FILE, "effective": effective}, []
-
-
-def _areas_of(session: Session, model: Model) -> tuple[float | None, list[Json]]:
-    """The areas of the model's validation, and the level of their intervals."""
-    if model.kind == DatasetKind.PREFERENCES:
-        pairs = model_rows.find_pair_metrics(session, model.id, VALIDATION)
-        if pairs is None:
-            return None, []
-        return pairs.level, [{"of": "pair_order", **_interval(pairs)}]
-    if model.kind == DatasetKind.MULTILABEL:
-        labels = model_rows.find_label_metrics(session, model.id, VALIDATION)
-        areas = [{"of": "auc", "label": one.label, **one.auc} for one in labels if one.auc]
-        return (labels[0].level if labels else None), areas
-    within = model_rows.find_list_metrics(session, model.id, VALIDATION)
-    of_lists = _list_areas(lists_of(within))
-    if model.kind == DatasetKind.GRADED:
-        level = None if within is None else within.level
-        return level, [*of_lists, *_order_areas(None if within is None else within.order)]
-    found = model_rows.find_metrics(session, model.id, VALIDATION)
-    if found is None:
-        return None, []
-    row, windows = found
-    auc = {"of": "auc", "value": row.auc, "low": row.auc_low, "high": row.auc_high}
-    return row.level, [
-        auc,
-        *(
-            {"of": "pauc", "fpr_min": one.fpr_min, "fpr_max": one.fpr_max, **_interval(one)}
-            for one in windows
-        ),
-        *of_lists,
-    ]
-
-
-def _interval(row: ModelPairMetrics | ModelPartialAuc) -> Json:
-    return {"value": row.value, "low": row.low, "high": row.high}
-
-
-class ScoredRows(NamedTuple):
-    """An evaluation's scores: their curve, and of either class, positives first, how many independent observations
-    they are worth, and how many rows: more, where rows come in groups.
-    """
-
-    curve: RocCurve
-    effective: tuple[float, float]
-    rows: tuple[float, float]
-
-
-def measure_drift(
-    before: Remembered, areas: Sequence[Json], workdir: Path, scored: ScoredRows | None
-) -> Json:
-    """Compare an evaluation with what `remember_validation` gave.
-
-    `areas` are the evaluation's, at the same level and over the same windows.
-    """
-    from core.metrics.comparison import holm
-
-    after = {_key(area): area for area in areas}
-    tested = [
-        _change(area, after[_key(area)], before["level"])
-        for area in before["areas"]
-        if _key(area) in after
-    ]
-    shifts = []
-    if scored is not None and "curve" in before:
-        shifts = _shifts(read_curve(workdir / before["curve"]), before["effective"], scored)
-    tests = [*tested, *shifts]
-    adjusted = holm(np.array([test["p_value"] for test in tests])).tolist()
-    for test, p_value in zip(tests, adjusted, strict=True):
-        test["adjusted_p_value"] = p_value
-        test["changed"] = p_value < 1.0 - before["level"]
-        test["words"] = _words(test)
-    return {
-        "level": before["level"],
-        "changed": any(test["changed"] for test in tests),
-        "summary": _sum_up(tested, shifts),
-        "areas": tested,
-        "scores": shifts,
-    }
-
-
-def _key(area: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(area.get(name) for name in ("of", "label", "figure", "fpr_min", "fpr_max"))
-
-
-def _change(before: Json, after: Json, level: float) -> Json:
-    from core.metrics import Interval
-    from core.metrics.comparison import change
-
-    ends = ("value", "low", "high")
-    old, new = (Interval(*(area[end] for end in ends)) for area in (before, after))
-    found = change(old, new, level)
-    what = {name: before[name] for name in before.keys() - set(ends)}
-    return what | {
-        "before": old._asdict(),
-        "after": new._asdict(),
-        "change": {"value": found.value, "low": found.low, "high": found.high},
-        "p_value": found.p_value,
-    }
-
-
-def _shifts(kept: RocCurve, rows: Sequence[float], scored: ScoredRows) -> list[Json]:
-    """How the scores of either class have moved. Nobody kept whether rows of the validation came in groups: they are
-    taken to have come in such as these do.
-    """
-    from core.metrics.comparison import ScoreSample, score_shift
-
-    found = []
-    for number, (of, shares) in enumerate((("positives", "tpr"), ("negatives", "fpr"))):
-        worth = min(1.0, scored.effective[number] / scored.rows[number])
-        old, new = (
-            ScoreSample(curve.thresholds, getattr(curve, shares), n)
-            for curve, n in ((kept, rows[number] * worth), (scored.curve, scored.effective[number]))
-        )
-        found.append({"of": of, **score_shift(old, new)._asdict()})
-    return found
-
-
-def _words(test: Json) -> str:
-    chance = "more than chance" if test["changed"] else "not more than chance"
-    p_value = f"adjusted p {_shown(test['adjusted_p_value'])}"
-    if "distance" in test:
-        direction = (
-            "higher" if test["higher"] > 0.5 else "lower" if test["higher"] < 0.5 else "spread"
-        )
-        return (
-            f"{test['of']} score {direction}: a score here is greater than one of the validation with probability "
-            f"{test['higher']:.3f}; distance {test['distance']:.3f}, {chance} ({p_value})"
-        )
-    moved = test["change"]
-    direction = "higher" if moved["value"] > 0 else "lower" if moved["value"] < 0 else "the same"
-    return (
-        f"{_name(test)} {test['before']['value']:.4f} at validation, {test['after']['value']:.4f} here: "
-        f"{direction} by {abs(moved['value']):.4f} [{moved['low']:+.4f}, {moved['high']:+.4f}], "
-        f"{chance} ({p_value})"
-    )
-
-
-def _name(area: Json) -> str:
-    match area["of"]:
-        case "pair_order":
-            return "fraction of pairs in order"
-        case "list":
-            return f"mean {area['figure']} of a query"
-        case "grades":
-            return f"{area['figure']} of the grades"
-        case "pauc":
-            return f"pAUC on FPR [{area['fpr_min']:g}, {area['fpr_max']:g}]"
-    return f"AUC of {area['label']}" if "label" in area else "AUC"
-
-
-def _shown(p_value: float) -> str:
-    return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
-
-
-def _sum_up(areas: Sequence[Json], shifts: Sequence[Json]) -> str:
-    worse = [area for area in areas if area["changed"] and area["change"]["value"] < 0]
-    better = [area for area in areas if area["changed"] and area["change"]["value"] > 0]
-    moved = " and ".join(shift["of"] for shift in shifts if shift["changed"])
-    if worse:
-        sentence = f"The model ranks worse than at validation: {', '.join(map(_name, worse))}."
-    elif better:
-        sentence = f"The model ranks better than at validation: {', '.join(map(_name, better))}."
-    else:
-        sentence = "These rows show no difference from the validation in how well the model ranks."
-    if moved:
-        sentence += f" The scores of the {moved} have changed: the rates at a threshold have changed with them."
-    return sentence
 
 
 # Rows of the table that were in training, too: a copy under another name, an extract, a table that has grown.

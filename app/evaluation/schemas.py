@@ -18,8 +18,8 @@ from app.evaluation.service import (
     MAX_WINDOWS,
     MIN_MODELS,
     TRAINED_HERE,
-    ComparisonRequest,
-    EvaluationRequest,
+    ComparisonInputs,
+    EvaluationInputs,
     Seen,
     seen_in,
 )
@@ -145,7 +145,7 @@ def amounts_of(column: str | None, costs: NewCosts | None) -> Amounts:
     return Amounts(column, None if costs is None else costs.model_dump())
 
 
-class NewEvaluation(Body):
+class EvaluationRequest(Body):
     """A model, and the dataset to evaluate it on."""
 
     model: Text = Field(description="The model: id, name, name:version or name@alias.")
@@ -176,13 +176,13 @@ class NewEvaluation(Body):
         description="What errors cost. The cut of least cost is chosen on these rows, and judged on rows held out.",
     )
 
-    def to_request(self) -> EvaluationRequest:
+    def to_request(self) -> EvaluationInputs:
         """What the service takes."""
         windows = None if self.windows is None else pairs_of(self.windows)
         at = None if self.at is None else self.at.given()
         groups = Groups(self.group_by, at, self.cuts)
         amounts = amounts_of(self.amount, self.costs)
-        return EvaluationRequest(
+        return EvaluationInputs(
             self.model, self.dataset_id, windows, float(self.level), groups, amounts
         )
 
@@ -543,10 +543,12 @@ class EvaluatedLabels(Resource):
 
 
 class AreaDrift(Resource):
-    """Change of one area between the model's validation and this dataset: two independent samples."""
+    """Change of one figure between the model's validation and this dataset: two independent samples."""
 
-    of: Annotated[str, one_of(("auc", "pauc", "pair_order", "list", "grades"))] = Field(
-        description="`auc`, `pauc`, `pair_order`, `list` (a figure within queries) or `grades`."
+    of: Annotated[str, one_of(("auc", "pauc", "pair_order", "list", "grades", "prevalence"))] = (
+        Field(
+            description="`auc`, `pauc`, `pair_order`, `list` (a figure within queries), `grades` or `prevalence`."
+        )
     )
     figure: str | None = Field(
         default=None, description="The name of the figure, such as ndcg@10; null for areas."
@@ -565,7 +567,7 @@ class AreaDrift(Resource):
     adjusted_p_value: float = Field(
         description="p-value adjusted by Holm over all tests of this drift."
     )
-    changed: bool = Field(description="True if the adjusted p-value is below 1 - level.")
+    changed: bool
     words: str
 
 
@@ -582,6 +584,47 @@ class ScoreDrift(Resource):
     higher: float = Field(
         description="Probability that a score on this dataset is greater than one of the validation; a tie counts half."
     )
+    psi: Interval | None = Field(
+        default=None,
+        description="Population stability index over tenths of the scores of the validation, corrected for chance.",
+    )
+    p_value: float
+    adjusted_p_value: float
+    changed: bool
+    words: str
+
+
+class ProbabilityDrift(Interval):
+    """How far the model's probabilities are from what has happened on this dataset."""
+
+    of: Annotated[str, one_of(("in_the_large", "slope"))] = Field(
+        description="`in_the_large`: the constant that the log odds lack, 0 if as many rows are positive as expected. "
+        "`slope`: of the log odds, 1 if the probabilities are neither too extreme nor too moderate."
+    )
+    predicted: float = Field(description="Mean probability.")
+    observed: float = Field(description="Fraction of positives.")
+    p_value: float = Field(
+        description="It allows for the error of the calibration itself, which was learnt on the validation rows; the "
+        "interval is of these rows alone."
+    )
+    adjusted_p_value: float
+    changed: bool
+    words: str
+
+
+class FeatureDrift(Resource):
+    """How far the values of a feature are from those of the training table, over tenths of its numbers or over its most
+    frequent categories; missing values have a bin of their own.
+    """
+
+    name: str
+    importance: float | None = Field(
+        description="Share of the feature in the importance of all. Null if that was not measured."
+    )
+    psi: Interval = Field(
+        description="Population stability index, corrected for chance: below 0.1 little, from 0.25 much."
+    )
+    distance: float = Field(description="Total variation distance over the bins, from 0 to 1.")
     p_value: float
     adjusted_p_value: float
     changed: bool
@@ -589,14 +632,29 @@ class ScoreDrift(Resource):
 
 
 class Drift(Resource):
-    """Significant changes since the model's validation."""
+    """What has changed since the model's validation. `changed` of a test: beyond chance, by the adjusted p-value, and
+    of a size that matters: of a psi from 0.1, or of log odds or a slope by 0.1. An area has no such least size.
+    """
 
     level: float = Field(
         description="Confidence level of the model's intervals. The tests use 1 - level."
     )
-    changed: bool
+    changed: bool = Field(
+        description="True if a test has changed; of the features one that has at least 1 % of the importance."
+    )
     summary: str
     areas: list[AreaDrift]
+    prevalence: AreaDrift | None = Field(
+        default=None, description="The fraction of positives. Null without one label."
+    )
+    probabilities: list[ProbabilityDrift] = Field(
+        default=[], description="Empty if the model has no calibration."
+    )
+    features: list[FeatureDrift] | None = Field(
+        default=None,
+        description="At most 100, those first that matter most, by importance and size. Null if the training table is "
+        "gone.",
+    )
     scores: list[ScoreDrift] = Field(
         description="Change of the scores. If the scores change but the areas do not, choose new thresholds."
     )
@@ -739,7 +797,7 @@ def evaluation_in_list(row: EvaluationRow) -> Evaluation:
     return shown
 
 
-class NewComparison(Body):
+class ComparisonRequest(Body):
     """Models, and the dataset to compare them on."""
 
     models: Annotated[list[Text], Field(min_length=MIN_MODELS, max_length=MAX_MODELS)] = Field(
@@ -762,9 +820,9 @@ class NewComparison(Body):
         description="What errors cost: compare the models by it, too, each at its own cut of least cost.",
     )
 
-    def to_request(self) -> ComparisonRequest:
+    def to_request(self) -> ComparisonInputs:
         """What the service takes."""
-        return ComparisonRequest(
+        return ComparisonInputs(
             self.models,
             self.dataset_id,
             pairs_of(self.windows),

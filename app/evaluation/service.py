@@ -221,7 +221,7 @@ def say_seen(model: Model, seen: Seen) -> list[str]:
 
 
 @dataclass(frozen=True)
-class EvaluationRequest:
+class EvaluationInputs:
     """What a caller asked for; without windows those that the model itself is reported in."""
 
     model: str
@@ -233,7 +233,7 @@ class EvaluationRequest:
 
 
 def check_evaluation(
-    session: Session, owner: str, request: EvaluationRequest, *, lock: bool = False
+    session: Session, owner: str, request: EvaluationInputs, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
     """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
     check_level(request.level)
@@ -254,7 +254,7 @@ MIN_MODELS, MAX_MODELS = 2, 20
 
 
 @dataclass(frozen=True)
-class ComparisonRequest:
+class ComparisonInputs:
     """What a caller asked for."""
 
     models: Sequence[str]
@@ -266,7 +266,7 @@ class ComparisonRequest:
 
 
 def check_comparison(
-    session: Session, owner: str, request: ComparisonRequest, *, lock: bool = False
+    session: Session, owner: str, request: ComparisonInputs, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
     """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
     from core.metrics import Lift, Ndcg, PrecisionAt

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from threading import BoundedSemaphore
-from typing import Annotated, Literal, NamedTuple
+from functools import partial
+from threading import Event
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fastapi import Depends, Query
-from pydantic import AwareDatetime, StringConstraints
+from pydantic import AwareDatetime, BeforeValidator, StringConstraints
+from pydantic_core import PydanticCustomError
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from app.http.limits import FairSemaphore
+from app.http.limits import FairSemaphore, release_at_end
 from app.http.schemas import earliest_shown
 from app.http.server import Drain
 from app.platform.background import BackgroundTasks
@@ -21,14 +24,17 @@ from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.errors import TooMany, nearest, refuse_all, shown
 from app.platform.metrics import ApiMetrics
+from app.platform.outage import OutageMemory
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 from app.platform.sql import RowFilter
 
-MAX_COMPUTATIONS = 2
-"""Long computations that run at once in a process: scores need the other threads."""
-COMPUTATION_WAIT_SECONDS = 2.0
-"""How long another computation waits for one of them to end, in seconds."""
+Found = TypeVar("Found")
+
+MAX_COMPUTATIONS = 3
+"""Long computations that run at once in a process, two of an owner: scores need the other threads."""
+COMPUTATION_WAIT_SECONDS = 10.0
+"""How long another computation waits for its turn, in seconds."""
 
 MAX_TABLES = 2
 """Large tables that are scored at once in a process, one of an owner; each takes a thread for as long as it is long."""
@@ -39,8 +45,14 @@ class Caller:
     """The sender of a request: the owner whose resources are visible, and the scopes of the key."""
 
     key_id: str
+    """Empty for a caller without a key, for whom an owner's model is served."""
     owner: str
     scopes: frozenset[str]
+
+    @property
+    def holder(self) -> str:
+        """Whose permits a request takes: its owner's; those who have no key share the permits of one more owner."""
+        return self.owner if self.key_id else ""
 
 
 @dataclass(frozen=True)
@@ -56,31 +68,36 @@ class Context:
     blobs: BlobStore
     producer: Producer
     drain: Drain
+    preloaded: Event
     metrics: ApiMetrics
     uploads: FairSemaphore
     waiters: FairSemaphore
     requests: FairSemaphore
     publishing: BackgroundTasks
     background: BackgroundTasks
-    computations: BoundedSemaphore = field(
-        default_factory=lambda: BoundedSemaphore(MAX_COMPUTATIONS)
+    memory: OutageMemory
+    computations: FairSemaphore = field(
+        default_factory=lambda: FairSemaphore(MAX_COMPUTATIONS, "computations", TooMany)
     )
     tables: FairSemaphore = field(
         default_factory=lambda: FairSemaphore(MAX_TABLES, "tables", TooMany)
     )
     uploading: set[tuple[str, str | None]] = field(default_factory=set)
 
-    @contextmanager
-    def computation(self) -> Iterator[None]:
-        """Hold a permit for a long computation. Raises TooMany if none is free soon."""
-        if not self.computations.acquire(timeout=COMPUTATION_WAIT_SECONDS):
-            raise TooMany(
-                f"{MAX_COMPUTATIONS} such answers are being computed, which is the maximum: try again in a moment"
-            )
-        try:
-            yield
-        finally:
-            self.computations.release()
+    def occupy(self, scope: MutableMapping[str, Any], owner: str) -> None:
+        """Have a request, by its ASGI scope, hold one of its owner's permits until its end. Raises the error of
+        `FairSemaphore.refusal`.
+        """
+        permit = self.requests.acquire(owner)
+        release_at_end(scope, partial(self.requests.release, owner, permit))
+
+    async def compute(self, owner: str, work: Callable[[], Found]) -> Found:
+        """Run a long computation in a thread when it is the owner's turn; the wait occupies no thread.
+
+        Raises TooMany if others take too long.
+        """
+        async with self.computations.turn(owner, COMPUTATION_WAIT_SECONDS):
+            return await run_in_threadpool(work)
 
 
 def context_of(request: Request) -> Context:
@@ -89,7 +106,11 @@ def context_of(request: Request) -> Context:
     return context
 
 
-def _caller(request: Request) -> Caller:
+async def _context(request: Request) -> Context:
+    return context_of(request)  # not in a thread: health must not wait for one
+
+
+async def _caller(request: Request) -> Caller:
     caller: Caller = request.scope["caller"]
     return caller
 
@@ -102,7 +123,7 @@ class Paging:
     after: str | None
 
 
-def _paging(
+async def _paging(
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum entries on the page.")] = 50,
     after: Annotated[
         str | None, Query(description="Cursor of the page: `next` of the page before.")
@@ -119,7 +140,7 @@ class ListFilter:
     dataset_id: str | None
 
 
-def _list_filter(
+async def _list_filter(
     model_id: Annotated[str | None, Query(description="Only those of this model (id).")] = None,
     dataset_id: Annotated[str | None, Query(description="Only those on this dataset (id).")] = None,
 ) -> ListFilter:
@@ -167,16 +188,31 @@ class Times(NamedTuple):
     created_before: float | None
 
 
-def _times(
+_RFC_3339 = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII
+)
+
+
+def _refuse_numbers(value: object) -> object:
+    """Refuse what is not written as a time: pydantic takes a number for seconds since 1970."""
+    if isinstance(value, str) and not _RFC_3339.fullmatch(value):
+        raise PydanticCustomError("rfc_3339", "must be a time as RFC 3339")
+    return value
+
+
+Time = Annotated[AwareDatetime, BeforeValidator(_refuse_numbers)]
+
+
+async def _times(
     created_after: Annotated[
-        AwareDatetime | None,
+        Time | None,
         Query(
             description="Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.",
             examples=["2026-01-31T12:00:00Z"],
         ),
     ] = None,
     created_before: Annotated[
-        AwareDatetime | None,
+        Time | None,
         Query(
             description="Only those whose `created_at` is before this time, as RFC 3339 with a time zone."
         ),
@@ -191,7 +227,7 @@ def _times(
 TimesDep = Annotated[Times, Depends(_times)]
 
 
-def _row_filter(
+async def _row_filter(
     times: TimesDep,
     search: Annotated[
         str | None,
@@ -210,7 +246,7 @@ def _row_filter(
 RowFilterDep = Annotated[RowFilter, Depends(_row_filter)]
 
 
-def _tagged_filter(
+async def _tagged_filter(
     only: RowFilterDep,
     tag: Annotated[
         list[Annotated[str, StringConstraints(min_length=1, max_length=511)]] | None,
@@ -218,7 +254,7 @@ def _tagged_filter(
             max_length=MAX_TAGS,
             description="Only those with this tag, as `name:value`, or as `name` for any value. Several: those with "
             "all of them. Names and values may have colons: every way to read the text counts.",
-            examples=["team:risk"],
+            examples=[["team:risk"]],
         ),
     ] = None,
 ) -> RowFilter:
@@ -234,7 +270,7 @@ Sort = Annotated[
 ]
 TaggedFilterDep = Annotated[RowFilter, Depends(_tagged_filter)]
 
-ContextDep = Annotated[Context, Depends(context_of)]
+ContextDep = Annotated[Context, Depends(_context)]
 CallerDep = Annotated[Caller, Depends(_caller)]
 PagingDep = Annotated[Paging, Depends(_paging)]
 ListFilterDep = Annotated[ListFilter, Depends(_list_filter)]

@@ -1,4 +1,4 @@
-"""POST requests that create something. An Idempotency-Key replays the first answer; `?validate=true` only checks."""
+"""Requests that create something. An Idempotency-Key replays the first answer; the path `…/validate` only checks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Header, Query
+from fastapi import APIRouter, Depends, Header
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.http import repository
 from app.http.dependencies import CallerDep, Context
+from app.http.schemas import Resource, Valid
 from app.platform.database import Database
 from app.platform.errors import Invalid
 from app.platform.sql import Json, Session
@@ -22,10 +23,12 @@ from app.platform.sql import Json, Session
 MAX_KEY_LENGTH = 255
 
 Check = Callable[[Session], Json]
-"""A check for `?validate=true`: it returns the answer."""
+"""A check for a path `…/validate`: it returns the answer."""
+VALIDATE = "/validate"
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
-def _idempotency_key(
+async def _idempotency_key(
     idempotency_key: Annotated[
         str | None,
         Header(
@@ -45,9 +48,54 @@ def _idempotency_key(
 
 
 IdempotencyKeyDep = Annotated[str | None, Depends(_idempotency_key)]
-ValidateOnly = Annotated[
-    bool, Query(alias="validate", description="Check the request and create nothing.")
-]
+
+
+def add_validation(
+    router: APIRouter,
+    path: str,
+    name: str,
+    endpoint: Callable[..., Any],
+    answer: type[Resource] = Valid,
+    *,
+    method: str = "POST",
+    more: str = "",
+    **described: Any,
+) -> None:
+    """Route `POST {path}/validate` to the endpoint of `path`, which creates nothing there; it answers with `answer`.
+
+    `method` is that of `path`. `more` is added to the description.
+    """
+    router.add_api_route(
+        path + VALIDATE,
+        endpoint,
+        methods=["POST"],
+        name=f"validate_{name}",
+        response_model=answer,
+        summary=f"Check a {name.replace('_', ' ')}",
+        description=f"Check a request to `{method} {router.prefix}{path}` and create nothing. It is refused as that "
+        f"request would be.{more}",
+        **described,
+    )
+
+
+def validated(
+    router: APIRouter, path: str, name: str, answer: type[Resource] = Valid, **options: Any
+) -> Callable[[Endpoint], Endpoint]:
+    """Decorate the endpoint that creates something at `path`: `add_validation`, with the same arguments."""
+
+    def add(endpoint: Endpoint) -> Endpoint:
+        add_validation(router, path, name, endpoint, answer, **options)
+        return endpoint
+
+    return add
+
+
+def _only_validates(request: Request) -> bool:
+    found: bool = request.scope["route"].path.endswith(VALIDATE)
+    return found
+
+
+ValidateOnlyDep = Annotated[bool, Depends(_only_validates)]
 
 
 @dataclass(frozen=True)
@@ -64,7 +112,7 @@ class IdempotentRequest:
 
 
 async def _idempotent(
-    request: Request, caller: CallerDep, key: IdempotencyKeyDep, validate: ValidateOnly = False
+    request: Request, caller: CallerDep, key: IdempotencyKeyDep, validate: ValidateOnlyDep
 ) -> IdempotentRequest:
     same = hashlib.sha256(request.scope["path"].encode("utf-8", "surrogatepass"))
     same.update(b"\0" + await request.body())
@@ -131,7 +179,7 @@ async def answer_once(
 ) -> Response:
     """Run `work` once in a transaction, and return its answer as `show` writes it.
 
-    For `?validate=true` run `check` instead; without a `check`, run `work` and roll it back.
+    At the path `…/validate` run `check` instead; without a `check`, run `work` and roll it back.
     """
     if idempotent.validate:
         if check is not None:

@@ -4,11 +4,12 @@ owner.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,13 +92,14 @@ class Permit:
 
 
 class FairSemaphore:
-    """A semaphore that never blocks: it raises at once if no permit is free. Only the event loop uses it.
+    """A semaphore that never blocks: it raises if no permit is free, at once or after a wait. Only the event loop uses
+    it.
 
     An owner may hold at most as many permits as are free: half of all if alone, a third beside another owner with as
-    many, and so on. So the next owner always finds a free permit.
+    many, and so on. So the next owner always finds a free permit. Owners who wait take turns.
 
-    `what` names what is limited. `full` is the class of the error raised when all permits are taken. `show` is called
-    with the number of permits taken whenever it changes.
+    `what` names what is limited, and `whose` whom the share is of. `full` is the class of the error raised when all
+    permits are taken. `show` is called with the number of permits taken whenever it changes.
     """
 
     def __init__(
@@ -106,12 +108,18 @@ class FairSemaphore:
         what: str,
         full: type[ServiceError],
         show: Callable[[int], object] = lambda taken: None,
+        *,
+        whose: str = "an owner",
     ) -> None:
         self._most = most
+        self._whose = whose
         self._show = show
         self._what = what
         self._full = full
         self._permits: defaultdict[str, set[Permit]] = defaultdict(set)
+        self._waiting: dict[
+            str, deque[asyncio.Future[Permit]]
+        ] = {}  # whose turn is next comes first
         self.taken = 0
 
     def refusal(self, owner: str) -> ServiceError | None:
@@ -124,7 +132,7 @@ class FairSemaphore:
             detail = f"{self._most} {self._what} are open in this process, which is the maximum: try again soon"
             return self._full(detail, code=code, headers=headers)
         detail = (
-            f"an owner may have at most as many {self._what} open in this process as places are free; this one "
+            f"{self._whose} may have at most as many {self._what} open in this process as places are free; this one "
             f"has {has}, and {free} of {self._most} places are free: try again soon"
         )
         return TooMany(detail, code=code, headers=headers)
@@ -137,6 +145,42 @@ class FairSemaphore:
             yield permit
         finally:
             self.release(owner, permit)
+
+    @asynccontextmanager
+    async def turn(self, owner: str, seconds: float) -> AsyncIterator[Permit]:
+        """Hold a permit for the length of a block, after a wait of at most `seconds`. Raises the error of `refusal`."""
+        permit = await self._wait(owner, seconds)
+        try:
+            yield permit
+        finally:
+            self.release(owner, permit)
+
+    async def _wait(self, owner: str, seconds: float) -> Permit:
+        if self.refusal(owner) is None:
+            return self.acquire(owner)
+        given: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(owner, deque()).append(given)
+        try:
+            await asyncio.wait([given], timeout=seconds)
+        except asyncio.CancelledError:
+            if given.done():
+                self.release(owner, given.result())
+            raise
+        finally:
+            if not given.done():
+                self._waiting[owner].remove(given)
+                if not self._waiting[owner]:
+                    del self._waiting[owner]
+        return given.result() if given.done() else self.acquire(owner)
+
+    def _serve_next(self) -> None:
+        """Give free permits to those who wait: to each owner in turn."""
+        while eligible := [each for each in self._waiting if self.refusal(each) is None]:
+            owner = eligible[0]
+            queue = self._waiting.pop(owner)
+            queue.popleft().set_result(self.acquire(owner))
+            if queue:
+                self._waiting[owner] = queue  # behind the others
 
     def acquire(self, owner: str) -> Permit:
         """Take a permit until `release`. Raises the error of `refusal`."""
@@ -155,6 +199,7 @@ class FairSemaphore:
         self._show(self.taken)
         if not self._permits[owner]:
             del self._permits[owner]
+        self._serve_next()
 
     def size_of(self, owner: str) -> int:
         """Return the bytes of the uploads that the owner is sending. Any thread may call it."""

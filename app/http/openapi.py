@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -15,14 +16,16 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from app import __version__
+from app.http.idempotency import VALIDATE
 from app.http.problems import MEDIA_TYPE
 from app.http.proxies import root_path_of
-from app.http.responses import CompressedPage, CompressedResponse
+from app.http.responses import CompressedPage, StoredText
 from app.http.schemas import Problem
 from app.http.static import POLICY, StaticFiles
 
@@ -61,6 +64,8 @@ INFO: dict[str, Any] = {
         },
     ],
 }
+DEFAULT_URL = "http://127.0.0.1:8000"
+"""Where `rankwright serve` answers unless told otherwise."""
 _PREFIX = "#/components/schemas/"
 _REFUSALS = {
     "400": "The request is not well-formed.",
@@ -110,6 +115,33 @@ def install(app: FastAPI, docs: DomainDocs, build: str) -> None:
         return made
 
     app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way to extend it
+    app.state.document = _WrittenOnce(document)
+
+
+MAX_PREFIXES = 8
+"""Path prefixes for each of which the document is kept."""
+
+
+class _WrittenOnce:
+    """The document as it is sent, written and compressed once for each path prefix: it takes seconds."""
+
+    def __init__(self, document: Callable[[], dict[str, Any]]) -> None:
+        self._document = document
+        self._written: dict[str, StoredText] = {}
+        self._writing = asyncio.Lock()
+
+    async def read(self, root: str) -> StoredText:
+        """Return the document, whose server is this one, also behind a path prefix."""
+        async with self._writing:
+            if root not in self._written:
+                if len(self._written) >= MAX_PREFIXES:
+                    self._written.clear()
+                self._written[root] = await run_in_threadpool(self._write, root)
+            return self._written[root]
+
+    def _write(self, root: str) -> StoredText:
+        document = {**self._document(), "servers": [{"url": root or "/"}]}
+        return StoredText(bytes(JSONResponse(document).body), "application/json")
 
 
 def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
@@ -120,6 +152,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
         description=app.description,
         tags=app.openapi_tags,
         routes=app.routes,
+        servers=[{"url": DEFAULT_URL, "description": "`rankwright serve` on this machine."}],
     )
     components = document["components"]
     shapes: list[type[BaseModel]] = [Problem, *docs.schemas]
@@ -131,10 +164,9 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
     schemas.update(defined["$defs"])
     schemas.pop("HTTPValidationError", None)
     schemas.pop("ValidationError", None)
-    bodies = document["paths"]["/v1/batch-scores"]["post"]["requestBody"]["content"]
-    inline = bodies["application/json"]["schema"]  # stands beside the bytes of a table
+    _name_bodies(document["paths"], schemas)
     for name, examples in json.loads(EXAMPLES.read_text()).items():
-        (inline if name == inline["title"] else schemas[name])["examples"] = examples
+        schemas[name]["examples"] = examples
     components["securitySchemes"] = {
         "key": {
             "type": "http",
@@ -162,6 +194,11 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
                     document["paths"][route.path][method]["operationId"] = route.name
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
+            if path.endswith(
+                VALIDATE
+            ):  # nothing is created, so there is nothing to repeat or to wait for
+                named = operation.get("parameters", [])
+                operation["parameters"] = [each for each in named if each["in"] != "header"]
             _add_problems(path, operation, scopes.get((path, method)))
             _leave_out_titles(operation)
             _leave_out_nulls(operation)
@@ -169,6 +206,17 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
             _tell_defaults(operation["responses"], schemas, set())
     _name_unions(document)
     return document
+
+
+def _name_bodies(paths: Mapping[str, Any], schemas: dict[str, Any]) -> None:
+    """Move bodies that stand beside the bytes of a table to the schemas: some generators import what has no name."""
+    for operations in paths.values():
+        for operation in operations.values():
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                schema = content["schema"]
+                if schema.get("type") == "object":
+                    schemas.setdefault(schema["title"], schema)
+                    content["schema"] = {"$ref": _PREFIX + schema["title"]}
 
 
 def _leave_out_titles(operation: Mapping[str, Any]) -> None:
@@ -243,7 +291,7 @@ def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> No
         statuses.append("404")
     if "requestBody" in operation:
         statuses += ["400", "413", "415", "507"]
-    if is_work or tags & {"datasets", "models"} or operation_id == "rotate_key":
+    if is_work or tags & {"datasets", "models"} or "/rotate" in path:
         statuses.append("409")
     if operation_id in ("put_alias", "delete_alias", "put_reason_codes"):
         statuses += ["412", "428"]
@@ -305,12 +353,9 @@ async def read_docs() -> Response:
 
 @router.get("/openapi.json", include_in_schema=False)
 async def read_document(request: Request) -> Response:
-    """Return the document; behind a path prefix it states where the paths begin."""
-    document = request.app.openapi()
-    if root := root_path_of(request.scope):
-        document = {**document, "servers": [{"url": root}]}
-    document = JSONResponse(document).body
-    return CompressedResponse(document, media_type="application/json")
+    """Return the document."""
+    document: _WrittenOnce = request.app.state.document
+    return (await document.read(root_path_of(request.scope))).answer(request)
 
 
 @router.get("/", include_in_schema=False)

@@ -27,6 +27,7 @@ from app.platform.errors import (
     ServiceError,
     advise_on_number,
     shown,
+    terse_detail,
 )
 from core.errors import CoreError
 
@@ -54,6 +55,10 @@ _RULES = {
     "int_type": "must be a whole number",
     "model_attributes_type": "must be an object",
     "string_unicode": "must be valid Unicode text",
+    **dict.fromkeys(
+        ("rfc_3339", "timezone_aware", "datetime_from_date_parsing"),
+        "must be a time as RFC 3339 with a time zone, such as 2026-01-31T12:00:00Z",
+    ),
 }
 _LENGTHS = {
     "too_short": ("at least", "min_length", "item"),
@@ -73,7 +78,9 @@ def is_of_protocol(path: str) -> bool:
     return path.startswith("/oip/") or path.endswith(("/invocations", ":predict"))
 
 
-_SCORING = re.compile(r"/v1/models/[^/]+/(score|rank|explain)|/v1/batch-scores")
+_SCORING = re.compile(
+    r"/v1/models/[^/]+/(score|rank|explain)|(/v1|/console/uploads)/batch-scores(/[a-z]+)?"
+)
 _ABOUT_ROWS = (400, 413, 415, 422)
 
 
@@ -97,8 +104,9 @@ def problem(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Return the response. `instance` is the path without its query, which may hold personal data."""
+    request.scope["error_code"] = code  # for the access log
     if is_terse(request, status):
-        detail, errors = f"{title}: this service shows no more", ()
+        detail, errors = terse_detail(title), ()
     if status == 422:
         detail = _advise(detail)
         errors = [{**each, "detail": _advise(each.get("detail", ""))} for each in errors]
@@ -332,7 +340,7 @@ async def of_address(request: Request, error: ServiceError) -> Response:
     such requests are refused before others are counted.
     """
     response = of_service_error(request, error)
-    of_console = request.method == "GET" and request.scope["path"].startswith("/console/")
+    of_console = request.scope["path"].startswith("/console/")
     return await _as_page(request, response, plain=True) if of_console else response
 
 

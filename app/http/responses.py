@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from fastapi.responses import FileResponse
+from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -113,6 +114,28 @@ class CompressedResponse(Response):
 
 class CompressedPage(CompressedResponse, HTMLResponse):
     """A compressed HTML page."""
+
+
+class StoredText:
+    """A text that is sent again and again, and compressed once."""
+
+    def __init__(self, content: bytes, media_type: str) -> None:
+        self.content = content
+        self._compressed = gzip.compress(content, mtime=0)
+        self._media_type = media_type
+
+    def answer(self, request: Request, **headers: str) -> Response:
+        """Return the answer: by gzip to a caller that accepts it."""
+        content, headers = self.content, {"Vary": "Accept-Encoding", **headers}
+        if accepts_gzip(",".join(request.headers.getlist("accept-encoding"))):
+            content, headers["Content-Encoding"] = self._compressed, "gzip"
+        return Response(content, headers=headers, media_type=self._media_type)
+
+
+def json_response(answer: object) -> Response:
+    """Return an answer as FastAPI writes it. The calling thread writes it: a large one would hold up the event loop."""
+    content = to_json(answer, by_alias=True, inf_nan_mode="null")
+    return Response(content, media_type="application/json")
 
 
 _ONE_RANGE = re.compile(r"bytes=(?:(\d{1,18})-(\d{0,18})|-(\d{1,18}))")
@@ -221,8 +244,8 @@ def size_of(part: bytes | BinaryIO) -> int:
     return len(part) if isinstance(part, bytes) else os.fstat(part.fileno()).st_size
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_BEGINS_ONE = r"^[=+\-@\t\r]"
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # spreadsheets read the full-width forms as well
+_BEGINS_ONE = rf"^[{re.escape(''.join(_FORMULA))}]"
 
 
 def escape_formula(text: str) -> str:

@@ -171,7 +171,7 @@ class Problem(BaseModel):
 
 
 class Valid(Resource):
-    """Answer to `?validate=true`: the request is valid. Nothing was created."""
+    """The request is valid. Nothing was created."""
 
     valid: bool
 
@@ -200,9 +200,11 @@ def bytes_of(*media_types: str) -> dict[str, Any]:
     return content
 
 
-def csv_of(example: str) -> dict[str, Any]:
-    """Describe a body of CSV: bytes as well, for its encoding is the caller's.
+def tables_of(example: str, *others: str) -> dict[str, Any]:
+    """Describe a body that is a table: CSV, like the example, or one of the `others`.
 
-    It stands behind the other tables: a client that takes all of them for files sends a file as the last.
+    CSV is first and last: of generated clients that know only files, most send a file as the first media type, and
+    openapi-python-client as the last. The first says nothing of the encoding, which is the caller's.
     """
-    return {CSV: {"schema": {"type": "string", "format": "binary"}, "example": example}}
+    csv = {"schema": {"type": "string", "format": "binary"}, "example": example}
+    return {CSV: csv, **bytes_of(*others), f"{CSV}; charset=utf-8": csv}

@@ -11,13 +11,14 @@ import math
 import re
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from http import HTTPStatus
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from types import FrameType
 from typing import Any, NamedTuple, cast
 
+import httptools
 import uvicorn
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -33,11 +34,14 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from app.http import problems
+from app.http.limits import FairSemaphore, Permit, release_at_end
 from app.http.proxies import ProxiedConfig, put_prefix_before, root_path_of, take_off_prefix
 from app.platform import logging as logs
-from app.platform.errors import Malformed, ServiceError, Unavailable
+from app.platform.errors import Malformed, NotFound, ServiceError, Unavailable
 from app.platform.ids import new_id
 from app.platform.metrics import UNROUTED, ApiMetrics
+from app.platform.outage import OutageMemory
+from app.platform.processes import descriptor_limit
 from app.platform.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -120,9 +124,13 @@ class BoundedProtocol(HttpToolsProtocol):
 
     _joining: JoiningTransport
 
-    def __init__(self, *args: Any, head_seconds: float, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, head_seconds: float, connections: FairSemaphore, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._head_seconds = head_seconds
+        self._places = connections
+        self._place: tuple[str, Permit] | None = None
         self._answer_from_memory: AnswerFromMemory | None = getattr(
             self.config, "answer_from_memory", None
         )
@@ -132,20 +140,29 @@ class BoundedProtocol(HttpToolsProtocol):
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Prepare for answers, and start the timer of a head."""
+        """Prepare for answers, and start the timer of a head. Refuse a connection too many of its address."""
         super().connection_made(transport)
         self._joining = JoiningTransport(transport)
+        network = network_of(self.client)
+        try:
+            self._place = (network, self._places.acquire(network))
+        except ServiceError as error:
+            self._refuse(error.status, error.code, error.detail, error.headers)
+            return
         self._start_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timer."""
         self._stop_clock()
+        if self._place is not None:
+            self._places.release(*self._place)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Read more. Close the connection if the head is too long."""
         self._head_bytes += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._parse(data)
         if self.transport.is_closing():
             return
         if self._head_bytes > MAX_HEAD_BYTES:
@@ -157,6 +174,33 @@ class BoundedProtocol(HttpToolsProtocol):
         elif self._clock is None and (self._in_head or (self._head_bytes and not self._in_body)):
             self._start_clock()
 
+    def _parse(self, data: bytes) -> None:
+        while (
+            True
+        ):  # one round for each offer of another protocol, however many requests come at once
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserError:
+                self.send_400_response("Invalid HTTP request received.")
+            except httptools.HttpParserUpgrade as upgrade:
+                # The parser takes what follows the head for another protocol. The service has only this one, and
+                # RFC 9110 lets it ignore the offer: the request is read once more, without the offer.
+                if self._declines_upgrade() and not self.transport.is_closing():
+                    data = self._head_without_upgrade() + data[upgrade.args[0] :]
+                    self.parser = httptools.HttpRequestParser(self)
+                    continue
+            return
+
+    def _declines_upgrade(self) -> bool:
+        """Return True for a request with an Upgrade header: Java's client and `curl --http2` offer HTTP/2 so."""
+        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+
+    def _head_without_upgrade(self) -> bytes:
+        version = self.parser.get_http_version().encode()
+        lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
+        lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        return b"\r\n".join([*lines, b"", b""])
+
     def on_message_begin(self) -> None:
         """Called when a head begins."""
         self._in_head = True
@@ -164,6 +208,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Called when the head is complete."""
+        if self._declines_upgrade():
+            return  # it is read once more
         self._head_bytes, self._in_head, self._in_body = 0, False, True
         self._stop_clock()
         super().on_headers_complete()
@@ -209,6 +255,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Called when the request is complete."""
+        if self._declines_upgrade():
+            return
         self._head_bytes, self._in_body = 0, False
         super().on_message_complete()
 
@@ -235,7 +283,7 @@ class BoundedProtocol(HttpToolsProtocol):
             408, "timeout", f"the head of a request must arrive within {seconds:g} seconds"
         )
 
-    def _refuse(self, status: int, code: str, detail: str) -> None:
+    def _refuse(self, status: int, code: str, detail: str, headers: Mapping[str, str] = {}) -> None:
         """Send a problem, unless an answer has begun, and close the connection."""
         if self.transport.is_closing():
             return
@@ -252,8 +300,9 @@ class BoundedProtocol(HttpToolsProtocol):
                 "request_id": None,
             }
             body = json.dumps(problem).encode()
+            more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             head = (
-                f"HTTP/1.1 {status} {phrase}\r\ncontent-type: {problems.MEDIA_TYPE}\r\n"
+                f"HTTP/1.1 {status} {phrase}\r\ncontent-type: {problems.MEDIA_TYPE}\r\n{more}"
                 f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
             )
             self.transport.write(head.encode() + body)
@@ -264,9 +313,20 @@ def server_config(
     app: ASGIApp | Callable[..., Any] | str, settings: Settings, **options: Any
 ) -> uvicorn.Config:
     """Return uvicorn's configuration, for the service and for tests. WebSockets are off."""
-    protocol: Any = partial(BoundedProtocol, head_seconds=settings.head_seconds)
+    # A connection takes a file descriptor. Half of all are for files, models and the database.
+    most = descriptor_limit() // 2
+    connections = FairSemaphore(most, "connections", Unavailable, whose="an address")
+    protocol: Any = partial(
+        BoundedProtocol, head_seconds=settings.head_seconds, connections=connections
+    )
     return ProxiedConfig(
-        app, http=protocol, ws="none", access_log=False, server_header=False, **options
+        app,
+        http=protocol,
+        ws="none",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=settings.idle_seconds,
+        **options,
     )
 
 
@@ -340,6 +400,10 @@ MAX_HEADERS = 100
 MAX_HEADER_BYTES = 1 << 16  # all names and values together
 MIN_BODY_BYTES_PER_SECOND = 1024  # while a body is small; `min_body_rate` says more
 SMALL_BODY_BYTES = 1 << 16  # after these the required rate rises
+# W3C Trace Context: version, trace, span, flags. An id of zeros is none, and a later version may add to the end.
+_TRACEPARENT = re.compile(
+    rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
+)
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -358,6 +422,16 @@ class AddressTooLong(ServiceError):
     """The path and the query are longer than any model's features need."""
 
     code, status, title = "uri_too_long", 414, "Address too long"
+
+
+MAX_BODY = "RANKWRIGHT_MAX_BODY_BYTES"
+
+
+class BodyLimit(NamedTuple):
+    """The most bytes of a body, and the setting that says so."""
+
+    bytes: int
+    setting: str
 
 
 class HeadersTooLarge(ServiceError):
@@ -382,32 +456,40 @@ class RequestMiddleware:
         settings: Settings,
         metrics: ApiMetrics,
         drain: Drain,
+        memory: OutageMemory,
     ) -> None:
         self._service = service
         self._app = app
         self._busiest = busiest
         self._root = settings.root_path
-        self._max_body = settings.max_body_bytes
-        self._max_upload = settings.max_upload_bytes
-        self._max_table = max(settings.max_body_bytes, settings.max_streamed_bytes)
+        self._body = BodyLimit(settings.max_body_bytes, MAX_BODY)
+        self._upload = BodyLimit(settings.max_upload_bytes, "RANKWRIGHT_MAX_UPLOAD_BYTES")
+        streamed = BodyLimit(settings.max_streamed_bytes, "RANKWRIGHT_MAX_STREAMED_BYTES")
+        self._table = max(self._body, streamed)
         self._body_seconds = settings.body_seconds
         self._metrics = metrics
         self._drain = drain
-        self._most_open = settings.max_requests
-        self._open = 0
+        self._memory = memory
+        self._head_seconds = settings.head_seconds
+        self._strangers = FairSemaphore(
+            settings.max_requests, "requests", Unavailable, whose="an address without a key"
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = time.perf_counter()
+        started, method = time.perf_counter(), scope["method"]
+        if method == "HEAD":  # answered as a GET, of which only the head is sent
+            scope = {**scope, "method": "GET"}
+            send = _head_alone(send, scope)
         scope["app"] = self._service
-        request_id, length, size = _read_headers(scope)
-        scope["request_id"] = request_id
+        head = _read_headers(scope)
+        scope["request_id"] = request_id = head.request_id
         token = logs.request_id.set(request_id)
+        trace_token = logs.trace_id.set(head.trace_id)
         status = 0
-        self._open += 1
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -421,17 +503,17 @@ class RequestMiddleware:
                 headers.extend(scope.get("deprecation", ()))  # of what was asked for
                 if self._drain.begun:
                     headers.append(_CLOSE)
+                headers.extend(self._outage(scope, status))
                 given = {name for name, _ in headers}
                 headers += [own for own in _UNLESS_GIVEN if own[0] not in given]
             await send(message)
 
-        paced = _abort_when_slow(send_with_headers, scope, self._body_seconds)
+        paced = _abort_when_slow(
+            send_with_headers, scope, self._body_seconds, partial(self._occupy, scope)
+        )
         try:
-            if (refusal := _refusal(scope, size, self._root)) is not None:
+            if (refusal := _refusal(scope, head, self._root)) is not None:
                 response = await problems.of_address(Request(scope), refusal)
-                await response(scope, receive, paced)
-            elif (refusal := self._overload(scope)) is not None:
-                response = problems.of_service_error(Request(scope), refusal)
                 await response(scope, receive, paced)
             elif scope["method"] == "GET" and (
                 match := self._busiest.path_regex.match(scope["path"])
@@ -439,9 +521,10 @@ class RequestMiddleware:
                 scope["path_params"] = match.groupdict()
                 await self._answer_busiest(scope, receive, paced)
             else:
-                if scope["method"] not in ("GET", "HEAD"):
+                if method not in ("GET", "HEAD"):
                     limit = self._limit(scope["path"])
-                    receive = _limited(receive, limit, length, self._body_seconds)
+                    receive = _limited(receive, limit, head.length, self._body_seconds)
+                    receive = self._in_place(receive, scope)
                 await self._app(scope, receive, paced)
         except asyncio.CancelledError:
             if status or not self._drain.begun:
@@ -451,30 +534,30 @@ class RequestMiddleware:
         except Exception:
             if ABORTED in scope:
                 return
-            log.exception("unexpected error on %s %s", scope["method"], scope["path"])
+            log.exception("unexpected error on %s %s", method, scope["path"])
             if status:
                 raise  # the answer has begun: only closing the connection can tell the caller
             await problems.of_crash(Request(scope))(scope, receive, send_with_headers)
         finally:
-            self._open -= 1
-            if (release := scope.get("release")) is not None:  # the permit that the route took
+            if (release := scope.get("release")) is not None:  # the permit that the request took
                 release()
-            self._note(scope, status, time.perf_counter() - started)
+            self._note(scope, method, status, time.perf_counter() - started)
             logs.request_id.reset(token)
+            logs.trace_id.reset(trace_token)
 
     def answer_from_memory(self, scope: Scope) -> PlainAnswer | None:
         """Return the answer of a GET of the route `busiest` if all it needs is in memory; None for all others, which go
         through the layers. Nothing else is done for those.
         """
-        if scope["method"] != "GET" or self._drain.begun or self._open >= self._most_open:
+        if scope["method"] != "GET" or self._drain.begun:
             return None
         match = self._busiest.path_regex.match(scope["path"])
         if match is None or self._root:
             return None
         started = time.perf_counter()
         try:
-            request_id, _, size = _read_headers(scope)
-            if _refusal(scope, size, "") is not None:
+            head = _read_headers(scope)
+            if _refusal(scope, head, "") is not None:
                 return None
             scope["path_params"] = match.groupdict()
             answer: PlainAnswer | None = cast(Any, self._busiest.app).answer_from_memory(scope)
@@ -482,21 +565,32 @@ class RequestMiddleware:
             return None
         if answer is None:
             return None
-        headers = [*answer.headers, (b"x-request-id", request_id.encode()), *_HEADERS]
+        headers = [*answer.headers, (b"x-request-id", head.request_id.encode()), *_HEADERS]
+        headers += self._outage(scope, answer.status)
         headers += _UNLESS_GIVEN[1:]  # the route says what may be cached
-        scope["request_id"] = request_id
-        token = logs.request_id.set(request_id)
+        scope["request_id"] = head.request_id
+        token = logs.request_id.set(head.request_id)
+        trace_token = logs.trace_id.set(head.trace_id)
         try:
-            self._note(scope, answer.status, time.perf_counter() - started)
+            self._note(scope, "GET", answer.status, time.perf_counter() - started)
         finally:
             logs.request_id.reset(token)
+            logs.trace_id.reset(trace_token)
         return answer._replace(headers=headers)
 
-    def _limit(self, path: str) -> int:
-        """Return the most bytes of a body."""
+    def _outage(self, scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
+        """Return the header of an answer to a key that was given without the database, and count it; else none."""
+        away = self._memory.away_seconds
+        if away is None or status >= 400 or "caller" not in scope:
+            return []
+        self._metrics.without_database.inc()
+        return [(b"x-database-away", b"%.0f" % away)]
+
+    def _limit(self, path: str) -> BodyLimit:
+        """Return the limit of a body."""
         if UPLOADS.fullmatch(path):
-            return self._max_upload
-        return self._max_table if LARGE_TABLES.fullmatch(path) else self._max_body
+            return self._upload
+        return self._table if LARGE_TABLES.fullmatch(path) else self._body
 
     async def _answer_busiest(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -511,33 +605,58 @@ class RequestMiddleware:
             response: Response = await cast(Any, handle)(Request(scope), error)
             await response(scope, receive, send)
 
-    def _overload(self, scope: Scope) -> ServiceError | None:
-        """Return the refusal if too many requests are open; None for health checks."""
-        if self._open <= self._most_open or scope["path"].startswith("/health/"):
-            return None
-        return Unavailable(
-            f"{self._most_open} requests are open in this process, which is the maximum: try again soon",
-            code="overloaded",
-        )
+    def _occupy(self, scope: Scope) -> None:
+        """Have a request that waits for its caller hold a permit until its end: one of its address, unless it has one
+        of an owner. Raises the error of `FairSemaphore.refusal`.
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        So callers without a key, however many, take no place from callers with one.
+        """
+        if "release" not in scope:
+            caller = scope.get("caller")  # a browser that is signed in
+            name = network_of(scope.get("client")) if caller is None else f"owner {caller.owner}"
+            permit = self._strangers.acquire(name)
+            release_at_end(scope, partial(self._strangers.release, name, permit))
+
+    def _in_place(self, receive: Receive, scope: Scope) -> Receive:
+        """Return a `receive` that holds a permit. Without a key it waits for all of a body as long as for a head."""
+        until = time.monotonic() + self._head_seconds
+
+        async def receive_in_place() -> Message:
+            self._occupy(scope)
+            if "caller" in scope:
+                return await receive()
+            try:
+                async with asyncio.timeout(until - time.monotonic()):
+                    return await receive()
+            except TimeoutError:
+                raise HTTPException(
+                    408,
+                    detail=f"without a key a body must arrive within {self._head_seconds:g} seconds",
+                    headers={"Connection": "close"},
+                ) from None
+
+        return receive_in_place
+
+    def _note(self, scope: Scope, method: str, status: int, seconds: float) -> None:
         route = scope.get("route")
         template = getattr(route, "path", "") or UNROUTED
-        self._metrics.observe_request(scope["method"], template, status, seconds)
+        self._metrics.observe_request(method, template, status, seconds)
         if not logs.access.isEnabledFor(logging.INFO):
             return
         caller = scope.get("caller")  # once its key is known, whatever the key may do
         key_id, owner = (None, None) if caller is None else (caller.key_id, caller.owner)
         # Never the query string: it may hold people's data.
-        method, path = scope["method"], scope["path"]
+        path = scope["path"]
         client = client_address(scope)
+        code = scope.get("error_code") if status >= HTTPStatus.BAD_REQUEST else None
         logs.log_request(
-            f"{method} {path} {status} {seconds * 1e3:.1f} ms, from {client or '-'}, key {key_id or '-'}"
-            f" of {owner or '-'}, {scope['request_id']}",
+            f"{method} {path} {status}{f' {code}' if code else ''} {seconds * 1e3:.1f} ms, from {client or '-'}, "
+            f"key {key_id or '-'} of {owner or '-'}, {scope['request_id']}",
             {
                 "method": method,
                 "path": path,
                 "status": status,
+                "code": code,
                 "seconds": round(seconds, 6),
                 "client": client,
                 "key_id": key_id,
@@ -554,6 +673,17 @@ def client_address(scope: Scope) -> str | None:
     return None if client is None else _address(client[0])
 
 
+def network_of(client: tuple[str, int] | None) -> str:
+    """Return the caller's address; for IPv6 the /64 network, which belongs to one host."""
+    try:
+        address = ip_address(client[0] if client else "")
+    except ValueError:
+        return ""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
+        return address.packed[:8].hex()
+    return str(getattr(address, "ipv4_mapped", None) or address)
+
+
 @lru_cache(maxsize=1024)
 def _address(host: str) -> str | None:
     try:
@@ -562,18 +692,23 @@ def _address(host: str) -> str | None:
         return None
 
 
-def _refusal(scope: Scope, size: int, root: str) -> ServiceError | None:
+def _refusal(scope: Scope, head: _Head, root: str) -> ServiceError | None:
     """Return the error if no route can take this request; else None."""
     count = len(scope["headers"])
-    if count > MAX_HEADERS or size > MAX_HEADER_BYTES:
+    if count > MAX_HEADERS or head.size > MAX_HEADER_BYTES:
         return HeadersTooLarge(
             f"a request may have at most {MAX_HEADERS} headers of {MAX_HEADER_BYTES} bytes in all, "
-            f"got {count} of {size} bytes"
+            f"got {count} of {head.size} bytes"
         )
     try:
         take_off_prefix(scope, root)
     except Malformed as error:
         return error
+    if head.hosts != 1 and (head.hosts or scope["http_version"] != "1.0"):
+        return Malformed(f"a request must have one Host header, got {head.hosts}")
+    raw_path = scope["raw_path"]
+    if b"%2F" in raw_path or b"%2f" in raw_path:  # quoted it is part of a name, and no name has one
+        return NotFound("no address has a quoted slash (%2F) in its path")
     if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
         return Malformed("the address must not hold NUL (%00)")
     if scope["path"].endswith("\n"):  # where a pattern of a route ends, too
@@ -590,25 +725,55 @@ def _ending() -> ServiceError:
     return Unavailable("this process is stopping and could not answer in time", code="draining")
 
 
-def _read_headers(scope: Scope) -> tuple[str, int | None, int]:
-    """Return the request id, the announced length of the body, and the size of the headers."""
-    request_id, length, size = None, None, 0
+class _Head(NamedTuple):
+    """What the headers say: the request id, the id of the caller's trace, the announced length of the body, their size,
+    and how many are Host.
+    """
+
+    request_id: str
+    trace_id: str | None
+    length: int | None
+    size: int
+    hosts: int
+
+
+def _read_headers(scope: Scope) -> _Head:
+    request_id, trace_id, length, size, hosts = None, None, None, 0, 0
     for name, value in scope["headers"]:
         size += len(name) + len(value)
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
             request_id = value.decode()
         elif name == b"content-length" and value.isdigit():
             length = int(value)
-    return request_id or new_id("req"), length, size
+        elif name == b"host":
+            hosts += 1
+        elif name == b"traceparent" and (match := _TRACEPARENT.fullmatch(value)):
+            trace_id = match[1].decode()
+    return _Head(request_id or new_id("req"), trace_id, length, size, hosts)
 
 
-def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -> Receive:
+def _head_alone(send: Send, scope: Scope) -> Send:
+    """Return a `send` that sends the head of an answer, and ends an answer that is streamed: nobody reads it."""
+
+    async def send_head(message: Message) -> None:
+        if message["type"] != "http.response.body":
+            await send(message)
+            return
+        await send({"type": "http.response.body"})
+        if message.get("more_body", False):
+            scope[ABORTED] = True
+            raise ClientDisconnect
+
+    return send_head
+
+
+def _limited(receive: Receive, limit: BodyLimit, length: int | None, seconds: float) -> Receive:
     """Return a `receive` that stops a body that is over the limit, announced or not, or that is too slow."""
     seen, seconds_left, complete = 0, seconds, False
 
     async def receive_within_limit() -> Message:
         nonlocal seen, seconds_left, complete
-        if length is not None and length > limit:
+        if length is not None and length > limit.bytes:
             raise body_too_large(limit)
         if complete:  # only the end of the connection is still to come
             return await receive()
@@ -623,7 +788,7 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
             complete = not message.get("more_body", False)
             size = len(message.get("body", b""))
             seen += size
-            if seen > limit:
+            if seen > limit.bytes:
                 raise body_too_large(limit)
             # Never more than at first: a fast start must not allow a long silence later.
             seconds_left = min(seconds, seconds_left + size / min_body_rate(seen))
@@ -632,9 +797,11 @@ def _limited(receive: Receive, limit: int, length: int | None, seconds: float) -
     return receive_within_limit
 
 
-def _abort_when_slow(send: Send, scope: Scope, seconds: float) -> Send:
+def _abort_when_slow(
+    send: Send, scope: Scope, seconds: float, occupy: Callable[[], None] = lambda: None
+) -> Send:
     """Return a `send` that ends the connection if the caller reads an answer more slowly than a body must come, and
-    then raises ClientDisconnect.
+    then raises ClientDisconnect. It calls `occupy` before it waits; where that raises, the connection ends as well.
 
     Long bodies go out in pieces, so that no more of them than a piece waits in the connection.
     """
@@ -664,9 +831,10 @@ def _abort_when_slow(send: Send, scope: Scope, seconds: float) -> Send:
         else:
             started = time.monotonic()
             try:
+                occupy()
                 async with asyncio.timeout(seconds_left):
                     await send(message)
-            except TimeoutError:
+            except (TimeoutError, ServiceError):
                 client = client_address(scope)
                 log.info("%s read its answer too slowly, after %d bytes", client, seen)
                 scope[ABORTED] = True
@@ -699,11 +867,11 @@ def _too_slow(seconds: float, seen: int) -> HTTPException:
     )
 
 
-def body_too_large(limit: int) -> HTTPException:
+def body_too_large(limit: BodyLimit) -> HTTPException:
     """Return the error for a body that is over the limit."""
     # An HTTPException because FastAPI lets only these through while it reads a body.
     return HTTPException(
         413,
-        detail=f"the body may have at most {limit} bytes here",
+        detail=f"the body may have at most {limit.bytes} bytes here ({limit.setting})",
         headers={"Connection": "close"},  # do not read a body that will be thrown away
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.http.responses import accepts_gzip
+from app.http.responses import StoredText
 from app.platform.errors import NotFound
 
 POLICY = (
@@ -22,11 +21,9 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _YEAR = 31_536_000
 
 
-class _File:
+class _File(StoredText):
     def __init__(self, path: Path) -> None:
-        self.content = path.read_bytes()
-        self.compressed = gzip.compress(self.content, mtime=0)
-        self.media_type = _TYPES[path.suffix]
+        super().__init__(path.read_bytes(), _TYPES[path.suffix])
         self.version = hashlib.sha256(self.content).hexdigest()[:12]
 
 
@@ -56,8 +53,4 @@ class StaticFiles:
         if file is None:
             raise NotFound(f"there is no file {name[:100]!r}")
         kept = f"public, max-age={_YEAR}, immutable" if version == file.version else "no-cache"
-        headers = {"Cache-Control": kept, "Vary": "Accept-Encoding"}
-        if not accepts_gzip(request.headers.get("accept-encoding", "")):
-            return Response(file.content, headers=headers, media_type=file.media_type)
-        headers["Content-Encoding"] = "gzip"
-        return Response(file.compressed, headers=headers, media_type=file.media_type)
+        return file.answer(request, **{"Cache-Control": kept})

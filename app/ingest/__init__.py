@@ -7,6 +7,7 @@ roles      which column is label, weight, group or feature; which label value is
 values     what a number, a date, a category and a missing value are, as text and JSON; value_columns: of whole columns
 columns    text or typed columns to numbers, categories and labels, and what a column is by its values
 profile    what the columns look like
+hints      which column has dates by which rows should be split, and which names what rows belong to
 build      the way through all of it; writer: the table as Parquet; pairs: a list of pairs
 errors     what is wrong, with line and column
 """

@@ -4,8 +4,10 @@ names the number of its row.
 
 from __future__ import annotations
 
+import itertools
+import re
 import struct
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from app.ingest.errors import BadTable, Errors, brief, show
@@ -22,6 +25,7 @@ from app.ingest.value_columns import is_text
 
 _BATCH_ROWS = 65_536
 _BATCH_CELLS = 1 << 22
+_PART_BYTES = 1 << 28  # of texts that are in memory at once
 _VIEW_BYTES = 16  # of which the first four say how long the text is
 
 
@@ -30,24 +34,27 @@ def _batch_rows(columns: int) -> int:
 
 
 class ParquetTable(Source):
-    """A Parquet file, row group by row group."""
+    """A Parquet file, row group by row group. Its texts may take at most `max_text` bytes."""
 
-    def __init__(self, path: Path, max_columns: int) -> None:
+    def __init__(self, path: Path, max_columns: int, max_text: int) -> None:
+        self._max_text = max_text
         try:
-            self._file = pq.ParquetFile(
-                path,
-                memory_map=False,
-                pre_buffer=False,
-                coerce_int96_timestamp_unit="us",  # nanoseconds, the default, wrap around in 2262
-            )
+            self._file = _open_parquet(path)
             self.schema: pa.Schema = self._file.schema_arrow
         except UnicodeDecodeError as error:
             raise _unreadable_name(error) from error
         except DAMAGE as error:
             raise BadTable(f"the file cannot be read as Parquet: {brief(error)}") from error
         self.names = _check_schema(self.schema, max_columns)
+        self.unnamed = _find_indices(self.names)
         self.rows: int = self._file.metadata.num_rows
         self._done = 0
+        texts = [field.name for field in self.schema if is_text(field.type)]
+        if texts:
+            deltas = _delta_columns(self._file.metadata)
+            texts = [name for name in texts if name not in deltas]
+        if texts:  # with each word once: written out row by row, a page may be any size
+            self._file = _open_parquet(path, texts)
 
     def progress(self) -> tuple[int, int]:
         """Return the rows read so far, and all of them."""
@@ -73,19 +80,70 @@ class ParquetTable(Source):
         """Yield the rows in batches of a bounded number of cells."""
         wanted = self.names if columns is None else columns
         called = self.schema.names
-        stored = [called[index] for index in _indices_of(wanted, self.names)]
+        indices = _indices_of(wanted, self.names)
+        stored, types = [called[i] for i in indices], [self.schema.types[i] for i in indices]
+        known, texts = Dictionaries(), _Texts(self._max_text)
         first = 0
         try:
             for batch in self._file.iter_batches(_batch_rows(len(wanted)), columns=stored):
                 # A dot in a name would select a nested field as well: take the columns by their own names.
                 arrays = [batch.column(name) for name in stored]
-                yield Rows(_sound(arrays, wanted, first), first)
-                first += batch.num_rows
+                for part in _write_out(arrays, types, texts):
+                    rows = _with_own_words(_sound(part, wanted, first, known))
+                    yield Rows(rows, first)
+                    first += rows.num_rows
                 self._done = first
         except DAMAGE as error:
             raise BadTable(f"row {first + 1} cannot be read as Parquet: {brief(error)}") from error
         if first != self.rows:
             raise BadTable(f"the file claims {self.rows} rows, but has {first}")
+
+
+def _open_parquet(path: Path, as_words: Sequence[str] = ()) -> pq.ParquetFile:
+    """Open a Parquet file; the columns of `as_words` are read as dictionaries."""
+    return pq.ParquetFile(
+        path,
+        memory_map=False,
+        pre_buffer=False,
+        coerce_int96_timestamp_unit="us",  # nanoseconds, the default, wrap around in 2262
+        read_dictionary=list(as_words) or None,
+    )
+
+
+def _delta_columns(metadata: pq.FileMetaData) -> set[str]:
+    """Return the paths of columns with pages of deltas, which Arrow does not read as dictionaries."""
+    return {
+        chunk.path_in_schema
+        for group in range(metadata.num_row_groups)
+        for chunk in map(metadata.row_group(group).column, range(metadata.num_columns))
+        if any(encoding.startswith("DELTA") for encoding in chunk.encodings)
+    }
+
+
+def _write_out(
+    arrays: list[pa.Array], types: Sequence[pa.DataType], texts: _Texts
+) -> Iterator[list[pa.Array]]:
+    """Yield the columns in their own types, in one part unless their texts are long when written out row by row."""
+    as_words = [
+        is_text(kind) and pa.types.is_dictionary(array.type)
+        for array, kind in zip(arrays, types, strict=True)
+    ]
+    lengths = np.zeros(len(arrays[0]), dtype=np.int64)
+    for array, is_coded in zip(arrays, as_words, strict=True):
+        if is_coded:
+            taken = pc.binary_length(array.dictionary).take(array.indices)
+            lengths += taken.fill_null(0).to_numpy().astype(np.int64)
+    ends = np.cumsum(lengths)
+    written = [array for array, is_coded in zip(arrays, as_words, strict=True) if not is_coded]
+    texts.add(written)
+    texts.add_bytes(int(lengths.sum()))
+    starts = [0, *(np.flatnonzero(np.diff(ends // _PART_BYTES)) + 1).tolist(), len(lengths)]
+    for start, end in itertools.pairwise(starts):
+        part = [array.slice(start, end - start) for array in arrays]
+        yield [
+            array.dictionary_decode().cast(kind) if is_coded else array
+            for array, kind, is_coded in zip(part, types, as_words, strict=True)
+        ]
 
 
 class ArrowTable(Source):
@@ -103,6 +161,7 @@ class ArrowTable(Source):
         except DAMAGE as error:
             raise BadTable(f"the body cannot be read as an Arrow stream: {brief(error)}") from error
         self.names = _check_schema(self.schema, max_columns)
+        self.unnamed = _find_indices(self.names)
         self._done = 0
 
     def progress(self) -> tuple[int, int]:
@@ -115,14 +174,16 @@ class ArrowTable(Source):
         """Yield the rows; large batches are cut."""
         wanted = self.names if columns is None else columns
         indices = _indices_of(wanted, self.names)
+        known = Dictionaries()
         first = 0
         try:
             with _opened(self._upload) as (file, position):
-                viewed = 0
+                texts = _Texts(self._upload.max_bytes, self._max_batch_text)
                 for whole in pa.ipc.open_stream(file):
-                    self._check_texts([whole.column(index) for index in indices])
-                    viewed += self._check_views([whole.column(index) for index in indices], viewed)
-                    for rows in _cut(whole, indices, wanted, first):
+                    arrays = [whole.column(index) for index in indices]
+                    _check_lengths(arrays, wanted, first)
+                    texts.add(arrays)
+                    for rows in _cut(arrays, wanted, first, known):
                         yield rows
                         first += rows.batch.num_rows
                     self._done = position()
@@ -131,34 +192,44 @@ class ArrowTable(Source):
         except DAMAGE as error:
             raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
 
-    def _check_texts(self, columns: Sequence[pa.Array]) -> None:
-        most = self._max_batch_text
-        if most is None:
-            return
-        size = sum(map(_text_bytes, columns))
-        if size > most:
+
+class _Texts:
+    """Counts the bytes of a table's texts: a page of Parquet may repeat one any number of times, many views may point
+    at the same bytes, and buffers of Arrow may be compressed. So a small file can hold a large table.
+    """
+
+    def __init__(self, most: int, most_at_once: int | None = None) -> None:
+        self._most = most
+        self._most_at_once = most_at_once
+        self._size = 0
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Count a batch. Raises BadTable if its texts are over the limit of a batch, or all so far over that of a
+        table.
+
+        The texts of a dictionary are not added to the sum: later batches may share them.
+        """
+        sizes = list(map(_text_bytes, columns))
+        size, most = sum(sizes), self._most_at_once
+        if most is not None and size > most:
             raise BadTable(
                 f"the texts of a batch of an Arrow stream may take at most {most} bytes here, got {size}: write "
                 "smaller batches",
                 code="too_large",
             )
-
-    def _check_views(self, columns: Sequence[pa.Array], before: int) -> int:
-        """Return the bytes of the texts in string-view columns. Raises BadTable if they exceed the limit of a table.
-
-        Many views may point at the same bytes, so a small file can hold a large table. The texts of a dictionary are
-        not added to the running total: later batches may share them.
-        """
-        sizes = [
-            _viewed_bytes(c.dictionary if pa.types.is_dictionary(c.type) else c) for c in columns
-        ]
-        if before + sum(sizes) > self._upload.max_bytes:
-            raise too_long(self._upload.max_bytes)
-        return sum(
+        shared = sum(
             size
-            for c, size in zip(columns, sizes, strict=True)
-            if not pa.types.is_dictionary(c.type)
+            for column, size in zip(columns, sizes, strict=True)
+            if pa.types.is_dictionary(column.type)
         )
+        self.add_bytes(size)
+        self._size -= shared
+
+    def add_bytes(self, size: int) -> None:
+        """Count texts of so many bytes. Raises BadTable if all so far are over the limit of a table."""
+        self._size += size
+        if self._size > self._most:
+            raise too_long(self._most)
 
 
 def _text_bytes(column: pa.Array) -> int:
@@ -167,7 +238,16 @@ def _text_bytes(column: pa.Array) -> int:
         return _viewed_bytes(column.dictionary)
     if pa.types.is_string_view(column.type):
         return _viewed_bytes(column)
-    return int(column.nbytes) if is_text(column.type) else 0
+    if not is_text(column.type) or not len(column):
+        return 0
+    kind = np.int64 if pa.types.is_large_string(column.type) else np.int32
+    buffer = column.buffers()[1]
+    offsets = np.frombuffer(
+        buffer or b"", kind, count=(buffer.size if buffer else 0) // kind().itemsize
+    )
+    # Of a damaged column the offsets may be anything: it is checked after this.
+    last = min(column.offset + len(column), len(offsets) - 1)
+    return max(0, int(offsets[last]) - int(offsets[min(column.offset, last)])) if last > 0 else 0
 
 
 def _viewed_bytes(column: pa.Array) -> int:
@@ -198,9 +278,10 @@ def _opened(upload: Upload) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]
 
 
 class ArrowFile(Source):
-    """An Arrow IPC file, also known as Feather."""
+    """An Arrow IPC file, also known as Feather. Its texts may take at most `max_text` bytes."""
 
-    def __init__(self, path: Path, max_columns: int) -> None:
+    def __init__(self, path: Path, max_columns: int, max_text: int) -> None:
+        self._max_text = max_text
         try:
             self._file = pa.OSFile(str(path))
             self._reader = pa.ipc.open_file(self._file)
@@ -208,6 +289,7 @@ class ArrowFile(Source):
         except DAMAGE as error:
             raise BadTable(f"the body cannot be read as an Arrow file: {brief(error)}") from error
         self.names = _check_schema(self.schema, max_columns)
+        self.unnamed = _find_indices(self.names)
         self._done = 0
 
     def progress(self) -> tuple[int, int]:
@@ -220,11 +302,15 @@ class ArrowFile(Source):
         """Yield the rows; large batches are cut."""
         wanted = self.names if columns is None else columns
         indices = _indices_of(wanted, self.names)
+        known, texts = Dictionaries(), _Texts(self._max_text)
         first = 0
         try:
             for number in range(self._reader.num_record_batches):
                 whole = self._reader.get_batch(number)
-                for rows in _cut(whole, indices, wanted, first):
+                arrays = [whole.column(index) for index in indices]
+                _check_lengths(arrays, wanted, first)
+                texts.add(arrays)
+                for rows in _cut(arrays, wanted, first, known):
                     yield rows
                     first += rows.batch.num_rows
                 self._done = number + 1
@@ -246,44 +332,99 @@ def _check_schema(schema: pa.Schema, max_columns: int) -> list[str]:
     return check_names(names, max_columns, None)
 
 
+def _find_indices(names: Sequence[str]) -> frozenset[str]:
+    """Return the columns that are an index without a name, which pandas writes as a column."""
+    return frozenset(filter(re.compile("__index_level_[0-9]+__").fullmatch, names))
+
+
 def _unreadable_name(error: UnicodeDecodeError) -> BadTable:
     rule = f"a column name must be at most {MAX_NAME_LENGTH} printable UTF-8 characters"
     return BadTable(f"{rule}, got {show(error.object.decode('latin-1'))}")
 
 
 def _cut(
-    whole: pa.RecordBatch, indices: Sequence[int], names: Sequence[str], first: int
+    arrays: list[pa.Array], names: Sequence[str], first: int, known: Dictionaries
 ) -> Iterator[Rows]:
-    """Yield the columns of a batch at these indices, in slices of a bounded number of cells."""
-    batch = _sound([whole.column(index) for index in indices], names, first)
+    """Yield the columns of a batch, in slices of a bounded number of cells."""
+    batch = _sound(arrays, names, first, known)
     size = _batch_rows(len(names))
-    if batch.num_rows > size:
-        batch = pa.RecordBatch.from_arrays(
-            list(map(_without_views, batch.columns)), names=list(names)
-        )
     for start in range(0, batch.num_rows, size):
-        yield Rows(batch.slice(start, size), first + start)
+        yield Rows(_with_own_words(batch.slice(start, size)), first + start)
 
 
-def _without_views(column: pa.Array) -> pa.Array:
-    """Return a column whose dictionary, if it has one, can be reduced to the words of some rows: views cannot."""
-    if not pa.types.is_dictionary(column.type) or not pa.types.is_string_view(
-        column.type.value_type
-    ):
+def _with_own_words(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows with no more words in a dictionary than there are rows: what is done for each word of it costs
+    in proportion to the rows.
+    """
+    columns = [
+        drop_unused_words(column)
+        if pa.types.is_dictionary(column.type) and len(column.dictionary) > len(column)
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def drop_unused_words(column: pa.Array) -> pa.Array:
+    """Return the same values, of a dictionary column with only the words of its rows in the dictionary."""
+    if not pa.types.is_dictionary(column.type):
         return column
-    return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
+    used = column.indices.unique().drop_null()
+    codes = pc.index_in(column.indices, value_set=used)
+    words = column.dictionary.take(used)
+    return pa.DictionaryArray.from_arrays(codes, words).cast(column.type)
 
 
-def _sound(arrays: list[pa.Array], names: Sequence[str], first: int) -> pa.RecordBatch:
+class Dictionaries:
+    """The dictionaries of a table's columns: each is checked once, however many batches share it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Hashable, pa.Array, pa.Array]] = {}
+
+    def sound(self, column: pa.Array, name: str) -> pa.Array:
+        """Return a dictionary column after checking its words, and that each code has one; views become plain texts.
+
+        Raises pa.ArrowInvalid.
+        """
+        words = column.dictionary
+        buffers = [each and (each.address, each.size) for each in words.buffers()]
+        key = (words.type, len(words), words.offset, *buffers)
+        if name not in self._known or self._known[name][0] != key:
+            words.validate(full=True)
+            plain = words.cast(pa.string()) if pa.types.is_string_view(words.type) else words
+            self._known[name] = key, words, plain  # held, or others might get its address
+        column.indices.validate(full=True)
+        plain = self._known[name][2]
+        return pa.DictionaryArray.from_arrays(column.indices, plain, ordered=column.type.ordered)
+
+
+def _check_lengths(arrays: Sequence[pa.Array], names: Sequence[str], first: int) -> None:
+    """Raise BadTable for a dictionary of a length that none can have: `len` would fail."""
+    for name, array in zip(names, arrays, strict=True):
+        if pa.types.is_dictionary(array.type):
+            try:
+                array.dictionary.validate()
+            except DAMAGE as error:
+                raise _damaged(array, name, first, error) from error
+
+
+def _sound(
+    arrays: list[pa.Array], names: Sequence[str], first: int, known: Dictionaries
+) -> pa.RecordBatch:
     """Return a batch after checking that its text is UTF-8 and that every dictionary code has a value. Raises
     BadTable.
     """
+    found = []
     for name, array in zip(names, arrays, strict=True):
         try:
-            array.validate(full=True)
+            if pa.types.is_dictionary(array.type):
+                found.append(known.sound(array, name))
+            else:
+                array.validate(full=True)
+                found.append(array)
         except DAMAGE as error:
             raise _damaged(array, name, first, error) from error
-    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+    return pa.RecordBatch.from_arrays(found, names=list(names))
 
 
 def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowException) -> BadTable:
@@ -318,7 +459,7 @@ MAX_MESSAGES = 4096
 _MAGIC, _END = b"ARROW1\0\0", b"ARROW1"
 _FOOTER_LENGTH = struct.Struct("<i")
 _NOT_COMPRESSED = -1
-_LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3  # the fields of a RecordBatch that count here
+_LENGTH, _NODES, _BUFFERS, _COMPRESSION = 0, 1, 2, 3  # the fields of a RecordBatch that count here
 _HEADER = 2  # of a Message
 _ID, _DATA, _IS_DELTA = 0, 1, 2  # of a DictionaryBatch
 
@@ -372,12 +513,13 @@ def read_claims(stream: bytes | pa.Buffer, max_messages: int = MAX_MESSAGES) -> 
             own = message.body.size if message.body is not None else 0
             header = _Table.root(message.metadata).table(_HEADER)
             if message.type == "dictionary":
-                data = header.table(_DATA)
-                key, length = header.number(_ID, "<q"), data.number(_LENGTH, "<q")
+                data, key = header.table(_DATA), header.number(_ID, "<q")
                 own += _decompressed(data, message.body)
                 is_delta = header.number(_IS_DELTA, "<b")
                 count, taken = dictionaries.get(key, (0, 0)) if is_delta else (0, 0)
-                dictionaries[key] = count + _natural(length), taken + own
+                # Arrow's reader takes the lengths of the nodes, and does not compare them with that of the batch.
+                lengths = [_natural(length) for length, _ in data.pairs(_NODES)]
+                dictionaries[key] = count + sum(lengths), taken + own
             elif message.type == "record batch":
                 rows += _natural(header.number(_LENGTH, "<q"))
                 more = _decompressed(header, message.body)
@@ -394,7 +536,7 @@ def read_claims(stream: bytes | pa.Buffer, max_messages: int = MAX_MESSAGES) -> 
 
 def _natural(length: int) -> int:
     if length < 0:
-        raise BadTable(f"a batch of an Arrow stream must have at least 0 rows, got {length}")
+        raise BadTable(f"a batch of an Arrow stream must have at least 0 values, got {length}")
     return length
 
 

@@ -5,14 +5,16 @@ a table.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,17 +25,29 @@ from app.ingest.columns import (
     CategoryLimits,
     Converter,
     Evidence,
+    StrayWords,
     check_type,
     holds_text,
 )
-from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, RowError, show, too_many_rows
+from app.ingest.errors import (
+    MAX_COUNTED_ERRORS,
+    MAX_ROWS,
+    BadTable,
+    Errors,
+    RowError,
+    show,
+    too_many_rows,
+)
 from app.ingest.formats import changes
+from app.ingest.hints import group_column
 from app.ingest.profile import Floats, Survey, TextProfile, count_queries
 from app.ingest.readers import open_source
 from app.ingest.roles import (
+    LABEL_NAMES,
     assign,
     find_positives,
     is_certain,
+    join_names,
     label_type,
     name_class,
     order_pair,
@@ -42,7 +56,14 @@ from app.ingest.roles import (
     unknown_positive,
 )
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source
-from app.ingest.value_columns import MissingTokens, as_text, count_codes, encode, is_dated
+from app.ingest.value_columns import (
+    MissingTokens,
+    as_text,
+    count_codes,
+    encode,
+    is_dated,
+    read_column,
+)
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, Notation
 from app.ingest.writer import CATEGORIES, TableWriter
 
@@ -57,6 +78,7 @@ class FoundOrder(TypedDict, total=False):
 
 LABEL, ITEM, WEIGHT, GROUP, QUERY = "label", "item", "weight", "group", "query"
 LABELS, DECLARED_NUMERIC, DROP, STRICT = "labels", "numeric", "drop", "strict"
+BIPARTITE = "bipartite"
 TABLE_FILE = "table.parquet"
 PROFILE_FILE = "profile.json"
 _LISTED = 10  # names or values in a message
@@ -65,6 +87,7 @@ _MAX_MISTAKES = 0.01
 _MAX_COUNTED_VALUES = 100
 """Most values of a label that are shown with their rows."""
 _MAX_VALUES = 1000  # of a label, among which the positive one is looked for
+_MIN_RUNNING = 3  # rows of a running number: two rise by chance
 
 
 def ingest(
@@ -158,6 +181,7 @@ class Build:
             name for name in source.names if name in source.unnamed and name not in named
         ]
         given[DROP] = [*(given[DROP] or ()), *self._nameless]
+        given[LABEL] = self._name_label(given)
         try:
             self._roles = assign(source.names, kind=payload["dataset_kind"], **given)
         except BadTable as refusal:
@@ -169,6 +193,29 @@ class Build:
         self._limits = CategoryLimits(
             payload["limits"]["categories"], payload["limits"]["category_length"]
         )
+
+    def _name_label(self, given: Mapping[str, Any]) -> str | None:
+        """Return the label that is named. Without a name, or a column that is called as one, the last column is it. But
+        a running number there counts rows: then it is the last column of two values, if there is one.
+        """
+        if given[LABEL] or given[LABELS] or self._payload["dataset_kind"] != BIPARTITE:
+            return cast(str | None, given[LABEL])
+        taken = {given[WEIGHT], given[GROUP], given[QUERY], *given[DROP]}
+        free = [name for name in self.source.names if name not in taken]
+        if not free or not set(LABEL_NAMES).isdisjoint(free) or not self._is_running(free[-1]):
+            return None
+        return next(iter(suggest_labels(None, free[:-1], self._first_values())), None)
+
+    def _is_running(self, name: str) -> bool:
+        """Return True if a column's first rows are whole numbers that only rise."""
+        rows = next(iter(self.source.batches(Errors(), [name])), None)
+        if rows is None or rows.batch.num_rows < _MIN_RUNNING:
+            return False
+        try:
+            values, bad = read_column(rows.batch.column(name), NUMERIC, self._missing)
+        except (BadTable, pa.ArrowException):  # a type that is refused when the table is read
+            return False
+        return not bad.any() and bool(np.all(values % 1 == 0) and np.all(np.diff(values) > 0))
 
     @property
     def query(self) -> str | None:
@@ -307,7 +354,7 @@ class Build:
                 arrays = converter.convert(rows)
                 count += rows.batch.num_rows
                 if count > self._payload["limits"]["rows"]:
-                    raise too_many_rows(self._payload["limits"]["rows"])
+                    raise too_many_rows(self._payload["limits"]["rows"], setting=MAX_ROWS)
                 value_errors = converter.value_errors.total if self._strict else 0
                 if self._errors.total + value_errors >= MAX_COUNTED_ERRORS:
                     break
@@ -472,6 +519,12 @@ class Build:
                 refusal.detail += f" ({len(wrong)} such columns: {names})"
             refusal.errors = [error.errors[0] for error in wrong]
             refusal.total = len(wrong)
+            odd = [
+                str(error["column"]) for error in refusal.errors if error["column"] not in numbers
+            ]
+            if odd:
+                listed = ",".join([*sorted(self._roles.dropped), *odd])
+                refusal.suggest(f"; drop={listed} leaves it out", {"drop": listed}, column=odd[0])
             raise refusal
 
     def _check_value_errors(self, converter: Converter) -> None:
@@ -578,14 +631,12 @@ class Build:
         for label, pair in converter.pairs.items():
             if len(pair) < 2:
                 only = f"only the value {show(pair[0])}" if pair else "no value"
-                refusal = BadTable(
+                raise BadTable(
                     f"the label {show(label)} must have two different values, got {only} "
                     f"in {converter.rows + converter.unlabelled.total} rows",
                     column=label,
                     code="one_class",
                 )
-                self._suggest_label(refusal, None, label)
-                raise refusal
         if self._roles.graded and sum(map(bool, converter.grade_counts)) < 2:
             graded = self._roles.labels[0]
             grades = [grade for grade, count in enumerate(converter.grade_counts) if count]
@@ -626,8 +677,11 @@ class Build:
             "item": self._roles.item,
             "queries": None,
             "grades": _grades(converter) if self._roles.graded else None,
-            "columns": self._columns(converter, identifiers),
-            "warnings": self._warnings(converter, identifiers),
+            "columns": (columns := self._columns(converter, identifiers)),
+            "warnings": [
+                *self._warnings(converter, identifiers),
+                *self._propose_group(columns, converter.rows),
+            ],
             **self._found_dialect(),
         }
 
@@ -681,11 +735,9 @@ class Build:
             if negatives > 1:
                 detail = f"{negatives} values other than {show(pair[1])} count as negative"
                 found.append(_warning("label_of_many_values", label, detail, negatives, "positive"))
+        why = "its name in the header is empty, as for" if self.source.schema is None else "it is"
         for unnamed in self._nameless:
-            detail = (
-                "left out, because its name in the header is empty, as for a row index; to keep it, list it in numeric "
-                "or categorical"
-            )
+            detail = f"left out, because {why} a row index; to keep it, list it in numeric or categorical"
             found.append(
                 _warning("column_without_name", unnamed, detail, converter.rows, DECLARED_NUMERIC)
             )
@@ -704,7 +756,10 @@ class Build:
             found.append(
                 _warning("values_taken_for_missing", name, detail, count, field, first.line, said)
             )
+        stray = self._stray_words(converter)
         for name, column in converter.text.items():
+            if (odd := stray.get(name)) is not None:
+                found.append(self._warn_of_words(name, odd, stray.values()))
             if (number := column.grouped_number()) is not None:
                 said = self._said(number[1])
                 how = f"say {_spelled(said)}" if said else "write the numbers without them"
@@ -753,6 +808,51 @@ class Build:
                 found.append(_warning("words_pooled", name, detail, rarest, DROP))
         order = {name: number for number, name in enumerate(self.source.names)}
         return sorted(found, key=lambda warning: order[warning["column"]])
+
+    def _propose_group(
+        self, columns: Sequence[Mapping[str, Any]], rows: int
+    ) -> list[dict[str, Any]]:
+        """Return the warning that rows seem to belong together and no column was said to tell which."""
+        if self._roles.group is not None or self._roles.query is not None:
+            return []
+        name = group_column(columns, rows)
+        if name is None:
+            return []
+        detail = (
+            f"{show(name)} seems to name what a row belongs to, and values repeat; rows of one value may then stand on "
+            f"both sides of a split, and figures be too optimistic: say group={name} if so"
+        )
+        return [_warning("rows_of_groups", name, detail, rows, GROUP, None, {GROUP: name})]
+
+    def _stray_words(self, converter: Converter) -> dict[str, StrayWords]:
+        """Return the columns that are read as words because of a few words among numbers or dates."""
+        of_text = self.source.schema is not None
+        found = {
+            name: column.stray_words(of_text=of_text) for name, column in converter.text.items()
+        }
+        return {name: stray for name, stray in found.items() if stray is not None}
+
+    def _warn_of_words(
+        self, name: str, odd: StrayWords, all_odd: Iterable[StrayWords]
+    ) -> dict[str, Any]:
+        """Return the warning of a column of stray words. A word with a digit, as "16+", says something: it is not
+        proposed as one of a missing value. A table has one list of these, so all columns' warnings propose the same.
+        """
+        words = {word for each in all_odd for word in each.words}
+        missing = sorted(word for word in words if not re.search("[0-9]", word))
+        said = {"missing": join_names([*self._missing.tokens, *missing])}
+        field, how = "missing", f"say missing={said['missing']} if none is known there"
+        if not set(odd.words).issubset(missing):
+            said, how = {}, "name what stands for a missing value in missing"
+            if odd.what == "numbers":
+                field, how = DECLARED_NUMERIC, "list the column in numeric to count all as missing"
+        which = ", ".join(map(show, odd.words))
+        rows = "1 row" if odd.rows == 1 else f"{odd.rows} rows"
+        detail = (
+            f"read as words, though {odd.distinct - len(odd.words)} of {odd.distinct} different values are {odd.what}: "
+            f"{which} in {rows}; {how}, or list the column in categorical"
+        )
+        return _warning("words_among_numbers", name, detail, odd.rows, field, None, said)
 
     def _columns(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
         roles = self._roles

@@ -21,7 +21,15 @@ import pyarrow.compute as pc
 
 from app.ingest.errors import BadTable, Errors, RowError, brief, show
 from app.ingest.formats import changes, fields_of
-from app.ingest.profile import MAX_DISTINCT, ColumnProfile, Floats, TextProfile, as_json, from_json
+from app.ingest.profile import (
+    BOUND,
+    MAX_DISTINCT,
+    ColumnProfile,
+    Floats,
+    TextProfile,
+    as_json,
+    from_json,
+)
 from app.ingest.roles import Roles
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, mix
 from app.ingest.value_columns import (
@@ -34,6 +42,7 @@ from app.ingest.value_columns import (
     find_unfit,
     is_dated,
     is_text,
+    may_be_missing,
     propose_notations,
     read_column,
     to_mask,
@@ -98,7 +107,11 @@ class Evidence:
     whole: bool = True
 
     def weigh(self, values: pa.Array, counts: npt.NDArray[np.int64]) -> None:
-        """Add distinct tidy texts, each with the number of its rows."""
+        """Add distinct tidy texts, each with the number of its rows, but for those that are missing in a column of a
+        type.
+        """
+        known = to_mask(pc.invert(may_be_missing(values)))
+        values, counts = values.filter(pa.array(known)), counts[known]
         grouped = f"|{self.notation.grouped}" if self.notation.thousands else ""
         number = to_mask(pc.match_substring_regex(values, _NUMBER_LIKE + grouped))
         self.numbers += int(counts[number].sum())
@@ -212,6 +225,8 @@ _TOP = 10
 _MAX_WORDS = 1 << 18
 """Most distinct words whose rows are counted; later words are only counted as distinct."""
 _MAX_WAITING = 1 << 16
+_MAX_STRAY = 5
+"""Most words beside numbers that are taken for words of a missing value: more of them may be codes."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +235,16 @@ class CategoryLimits:
 
     number: int
     length: int
+
+
+@dataclass(frozen=True)
+class StrayWords:
+    """The few words of a column that otherwise holds `what`, the number of their rows, and of all distinct values."""
+
+    what: str
+    words: list[str]
+    rows: int
+    distinct: int
 
 
 class DistinctCounter:
@@ -374,6 +399,27 @@ class TextColumn:
         dates = pc.match_substring_regex(self._words, DATE_WITH_SLASHES[orders[0]])
         return pc.min(self._words.filter(dates)).as_py(), orders
 
+    def stray_words(self, *, of_text: bool) -> StrayWords | None:
+        """Return the few words of a column whose distinct values are otherwise numbers or dates; None if there are no
+        such, or many, and for a column that was declared to have words. `of_text`: numbers would be words, too.
+        """
+        self._merge()
+        known = to_mask(pc.invert(may_be_missing(self._words)))
+        words, counts = self._words.filter(pa.array(known)), self._counts[known]
+        if self._declared or self.is_identifier():
+            return None
+        patterns = {"dates": f"{ISO_DATE}|{DATE_WITH_DOTS}"}
+        if not of_text:
+            patterns["numbers"] = _NUMBER_LIKE
+        for what, pattern in patterns.items():
+            stray = ~to_mask(pc.match_substring_regex(words, pattern))
+            found = words.filter(pa.array(stray)).to_pylist()
+            if 0 < len(found) <= _MAX_STRAY and len(words) - len(found) > TYPE_FRACTION * len(
+                words
+            ):
+                return StrayWords(what, sorted(found), int(counts[stray].sum()), len(words))
+        return None
+
     def most_frequent(self) -> pa.Array | None:
         """Return the most frequent words if some must be pooled; None if all words can stay."""
         if (self.distinct <= self._limits.number and not self._unfit) or self.is_identifier():
@@ -440,6 +486,8 @@ class TextColumn:
             "max": None,
             "mean": None,
         }
+        if self.distinct > self._limits.number:
+            summary[BOUND] = True
         if not self.is_identifier():
             top = self._ordered()[:_TOP].to_pylist()
             summary["top"] = [{"value": one["word"], "count": one["rows"]} for one in top]
@@ -456,7 +504,7 @@ class TextColumn:
 
         def detail(row: int) -> str:
             value = coded.dictionary[int(codes[row])].as_py()
-            rule = f"at most {self._limits.length} characters without NUL"
+            rule = f"at most {self._limits.length} characters (RANKWRIGHT_MAX_CATEGORY_LENGTH) without NUL"
             return f"a category must have {rule}, got {len(value)}: {show(value)}"
 
         rows.report(value_errors, self._name, np.append(unfit, False)[codes], detail)
@@ -561,6 +609,7 @@ class ItemNames:
         return {
             "missing": 0,
             "distinct": min(count, MAX_DISTINCT),
+            **({BOUND: True} if count > MAX_DISTINCT else {}),
             "min": None,
             "max": None,
             "mean": None,

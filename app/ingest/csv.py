@@ -44,7 +44,6 @@ _FOREIGN = {
     b"\x00\x00\xfe\xff": "UTF-32 text; save it as UTF-8",
     b"PAR1": "Parquet; send it as application/vnd.apache.parquet",
     b"ARROW1\0\0": "an Arrow file; send it as application/vnd.apache.arrow.file",
-    b"PK\x03\x04": "a ZIP archive or a spreadsheet; save the sheet as CSV",
     b"PK\x05\x06": "an empty ZIP archive; save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "a spreadsheet or another document of old Office; save the sheet as CSV",
     b"%PDF": "PDF; save the table as CSV",

@@ -177,7 +177,24 @@ def show(value: str) -> str:
     return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
 
 
-def too_many_rows(most: int, count: int | None = None) -> BadTable:
-    """Return the error for a table with too many rows; `count` is how many, where that is known."""
-    found = "more" if count is None else count
-    return BadTable(f"a table must have at most {most} rows; it has {found}", code="too_many_rows")
+MAX_ROWS = "RANKWRIGHT_MAX_ROWS"
+"""The setting that limits the rows of a dataset."""
+
+
+def too_many_columns(most: int, count: int, line: int | None = None) -> BadTable:
+    """Return the error for a table with too many columns."""
+    return BadTable(
+        f"a table must have at most {most} columns (RANKWRIGHT_MAX_COLUMNS), got {count}",
+        line=line,
+        code="too_many_columns",
+    )
+
+
+def too_many_rows(most: int, count: int | None = None, *, setting: str = "") -> BadTable:
+    """Return the error for a table with too many rows; `count` is how many, where that is known, and `setting` the
+    setting that says how many there may be.
+    """
+    found, named = "more" if count is None else count, f" ({setting})" if setting else ""
+    return BadTable(
+        f"a table must have at most {most} rows{named}; it has {found}", code="too_many_rows"
+    )

@@ -149,7 +149,11 @@ PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"
 ARROW_FILE = "application/vnd.apache.arrow.file"
 NDJSON = "application/x-ndjson"
-CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON)
+JSON_ARRAY = "application/json"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON, JSON_ARRAY, XLSX)
+ZIP_ARCHIVE = "application/zip"
+"""What may be said of an archive with one table; its bytes say which format the table has."""
 SUFFIXES: Mapping[str, str] = {
     ".csv": CSV,
     ".tsv": CSV,
@@ -157,6 +161,9 @@ SUFFIXES: Mapping[str, str] = {
     ".parquet": PARQUET,
     ".ndjson": NDJSON,
     ".jsonl": NDJSON,
+    ".json": JSON_ARRAY,
+    ".xlsx": XLSX,
+    ".zip": ZIP_ARCHIVE,
     ".arrows": ARROW,
     ".arrow": ARROW_FILE,
     ".feather": ARROW_FILE,

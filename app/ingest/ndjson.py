@@ -1,10 +1,11 @@
-"""Newline-delimited JSON: one object a line; a key that is absent from a line is a missing value."""
+"""JSON: one object a line, or an array of objects; a key that is absent from an object is a missing value."""
 
 from __future__ import annotations
 
 import codecs
 import itertools
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
@@ -15,14 +16,25 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, RowError, show, too_many_rows
+from app.ingest.errors import (
+    MAX_COUNTED_ERRORS,
+    MAX_ROWS,
+    BadTable,
+    Errors,
+    RowError,
+    show,
+    too_many_rows,
+)
 from app.ingest.rows import MAX_LINE_LENGTH, ColumnNames, Rows, Source
 from app.ingest.stream import Stream, Upload
 from app.ingest.values import spell
 
 _CELLS = 400_000
 _KEPT_BYTES = 1 << 24
+_PIECE = 1 << 20
 _NUMBERS = frozenset({int, float, type(None)})
+_SCANNER = json.JSONDecoder(parse_int=float)
+_SPACE = re.compile(r"[ \t\r\n]*")
 _PAIRS = json.JSONDecoder(object_pairs_hook=list, parse_int=float)
 
 
@@ -35,15 +47,23 @@ class Line(NamedTuple):
 
 
 class NdjsonTable(Source):
-    """The columns are the keys of all lines, in the order of their first appearance.
+    """The columns are the keys of all lines, or elements of an array, in the order of their first appearance.
 
     All lines are read once for their keys. The objects of a short file are kept, and not parsed a second time.
     """
 
     def __init__(
-        self, upload: Upload, max_columns: int, max_rows: int, max_cells: int | None = None
+        self,
+        upload: Upload,
+        max_columns: int,
+        max_rows: int,
+        max_cells: int | None = None,
+        *,
+        is_array: bool = False,
     ) -> None:
         self._upload = upload
+        self._split = _elements if is_array else _lines
+        self._unit = "element" if is_array else "line"
         self._stream: Stream | None = None
         self._keys: list[str] = []
         self._kept: list[Line] | None = []
@@ -53,7 +73,8 @@ class NdjsonTable(Source):
         cells = size = 0
         for row, line in enumerate(self._parse(errors)):
             if row == max_rows:
-                raise too_many_rows(max_rows)
+                # Rows to be scored have a limit of their own.
+                raise too_many_rows(max_rows, setting=MAX_ROWS if upload.setting else "")
             record = line.record
             _check_doubled(line)
             if not record.keys() <= known:
@@ -75,7 +96,7 @@ class NdjsonTable(Source):
                 self._kept.append(line)
         self.names: list[str] = names.checked
         if errors.total >= MAX_COUNTED_ERRORS or not self.names:
-            raise errors.summarise() if errors.total else _nothing()
+            raise errors.summarise() if errors.total else _nothing(self._unit)
         if errors.total:  # the second reading reports it
             self._kept = None
 
@@ -112,7 +133,8 @@ class NdjsonTable(Source):
                     None,
                 )
                 if nested is not None:
-                    detail = "a value must be a number, a string, true, false or null"
+                    rule = "a value must be a number, a string, true, false or null"
+                    detail = f"{rule}; drop={nested} leaves the column out"
                     errors.add(RowError(detail, line.number, nested))
                     continue
             yield line
@@ -121,7 +143,7 @@ class NdjsonTable(Source):
         """Yield every line that has an object; blank lines do not count."""
         with self._upload.open() as stream:
             self._stream = stream
-            for number, text in enumerate(_lines(stream), start=1):
+            for number, text in self._split(stream):
                 if errors.total >= MAX_COUNTED_ERRORS:
                     return
                 if not text.strip():
@@ -129,17 +151,91 @@ class NdjsonTable(Source):
                 try:
                     record = orjson.loads(text)
                 except orjson.JSONDecodeError as error:
-                    detail = f"the line is not JSON: {error.msg} at character {error.colno}"
+                    detail = f"the {self._unit} is not JSON: {error.msg} at character {error.colno}"
                     errors.add(RowError(detail, number))
                     continue
                 if not isinstance(record, dict):
-                    errors.add(RowError("the line must be a JSON object", number))
+                    errors.add(RowError(f"the {self._unit} must be a JSON object", number))
                     continue
                 yield Line(number, text, record)
 
 
-def _lines(stream: Stream) -> Iterator[bytes]:
-    """Yield the lines without their ends, and the first without a byte order mark."""
+def _elements(stream: Stream) -> Iterator[tuple[int, bytes]]:
+    """Yield the elements of an array, each with the number of the line at which it begins."""
+    decode = codecs.getincrementaldecoder("utf-8-sig")().decode
+    text, at, line, more = "", 0, 1, True
+
+    def fill() -> None:
+        """Append the next bytes to the text that is left."""
+        nonlocal text, at, more
+        piece = stream.read(_PIECE)
+        more = bool(piece)
+        try:
+            text, at = text[at:] + decode(piece, final=not more), 0
+        except UnicodeDecodeError as error:
+            raise BadTable(f"the text must be UTF-8: {error.reason}", line=line) from None
+
+    def sign() -> str:
+        """Return the next sign that is no space, empty at the end."""
+        nonlocal at, line
+        while True:
+            found = _SPACE.match(text, at)
+            assert found is not None
+            line += text.count("\n", at, found.end())
+            at = found.end()
+            if at < len(text) or not more:
+                return text[at : at + 1]
+            fill()
+
+    def refuse(rule: str) -> BadTable:
+        return BadTable(
+            f"{rule}, got {show(text[at : at + 40]) if text[at:] else 'its end'}", line=line
+        )
+
+    if sign() != "[":
+        raise refuse("the file must be a JSON array of objects")
+    at += 1
+    if sign() == "]":
+        at += 1
+    else:
+        while True:
+            sign()
+            while True:
+                try:
+                    _, end = _SCANNER.raw_decode(text, at)
+                    if end < len(text) or not more:  # a number may go on in the next bytes
+                        break
+                except json.JSONDecodeError as error:
+                    if not more:
+                        raise refuse(f"an element is not JSON: {error.msg}") from None
+                except RecursionError:
+                    raise BadTable("the element is nested too deeply", line=line) from None
+                if len(text) - at > MAX_LINE_LENGTH:
+                    raise BadTable(
+                        f"an element must be JSON, and shorter than {MAX_LINE_LENGTH} characters",
+                        line=line,
+                    )
+                fill()
+            element = text[at:end]
+            yield line, element.replace("\n", " ").encode()
+            line += element.count("\n")
+            at = end
+            following = sign()
+            if following not in (",", "]"):
+                raise refuse("a comma or the end of the array must follow an element")
+            at += 1
+            if following == "]":
+                break
+    if sign():
+        raise refuse("nothing may follow the array")
+
+
+def _lines(stream: Stream) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines with their numbers, without their ends, and the first without a byte order mark."""
+    return enumerate(_texts_of_lines(stream), start=1)
+
+
+def _texts_of_lines(stream: Stream) -> Iterator[bytes]:
     rest = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
     count = 0
     while chunk := stream.read(1 << 20):
@@ -184,8 +280,9 @@ def _check_doubled(line: Line) -> None:
             )
 
 
-def _nothing() -> BadTable:
-    return BadTable("the file has no objects with keys; each line must be a JSON object", line=1)
+def _nothing(unit: str) -> BadTable:
+    detail = f"the file has no objects with keys; each {unit} must be a JSON object"
+    return BadTable(detail, line=1)
 
 
 def _values_of(key: str, records: Sequence[dict[str, Any]]) -> list[Any]:

@@ -33,8 +33,8 @@ from app.ingest.build import (
     system_memory,
 )
 from app.ingest.columns import Converter, holds_text
-from app.ingest.errors import BadTable, Errors, brief, show, too_many_rows
-from app.ingest.formats import NDJSON, Dialect
+from app.ingest.errors import MAX_ROWS, BadTable, Errors, brief, show, too_many_rows
+from app.ingest.formats import JSON_ARRAY, NDJSON, Dialect
 from app.ingest.profile import Survey, TableReader
 from app.ingest.readers import open_source
 from app.ingest.rows import Rows, Source
@@ -82,7 +82,7 @@ def plan(payload: Mapping[str, Any], callback: Callback) -> Guess:
                     _AppendedPiece(source, missing, payload, callback)  # which checks the columns
                 rows += source.rows or 0
             if rows > most:
-                raise too_many_rows(most, rows)
+                raise too_many_rows(most, rows, setting=MAX_ROWS)
             return _AppendedPiece.of_parent(missing, payload, callback).guess()
         return _Plan(_Parts(payload, missing), missing, payload, callback).guess()
 
@@ -202,12 +202,12 @@ def _check_unchanged(part: Mapping[str, Any]) -> None:
 def _heads(
     payload: Mapping[str, Any], missing: MissingTokens
 ) -> Iterator[tuple[Mapping[str, Any], Source]]:
-    """Yield each part, opened; of NDJSON the first alone, for its names are known when all is read.
+    """Yield each part, opened; of JSON the first alone, for its names are known when all is read.
 
     As many are opened at once as there are threads: those that are compressed as a whole are decompressed for it.
     """
     parts, n = payload["parts"], numba.get_num_threads()
-    if parts[0]["content_type"] == NDJSON:
+    if parts[0]["content_type"] in (NDJSON, JSON_ARRAY):
         parts = parts[:1]
     with ThreadPoolExecutor(n) as pool:
         for start in range(0, len(parts), n):
@@ -389,7 +389,7 @@ class _Plan(Build):
     def guess(self) -> Guess:
         """Return what the parts are to be read to; raises BadTable."""
         if (count := self.source.rows or 0) > (most := self._payload["limits"]["rows"]):
-            raise too_many_rows(most, count)
+            raise too_many_rows(most, count, setting=MAX_ROWS)
         if self.source.schema is not None:
             self._check_types(self.source.schema)
         pairs, known = self._find_pairs(), self._known_types()
@@ -425,6 +425,12 @@ class _Guessed(Build):
         super().__init__(*args)
         if (order := (self._payload.get("guess") or {}).get("dates")) is not None:
             self.notation = replace(self.notation, dates=order)
+
+    def _name_label(self, given: Mapping[str, Any]) -> str | None:
+        """Return the label that was found before, by the first rows of all."""
+        pairs = (self._payload.get("guess") or {}).get("pairs") or {}
+        alone = given["label"] is None and given["labels"] is None
+        return next(iter(pairs), None) if alone else cast(str | None, given["label"])
 
     @property
     def _guess(self) -> Guess:
@@ -500,7 +506,7 @@ class _Assembly(_Guessed):
             self.survey.absorb(state["survey"])
         rows, most = converter.rows + converter.unlabelled.total, self._payload["limits"]["rows"]
         if rows > most:
-            raise too_many_rows(most, rows)
+            raise too_many_rows(most, rows, setting=MAX_ROWS)
         if self._errors.total:
             self._check_value_errors(converter)
             raise self._refusal(converter)

@@ -43,6 +43,8 @@ Integer = TypeVar("Integer", bound=np.integer[Any])
 
 MAX_DISTINCT = 10_000
 """Distinct values are counted exactly below this number; a column with more reports this number."""
+BOUND = "distinct_is_bound"
+"""Of a column's profile: True if it has the stated number of distinct values or more."""
 _TOP = 10
 
 _TINY = 2.0**-64
@@ -234,7 +236,9 @@ class ColumnProfile:
             "max": self._high if known else None,
             "mean": self._mean() if known else None,
         }
-        if len(self._counts):
+        if not len(self._counts):
+            summary[BOUND] = True
+        else:
             found = self._counts > 0
             values, counts = self._bits[found].view(np.float64), self._counts[found]
             top = np.lexsort((values, -counts))[:_TOP]
@@ -282,7 +286,9 @@ class TextProfile:
             "max": None,
             "mean": None,
         }
-        if self._counts is not None:
+        if self._counts is None:
+            summary[BOUND] = True
+        else:
             top = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))[:_TOP]
             summary["top"] = [{"value": value, "count": count} for value, count in top]
         return summary
@@ -321,6 +327,16 @@ class TableReader(AbstractContextManager["TableReader"]):
         indices = [self._index[name]]
         table = self._file.reader.read_row_group(group, column_indices=indices, use_threads=False)
         return table.column(0).combine_chunks()
+
+    def sample(self, name: str) -> pa.ChunkedArray:
+        """Return a column of all rows, or of a random sample of a long table: text is not coded."""
+        chosen, first, parts = _draw(self.rows), 0, []
+        for group in range(self.groups):
+            part = self.read(group, name)
+            some = part.take(pa.array(_within(chosen, first, len(part))))
+            parts.append(some.dictionary_decode() if pa.types.is_dictionary(part.type) else some)
+            first += len(part)
+        return pa.chunked_array(parts)
 
     def column(self, name: str) -> Iterator[pa.Array]:
         """Return a whole column."""

@@ -9,36 +9,53 @@ from typing import Any
 
 from app.ingest.arrow import ArrowFile, ArrowTable, ParquetTable, read_claims, stream_of
 from app.ingest.csv import CsvTable, find_codec, read_layout
-from app.ingest.errors import BadTable
+from app.ingest.errors import BadTable, too_many_rows
 from app.ingest.formats import (
     ARROW,
     ARROW_FILE,
     CONTENT_TYPES,
     CSV,
+    JSON_ARRAY,
     NDJSON,
     PARQUET,
+    XLSX,
     Dialect,
 )
 from app.ingest.ndjson import NdjsonTable
-from app.ingest.rows import Source
-from app.ingest.stream import Upload, plain_bytes, plain_file, too_long
+from app.ingest.rows import Source, most_rows
+from app.ingest.stream import PLAIN, Upload, plain_bytes, plain_file, too_long
 from app.ingest.value_columns import MissingTokens
+from app.ingest.workbook import sheet_as_csv
 from app.platform.errors import UnsupportedMedia
+
+COMMAS = Dialect(encoding="utf-8", delimiter="comma")
+"""How the sheet of a workbook is written out."""
 
 
 def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTokens) -> Source:
     """Return the reader of a job's upload."""
     limits = payload["limits"]
     dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs have no such field
-    upload = Upload(Path(payload["path"]), payload["content_encoding"], limits["bytes"])
+    setting = payload.get("bytes_setting", "RANKWRIGHT_MAX_UPLOAD_BYTES")
+    upload = Upload(
+        Path(payload["path"]), payload["content_encoding"], limits["bytes"], setting=setting
+    )
     content_type, columns = payload["content_type"], limits["columns"]
-    if content_type in (PARQUET, ARROW_FILE):
+    if content_type in (PARQUET, ARROW_FILE, XLSX):
+        workdir = Path(payload["workdir"])
+        # A workbook is an archive itself.
+        encoding = PLAIN if content_type == XLSX and upload.encoding is None else upload.encoding
         path = stack.enter_context(
-            plain_file(
-                Path(payload["path"]), upload.encoding, upload.max_bytes, Path(payload["workdir"])
-            )
+            plain_file(Path(payload["path"]), encoding, upload.max_bytes, workdir, setting=setting)
         )
-        table = ParquetTable(path, columns) if content_type == PARQUET else ArrowFile(path, columns)
+        if content_type == XLSX:
+            sheet = stack.enter_context(sheet_as_csv(path, limits, workdir))
+            layout = read_layout(Upload(sheet, PLAIN, upload.max_bytes), COMMAS, columns)
+            return CsvTable(
+                Upload(sheet, PLAIN, upload.max_bytes), layout, missing, dialect.notation
+            )
+        kind = ParquetTable if content_type == PARQUET else ArrowFile
+        table = kind(path, columns, upload.max_bytes)
         table.notation = dialect.notation.or_point
         return table
     bounds = (columns, limits["rows"], limits.get("cells"))
@@ -61,10 +78,12 @@ def streamed_source(
         upload = find_codec(upload, dialect)
         layout = read_layout(upload, dialect, bounds[0])
         return CsvTable(upload, layout, missing, dialect.notation)
-    if content_type in (ARROW, NDJSON):
-        table = (
-            ArrowTable(upload, bounds[0]) if content_type == ARROW else NdjsonTable(upload, *bounds)
-        )
+    if content_type in (ARROW, NDJSON, JSON_ARRAY):
+        table: Source
+        if content_type == ARROW:
+            table = ArrowTable(upload, bounds[0])
+        else:
+            table = NdjsonTable(upload, *bounds, is_array=content_type == JSON_ARRAY)
         table.notation = dialect.notation.or_point
         return table
     raise BadTable(
@@ -73,6 +92,8 @@ def streamed_source(
 
 
 _CELL_BYTES = 8
+SCORE_BYTES = "RANKWRIGHT_MAX_SCORE_BYTES"
+"""The setting that limits a table which is read in the API's process."""
 _STREAM = "stream"
 
 
@@ -86,26 +107,35 @@ def bounded(
 ) -> dict[str, Any]:
     """Return the reader's part of the payload for a small upload, whose size is bounded before it is decoded.
 
-    Decompressed bytes may be at most `most_bytes`, and so may eight times the cells. Raises UnsupportedMedia for
-    Parquet, and BadTable for a larger upload.
+    Decompressed bytes may be at most `most_bytes`, and so may eight times the cells; rows may be at most
+    `rows.most_rows`. Raises UnsupportedMedia for Parquet, and BadTable for a larger upload.
     """
-    if content_type == PARQUET:
+    if content_type in (PARQUET, XLSX):
         raise UnsupportedMedia(
-            f"{PARQUET} is read only by a worker and cannot be checked at once: leave out validate"
+            f"{content_type} is read only by a worker and cannot be checked at once: leave out validate"
         )
+    max_rows = min(limits["rows"], most_rows(upload.stat().st_size))
     if content_type in (ARROW, ARROW_FILE):
         plain = plain_bytes(upload.read_bytes(), content_encoding, most_bytes)
         stream = plain if content_type == ARROW else stream_of(plain)
         claims = read_claims(stream)
         columns = ArrowTable(Upload(stream, None, most_bytes), limits["columns"]).names
+        if claims.rows > max_rows:
+            raise too_many_rows(max_rows)
         cells = max(claims.values, claims.rows * len(columns))
         if max(claims.bytes, cells * _CELL_BYTES) > most_bytes:
-            raise too_long(most_bytes)
+            raise too_long(most_bytes, SCORE_BYTES)
         upload, content_type, content_encoding = workdir / _STREAM, ARROW, None
         upload.write_bytes(stream)
     return {
         "path": str(upload),
         "content_type": content_type,
         "content_encoding": content_encoding,
-        "limits": {**limits, "bytes": most_bytes, "cells": most_bytes // _CELL_BYTES},
+        "bytes_setting": SCORE_BYTES,
+        "limits": {
+            **limits,
+            "bytes": most_bytes,
+            "cells": most_bytes // _CELL_BYTES,
+            "rows": max_rows,
+        },
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -233,10 +233,8 @@ def name_class(known: Collection[str], values: Sequence[str], positive: str) -> 
 
     It is what `positive` says where the values' own list would be too long, or would mean another value.
     """
-    line = io.StringIO()
     listed = sorted(values, key=lambda value: (read_number(value) or 0.0, value))
-    csv.writer(line, lineterminator="").writerow(listed)
-    name = line.getvalue()
+    name = join_names(listed)
     same = len(name) <= MAX_NAME_LENGTH and _find_value(known, name) is None
     return name if same and split_names(name) == listed else positive.strip()
 
@@ -266,6 +264,13 @@ def split_names(text: str) -> list[str]:
     """Divide at the commas; a name that holds one stands in quotes, as in CSV."""
     line = " ".join(text.splitlines())
     return [name.strip() for name in next(csv.reader([line], skipinitialspace=True)) or [""]]
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Write names as `split_names` reads them."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(list(names))
+    return line.getvalue()
 
 
 def label_type(pair: Sequence[str]) -> str:

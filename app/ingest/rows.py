@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from app.ingest.errors import BadTable, Errors, RowError, show
+from app.ingest.errors import BadTable, Errors, RowError, show, too_many_columns
 from app.ingest.values import USUAL, Notation
 
 if TYPE_CHECKING:
@@ -25,7 +25,19 @@ MAX_NAME_LENGTH = 255
 MAX_LINE_LENGTH = 1 << 24
 """Longest line, and longest value, in characters: an unclosed quote must not swallow the memory too."""
 
+MIN_ROWS = 4_096
+ROWS_PER_BYTE = 8
+
 Numbers = npt.NDArray[np.int64]
+
+
+def most_rows(sent: int) -> int:
+    """Return the most rows that a body of `sent` bytes may have where the caller waits for its rows to be read.
+
+    Rows of real values take at least a bit each, also compressed. Rows of nothing do not: a few thousand bytes could
+    claim millions of them, in a compressed body or in Arrow's columns of nulls.
+    """
+    return max(MIN_ROWS, ROWS_PER_BYTE * sent)
 
 
 @dataclass(frozen=True)
@@ -85,7 +97,7 @@ class Source(Protocol):
     rows: int | None = None
     """Number of rows, if the format states it."""
     unnamed: Collection[str] = ()
-    """Columns without a name in the file: they are named by their position."""
+    """Columns that had no name where they come from, as row indices have none."""
 
     names: list[str]
     notation: Notation = USUAL
@@ -124,11 +136,7 @@ class ColumnNames:
         """Add names. Raises BadTable for empty, repeated, overlong or too many ones."""
         count = len(self.checked) + len(names)
         if count > self._max_columns:
-            raise BadTable(
-                f"a table must have at most {self._max_columns} columns, got {count}",
-                line=line,
-                code="too_many_columns",
-            )
+            raise too_many_columns(self._max_columns, count, line)
         for number, raw in enumerate(names, start=len(self.checked) + 1):
             name = raw.strip()
             if not name:

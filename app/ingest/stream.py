@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
+from app.ingest import archives
 from app.ingest.errors import BadTable, brief
 
 DAMAGE: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
@@ -19,11 +21,13 @@ DAMAGE: tuple[type[Exception], ...] = (pa.ArrowException, OSError)
 
 Look = Callable[[], object]
 
-_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", archives.MAGIC: archives.ZIP}
 _PLAIN = "plain-"
 _PIECE = 16 << 20
 _MIN_RECODED = 1 << 16
 CODECS = frozenset(_MAGIC.values())
+PLAIN = "identity"
+"""The encoding of bytes that are not to be decompressed, whatever they begin with."""
 
 
 class _Recoder:
@@ -84,6 +88,8 @@ def find_compression(stored: Path | bytes | pa.Buffer, encoding: str | None) -> 
         with open_stored(stored) as file:
             head = file.read(4)
         return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+    if encoding == PLAIN:
+        return None
     if encoding not in CODECS:
         raise BadTable(f"Content-Encoding must be gzip or zstd, got {encoding!r}")
     return encoding
@@ -105,15 +111,20 @@ class Stream(io.RawIOBase):
         max_bytes: int,
         codec: str | None = None,
         look: Look | None = None,
+        setting: str = "",
     ) -> None:
         super().__init__()
         # Before any refusal: a stream is closed in any case.
-        self._file = self._plain = open_stored(stored)
+        self._file = open_stored(stored)
+        self._plain: Any = self._file
         encoding = find_compression(stored, encoding)
-        if encoding:
+        if encoding == archives.ZIP:
+            self._plain = archives.Member(self._file)
+        elif encoding:
             self._plain = pa.CompressedInputStream(self._file, encoding)
         self._encoding = encoding
         self._max_bytes = max_bytes
+        self._setting = setting
         self._look = look
         self._recoder = _Recoder(codec) if codec else None
         self.size = 0
@@ -140,7 +151,7 @@ class Stream(io.RawIOBase):
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self.size += len(data)
         if self.size > self._max_bytes:
-            raise too_long(self._max_bytes)
+            raise too_long(self._max_bytes, self._setting)
         if b'"' in data:  # quicker than to count none
             self.quotes += data.count(b'"')
         return data
@@ -193,10 +204,14 @@ class Upload:
     max_bytes: int
     codec: str | None = None
     look: Look | None = None
+    setting: str = ""
+    """The name of the setting that limits the bytes."""
 
     def open(self) -> Stream:
         """Open the plain bytes from the start; with a codec, as UTF-8."""
-        return Stream(self.stored, self.encoding, self.max_bytes, self.codec, self.look)
+        return Stream(
+            self.stored, self.encoding, self.max_bytes, self.codec, self.look, self.setting
+        )
 
     @property
     def size(self) -> int:
@@ -204,10 +219,11 @@ class Upload:
         return self.stored.stat().st_size if isinstance(self.stored, Path) else len(self.stored)
 
 
-def too_long(max_bytes: int) -> BadTable:
-    """Return the error for a table that is over the limit."""
+def too_long(max_bytes: int, setting: str = "") -> BadTable:
+    """Return the error for a table that is over the limit, with the setting of the limit if there is one."""
+    named = f" ({setting})" if setting else ""
     return BadTable(
-        f"the table must be at most {max_bytes} bytes once decompressed; it is longer",
+        f"the table must be at most {max_bytes} bytes{named} once decompressed; it is longer",
         code="too_large",
     )
 
@@ -222,14 +238,19 @@ def plain_bytes(stored: bytes, encoding: str | None, max_bytes: int) -> bytes:
 
 @contextmanager
 def plain_file(
-    path: Path, encoding: str | None, max_bytes: int, workdir: Path, look: Look | None = None
+    path: Path,
+    encoding: str | None,
+    max_bytes: int,
+    workdir: Path,
+    look: Look | None = None,
+    setting: str = "",
 ) -> Iterator[Path]:
     """Yield a file for random access: the upload itself, or a decompressed copy that is deleted at the end."""
     if find_compression(path, encoding) is None:
         yield path
         return
     with tempfile.NamedTemporaryFile(prefix=_PLAIN, dir=workdir) as file:
-        with Stream(path, encoding, max_bytes, look=look) as stream:
+        with Stream(path, encoding, max_bytes, look=look, setting=setting) as stream:
             while chunk := stream.read(1 << 20):
                 file.write(chunk)
         file.flush()

@@ -23,6 +23,7 @@ from app.ingest.values import (
     NUMBER,
     SPACES,
     TRUE,
+    TYPED_TOKENS,
     USUAL,
     Notation,
 )
@@ -31,6 +32,7 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 TRUTH = pa.array([TRUE, FALSE])
+_LOWER_TYPED = pc.utf8_lower(pa.array(TYPED_TOKENS))
 
 _MAX_SPELLED = 4  # letters of which every mixture of cases is worth listing
 _ZONE = r":.*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
@@ -41,25 +43,28 @@ _NO_YEAR = "0000"
 
 class MissingTokens:
     """Texts that stand for a missing value: the empty text and the tokens, in any case, with or without surrounding
-    spaces.
+    spaces. In columns of numbers, dates or booleans the `TYPED_TOKENS` do, too.
 
     A token that is a number stands for that number, however it is written.
     """
 
     def __init__(self, tokens: Sequence[str] | None = None) -> None:
-        self._tokens = DEFAULT_TOKENS if tokens is None else tuple(tokens)
-        self._lower = pc.utf8_lower(pa.array(["", *self._tokens], pa.string()))
-        numbers = map(values.read_number, self._tokens)
+        self.tokens = DEFAULT_TOKENS if tokens is None else tuple(tokens)
+        self._lower = pc.utf8_lower(pa.array(["", *self.tokens], pa.string()))
+        self._lower_typed = pa.concat_arrays([self._lower, _LOWER_TYPED])
+        numbers = map(values.read_number, self.tokens)
         self._numbers = np.array([number for number in numbers if number is not None])
 
     def spellings(self) -> list[str]:
         """Return the usual spellings, for a reader that compares exactly; others are found later."""
-        return sorted({"", *itertools.chain.from_iterable(map(_cases, self._tokens))})
+        return sorted({"", *itertools.chain.from_iterable(map(_cases, self.tokens))})
 
-    def tidy(self, column: pa.Array) -> pa.Array:
-        """Return text without spaces around, and null where a value is missing."""
+    def tidy(self, column: pa.Array, *, typed: bool = False) -> pa.Array:
+        """Return text without spaces around, and null where a value is missing; `typed`: in a column of numbers, dates
+        or booleans.
+        """
         text = pc.utf8_trim(column.cast(pa.string()), SPACES)
-        missing = pc.is_in(pc.utf8_lower(text), self._lower)
+        missing = pc.is_in(pc.utf8_lower(text), self._lower_typed if typed else self._lower)
         return pc.if_else(missing, pa.scalar(None, pa.string()), text)
 
     def blank(self, numbers: Floats) -> Floats:
@@ -67,6 +72,11 @@ class MissingTokens:
         if not len(self._numbers):
             return numbers
         return np.where(np.isin(numbers, self._numbers), np.nan, numbers)
+
+
+def may_be_missing(texts: pa.Array) -> pa.Array:
+    """Return which of some tidy texts stand for a missing value if their column has a type."""
+    return pc.is_in(pc.utf8_lower(texts), _LOWER_TYPED)
 
 
 def _cases(token: str) -> set[str]:
@@ -90,7 +100,7 @@ def read_column(
     if kind == DATETIME:
         if is_dated(column.type):
             return typed_seconds(column), np.zeros(len(column), dtype=bool)
-        return read_dates(as_text(column, missing), notation)
+        return read_dates(as_text(column, missing, typed=True), notation)
     parsed = read_numbers(column, missing, notation)
     if kind != BOOLEAN:
         return parsed.values, parsed.bad | parsed.boolean
@@ -135,7 +145,7 @@ def _read_numbers(column: pa.Array, missing: MissingTokens, notation: Notation) 
                 return Parsed(found, nothing, nothing)
         except pa.ArrowInvalid:
             pass
-        return _read_untidy(plain_numbers(missing.tidy(column), notation))
+        return _read_untidy(plain_numbers(missing.tidy(column, typed=True), notation))
     if pa.types.is_boolean(column.type):
         return Parsed(_floats(pc.cast(column, pa.uint8())), ~nothing, nothing)
     found = _floats(as_doubles(column))
@@ -295,11 +305,11 @@ def is_text(kind: pa.DataType) -> bool:
     )
 
 
-def as_text(column: pa.Array, missing: MissingTokens) -> pa.Array:
-    """Read a label, item or group column of any type as tidy text, null where it is missing."""
+def as_text(column: pa.Array, missing: MissingTokens, *, typed: bool = False) -> pa.Array:
+    """Read a label, item, group or date column of any type as tidy text, null where it is missing."""
     if not pa.types.is_dictionary(column.type):
-        return missing.tidy(to_text(column))
-    coded = encode(column, missing)
+        return missing.tidy(to_text(column), typed=typed)
+    coded = encode(column, missing, typed=typed)
     lengths = pc.binary_length(coded.dictionary).to_numpy(zero_copy_only=False)
     if (size := int(np.dot(count_codes(coded), lengths))) > MAX_DECODED_BYTES:
         raise BadTable(
@@ -308,7 +318,7 @@ def as_text(column: pa.Array, missing: MissingTokens) -> pa.Array:
     return coded.dictionary_decode()
 
 
-def encode(column: pa.Array, missing: MissingTokens) -> pa.DictionaryArray:
+def encode(column: pa.Array, missing: MissingTokens, *, typed: bool = False) -> pa.DictionaryArray:
     """Return a column of any type as codes of its distinct tidy texts, null where it is missing.
 
     The values of a dictionary are never written out row by row: they may be long.
@@ -317,7 +327,7 @@ def encode(column: pa.Array, missing: MissingTokens) -> pa.DictionaryArray:
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     except pa.ArrowNotImplementedError as error:
         raise _no_text(column.type) from error
-    texts = missing.tidy(to_text(coded.dictionary))
+    texts = missing.tidy(to_text(coded.dictionary), typed=typed)
     # A dictionary made here has each text once: where all are tidy there is no second one to be made.
     if coded is not column and texts.equals(coded.dictionary):
         return coded

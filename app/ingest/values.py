@@ -26,8 +26,10 @@ NUMERIC, BOOLEAN, DATETIME, CATEGORICAL = "numeric", "boolean", "datetime", "cat
 """What a feature holds."""
 
 MISSING = float("nan")
-DEFAULT_TOKENS = ("NA", "N/A", "null", "NaN", "?")
+DEFAULT_TOKENS = ("NA", "N/A", "#N/A", "<NA>", "null", r"\N", "NaN", "?")
 """Texts that stand for a missing value in a table, in any case, unless others are given; the empty text always does."""
+TYPED_TOKENS = (".", "-", "None")
+"""Texts that always stand for a missing value in columns of numbers, dates or booleans; among words they may be one."""
 SPACES = " \t"
 """Characters that are removed around a cell of a table, and around every category."""
 

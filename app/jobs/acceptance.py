@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -18,6 +19,7 @@ from app.http.idempotency import Answer, Check, IdempotentRequest, answer_once
 from app.http.limits import FairSemaphore
 from app.jobs.dispatcher import publish_after_commit
 from app.jobs.watcher import Watcher
+from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 
@@ -44,7 +46,7 @@ Refetch = Callable[[Session, str], tuple[Json, bool]]
 """Reads the resource of an id again, and says whether its job has ended."""
 
 
-def _watcher(request: Request) -> Watcher:
+async def _watcher(request: Request) -> Watcher:
     watcher: Watcher = request.app.state.watcher
     return watcher
 
@@ -75,7 +77,7 @@ class PreferWait:
         response.headers["Preference-Applied"] = f"wait={self.seconds:g}"
 
 
-def _prefer_wait(
+async def _prefer_wait(
     *,
     request: Request,
     context: ContextDep,
@@ -103,7 +105,7 @@ def wake_a_worker(context: Context, job_id: str) -> None:
 
 
 def dry_run(settings: Settings, owner: str, check: Callable[[Session], object]) -> Check:
-    """What `?validate=true` does where `check` looks at all but the quotas: it writes nothing, and locks nothing."""
+    """What a path `…/validate` does where `check` looks at all but the quotas: it writes nothing, and locks nothing."""
 
     def check_all(session: Session) -> Json:
         check(session)
@@ -148,14 +150,15 @@ async def accepted(
     """
     body = answer.response
     headers = {"Location": f"{path}/{body['id']}", "Retry-After": "1"}
-    if answer.replayed:
-        headers["Idempotent-Replayed"] = "true"
-        return JSONResponse(body, answer.status_code, headers)
+    replayed = {"Idempotent-Replayed": "true"} if answer.replayed else {}
+    headers |= replayed
     if await wait.for_end(owner, _job_of(body)):
-        body, ended = await run_in_threadpool(context.db.reading, refetch, body["id"])
+        ended = False
+        with suppress(NotFound):  # deleted since: the answer is that of the first time
+            body, ended = await run_in_threadpool(context.db.reading, refetch, body["id"])
         if ended:
             told = {} if done == 201 else TO_BE_201
-            response = JSONResponse(body, done, {"Location": headers["Location"]} | told)
+            response = JSONResponse(body, done, {"Location": headers["Location"]} | told | replayed)
             wait.applied(response)
             return response
     return JSONResponse(body, answer.status_code, headers)

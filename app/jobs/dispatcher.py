@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from app.jobs import child_jobs, queue_repository
+from app import __version__
+from app.jobs import child_jobs, queue_repository, repository
 from app.jobs.queue import BACKOFF_MAX, backoff_seconds, retry_locked
 from app.jobs.queue_repository import RunningJob
 from app.platform import failpoints
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.errors import Unavailable
+from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Session
-from app.platform.tables import JobState
+from app.platform.tables import JobState, Role
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +45,13 @@ class ReapedJobs:
 class Reaper:
     """Looks for lost leases, round by round. It remembers nothing: one that dies is replaced by any other."""
 
-    def __init__(self, db: Database, settings: Settings) -> None:
+    def __init__(
+        self, db: Database, settings: Settings, beat: Callable[[], object] = lambda: None
+    ) -> None:
+        """`beat` is called between two jobs, of which there may be thousands after an outage."""
         self._db = db
         self._settings = settings
+        self._beat = beat
 
     def reap(self) -> ReapedJobs:
         """One round: jobs whose lease expired are queued again, failed or cancelled; wake-ups that nobody answered for
@@ -53,10 +61,12 @@ class Reaper:
         # Each job in a transaction of its own, so that none delays the others.
         for leased in self._db.reading(queue_repository.expired, self._settings.lease_seconds):
             self._reap_job(leased, reaped)
+            self._beat()
         for job_id in self._db.reading(child_jobs.stuck):
             if (state := self._db.writing(child_jobs.recover_stuck, job_id)) is not None:
                 log.warning("job %s waited for child jobs that do not exist; now %s", job_id, state)
                 reaped.recovered.append(job_id)
+            self._beat()
         reaped.resent = self._db.writing(_resend_wakeups, self._settings)
         return reaped
 
@@ -178,17 +188,19 @@ class Dispatcher:
         self._settings = settings
         self._producer = producer
         self._beside = beside
-        self._reaper = Reaper(db, settings)
-        self._broker_away = False
-        self._database_away = False
+        self._reaper = Reaper(db, settings, self._beat)
+        self._id = new_id("dsp")
+        self._beat_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set. Outages of database and broker are waited out, and logged once each."""
+        """Work until `stop` is set. No error ends it: outages are waited out, and others are logged."""
         # In a thread: a million old rows, or a slow disk, must not delay wake-ups and lost leases.
         thread = threading.Thread(target=self._beside, args=(stop,), name="housekeeping")
         thread.start()
         try:
             self._dispatch(stop)
+            with suppress(Unavailable):  # the row grows old, and is pruned
+                self._db.writing(repository.deregister, self._id)
         finally:
             stop.set()
             thread.join()
@@ -198,33 +210,32 @@ class Dispatcher:
         while not stop.is_set():
             now = time.monotonic()
             try:
+                self._beat()
                 if now >= reap_at:
                     self._reaper.reap()
                     reap_at = now + self._settings.reap_seconds
-                self._publish()
-                self._database(None)
-            except Unavailable as error:
-                self._database(error)
+                while publish_pending(self._db, self._producer):
+                    self._beat()
+            except (Unavailable, BrokerAway):
+                pass  # they are logged where they are met
+            except Exception:
+                log.exception("the dispatcher goes on after an error")
             stop.wait(min(OUTBOX_SECONDS, max(0.0, reap_at - time.monotonic())))
 
-    def _publish(self) -> None:
-        sent = self._producer.sent
-        try:
-            while publish_pending(self._db, self._producer):
-                pass
-        except BrokerAway as error:
-            if not self._broker_away:
-                log.warning("%s; accepted jobs wait in the database", error)
-            self._broker_away = True
-        else:
-            # Without wake-ups to send, nobody has asked the broker.
-            if self._broker_away and self._producer.sent > sent:
-                log.info("the broker is back")
-                self._broker_away = False
+    def _beat(self) -> None:
+        """Tell that this dispatcher works, every few seconds. So a process that hangs is noticed, too."""
+        now = time.monotonic()
+        if now >= self._beat_at:
+            self._db.writing(self._write_row)
+            self._beat_at = now + repository.DISPATCHER_BEAT_SECONDS
 
-    def _database(self, away: Unavailable | None) -> None:
-        if away is not None and not self._database_away:
-            log.warning("%s; trying again", away)
-        elif self._database_away and away is None:
-            log.info("the database is back")
-        self._database_away = away is not None
+    def _write_row(self, session: Session) -> None:
+        if not repository.seen(session, self._id):
+            repository.register(
+                session,
+                self._id,
+                host=socket.gethostname(),
+                version=__version__,
+                slots=0,
+                role=Role.DISPATCHER,
+            )

@@ -17,9 +17,9 @@ from starlette.types import Receive, Scope, Send
 
 from app.access.authentication import GuardedRoute, check_again, needs
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, Sort, TaggedFilterDep
-from app.http.idempotency import IdempotentDep
+from app.http.idempotency import IdempotentDep, validated
 from app.http.limits import Permit
-from app.http.schemas import Valid, one_of
+from app.http.schemas import one_of
 from app.jobs import child_jobs
 from app.jobs import service as jobs
 from app.jobs.acceptance import (
@@ -162,6 +162,7 @@ def cancel_job(
     return JSONResponse(show(job), 202 if changed else 200)
 
 
+@validated(router, "/{job_id}/retry", "retry")
 @router.post(
     "/{job_id}/retry",
     status_code=202,
@@ -169,9 +170,8 @@ def cancel_job(
     summary="Retry a job",
     responses={
         200: {
-            "model": Job | Valid,
-            "description": "The request was only checked (`?validate=true`), or the job ended within the wait. The "
-            "second is deprecated: `Deprecation` and `Sunset` say so.",
+            "model": Job,
+            "description": "The job ended within the wait. Deprecated: `Deprecation` and `Sunset` say so.",
         },
         201: WAITED_DOCS | {"model": Job},
     },

@@ -44,10 +44,13 @@ class Report(Mapping[str, float]):
         return len(self.figures)
 
 
-def clocked(progress: Json, spec: Mapping[str, Any], elapsed: float) -> Json:
+def clocked(
+    progress: Json, spec: Mapping[str, Any], elapsed: float, compiling: float = 0.0
+) -> Json:
     """Return the progress with `elapsed` seconds since the job's start and, of a job with a budget, the seconds left.
 
-    What is done of a job with a budget is what is spent of it. `improvements` goes on to the best candidate of now.
+    What is done of a job with a budget is what is spent of it. The budget does not count the seconds of `compiling`
+    among those elapsed. `improvements` goes on to the best candidate of now.
     """
     timed = progress | {"elapsed_seconds": elapsed}
     if progress.get("best"):
@@ -55,9 +58,10 @@ def clocked(progress: Json, spec: Mapping[str, Any], elapsed: float) -> Json:
     budget = budget_of(spec)
     if budget is None:
         return timed
+    spent = elapsed - compiling
     return timed | {
-        "fraction": min(elapsed / budget, NEARLY_DONE),
-        "seconds_left": max(budget - elapsed, 0.0),
+        "fraction": min(spent / budget, NEARLY_DONE),
+        "seconds_left": max(budget - spent, 0.0),
     }
 
 

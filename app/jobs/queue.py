@@ -31,13 +31,13 @@ BACKOFF_MAX = 60.0
 def claim(
     session: Session, settings: Settings, worker_id: str, kinds: Collection[str] | None = None
 ) -> Claim | None:
-    """Claim the next eligible job, by priority, fair share between owners, and age; None if there is none.
+    """Claim the next eligible job, by fair share between owners, then by priority and age; None if there is none.
 
     Only of these kinds, if they are given: what a later version has put into the queue is left to its workers. Owners
-    who have as many running as `quota_running_jobs` are passed over.
+    who have as many running as they may have are passed over.
     """
     claimed = queue_repository.claim(
-        session, worker_id, settings.lease_seconds, kinds, settings.quota_running_jobs
+        session, worker_id, settings.lease_seconds, kinds, _most_running(session, settings)
     )
     if claimed is None:
         return None
@@ -67,11 +67,16 @@ def claim(
     )
 
 
-def has_work(
-    session: Session, kinds: Collection[str] | None = None, most_running: int | None = None
-) -> bool:
+def has_work(session: Session, settings: Settings, kinds: Collection[str] | None = None) -> bool:
     """Return True if a claim would find a job now. An idle worker asks once a second."""
-    return queue_repository.has_work(session, kinds, most_running)
+    return queue_repository.has_work(session, kinds, _most_running(session, settings))
+
+
+def _most_running(session: Session, settings: Settings) -> int | None:
+    """Return how many jobs of an owner may run at once; None for any number."""
+    if settings.quota_running_jobs is not None:
+        return settings.quota_running_jobs
+    return queue_repository.slot_share(session, job_rows.MISSED_BEATS * settings.heartbeat_seconds)
 
 
 def heartbeat(

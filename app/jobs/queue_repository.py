@@ -34,7 +34,7 @@ from sqlalchemy.sql import ColumnElement
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.platform.sql import Json, db_now, delete_some, machine_now
-from app.platform.tables import FINAL_STATES, Job, JobEvent, JobState, Outbox
+from app.platform.tables import FINAL_STATES, ApiKey, Job, JobEvent, JobState, Outbox, Role, Worker
 
 
 class PendingWakeUp(NamedTuple):
@@ -398,31 +398,76 @@ def _known(kinds: Collection[str] | None) -> dict[str, Any]:
     return {"any_kind": kinds is None, "known_kinds": sorted(kinds or ())}
 
 
-def _busy_owners() -> Subquery:
-    """Owners with jobs that run, and how many."""
-    running = aliased(Job)
-    counts = select(running.owner, func.count().label("jobs"))
-    return counts.where(running.state == JobState.RUNNING).group_by(running.owner).subquery()
+def _at_most(running: int | None) -> dict[str, Any]:
+    return {"most_running": 2**31 - 1 if running is None else running}
 
 
-def _next_id(*, capped: bool) -> ScalarSelect[str]:
-    # Priority, then the owner with the fewest running jobs, then age; where a quota caps them, owners who have as many
-    # are passed over. On PostgreSQL a row that another claim is just taking is skipped, not waited for; SQLite's
-    # writers are alone and its dialect leaves the clause out.
-    job, busy = aliased(Job), _busy_owners()
-    already = func.coalesce(busy.c.jobs, 0)
-    statement = (
+def slot_share(session: Session, heard_within_seconds: float) -> int | None:
+    """Return how many jobs of an owner may run at once where no quota says so: all slots of the workers but one.
+
+    None where the service has one slot, or one owner with a usable key.
+    """
+    slots, owners = session.execute(_SLOTS_AND_OWNERS, {"within": heard_within_seconds}).one()
+    return slots - 1 if slots > 1 and owners > 1 else None
+
+
+_SHARE_SECONDS = 3600.0
+"""How far back the seconds count that decide which owner is next."""
+
+
+def _use_by_owner() -> Subquery:
+    """Owners of jobs that run or ended lately: how many run, and the seconds of a slot within the last hour."""
+    job, now = aliased(Job), db_now()
+    since = now - _SHARE_SECONDS
+    started = case((job.started_at > since, job.started_at), else_=since)
+    # A job that waited for its child jobs took no slot meanwhile: the child jobs count in its place.
+    alone = or_(job.deadline_at.is_(None), job.parent_id.is_not(None))
+    seconds = case((alone, func.coalesce(job.finished_at, now) - started), else_=0.0)
+    return (
+        select(
+            job.owner,
+            func.sum(case((job.state == JobState.RUNNING, 1), else_=0)).label("running"),
+            func.sum(seconds).label("seconds"),
+        )
+        .where(
+            or_(job.state == JobState.RUNNING, job.finished_at > since),
+            job.started_at.is_not(None),
+        )
+        .group_by(job.owner)
+        .subquery()
+    )
+
+
+def _next_id() -> ScalarSelect[str]:
+    # The owner with the fewest running jobs, then the one whose jobs took the fewest seconds lately; of its jobs the
+    # one of the highest priority, then the oldest. Owners who have `most_running` are passed over. On PostgreSQL a row
+    # that another claim is just taking is skipped, not waited for; SQLite's writers are alone and its dialect leaves
+    # the clause out.
+    job, use = aliased(Job), _use_by_owner()
+    running, seconds = func.coalesce(use.c.running, 0), func.coalesce(use.c.seconds, 0.0)
+    return (
         select(job.id)
-        .outerjoin(busy, busy.c.owner == job.owner)
+        .outerjoin(use, use.c.owner == job.owner)
         .where(job.state == JobState.QUEUED, job.not_before <= db_now(), _is_known(job.kind))
-        .order_by(job.priority.desc(), already, job.created_at, job.id)
+        .where(running < bindparam("most_running"))
+        .order_by(running, seconds, job.priority.desc(), job.created_at, job.id)
         .limit(1)
         .with_for_update(skip_locked=True, of=job)
+        .scalar_subquery()
     )
-    if capped:
-        statement = statement.where(already < bindparam("most_running"))
-    return statement.scalar_subquery()
 
+
+_SLOTS_AND_OWNERS = select(
+    select(func.coalesce(func.sum(Worker.slots), 0))
+    .where(Worker.role == Role.WORKER, Worker.seen_at > db_now() - bindparam("within", type_=Float))
+    .scalar_subquery(),
+    select(func.count(ApiKey.owner.distinct()))
+    .where(
+        ApiKey.revoked_at.is_(None),
+        or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > db_now()),
+    )
+    .scalar_subquery(),
+)
 
 # The statements of the hot paths are built once: SQLAlchemy takes longer to build one than SQLite to run it.
 
@@ -433,26 +478,26 @@ _HELD = (
 )
 _LEASE_END = db_now() + bindparam("lease", type_=Float)
 
-_DUE = (Job.state == JobState.QUEUED, Job.not_before <= db_now(), _is_known(Job.kind))
-_HAS_WORK = select(exists().where(*_DUE))
 
-
-def _has_work_capped() -> Select[tuple[bool]]:
-    busy = _busy_owners()  # counted once, not for each of ten thousand jobs in the queue
-    due = select(Job.id).outerjoin(busy, busy.c.owner == Job.owner).where(*_DUE)
+def _has_work() -> Select[tuple[bool]]:
+    running = aliased(Job)
+    counts = select(running.owner, func.count().label("jobs"))
+    busy = counts.where(running.state == JobState.RUNNING).group_by(running.owner).subquery()
+    due = select(Job.id).outerjoin(busy, busy.c.owner == Job.owner)
+    due = due.where(Job.state == JobState.QUEUED, Job.not_before <= db_now(), _is_known(Job.kind))
     return select(due.where(func.coalesce(busy.c.jobs, 0) < bindparam("most_running")).exists())
 
 
-_HAS_WORK_CAPPED = _has_work_capped()
+_HAS_WORK = _has_work()
 
 # A job with child jobs continues: its time counts from its first start, and its progress never falls.
 _HAS_CHILDREN = Job.deadline_at.is_not(None)
 
 
-def _claim(*, capped: bool) -> ReturningUpdate[Job, float | None]:
+def _claim() -> ReturningUpdate[Job, float | None]:
     return (
         update(Job)
-        .where(Job.id == _next_id(capped=capped), Job.state == JobState.QUEUED)
+        .where(Job.id == _next_id(), Job.state == JobState.QUEUED)
         .values(
             state=JobState.RUNNING,
             attempt=Job.attempt + 1,
@@ -471,7 +516,7 @@ def _claim(*, capped: bool) -> ReturningUpdate[Job, float | None]:
     )
 
 
-_CLAIM, _CLAIM_CAPPED = _claim(capped=False), _claim(capped=True)
+_CLAIM = _claim()
 
 # Two simultaneous claims would both count before either runs. The lock's number is arbitrary, but unused elsewhere.
 _CLAIM_TURN = text("SELECT pg_advisory_xact_lock(7236512904)")
@@ -496,9 +541,7 @@ def has_work(
     session: Session, kinds: Collection[str] | None = None, most_running: int | None = None
 ) -> bool:
     """Return True if a claim would find a job now. It only reads, so that idle workers never hold up a writer."""
-    if most_running is None:
-        return bool(session.scalar(_HAS_WORK, _known(kinds)))
-    return bool(session.scalar(_HAS_WORK_CAPPED, _known(kinds) | {"most_running": most_running}))
+    return bool(session.scalar(_HAS_WORK, _known(kinds) | _at_most(most_running)))
 
 
 def claim(
@@ -513,13 +556,11 @@ def claim(
     Returns the job, and the seconds until its deadline, which a job with child jobs has. No owner has
     more than `most_running`.
     """
-    values = {"claimed_by": worker_id, "lease": lease_seconds} | _known(kinds)
-    statement = _CLAIM
-    if most_running is not None:
-        statement, values["most_running"] = _CLAIM_CAPPED, most_running
-        if session.get_bind().dialect.name == "postgresql":
-            session.execute(_CLAIM_TURN)
-    row = session.execute(statement, values, execution_options=_AS_IT_IS).one_or_none()
+    values = {"claimed_by": worker_id, "lease": lease_seconds}
+    values |= _known(kinds) | _at_most(most_running)
+    if most_running is not None and session.get_bind().dialect.name == "postgresql":
+        session.execute(_CLAIM_TURN)
+    row = session.execute(_CLAIM, values, execution_options=_AS_IT_IS).one_or_none()
     return None if row is None else (row[0], row[1])
 
 

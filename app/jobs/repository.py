@@ -18,7 +18,7 @@ from app.platform.sql import (
     delete_some,
     fetch_page,
 )
-from app.platform.tables import Job, JobEvent, JobOutputRow, JobState, Worker
+from app.platform.tables import Job, JobEvent, JobOutputRow, JobState, Role, Worker
 
 Row = TypeVar("Row", bound=JobOutputRow)
 
@@ -215,11 +215,20 @@ def delete_output(session: Session, table: type[Row], owner: str, id_: str) -> N
     session.execute(delete(table).where(table.owner == owner, table.id == id_))
 
 
-def register(session: Session, worker_id: str, *, host: str, version: str, slots: int) -> None:
-    """Register a worker process at its start. The id is new at every start: host names repeat, and so do pids."""
+def register(
+    session: Session,
+    worker_id: str,
+    *,
+    host: str,
+    version: str,
+    slots: int,
+    role: Role = Role.WORKER,
+) -> None:
+    """Register a process at its start. The id is new at every start: host names repeat, and so do pids."""
     session.execute(
         insert(Worker).values(
             id=worker_id,
+            role=role,
             host=host,
             version=version,
             slots=slots,
@@ -232,9 +241,14 @@ def register(session: Session, worker_id: str, *, host: str, version: str, slots
 
 
 def seen(
-    session: Session, worker_id: str, *, by_message: int, by_look: int, note: str | None = None
+    session: Session,
+    worker_id: str,
+    *,
+    by_message: int = 0,
+    by_look: int = 0,
+    note: str | None = None,
 ) -> bool:
-    """Write that the worker is alive and how it found its jobs; False if its row is gone: register it again."""
+    """Write that the process is alive and how it found its jobs; False if its row is gone: register it again."""
     updated = session.execute(
         update(Worker)
         .where(Worker.id == worker_id)
@@ -246,19 +260,33 @@ def seen(
 
 
 def deregister(session: Session, worker_id: str) -> None:
-    """Remove a worker that ends normally."""
+    """Remove a process that ends normally."""
     session.execute(delete(Worker).where(Worker.id == worker_id))
 
 
-def alive(session: Session, within_seconds: float) -> Sequence[Worker]:
-    """Return the workers that were heard from within the last `within_seconds`, oldest first."""
+MISSED_BEATS = 3
+"""Heartbeats that a worker may miss and still count as alive."""
+
+
+DISPATCHER_BEAT_SECONDS = 3.0
+DISPATCHER_SILENCE_SECONDS = 12.0
+"""A dispatcher that was not heard from for this time counts as absent."""
+
+
+def dispatchers(session: Session) -> Sequence[Worker]:
+    """Return the dispatchers that are at work, oldest first."""
+    return alive(session, DISPATCHER_SILENCE_SECONDS, Role.DISPATCHER)
+
+
+def alive(session: Session, within_seconds: float, role: Role = Role.WORKER) -> Sequence[Worker]:
+    """Return the processes of a role that were heard from within the last `within_seconds`, oldest first."""
     return session.scalars(
         select(Worker)
-        .where(Worker.seen_at > db_now() - within_seconds)
+        .where(Worker.role == role, Worker.seen_at > db_now() - within_seconds)
         .order_by(Worker.started_at, Worker.id)
     ).all()
 
 
 def prune(session: Session, age_seconds: float, limit: int) -> int:
-    """Remove up to `limit` workers that were silent for at least `age_seconds`; returns how many."""
+    """Remove up to `limit` processes that were silent for at least `age_seconds`; returns how many."""
     return delete_some(session, Worker, Worker.seen_at < db_now() - age_seconds, limit=limit)

@@ -19,8 +19,8 @@ from app.http.dependencies import (
     RowFilterDep,
     Sort,
 )
-from app.http.idempotency import IdempotentDep
-from app.http.schemas import PageOf, Resource, Valid
+from app.http.idempotency import IdempotentDep, add_validation
+from app.http.schemas import PageOf, Resource
 from app.jobs import acceptance
 from app.jobs.acceptance import PreferWaitDep, dry_run
 from app.jobs.kinds import SHOWN_KINDS, Docs, Output, Request, Routes, Submission, kind_of
@@ -88,19 +88,17 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
         )
 
     if routes.create is not None:
+        create = _create(output, routes, routes.create)
+        add_validation(router, "", one, create)
         add(
             "",
             "POST",
             f"create_{one}",
-            _create(output, routes, routes.create),
+            create,
             routes.create.docs,
             status_code=202,
             response_model=shape,
             responses={
-                200: {
-                    "model": Valid,
-                    "description": "The request was only checked (`?validate=true`).",
-                },
                 201: {
                     "model": shape,
                     "description": "The job ended within the wait, in success or failure.",

@@ -129,7 +129,9 @@ class Progress(Resource):
         description="Seconds from the start of the job to this report. A job reports once a second.",
     )
     seconds_left: float | None = Field(
-        default=None, description="Seconds left of the budget of `auto` at this report."
+        default=None,
+        description="Seconds left of the budget of `auto` at this report. It does not go down "
+        "in the phase `compiling`.",
     )
 
 
@@ -189,6 +191,10 @@ class Job(Resource):
     model_id: str | None = Field(
         description="For a job that trains a model or measures its importance: same as `output.id`.",
         json_schema_extra=_DEPRECATED,
+    )
+    request_id: str | None = Field(
+        description="Id of the request that submitted the job: its `X-Request-ID`. The log of the API and of the "
+        "workers has it in each line about the job."
     )
     retry_of: str | None
     last_event: int = Field(
@@ -254,6 +260,7 @@ class Job(Resource):
             output=output and JobOutput(kind=output[0], id=output[1]),
             model_id=row.model_id,
             retry_of=row.retry_of,
+            request_id=row.request_id,
             last_event=row.event_seq,
             evaluation_id=spec.get("evaluation_id"),
             comparison_id=spec.get("comparison_id"),

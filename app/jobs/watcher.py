@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
 
+from app.platform.errors import Unavailable
 from app.platform.tables import FINAL_STATES
 
 log = logging.getLogger(__name__)
@@ -22,15 +23,15 @@ SHARE = 0.05  # delay of a poll, as a fraction of the time waited so far
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A job's state at one poll."""
+    """A job's state at one poll; None for a job that is gone."""
 
-    state: str
+    state: str | None
     seq: int
 
     @property
     def final(self) -> bool:
         """Return True if nothing more will happen to the job."""
-        return self.state in FINAL_STATES
+        return self.state is None or self.state in FINAL_STATES
 
 
 Poll = Callable[[Iterable[str]], dict[str, tuple[str, int]]]
@@ -98,25 +99,27 @@ class Watcher:
             if not self._waiters:
                 self._asked.clear()
                 await self._asked.wait()
+            polled = list(self._waiters)
             try:
-                seen = await run_in_threadpool(self._poll, list(self._waiters))
-            except Exception as error:  # the database is unavailable: poll again
-                log.warning("the watcher could not poll: %s", error)
+                seen = await run_in_threadpool(self._poll, polled)
+            except Exception as error:
+                if not isinstance(error, Unavailable):  # `Database` logs an outage, once
+                    log.warning("the watcher could not poll: %s", error)
                 await asyncio.sleep(SLOWEST)
                 continue
-            self._answer(seen)
+            for job_id in polled:
+                self._answer(job_id, Snapshot(*seen.get(job_id, (None, 0))))
             await self._pause()
 
-    def _answer(self, seen: dict[str, tuple[str, int]]) -> None:
-        for job_id, waiters in self._waiters.items():
-            row = seen.get(job_id)
-            snapshot = None if row is None else Snapshot(*row)
-            for waiter in waiters:
-                # A waiter that came during the poll may be missing from it: its job was not asked for.
-                if waiter.answer.done():
-                    continue
-                if snapshot is not None and waiter.until(snapshot):
+    def _answer(self, job_id: str, snapshot: Snapshot) -> None:
+        for waiter in self._waiters.get(job_id, ()):
+            if waiter.answer.done():
+                continue
+            try:
+                if waiter.until(snapshot):
                     waiter.answer.set_result(snapshot)
+            except Exception as error:  # of one waiter: the others are still watched for
+                waiter.answer.set_exception(error)
 
     async def _pause(self) -> None:
         """Sleep a share of the youngest wait, so that each is late by at most that share; a newcomer cuts it short."""

@@ -268,13 +268,11 @@ def find_served(session: Session, model: Model) -> ModelCalibration | None:
 
 
 def probabilities_at(
-    session: Session, owner: str, model_id: str, thresholds: Sequence[float]
+    row: ModelCalibration | None, thresholds: Sequence[float]
 ) -> list[float | None] | None:
-    """Return the probability of a row with each of these scores, None for a score that is not finite; None if the model
-    has no calibration.
+    """Return the probability by a calibration of a row with each of these scores, None for a score that is not finite;
+    None if the model has no calibration.
     """
-    model = repository.find(session, owner, model_id)
-    row = None if model is None else find_served(session, model)
     if row is None:
         return None
     scores = np.asarray(thresholds, dtype=np.float64)

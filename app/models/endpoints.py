@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Depends, Header, Query
 from pydantic import BeforeValidator, Field
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, TaggedFilterDep
-from app.http.responses import StoredFile, etag_matches
+from app.http.responses import StoredFile, etag_matches, json_response
 from app.models import calibrations, margins, reason_codes
 from app.models import service as models
 from app.models.schemas import (
@@ -35,11 +36,11 @@ from app.models.schemas import (
     ModelGains,
     ModelPage,
     ModelParts,
-    NewReasonCodes,
     OperatingPoint,
     OperatingPoints,
     Part,
     ReasonCodes,
+    ReasonCodesRequest,
     Roc,
     WindowBounds,
     alias_of,
@@ -60,6 +61,7 @@ from app.models.service import PartName
 from app.platform.errors import Invalid, Unavailable, refuse_all, shown
 from app.platform.sql import NEWEST_FIRST, Session
 from app.platform.tables import Model as ModelRow
+from app.platform.tables import ModelCalibration
 from core.metrics.window import MIN_WIDTH
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ if TYPE_CHECKING:
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
 
-def _forget(request: Request) -> Callable[[str, str], object]:
+async def _forget(request: Request) -> Callable[[str, str], object]:
     forget: Callable[[str, str], object] = request.app.state.models.forget
     return forget
 
@@ -137,11 +139,15 @@ def delete_model(ref: str, context: ContextDep, caller: CallerDep, forget: Forge
 
 @router.get("/{ref}/metrics", summary="Read the metrics")
 @needs("read")
-def read_metrics(
+async def read_metrics(
     *, ref: str, context: ContextDep, caller: CallerDep, on: CurvePart = "validation"
 ) -> AnyMetrics:
     """AUC, partial AUCs and the TPR at several FPRs, with confidence intervals."""
-    return metrics_of(context.db.reading(models.metrics, caller.owner, ref, on))
+
+    def read(session: Session) -> Callable[[], dict[str, Any]]:
+        return models.prepare_metrics(session, models.find(session, caller.owner, ref), on)
+
+    return await context.compute(caller.owner, lambda: metrics_of(context.db.reading(read)()))
 
 
 @router.get(
@@ -299,7 +305,7 @@ def read_reason_codes(
 def put_reason_codes(
     *,
     name: str,
-    body: NewReasonCodes,
+    body: ReasonCodesRequest,
     context: ContextDep,
     caller: CallerDep,
     response: Response,
@@ -374,7 +380,7 @@ BandParameter = Annotated[
 ]
 
 
-def _form(
+async def _form(
     max_points: MaxPoints = 1000,
     format: CurveFormat = "json",
     band: BandParameter = None,
@@ -392,7 +398,7 @@ def answer_curve(
     if form.format == "csv":
         columns = _columns(curve, curve, totals, level, form.band)
         return StreamingResponse(_csv(columns), media_type="text/csv; charset=utf-8")
-    return JSONResponse(_answer(of, curve, totals, level, form))
+    return json_response(_answer(of, curve, totals, level, form))
 
 
 def _columns(
@@ -439,7 +445,7 @@ def _csv(columns: Mapping[str, Floats]) -> Iterator[str]:
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
 @needs("read")
-def read_roc(
+async def read_roc(
     *,
     ref: str,
     context: ContextDep,
@@ -452,8 +458,12 @@ def read_roc(
     stored: the first 100,000, the upper hull, and others evenly spaced. What is read off between them is too low by
     less than 0.00001 in FPR + TPR; areas and their intervals are of all rows.
     """
-    measured = context.db.reading(models.roc, caller.owner, ref, on)
-    return answer_curve(_of(measured), measured.curve, measured.totals, measured.level, form)
+
+    def work() -> Response:
+        of = context.db.reading(models.roc, caller.owner, ref, on)
+        return answer_curve(_of(of), of.curve, of.totals, of.level, form)
+
+    return await context.compute(caller.owner, work)
 
 
 def _of(measured: models.PartCurve) -> dict[str, Any]:
@@ -478,7 +488,7 @@ class CostTerms:
         return _costs(self.false_positive, self.false_negative)
 
 
-def _terms(
+async def _terms(
     cost_false_positive: Annotated[
         float | None,
         Query(
@@ -512,11 +522,14 @@ CostTermsDep = Annotated[CostTerms, Depends(_terms)]
 
 @dataclass(frozen=True)
 class CutQuery:
-    """The cut that is asked for: at a rate, at a threshold, or of least cost; and how sure its rate must be."""
+    """The cut that is asked for: at a rate, a threshold or a share of the rows, or of least cost; and how sure its rate
+    must be.
+    """
 
     fpr: float | None
     tpr: float | None
     threshold: float | None
+    flagged: float | None
     confidence: float | None
     terms: CostTerms
 
@@ -526,12 +539,24 @@ class CutQuery:
             "fpr": self.fpr,
             "tpr": self.tpr,
             "threshold": self.threshold,
+            "flagged": self.flagged,
             "costs": self.terms.costs(),
             "prevalence": self.terms.prevalence,
         }
 
 
-def _cut_query(
+Flagged = Annotated[
+    float | None,
+    Query(
+        ge=0,
+        le=1,
+        description="Maximum fraction of the rows that is flagged: the lowest threshold that flags no more. With "
+        "costs, the cheapest of those that flag no more. All thresholds of the curve are looked at.",
+    ),
+]
+
+
+async def _cut_query(
     terms: CostTermsDep,
     fpr: Annotated[
         float | None,
@@ -553,6 +578,7 @@ def _cut_query(
         float | None,
         Query(allow_inf_nan=False, description="Flag every row whose score is at least this."),
     ] = None,
+    flagged: Flagged = None,
     confidence: Annotated[
         float | None,
         Query(
@@ -563,7 +589,7 @@ def _cut_query(
         ),
     ] = None,
 ) -> CutQuery:
-    return CutQuery(fpr, tpr, threshold, confidence, terms)
+    return CutQuery(fpr, tpr, threshold, flagged, confidence, terms)
 
 
 CutQueryDep = Annotated[CutQuery, Depends(_cut_query)]
@@ -571,7 +597,7 @@ CutQueryDep = Annotated[CutQuery, Depends(_cut_query)]
 
 @router.get("/{ref}/operating-point", summary="Read one operating point")
 @needs("read")
-def read_operating_point(
+async def read_operating_point(
     *,
     ref: str,
     context: ContextDep,
@@ -579,19 +605,17 @@ def read_operating_point(
     asked: CutQueryDep,
     on: CurvePart = "validation",
 ) -> OperatingPoint:
-    """The threshold and its rates, precision, lift and cost, with intervals. Pass one of `fpr`, `tpr` and `threshold`;
-    or only both costs, for the threshold with the lowest cost. With costs, the answer has the mean cost per row. With
-    `confidence` the rate is promised: see `promise`.
+    """The threshold and its rates, precision, lift and cost, with intervals. Pass one of `fpr`, `tpr`, `threshold` and
+    `flagged`; or only both costs, for the threshold with the lowest cost. With costs, the answer has the mean cost per
+    row. With `confidence` the rate is promised: see `promise`.
     """
-    model, point, promise = context.db.reading(
-        models.operating_point,
-        caller.owner,
-        ref,
-        on,
-        confidence=asked.confidence,
-        **asked.keywords(),
-    )
-    return _point_of(model, on, point, promise)
+
+    def work() -> OperatingPoint:
+        of = context.db.reading(models.roc, caller.owner, ref, on)
+        found = models.cut_on(of, confidence=asked.confidence, **asked.keywords())
+        return _point_of(of.model, on, *found)
+
+    return await context.compute(caller.owner, work)
 
 
 def _point_of(
@@ -609,9 +633,13 @@ def _point_of(
 MaxCuts = Annotated[int, Query(ge=10, le=1000, description="Maximum number of thresholds.")]
 
 
-@router.get("/{ref}/operating-points", summary="Read many operating points")
+@router.get(
+    "/{ref}/operating-points",
+    response_model=OperatingPoints,
+    summary="Read many operating points",
+)
 @needs("read")
-def read_operating_points(
+async def read_operating_points(
     *,
     ref: str,
     context: ContextDep,
@@ -619,39 +647,45 @@ def read_operating_points(
     terms: CostTermsDep,
     on: CurvePart = "validation",
     points: MaxCuts = 200,
-) -> OperatingPoints:
+    flagged: Flagged = None,
+) -> Response:
     """Many thresholds at once, each with the same figures as in `…/operating-point`: for a slider, or a table to choose
     from. Half of them are evenly spaced along the curve. The other half are evenly spaced in log FPR, for the top of
     the list.
     """
 
-    def read(session: Session) -> OperatingPoints:
-        found = models.operating_points(
+    def read(session: Session) -> tuple[Callable[[], models.CutsAlong], ModelCalibration | None]:
+        measured = models.roc(session, caller.owner, ref, on)
+        compute = models.prepare_cuts(
             session,
-            caller.owner,
-            ref,
-            on,
+            measured,
             max_points=points,
             costs=terms.costs(),
             prevalence=terms.prevalence,
+            flagged=flagged,
         )
-        return _cuts_of(session, caller.owner, found, on)
+        return compute, calibrations.find_served(session, measured.model)
 
-    return context.db.reading(read)
+    def work() -> Response:
+        compute, calibration = context.db.reading(read)
+        return json_response(_cuts_of(compute(), calibration, on))
+
+    return await context.compute(caller.owner, work)
 
 
-def _cuts_of(session: Session, owner: str, found: models.CutsAlong, on: Part) -> OperatingPoints:
+def _cuts_of(
+    found: models.CutsAlong, calibration: ModelCalibration | None, on: Part
+) -> OperatingPoints:
     thresholds = [point.threshold for point in found.points]
-    probabilities = calibrations.probabilities_at(session, owner, found.of.model.id, thresholds)
-    return cuts_of(found, on, probabilities)
+    return cuts_of(found, on, calibrations.probabilities_at(calibration, thresholds))
 
 
 _COSTS = ("cost_false_positive", "cost_false_negative", "prevalence")
 _PARAMETERS: Mapping[PartName, tuple[str, ...]] = {
     "metrics": ("on",),
     "roc": ("on", "max_points", "band"),
-    "operating_points": ("on", "points", *_COSTS),
-    "operating_point": ("on", "fpr", "tpr", "threshold", "confidence", *_COSTS),
+    "operating_points": ("on", "points", "flagged", *_COSTS),
+    "operating_point": ("on", "fpr", "tpr", "threshold", "flagged", "confidence", *_COSTS),
 }
 """The query parameters of each part that can be read with a model."""
 
@@ -665,7 +699,7 @@ def _split_parts(given: Sequence[str]) -> list[str]:
     return names
 
 
-def _included(
+async def _included(
     request: Request,
     include: Annotated[
         list[PartName],
@@ -689,9 +723,9 @@ def _included(
     return frozenset(include)
 
 
-@router.get("/{ref}", summary="Read a model")
+@router.get("/{ref}", response_model=Model, summary="Read a model")
 @needs("read")
-def read_model(
+async def read_model(
     *,
     ref: str,
     context: ContextDep,
@@ -702,43 +736,53 @@ def read_model(
     band: BandParameter = None,
     points: MaxCuts = 200,
     cut: CutQueryDep,
-) -> Model:
+) -> Response:
     """One model. `ref` is an id, a `name` (its latest version), `name:version` or `name@alias`. With `include`, one
     answer has also its metrics, its curve and its operating points, on one part of the data.
     """
     if not include:
-        return model_of(*context.db.reading(models.get, caller.owner, ref))
+        return await run_in_threadpool(
+            lambda: json_response(model_of(*context.db.reading(models.get, caller.owner, ref)))
+        )
     costs = {"costs": cut.terms.costs(), "prevalence": cut.terms.prevalence}
     requested = models.PartsQuery(
         include,
         on,
         point={"confidence": cut.confidence, **cut.keywords()},
-        cuts={"max_points": points, **costs},
+        cuts={"max_points": points, "flagged": cut.flagged, **costs},
     )
+
+    form = CurveForm(max_points, "json", band)
 
     def read(
         session: Session,
-    ) -> tuple[Model, ModelRow, models.MeasuredParts, OperatingPoints | None]:
-        model, aliases, chosen, found = models.get_with_parts(session, caller.owner, ref, requested)
-        cuts = None if found.cuts is None else _cuts_of(session, caller.owner, found.cuts, on)
-        return model_of(model, aliases, chosen), model, found, cuts
+    ) -> tuple[Callable[[], models.ModelWithParts], ModelCalibration | None]:
+        compute = models.prepare_parts(session, caller.owner, ref, requested)
+        return compute, calibrations.find_served(session, models.find(session, caller.owner, ref))
 
-    answer, model, found, cuts = context.db.reading(read)
-    curve = found.curve
-    form = CurveForm(max_points, "json", band)
-    answer.included = ModelParts(
-        metrics=None if found.metrics is None else metrics_of(found.metrics),
-        roc=None
-        if curve is None or "roc" not in include
-        else Roc.model_validate(_answer(_of(curve), curve.curve, curve.totals, curve.level, form)),
-        operating_points=cuts,
-        operating_point=None if found.point is None else _point_of(model, on, *found.point),
-        absent=[
-            AbsentPart(part=part, code=error.code, detail=error.detail)
-            for part, error in found.absent.items()
-        ],
-    )
-    return answer
+    def work() -> Response:
+        compute, calibration = context.db.reading(read)
+        model, aliases, chosen, found = compute()
+        curve = found.curve
+        answer = model_of(model, aliases, chosen)
+        answer.included = ModelParts(
+            metrics=None if found.metrics is None else metrics_of(found.metrics),
+            roc=None,
+            operating_points=None if found.cuts is None else _cuts_of(found.cuts, calibration, on),
+            operating_point=None if found.point is None else _point_of(model, on, *found.point),
+            absent=[
+                AbsentPart(part=part, code=error.code, detail=error.detail)
+                for part, error in found.absent.items()
+            ],
+        )
+        document = answer.model_dump(mode="json", by_alias=True)
+        if curve is not None and "roc" in include:
+            # Not as a model: to make one of each point would hold up all other threads.
+            shown = _answer(_of(curve), curve.curve, curve.totals, curve.level, form)
+            document["included"]["roc"] = shown
+        return json_response(document)
+
+    return await context.compute(caller.owner, work)
 
 
 FiguresQuery = Annotated[
@@ -765,9 +809,18 @@ DefinitionQuery = Annotated[
 ]
 
 
+FixedPrevalenceQuery = Annotated[
+    bool,
+    Query(
+        description="Whether the population is known to have the fraction of positives of these rows. By default the "
+        "intervals are for a new sample, in which it varies."
+    ),
+]
+
+
 @router.get("/{ref}/figures", summary="Compute figures of the ranking")
 @needs("read")
-def read_figures(
+async def read_figures(
     *,
     ref: str,
     context: ContextDep,
@@ -775,19 +828,25 @@ def read_figures(
     names: FiguresQuery,
     on: CurvePart = "validation",
     definition: DefinitionQuery = "interpolated",
+    fixed_prevalence: FixedPrevalenceQuery = False,
 ) -> ModelFigures:
     """Average precision, precision at k, NDCG and areas, each with its interval and a test against chance, from the
     model's curve on one part.
     """
-    of = context.db.reading(models.roc, caller.owner, ref, on)
-    with context.computation():
-        found = models.measured_on(of.curve, of.totals, names, of.level, definition)
-    return ModelFigures(
-        model_id=of.model.id,
-        on=on,
-        approximate=models.is_approximate(of.model, on),
-        **figures_of(found, of.level),
-    )
+
+    def work() -> ModelFigures:
+        of = context.db.reading(models.roc, caller.owner, ref, on)
+        found = models.measured_on(
+            of.curve, of.totals, names, of.level, definition, fixed_prevalence=fixed_prevalence
+        )
+        return ModelFigures(
+            model_id=of.model.id,
+            on=on,
+            approximate=models.is_approximate(of.model, on),
+            **figures_of(found, of.level),
+        )
+
+    return await context.compute(caller.owner, work)
 
 
 @dataclass(frozen=True)
@@ -812,7 +871,7 @@ class GainsQuery:
         return gains_of(rows, share, level)
 
 
-def _gains_query(
+async def _gains_query(
     share: Annotated[
         list[Annotated[float, Field(ge=MIN_WIDTH, le=1)]] | None,
         Query(
@@ -833,7 +892,8 @@ def _gains_query(
         Query(
             ge=MIN_WIDTH,
             le=1.0 - MIN_WIDTH,
-            description="Fraction of positives among future rows. Default: that of the data. Not with `count`.",
+            description="Fraction of positives among future rows, which is taken as known. Default: that of the data, "
+            "and the intervals include that it varies from sample to sample. Not with `count`.",
         ),
     ] = None,
 ) -> GainsQuery:
@@ -845,7 +905,7 @@ GainsQueryDep = Annotated[GainsQuery, Depends(_gains_query)]
 
 @router.get("/{ref}/gains", summary="Read the gains table")
 @needs("read")
-def read_gains(
+async def read_gains(
     *,
     ref: str,
     context: ContextDep,
@@ -854,12 +914,15 @@ def read_gains(
     on: CurvePart = "validation",
 ) -> ModelGains:
     """Precision, recall and lift of the first rows of the list, down to several sizes, with intervals."""
-    of = context.db.reading(models.roc, caller.owner, ref, on)
-    with context.computation():
+
+    def work() -> ModelGains:
+        of = context.db.reading(models.roc, caller.owner, ref, on)
         table = asked.table(of.curve, of.totals, of.level)
-    return ModelGains(
-        model_id=of.model.id, on=on, approximate=models.is_approximate(of.model, on), **table
-    )
+        return ModelGains(
+            model_id=of.model.id, on=on, approximate=models.is_approximate(of.model, on), **table
+        )
+
+    return await context.compute(caller.owner, work)
 
 
 @dataclass(frozen=True)
@@ -871,7 +934,7 @@ class ListCurveForm:
     prevalence: float | None
 
 
-def _list_form(
+async def _list_form(
     max_points: MaxPoints = 1000,
     format: CurveFormat = "json",
     prevalence: Annotated[
@@ -907,7 +970,7 @@ def answer_list_curve(
         return StreamingResponse(_csv(columns), media_type="text/csv; charset=utf-8")
     shown = whole.thin(form.max_points)
     rows = zip(shown.x.tolist(), shown.y.tolist(), shown.thresholds.tolist(), strict=True)
-    return JSONResponse(
+    return json_response(
         {
             **of,
             "kind": kind,
@@ -927,7 +990,7 @@ def _answer_histogram(of: Mapping[str, Any], curve: RocCurve, form: ListCurveFor
         columns = {"score": low, "high": high, "positives": positives, "negatives": negatives}
         return StreamingResponse(_csv(columns), media_type="text/csv; charset=utf-8")
     rows = zip(low.tolist(), high.tolist(), positives.tolist(), negatives.tolist(), strict=True)
-    return JSONResponse(
+    return json_response(
         {
             **of,
             "kind": "histogram",
@@ -950,7 +1013,7 @@ def _answer_histogram(of: Mapping[str, Any], curve: RocCurve, form: ListCurveFor
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
 @needs("read")
-def read_list_curve(
+async def read_list_curve(
     *,
     ref: str,
     kind: CurveKind,
@@ -964,9 +1027,12 @@ def read_list_curve(
     cut by the weight of a missed positive (Drummond & Holte 2006). `histogram`: the fraction of each class in bins of
     the score, at most 40; the outermost bins also have the scores beyond them.
     """
-    of = context.db.reading(models.roc, caller.owner, ref, on)
-    with context.computation():
+
+    def work() -> Response:
+        of = context.db.reading(models.roc, caller.owner, ref, on)
         return answer_list_curve(_of(of), kind, of.curve, of.totals, form)
+
+    return await context.compute(caller.owner, work)
 
 
 def _costs(false_positive: float | None, false_negative: float | None) -> Costs | None:
@@ -992,7 +1058,7 @@ def read_calibration(ref: str, context: ContextDep, caller: CallerDep) -> Calibr
 
 @router.get("/{ref}/bounds", summary="Read bounds on the future partial AUC")
 @needs("read")
-def read_bounds(
+async def read_bounds(
     *,
     ref: str,
     context: ContextDep,
@@ -1021,7 +1087,11 @@ def read_bounds(
     for linear scores (Narasimhan & Agarwal, Theorem 9, with our own constants). The other uses the held-out rows and
     holds for any model. Most bounds are vacuous (1 or more); `vacuous` marks these.
     """
-    found = context.db.reading(
-        margins.read_bounds, caller.owner, ref, fpr_min=fpr_min, fpr_max=fpr_max, delta=delta
-    )
-    return bounds_of(found, delta)
+
+    def work() -> WindowBounds:
+        compute = context.db.reading(
+            margins.prepare_bounds, caller.owner, ref, fpr_min=fpr_min, fpr_max=fpr_max, delta=delta
+        )
+        return bounds_of(compute(), delta)
+
+    return await context.compute(caller.owner, work)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -18,7 +18,7 @@ from app.models.service import curve_of, find, is_approximate
 from app.platform.documents import BestMargin, Feature, MarginsRecord
 from app.platform.errors import Invalid, NotFound
 from app.platform.sql import Session
-from app.platform.tables import Model, ModelMargins, ModelMetrics
+from app.platform.tables import Model, ModelCurve, ModelMargins, ModelMetrics
 from core.errors import InvalidParameter
 from core.metrics.window import check_window
 from core.registry import ALGORITHMS
@@ -342,7 +342,7 @@ class WindowBounds:
     bounds: tuple[WindowBound, ...]
 
 
-def read_bounds(
+def prepare_bounds(
     session: Session,
     owner: str,
     ref: str,
@@ -350,8 +350,10 @@ def read_bounds(
     fpr_min: float | None,
     fpr_max: float | None,
     delta: float,
-) -> WindowBounds:
-    """Return the bounds in a window, each with probability 1 - `delta`; by default the window trained for, or all."""
+) -> Callable[[], WindowBounds]:
+    """Read what the bounds in a window are computed from; return what computes them, and reads nothing. Each holds with
+    probability 1 - `delta`; by default in the window trained for, or in all.
+    """
     model = find(session, owner, ref)
     if model.query is not None:
         raise NotFound(
@@ -359,14 +361,20 @@ def read_bounds(
             code="no_part",
         )
     window = _window(model, fpr_min, fpr_max)
-    bounds = [_bound(session, model, part, window, delta) for part in PARTS]
-    known = tuple(bound for bound in bounds if bound is not None)
-    if not known:
+    measured: list[tuple[Part, ModelMetrics, ModelCurve]] = []
+    for part in PARTS:
+        metrics = repository.find_metrics(session, model.id, part)
+        curve = repository.find_curve(session, model.id, part)
+        if metrics is not None and curve is not None:
+            measured.append((part, metrics[0], curve))
+    if not measured:
         raise NotFound(
             f"model {model.id} has no ROC curve, and so no bounds: it was trained on a dataset of kind {model.kind}",
             code="no_curve",
         )
-    return WindowBounds(model, window, known)
+    return lambda: WindowBounds(
+        model, window, tuple(_bound(model, *of, window, delta) for of in measured)
+    )
 
 
 def _window(model: Model, fpr_min: float | None, fpr_max: float | None) -> tuple[float, float]:
@@ -383,15 +391,16 @@ def _window(model: Model, fpr_min: float | None, fpr_max: float | None) -> tuple
 
 
 def _bound(
-    session: Session, model: Model, part: Part, window: tuple[float, float], delta: float
-) -> WindowBound | None:
+    model: Model,
+    part: Part,
+    sample: ModelMetrics,
+    curve: ModelCurve,
+    window: tuple[float, float],
+    delta: float,
+) -> WindowBound:
     from core.bounds import bound_partial_auc, step_risk
 
-    metrics = repository.find_metrics(session, model.id, part)
-    curve = repository.find_curve(session, model.id, part)
-    if metrics is None or curve is None:
-        return None
-    sample, risk = metrics[0], step_risk(curve_of(curve), *window)
+    risk = step_risk(curve_of(curve), *window)
     reasons = [_WEIGHTED] if _is_weighted(sample) else []
     dimension = None
     if part == "train":

@@ -137,6 +137,13 @@ def list_page(
     )
 
 
+def list_newest(session: Session, owner: str, limit: int) -> Sequence[tuple[str, int]]:
+    """Return the names of an owner's models, ascending, each with its newest version."""
+    newest = select(Model.name, func.max(Model.version)).where(Model.owner == owner)
+    rows = session.execute(newest.group_by(Model.name).order_by(Model.name).limit(limit))
+    return [(name, version) for name, version in rows]
+
+
 def find_newest(session: Session, owner: str, names: Collection[str]) -> dict[str, tuple[str, int]]:
     """Return the id and the version of the newest model of each of the owner's names."""
     newest = (
@@ -391,8 +398,15 @@ def keep_promise(
     session.flush()
 
 
-def add_to_history(session: Session, alias: ModelAlias) -> None:
-    """Add the alias, as it is now, to its history."""
+def add_to_history(session: Session, alias: ModelAlias, most: int) -> None:
+    """Add the alias, as it is now, to its history, of which the `most` newest revisions stay."""
+    of_alias = {"owner": alias.owner, "name": alias.name, "alias": alias.alias}
+    session.execute(
+        sql_delete(ModelAliasHistory)
+        .filter_by(**of_alias)
+        .where(ModelAliasHistory.revision <= alias.revision - most),
+        execution_options={"synchronize_session": False},
+    )
     session.add(
         ModelAliasHistory(
             owner=alias.owner,

@@ -194,7 +194,7 @@ class Cut(Resource):
     cost: Cost | None = Field(description="Mean cost per row, if costs were given.")
 
 
-class Promise(Resource):
+class RatePromise(Resource):
     """What the threshold promises of future rows that are drawn like these."""
 
     rate: Annotated[str, one_of(("fpr", "tpr"))] = Field(description="The rate that is promised.")
@@ -220,7 +220,7 @@ class Promise(Resource):
 class OperatingPoint(Cut):
     """One threshold and its consequences on one part of the data."""
 
-    promise: Promise | None = Field(
+    promise: RatePromise | None = Field(
         default=None, description="The promise, if a `confidence` was requested; otherwise null."
     )
 
@@ -278,7 +278,7 @@ class PromisesByGroup(Resource):
 class EvaluationOperatingPoint(Cut):
     """One threshold and its consequences on the rows of an evaluation."""
 
-    promise: Promise | None = Field(
+    promise: RatePromise | None = Field(
         default=None, description="The promise, if a `confidence` was requested; otherwise null."
     )
     evaluation_id: str
@@ -302,6 +302,10 @@ class OperatingPoints(Resource):
     )
     of_objective: int | None = Field(
         description="Index in `points`, from 0, of the best point at the FPR of the objective `tpr`."
+    )
+    of_flagged: int | None = Field(
+        description="Index in `points`, from 0, of the best point that flags at most the fraction `flagged` of the "
+        "rows, if that was given."
     )
     of_aliases: dict[str, int] = Field(
         description="For each alias of the model that flags rows, the index in `points`, from 0, of the point that "
@@ -328,6 +332,7 @@ def cuts_of(
         total_points=len(of.curve),
         least_cost=found.least_cost,
         of_objective=found.of_objective,
+        of_flagged=found.of_flagged,
         of_aliases=found.of_aliases,
         probabilities=probabilities,
         points=[point_of(point) for point in found.points],
@@ -361,9 +366,9 @@ def point_of(point: metrics.OperatingPoint) -> Cut:
     )
 
 
-def promise_of(promise: metrics.Promise | None) -> Promise | None:
+def promise_of(promise: metrics.Promise | None) -> RatePromise | None:
     """Show a promise."""
-    return None if promise is None else Promise.model_validate(promise, from_attributes=True)
+    return None if promise is None else RatePromise.model_validate(promise, from_attributes=True)
 
 
 def _shown(interval: metrics.Interval) -> Interval:
@@ -534,7 +539,7 @@ class Reliability(Resource):
     points: list[ReliabilityPoint]
 
 
-class NewCalibration(Body):
+class CalibrationRequest(Body):
     """The rows to learn a calibration from."""
 
     dataset_id: Text = Field(
@@ -984,7 +989,11 @@ class AliasPromise(Body):
 class AliasTarget(Body):
     """The model that an alias should point to."""
 
-    model_id: Text
+    model_id: Text = Field(
+        description="A model of the alias's name: its id, `name:version`, `name` (the latest version) or another "
+        "`name@alias`.",
+        examples=["mdl_01a1f77425d3792391ae38bebae6593b"],
+    )
     promise: AliasPromise | None = Field(
         default=None,
         description="What every version behind the alias keeps, from now on. Null takes the promise away. Absent: the "
@@ -1115,7 +1124,7 @@ class ReasonEntry(Body):
         return cast(documents.ReasonEntry, self.model_dump(mode="json"))
 
 
-class NewReasonCodes(Body):
+class ReasonCodesRequest(Body):
     """A dictionary of reasons."""
 
     entries: Annotated[list[ReasonEntry], Field(max_length=MAX_ENTRIES)] = Field(

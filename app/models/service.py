@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
@@ -35,6 +36,7 @@ from app.platform.tables import (
     ModelCurve,
     ModelListMetrics,
     ModelMetrics,
+    ModelPartialAuc,
     ReasonCodes,
 )
 from core import metrics as core_metrics
@@ -100,7 +102,7 @@ def get(
     """Return the model, its aliases, and the operating point of its objective if it has one."""
     model = find(session, owner, ref)
     aliases = list(repository.pointing_at(session, owner, model.id))
-    return model, aliases, point_of_objective(session, model)
+    return model, aliases, prepare_point_of_objective(session, model)()
 
 
 def artifact_key(model: Model) -> str:
@@ -248,33 +250,33 @@ def set_alias(
     owner: str,
     name: str,
     alias: str,
-    model_id: str,
+    ref: str,
     *,
     promise: AliasPromise | Literal["keep"] | None = "keep",
     if_revision: int | None,
     must_be_new: bool = False,
 ) -> tuple[AliasState, bool]:
-    """Point the alias at a model of the same name; return it, and True if it is new.
+    """Point the alias at a model of the same name, by any reference to it; return it, and True if it is new.
 
     To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
     `promise` replaces the promise of the alias, None takes it away; raises Invalid if the model cannot keep it.
     """
     check_name("alias", alias)
-    model = _check_target(session, owner, name, model_id)
+    model = _check_target(session, owner, name, ref)
     current = repository.find_alias(session, owner, name, alias, lock=True)
     created = False
     if current is None and if_revision is None:
-        created = repository.create(session, owner, name, alias, model_id)
+        created = repository.create(session, owner, name, alias, model.id)
         current = repository.find_alias(session, owner, name, alias, lock=True)
     if not created:
         check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
         assert current is not None
-        repository.move(session, current, model_id)
+        repository.move(session, current, model.id)
     assert current is not None
     kept = current.promise if promise == "keep" else promise
     cut = None if kept is None else _cut_to_keep(session, model, kept, given=promise != "keep")
     repository.keep_promise(session, current, kept, cut)
-    repository.add_to_history(session, current)
+    repository.add_to_history(session, current, HISTORY_SHOWN)
     session.flush()
     return get_alias(session, owner, name, alias), created
 
@@ -316,10 +318,6 @@ def _cut_to_keep(session: Session, model: Model, promise: AliasPromise, *, given
     }
 
 
-EPS_SHARE = 1e-12
-"""Slack of a share of the rows, for rounding: a share that was read off a cut keeps that cut."""
-
-
 def _kept_on(
     measured: PartCurve, promise: AliasPromise
 ) -> tuple[float, core_metrics.OperatingPoint]:
@@ -327,12 +325,7 @@ def _kept_on(
     if (threshold := promise.get("threshold")) is not None:
         return threshold, point_on(measured, threshold=threshold)
     if (share := promise.get("flagged")) is not None:
-        curve = measured.curve
-        flagged = core_metrics.share_of_list(curve, measured.totals.prevalence)
-        last = int(np.searchsorted(flagged, share + EPS_SHARE, side="right")) - 1
-        (point,) = core_metrics.operating_points_on_curve(
-            curve, measured.totals, [last], level=measured.level
-        )
+        point = point_on(measured, flagged=share)
         return point.threshold, point
     point, _ = cut_on(
         measured,
@@ -344,14 +337,20 @@ def _kept_on(
     return point.threshold, point
 
 
-def _check_target(session: Session, owner: str, name: str, model_id: str) -> Model:
-    model = repository.find(session, owner, model_id, lock=True) if is_id(model_id, "mdl") else None
-    if model is None:
-        detail = f"there is no model {model_id[:100]!r}"
-        raise NotFound(detail, errors=[{"pointer": "/model_id", "detail": detail}])
-    if model.name != name:
-        detail = f"an alias of {name[:100]!r} must point at a model of that name, {model_id} is {model.name!r}"
+def _check_target(session: Session, owner: str, name: str, ref: str) -> Model:
+    """Return the model of a reference, locked; raises NotFound, and Invalid for a model of another name."""
+    try:
+        found = find(session, owner, ref)
+    except NotFound as error:
+        raise NotFound(
+            error.detail, errors=[{"pointer": "/model_id", "detail": error.detail}]
+        ) from None
+    if found.name != name:
+        detail = f"an alias of {name[:100]!r} must point at a model of that name, {ref[:200]} is {found.name!r}"
         raise Invalid(detail, errors=[{"pointer": "/model_id", "detail": detail}])
+    model = repository.find(session, owner, found.id, lock=True)
+    if model is None:  # deleted between the two statements
+        raise NotFound(f"there is no model {ref[:200]!r}")
     return model
 
 
@@ -470,23 +469,50 @@ def metrics(session: Session, owner: str, ref: str, part: str) -> dict[str, Any]
     For a model trained on pairs: the weighted fraction of pairs in order. For one with several labels: AUC and partial
     AUCs of each, and their means.
     """
-    return metrics_on(session, find(session, owner, ref), part)
+    return prepare_metrics(session, find(session, owner, ref), part)()
 
 
-def metrics_on(session: Session, model: Model, part: str) -> dict[str, Any]:
-    """Return the same as `metrics` for a model that was found."""
-    if model.kind == DatasetKind.PREFERENCES:
-        return _pair_metrics(session, model, part)
-    if model.kind == DatasetKind.MULTILABEL:
-        return _label_metrics(session, model, part)
-    if model.kind == DatasetKind.GRADED:
-        return _graded_metrics(session, model, part)
+def prepare_metrics(session: Session, model: Model, part: str) -> Callable[[], dict[str, Any]]:
+    """Read what the metrics of a model that was found are computed from; return what computes the same as `metrics`,
+    and reads nothing.
+    """
+    readers: dict[str, Callable[[Session, Model, str], dict[str, Any]]] = {
+        DatasetKind.PREFERENCES: _pair_metrics,
+        DatasetKind.MULTILABEL: _label_metrics,
+        DatasetKind.GRADED: _graded_metrics,
+    }
+    if (read := readers.get(model.kind)) is not None:
+        stored = read(session, model, part)
+        return lambda: stored
     found = repository.find_metrics(session, model.id, part)
     measured = _curve_on(session, model, part)
     if found is None:
         raise _no_part(model, part)
-    point = point_of_objective(session, model, part)
-    row, windows = found
+    return partial(
+        _metrics_of,
+        model,
+        part,
+        *found,
+        measured,
+        point_of_objective=prepare_point_of_objective(session, model, part),
+        figure=None
+        if measured is None or model.query is not None
+        else _figure_of_objective(session, measured),
+        lists=lists_of(repository.find_list_metrics(session, model.id, part)),
+    )
+
+
+def _metrics_of(
+    model: Model,
+    part: str,
+    row: ModelMetrics,
+    windows: Sequence[ModelPartialAuc],
+    measured: PartCurve | None,
+    *,
+    point_of_objective: Callable[[], core_metrics.OperatingPoint | None],
+    figure: Figure | None,
+    lists: ListFigures | None,
+) -> dict[str, Any]:
     return {
         "model_id": model.id,
         "on": part,
@@ -511,20 +537,18 @@ def metrics_on(session: Session, model: Model, part: str) -> dict[str, Any]:
         "tpr_at_fpr": []
         if measured is None
         else heights_of(measured.curve, measured.totals, measured.level),
-        "operating_point": point,
-        "figure": None
-        if measured is None or model.query is not None
-        else _figure_of_objective(session, measured),
+        "operating_point": point_of_objective(),
+        "figure": None if measured is None else _measured_figure(measured, figure),
         "positives": row.positives,
         "negatives": row.negatives,
         "positive_weight": row.positive_weight,
         "negative_weight": row.negative_weight,
         "ties": row.ties,
-        "lists": lists_of(repository.find_list_metrics(session, model.id, part)),
+        "lists": lists,
     }
 
 
-def _figure_of_objective(session: Session, measured: PartCurve) -> FigureRecord | None:
+def _figure_of_objective(session: Session, measured: PartCurve) -> Figure | None:
     """Return the figure that the model's objective names, on a part; None for areas and rates.
 
     A count is of the validation rows; of the training rows it is the same share.
@@ -535,7 +559,10 @@ def _figure_of_objective(session: Session, measured: PartCurve) -> FigureRecord 
         if judged is None:
             return None
         objective = without_count(objective, judged[0].positives + judged[0].negatives)
-    figure = figure_among(objective, rows)
+    return figure_among(objective, rows)
+
+
+def _measured_figure(measured: PartCurve, figure: Figure | None) -> FigureRecord | None:
     if figure is None:
         return None
     try:
@@ -687,29 +714,14 @@ def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def operating_point(
-    session: Session,
-    owner: str,
-    ref: str,
-    part: str,
-    /,
-    *,
-    confidence: float | None = None,
-    **asked: Any,
-) -> tuple[Model, core_metrics.OperatingPoint, core_metrics.Promise | None]:
-    """Return the model and its operating point at a false or true positive rate, a threshold, or the least cost.
+def cut_on(
+    measured: PartCurve, *, confidence: float | None, **asked: Any
+) -> tuple[core_metrics.OperatingPoint, core_metrics.Promise | None]:
+    """Return the operating point at a false or true positive rate, a threshold, or the least cost.
 
     With a confidence, the rate is promised of the population, and the promise is returned, too. `asked` are the
     keywords of `core.metrics.operating_point`.
     """
-    measured = roc(session, owner, ref, part)
-    return measured.model, *cut_on(measured, confidence=confidence, **asked)
-
-
-def cut_on(
-    measured: PartCurve, *, confidence: float | None, **asked: Any
-) -> tuple[core_metrics.OperatingPoint, core_metrics.Promise | None]:
-    """Return the same as `operating_point` for a curve that was read."""
     part = measured.part
     if confidence is None:
         return point_on(measured, **asked), None
@@ -738,16 +750,16 @@ def promised_on(
     fpr: float | None,
     tpr: float | None,
     threshold: float | None,
+    flagged: float | None = None,
     **terms: Any,
 ) -> core_metrics.PromisedPoint:
     """Return the cut that keeps a promise, from a stored curve of rows that the model has not learnt from.
 
     Raises Invalid, with the number of rows that are needed, if no cut can be promised.
     """
-    if threshold is not None:
-        raise no_promise(
-            "threshold", f"threshold cannot be given with a confidence, got {threshold:g}"
-        )
+    for name, given in (("threshold", threshold), ("flagged", flagged)):
+        if given is not None:
+            raise no_promise(name, f"{name} cannot be given with a confidence, got {given:g}")
     if fpr is None and tpr is None and terms.get("costs") is not None:
         raise _invalid_query(
             "confidence",
@@ -803,11 +815,15 @@ def measured_on(
     names: Sequence[str],
     level: float,
     definition: Definition = "interpolated",
+    *,
+    fixed_prevalence: bool = False,
 ) -> tuple[core_metrics.FigureEstimate, ...]:
     """Return the figures of these names, from a stored curve; raises Invalid."""
     figures = figures_named(names, definition=definition)
     try:
-        return core_metrics.measure_on_curve(curve, totals, figures, level=level)
+        return core_metrics.measure_on_curve(
+            curve, totals, figures, level=level, fixed_prevalence=fixed_prevalence
+        )
     except InvalidParameter as error:
         raise _invalid_query("figure", str(error)) from error
 
@@ -890,42 +906,48 @@ MAX_ALIAS_CUTS = 20
 class CutsAlong:
     """Operating points along a curve, those that flag fewest first.
 
-    `least_cost`, `of_objective` and `of_aliases`, by alias, are indices of `points`.
+    `least_cost`, `of_objective`, `of_flagged` and `of_aliases`, by alias, are indices of `points`.
     """
 
     of: PartCurve
     points: list[core_metrics.OperatingPoint]
     least_cost: int | None
     of_objective: int | None
+    of_flagged: int | None
     of_aliases: dict[str, int]
 
 
-def operating_points(
-    session: Session,
-    owner: str,
-    ref: str,
-    part: str,
-    *,
-    max_points: int,
-    costs: core_metrics.Costs | None,
-    prevalence: float | None,
-) -> CutsAlong:
-    """Return operating points along the curve of a part; among them are that of the objective, the least costly one,
-    and the cuts of the aliases of the model.
+def prepare_cuts(
+    session: Session, measured: PartCurve, *, max_points: int, **asked: Any
+) -> Callable[[], CutsAlong]:
+    """Read what operating points along a curve depend on; return what computes them, and reads nothing. `asked` are
+    further keywords of `_cuts_on`.
     """
-    measured = roc(session, owner, ref, part)
-    return cuts_on(session, measured, max_points=max_points, costs=costs, prevalence=prevalence)
+    model = measured.model
+    most = min(MAX_ALIAS_CUTS, max_points // 2)
+    return partial(
+        _cuts_on,
+        measured,
+        prepare_point_of_objective(session, model, measured.part),
+        repository.flagging(session, model.owner, model.id, most),
+        max_points=max_points,
+        **asked,
+    )
 
 
-def cuts_on(
-    session: Session,
+def _cuts_on(
     measured: PartCurve,
+    point_of_objective: Callable[[], core_metrics.OperatingPoint | None],
+    flagging: Sequence[tuple[str, AliasCut]],
     *,
     max_points: int,
     costs: core_metrics.Costs | None,
     prevalence: float | None,
+    flagged: float | None = None,
 ) -> CutsAlong:
-    """Return the same as `operating_points` for a curve that was read."""
+    """Return operating points along a curve. Among them are that of the objective, the least costly one, the best that
+    flags at most `flagged` of the rows, and the cuts of the aliases of the model.
+    """
     curve, totals = measured.curve, measured.totals
     required: dict[str, int] = {}
 
@@ -936,14 +958,14 @@ def cuts_on(
     if costs is not None:
         fraction = totals.prevalence if prevalence is None else prevalence
         required["least_cost"] = core_metrics.least_costly(curve, costs, fraction)
-    chosen = point_of_objective(session, measured.model, measured.part)
+    chosen = point_of_objective()
     if chosen is not None:
         required["of_objective"] = place(chosen.threshold)
-    model = measured.model
-    most = min(MAX_ALIAS_CUTS, max_points // 2)
+    if flagged is not None:
+        best = point_on(measured, flagged=flagged, costs=costs, prevalence=prevalence)
+        required["of_flagged"] = place(best.threshold)
     of_aliases = {
-        alias: 0 if cut["threshold"] is None else place(cut["threshold"])
-        for alias, cut in repository.flagging(session, model.owner, model.id, most)
+        alias: 0 if cut["threshold"] is None else place(cut["threshold"]) for alias, cut in flagging
     }
     kept = [*required.values(), *of_aliases.values()]
     indices = core_metrics.cuts_along(curve, max_points, kept)
@@ -952,14 +974,21 @@ def cuts_on(
     )
     at = {name: int(np.searchsorted(indices, index)) for name, index in required.items()}
     by_alias = {name: int(np.searchsorted(indices, index)) for name, index in of_aliases.items()}
-    return CutsAlong(measured, points, at.get("least_cost"), at.get("of_objective"), by_alias)
+    return CutsAlong(
+        measured,
+        points,
+        at.get("least_cost"),
+        at.get("of_objective"),
+        at.get("of_flagged"),
+        by_alias,
+    )
 
 
 @dataclass(frozen=True)
 class PartsQuery:
     """The members that a caller asked to be included with a model, and how. `part`: the rows that they are of.
 
-    `point` are the keywords of `cut_on`, and `cuts` those of `cuts_on`.
+    `point` are the keywords of `cut_on`, and `cuts` those of `prepare_cuts`.
     """
 
     names: frozenset[PartName]
@@ -979,18 +1008,24 @@ class MeasuredParts:
     absent: Mapping[PartName, NotFound]
 
 
-def get_with_parts(
+if TYPE_CHECKING:
+    ModelWithParts = tuple[Model, list[str], core_metrics.OperatingPoint | None, MeasuredParts]
+
+
+def prepare_parts(
     session: Session, owner: str, ref: str, asked: PartsQuery
-) -> tuple[Model, list[str], core_metrics.OperatingPoint | None, MeasuredParts]:
-    """Return the same as `get`, and the requested members."""
+) -> Callable[[], ModelWithParts]:
+    """Read a model and what its requested members are computed from; return what computes the same as `get` and these
+    members, and reads nothing.
+    """
     model = find(session, owner, ref)
     # A session has a row at hand while something holds it: otherwise each member would read the curve again.
     rows = repository.find_curve(session, model.id, asked.part)
     absent: dict[PartName, NotFound] = {}
-    found_metrics, measured = None, None
+    compute_metrics, compute_cuts, measured = None, None, None
     if "metrics" in asked.names:
         try:
-            found_metrics = metrics_on(session, model, asked.part)
+            compute_metrics = prepare_metrics(session, model, asked.part)
         except NotFound as error:
             absent["metrics"] = error
     if of_curve := asked.names - {"metrics"}:
@@ -998,33 +1033,46 @@ def get_with_parts(
             measured = curve_on(session, model, asked.part)
         except NotFound as error:
             absent |= dict.fromkeys(sorted(of_curve), error)
-    cuts, point = None, None
     if measured is not None and "operating_points" in asked.names:
-        cuts = cuts_on(session, measured, **asked.cuts)
-    if measured is not None and "operating_point" in asked.names:
-        point = cut_on(measured, **asked.point)
+        compute_cuts = prepare_cuts(session, measured, **asked.cuts)
     aliases = list(repository.pointing_at(session, owner, model.id))
-    chosen = point_of_objective(session, model)
+    compute_chosen = prepare_point_of_objective(session, model)
     del rows
-    return model, aliases, chosen, MeasuredParts(found_metrics, measured, cuts, point, absent)
+
+    def compute() -> ModelWithParts:
+        found = MeasuredParts(
+            None if compute_metrics is None else compute_metrics(),
+            measured,
+            None if compute_cuts is None else compute_cuts(),
+            cut_on(measured, **asked.point)
+            if measured is not None and "operating_point" in asked.names
+            else None,
+            absent,
+        )
+        return model, aliases, compute_chosen(), found
+
+    return compute
 
 
-def point_of_objective(
+def prepare_point_of_objective(
     session: Session, model: Model, part: str = VALIDATION
-) -> core_metrics.OperatingPoint | None:
-    """Return the operating point of the objective `tpr` on a part: its threshold is chosen on the validation rows.
+) -> Callable[[], core_metrics.OperatingPoint | None]:
+    """Read the curves of the operating point of the objective `tpr` on a part; return what computes it, and reads
+    nothing. Its threshold is chosen on the validation rows.
 
-    None for other objectives, and without validation.
+    It is None for other objectives, and without validation.
     """
     fpr = target_fpr(model.objective)
     measured = _curve_on(session, model, VALIDATION) if fpr is not None else None
-    if measured is None:
-        return None
-    chosen = point_on(measured, fpr=fpr)
-    if part == VALIDATION:
-        return chosen
-    other = _curve_on(session, model, part)
-    return None if other is None else point_on(other, threshold=chosen.threshold)
+    other = measured if part == VALIDATION or measured is None else _curve_on(session, model, part)
+
+    def compute() -> core_metrics.OperatingPoint | None:
+        if measured is None or other is None:
+            return None
+        chosen = point_on(measured, fpr=fpr)
+        return chosen if other is measured else point_on(other, threshold=chosen.threshold)
+
+    return compute
 
 
 def point_on(measured: PartCurve, **asked: Any) -> core_metrics.OperatingPoint:

@@ -21,11 +21,11 @@ from app.access import repository as key_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.operations import housekeeping, repository
-from app.operations.self_check import LATE_WAKE_UP_SECONDS, MISSED_BEATS, MISSED_ROUNDS
+from app.operations.self_check import LATE_WAKE_UP_SECONDS, MISSED_ROUNDS
 from app.platform import failpoints, migrate, resources
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
-from app.platform.database import Database
+from app.platform.database import Database, change_nothing
 from app.platform.errors import ServiceError
 from app.platform.installation import Incomplete, check_files
 from app.platform.schema import REVISION, WAY_BACK, describe_unknown, is_older
@@ -236,13 +236,14 @@ def check_tables(settings: Settings) -> Finding:
 def check_changes(db: Database) -> Finding:
     """Check that the database accepts changes."""
     try:
-        with db.write() as session:
-            repository.change_nothing(session)
+        db.writing(change_nothing)
     except ServiceError as error:
-        return fail("database", str(error), "check who owns the file, and which process locks it")
-    except DBAPIError as error:
-        advice = "a standby server? name the primary one in RANKWRIGHT_DATABASE_URL"
-        return fail("database", f"it accepts no changes: {error.orig}", advice)
+        advice = (
+            "check who owns the file, and which process locks it"
+            if db.dialect == "sqlite"
+            else "name the primary server in RANKWRIGHT_DATABASE_URL"
+        )
+        return fail("database", str(error), advice)
     return ok("database", "takes changes")
 
 
@@ -400,7 +401,8 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
         wake_ups = queue_rows.wake_ups(session, LATE_WAKE_UP_SECONDS)
         leases = queue_rows.leases(session, settings.lease_seconds, late)
         stuck = len(queue_rows.stuck(session))
-        alive = worker_rows.alive(session, MISSED_BEATS * settings.heartbeat_seconds)
+        alive = worker_rows.alive(session, worker_rows.MISSED_BEATS * settings.heartbeat_seconds)
+        dispatchers = worker_rows.dispatchers(session)
     detail = ", ".join(f"{counts.get(state, 0)} {state}" for state in _OPEN)
     detail += "" if oldest is None else f"; the oldest has been due for {age(oldest)}"
     if oldest is not None and not alive:
@@ -422,13 +424,19 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
         )
     if stuck:
         yield fail("parts", f"{stuck} jobs wait for parts that do not exist", advice)
-    if not (leases or wake_ups or stuck):
-        yield ok("dispatcher", "has no work left")
+    if dispatchers:
+        names = ", ".join(f"{each.host} (version {each.version})" for each in dispatchers)
+        yield ok("dispatcher", names)
+    elif runs is False:
+        yield ok("dispatcher", "none, because the service is not running")
+    else:
+        silence = age(worker_rows.DISPATCHER_SILENCE_SECONDS)
+        yield fail("dispatcher", f"none was heard from within {silence}", advice)
 
 
 def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
     """Check that there are workers, and that they are of this version."""
-    within = MISSED_BEATS * settings.heartbeat_seconds
+    within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
     with db.read() as session:
         alive = worker_rows.alive(session, within)
     if not alive:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from pydantic import Field
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from app import __version__
@@ -42,6 +44,14 @@ class Health(Resource):
     parts: dict[str, Part] = Field(default_factory=dict)
 
 
+async def _probes(request: Request) -> health.HealthProbes:
+    probes: health.HealthProbes = request.app.state.health
+    return probes
+
+
+ProbesDep = Annotated[health.HealthProbes, Depends(_probes)]
+
+
 @router.get("/health/live", summary="Is the process alive?")
 async def live(context: ContextDep) -> Health:
     """200 as long as the process answers."""
@@ -62,11 +72,12 @@ _AWAY: dict[int | str, dict[str, Any]] = {
     summary="Can the process answer?",
     responses=_AWAY,
 )
-def ready(context: ContextDep) -> Response:
-    """Check what this process needs to answer and to accept work: the database, its tables and the blob store; and
-    whether the process is about to stop. For a proxy or an orchestrator: on 503, send no requests to this process.
+async def ready(context: ContextDep, probes: ProbesDep) -> Response:
+    """Check what this process needs to answer and to accept work: a database that takes changes, its tables, the blob
+    store, and free space; and whether the process is about to stop. For a proxy or an orchestrator: on 503, send no
+    requests to this process. Where it only scores, ask `/oip/v2/health/ready`: a full disk is no reason there.
     """
-    return _answer(context, _can_serve(context))
+    return _answer(context, await probes.can_serve())
 
 
 @router.get(
@@ -75,22 +86,21 @@ def ready(context: ContextDep) -> Response:
     summary="Can the process answer, and do workers run?",
     responses=_AWAY,
 )
-def staffed(context: ContextDep) -> Response:
-    """Check the same, and also the broker, and whether a worker has sent a heartbeat. For an alarm: if this is 503 but
-    `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait.
+async def staffed(context: ContextDep, probes: ProbesDep) -> Response:
+    """Check the same, and also the broker, and whether a worker and a dispatcher have sent a heartbeat. For an alarm:
+    if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait; without a
+    dispatcher, those of dead workers.
     """
-    work = health.does_work(context.db, context.producer, context.settings)
-    return _answer(context, [*_can_serve(context), *work])
-
-
-def _can_serve(context: Context) -> list[health.Check]:
-    return health.can_serve(context.db, context.schema, context.blobs)
+    serves, works = await asyncio.gather(probes.can_serve(), probes.does_work())
+    return _answer(context, [*serves, *works])
 
 
 def _answer(context: Context, checks: list[health.Check]) -> Response:
     parts = {check.name: Part(ok=check.ok, detail=check.detail) for check in checks}
     if context.drain.begun:
         parts["api"] = Part(ok=False, detail="this process was told to end")
+    elif not context.preloaded.is_set():
+        parts["api"] = Part(ok=False, detail="this process still imports what scores need")
     well = all(part.ok for part in parts.values())
     body = Health(
         status="ok" if well else "unavailable",
@@ -108,9 +118,9 @@ async def oip_live() -> Response:
 
 
 @router.get("/oip/v2/health/ready", include_in_schema=False)
-def oip_ready(context: ContextDep) -> Response:
+async def oip_ready(context: ContextDep, probes: ProbesDep) -> Response:
     """Answer whether this process can score, as the Open Inference Protocol writes it."""
-    found = _answer(context, _can_serve(context))
+    found = _answer(context, await probes.can_score())
     return JSONResponse({"ready": found.status_code == 200}, found.status_code)
 
 

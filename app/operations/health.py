@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -12,12 +14,12 @@ from prometheus_client.registry import Collector
 from app.access import repository as quota_rows
 from app.jobs import repository as worker_rows
 from app.operations import repository
-from app.operations.self_check import MISSED_BEATS
 from app.platform import resources
+from app.platform.background import BackgroundTasks
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
-from app.platform.errors import ServiceError
+from app.platform.errors import ServiceError, Unavailable
 from app.platform.schema import OtherTables, SchemaCheck
 from app.platform.settings import Settings
 from app.platform.tables import JobState, Worker
@@ -32,21 +34,77 @@ class Check:
     detail: str
 
 
-def can_serve(db: Database, schema: SchemaCheck, blobs: BlobStore) -> list[Check]:
-    """Check the parts that an API needs to answer and to accept work."""
-    return [
-        _check("database", lambda: _database(db)),
-        _check("schema", lambda: _schema(schema)),
-        _check("blob_store", lambda: _blob_store(blobs)),
-    ]
+ANSWER_SECONDS = 0.8
+"""How long a part may take to answer; then it is not well. So health answers within a second."""
 
 
-def does_work(db: Database, producer: Producer, settings: Settings) -> list[Check]:
-    """Check the parts that finish accepted work in time."""
-    return [
-        _check("broker", lambda: _broker(producer)),
-        _check("worker", lambda: _worker(db, settings)),
-    ]
+class HealthProbes:
+    """The health of the parts, for an event loop. It takes no thread and no database connection that requests wait for:
+    each part is looked at by a thread of its own, over a connection that only health has.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        settings: Settings,
+        schema: SchemaCheck,
+        blobs: BlobStore,
+        producer: Producer,
+    ) -> None:
+        self._db = db.apart()
+        self._scores = (
+            _Probe("database", lambda: _database(self._db)),
+            _Probe("schema", lambda: _schema(schema)),
+            _Probe("blob_store", lambda: _blob_store(blobs)),
+        )
+        self._disk = _Probe("disk", lambda: _disk(settings))
+        self._works = (
+            _Probe("broker", lambda: _broker(producer)),
+            _Probe("worker", lambda: _worker(self._db, settings)),
+            _Probe("dispatcher", lambda: _dispatcher(self._db)),
+        )
+
+    async def can_score(self) -> list[Check]:
+        """Check the parts that an API needs to answer scores."""
+        return await asyncio.gather(*(probe.ask() for probe in self._scores))
+
+    async def can_serve(self) -> list[Check]:
+        """Check the parts that an API needs to answer and to accept work."""
+        return await asyncio.gather(*(probe.ask() for probe in (*self._scores, self._disk)))
+
+    async def does_work(self) -> list[Check]:
+        """Check the parts that finish accepted work in time."""
+        return await asyncio.gather(*(probe.ask() for probe in self._works))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+
+class _Probe:
+    """A look at one part. Callers who come while a look is under way share it: a part that hangs holds one thread."""
+
+    def __init__(self, name: str, look: Callable[[], str]) -> None:
+        self._name = name
+        self._look = look
+        self._thread = BackgroundTasks(f"health-{name}")
+        self._looking: Future[Check] | None = None
+
+    async def ask(self) -> Check:
+        if self._looking is None or self._looking.done():
+            self._looking = Future()
+            self._thread.add(partial(self._answer, self._looking))
+        looking = asyncio.wrap_future(self._looking)
+        await asyncio.wait([looking], timeout=ANSWER_SECONDS)
+        if looking.done():
+            return looking.result()
+        return Check(self._name, False, f"has not answered within {ANSWER_SECONDS:g} s")
+
+    def _answer(self, looking: Future[Check]) -> None:
+        try:
+            looking.set_result(_check(self._name, self._look))
+        except Exception as error:
+            looking.set_exception(error)
 
 
 def _check(name: str, probe: Callable[[], str]) -> Check:
@@ -63,9 +121,9 @@ class _Unhealthy(Exception):
 
 
 def _database(db: Database) -> str:
-    with db.read() as session:
-        repository.ping(session)
-    return "answers"
+    db.reading(repository.ping)
+    db.check_changes()
+    return "answers and takes changes"
 
 
 def _schema(schema: SchemaCheck) -> str:
@@ -73,9 +131,16 @@ def _schema(schema: SchemaCheck) -> str:
 
 
 def _blob_store(blobs: BlobStore) -> str:
-    if not os.access(blobs.root, os.R_OK | os.W_OK | os.X_OK):
-        raise _Unhealthy("the blob folder cannot be read and written")
+    try:
+        blobs.check_writable()
+    except OSError as error:
+        raise _Unhealthy("the blob folder cannot be read and written") from error
     return "can be read and written"
+
+
+def _disk(settings: Settings) -> str:
+    resources.check(settings)
+    return f"at least {settings.min_free_bytes} bytes are free"
 
 
 def _broker(producer: Producer) -> str:
@@ -84,13 +149,23 @@ def _broker(producer: Producer) -> str:
 
 
 def _worker(db: Database, settings: Settings) -> str:
-    within = MISSED_BEATS * settings.heartbeat_seconds
+    within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
     with db.read() as session:
         alive = worker_rows.alive(session, within)
     if not alive:
         raise _Unhealthy(f"no worker has sent a heartbeat within {within:g} s; accepted jobs wait")
     notes = [note for note in map(_note, alive) if note]
     return f"{len(alive)} heard from" + "".join(f"; {note}" for note in notes)
+
+
+def _dispatcher(db: Database) -> str:
+    n_alive = len(db.reading(worker_rows.dispatchers))
+    if not n_alive:
+        raise _Unhealthy(
+            f"no dispatcher was heard from within {worker_rows.DISPATCHER_SILENCE_SECONDS:g} s; "
+            "jobs of dead workers stay where they are"
+        )
+    return f"{n_alive} heard from"
 
 
 def _note(worker: Worker) -> str | None:
@@ -110,7 +185,17 @@ class MetricsCollector(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics."""
+        """Yield all metrics; while the database is away, only that it is."""
+        up = GaugeMetricFamily("rankwright_database_up", "1 if the database answers, else 0.")
+        try:
+            figures = [*self._figures()]
+        except Unavailable:
+            figures = []
+        up.add_metric([], float(bool(figures)))
+        yield up
+        yield from figures
+
+    def _figures(self) -> Iterator[Metric]:
         settings = self._settings
         limits = {
             "queued_jobs": (JobState.QUEUED, settings.quota_queued_jobs),
@@ -120,7 +205,10 @@ class MetricsCollector(Collector):
             counts = repository.job_counts(session)
             ended = repository.ended_counts(session)
             oldest = repository.oldest_due(session)
-            alive = worker_rows.alive(session, MISSED_BEATS * settings.heartbeat_seconds)
+            alive = worker_rows.alive(
+                session, worker_rows.MISSED_BEATS * settings.heartbeat_seconds
+            )
+            dispatchers = worker_rows.dispatchers(session)
             at_limit = {
                 quota: quota_rows.owners_at_limit(session, state, limit)
                 for quota, (state, limit) in limits.items()
@@ -148,6 +236,11 @@ class MetricsCollector(Collector):
         )
         yield GaugeMetricFamily(
             "rankwright_workers", "Workers that sent a heartbeat recently.", float(len(alive))
+        )
+        yield GaugeMetricFamily(
+            "rankwright_dispatchers",
+            "Dispatchers that were heard from recently; without one, jobs of dead workers stay running.",
+            float(len(dispatchers)),
         )
         if at_limit:
             owners = GaugeMetricFamily(

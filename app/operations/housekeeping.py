@@ -81,6 +81,9 @@ class Housekeeper:
                 "parts of jobs": self._each(queue_rows.prune_child_jobs, DAY),
                 "wake-ups": self._each(queue_rows.prune_outbox, DAY),
                 "audit entries": self._each(repository.prune_audit, self._days("audit")),
+                "history of aliases": self._each(
+                    repository.prune_alias_history, self._days("audit")
+                ),
                 "series": self._in_batches(lambda session: repository.prune_series(session, BATCH)),
                 "open uploads": self._each(repository.prune_uploads, self._days("uploads")),
                 "batch scores": self._each(repository.prune_batch_scores, self._days("scores")),

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
-from app.datasets.schemas import Dataset
+from app.datasets.schemas import ListedDataset
 from app.evaluation import comparisons
 from app.evaluation import service as evaluation
 from app.http.dependencies import CallerDep, ContextDep
@@ -86,7 +86,7 @@ class Overview(Resource):
         description="Whether more than `limit` models that an alias points to have a newer version."
     )
     models: list[ListedModel] = Field(description="The newest models.")
-    datasets: list[Dataset] = Field(description="The newest datasets.")
+    datasets: list[ListedDataset] = Field(description="The newest datasets.")
 
 
 @router.get("", summary="See what is under way and what needs attention")
@@ -161,5 +161,5 @@ def _overview_of(found: Found, limit: int) -> Overview:
         ],
         has_more_outdated=found.has_more_outdated,
         models=[listed_of(row) for row in found.models],
-        datasets=[Dataset.model_validate(row) for row in found.datasets],
+        datasets=[ListedDataset.model_validate(row) for row in found.datasets],
     )

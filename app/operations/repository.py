@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
+    MetaData,
     and_,
     case,
     delete,
     exists,
-    false,
     func,
     literal,
     or_,
@@ -26,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session, aliased
 
 from app.jobs import queue_repository as parts
-from app.platform.sql import db_now, delete_some, upsert_into
+from app.platform.sql import Base, db_now, delete_some, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
     AuditEntry,
@@ -41,21 +41,16 @@ from app.platform.tables import (
     JobEvent,
     JobState,
     Model,
-    ModelOutOfFold,
+    ModelAlias,
+    ModelAliasHistory,
     PrunedJobs,
     Upload,
-    UploadPart,
 )
 
 
 def ping(session: Session) -> None:
     """Run the smallest query."""
     session.execute(select(1))
-
-
-def change_nothing(session: Session) -> None:
-    """Run a change that affects no row: a read-only database refuses it too."""
-    session.execute(delete(Job).where(false()))
 
 
 def now(session: Session) -> float:
@@ -113,6 +108,19 @@ def prune_audit(session: Session, age_seconds: float, limit: int) -> int:
     return delete_some(
         session, AuditEntry, AuditEntry.created_at < db_now() - age_seconds, limit=limit
     )
+
+
+def prune_alias_history(session: Session, age_seconds: float, limit: int) -> int:
+    """Delete up to `limit` entries of the history of aliases that do not exist, which are older than `age_seconds`;
+    returns their number.
+    """
+    history = ModelAliasHistory
+    alive = exists().where(
+        ModelAlias.owner == history.owner,
+        ModelAlias.name == history.name,
+        ModelAlias.alias == history.alias,
+    )
+    return delete_some(session, history, history.at < db_now() - age_seconds, ~alive, limit=limit)
 
 
 def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
@@ -267,12 +275,6 @@ def is_still_so(session: Session, conditions: Conditions, dataset_id: str) -> bo
     return session.scalar(select(exists().where(Dataset.id == dataset_id, *conditions))) or False
 
 
-# The inverse of BlobStore.adopt: kind/ab/abcdef…
-_ARTIFACT = literal("artifacts/").concat(
-    func.substr(Model.artifact_sha256, 1, 2).concat("/").concat(Model.artifact_sha256)
-)
-
-
 class BlobColumn(NamedTuple):
     """A column whose rows name blobs: a name for such a row, its id, and the blob's key."""
 
@@ -281,20 +283,30 @@ class BlobColumn(NamedTuple):
     key: Any
 
 
-BLOB_COLUMNS = (
-    BlobColumn("upload of dataset", Dataset.id, Dataset.upload_key),
-    BlobColumn("table of dataset", Dataset.id, Dataset.table_key),
-    BlobColumn("part of upload", UploadPart.id, UploadPart.upload_key),
-    BlobColumn("uploaded pairs of dataset", DatasetPairs.id, DatasetPairs.upload_key),
-    BlobColumn("pairs of dataset", DatasetPairs.id, DatasetPairs.table_key),
-    BlobColumn("artifact of model", Model.id, _ARTIFACT),
-    BlobColumn("out-of-fold scores of model", ModelOutOfFold.model_id, ModelOutOfFold.blob_key),
-    BlobColumn("upload of batch scores", BatchScore.id, BatchScore.upload_key),
-    BlobColumn("batch scores", BatchScore.id, BatchScore.result_key),
+def find_blob_columns(tables: MetaData) -> list[BlobColumn]:
+    """Return every column that names blobs: its name ends in `_key`. So none can be forgotten.
+
+    A checkpoint is left out: its job can do without it.
+    """
+    found = []
+    for table in tables.sorted_tables:
+        for column in table.columns:
+            if column.name.endswith("_key") and column.name != Job.checkpoint_key.name:
+                (id_,) = table.primary_key
+                what = f"{column.name.removesuffix('_key')} of {table.name}"
+                found.append(BlobColumn(what, id_, column))
+    return found
+
+
+# The inverse of BlobStore.adopt: kind/ab/abcdef…
+_ARTIFACT = literal("artifacts/").concat(
+    func.substr(Model.artifact_sha256, 1, 2).concat("/").concat(Model.artifact_sha256)
 )
-"""Every column that names blobs, except results of parts and checkpoints, which a job can do without. Blobs of a
-missing column would be deleted, and not backed up.
-"""
+BLOB_COLUMNS = (
+    *find_blob_columns(Base.metadata),
+    BlobColumn("artifact of models", Model.id, _ARTIFACT),
+)
+"""Every column that names blobs. Blobs that no row names are deleted, and not backed up."""
 
 
 def named(session: Session, keys: Sequence[str]) -> set[str]:

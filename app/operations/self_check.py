@@ -16,7 +16,6 @@ from app.platform.settings import Settings
 if TYPE_CHECKING:
     from app.platform.broker import Producer
 
-MISSED_BEATS = 3
 LATE_WAKE_UP_SECONDS = 60.0
 MISSED_ROUNDS = 4
 
@@ -26,7 +25,7 @@ def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
 
     The broker is not asked: without it a worker polls for jobs, and ending the worker would lose its fit.
     """
-    within = MISSED_BEATS * settings.heartbeat_seconds
+    within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
     try:
         with db.read() as session:
             alive = [worker.host for worker in worker_rows.alive(session, within)]
@@ -37,8 +36,12 @@ def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
     )
 
 
-def dispatcher_problem(db: Database, producer: Producer, settings: Settings) -> str | None:
-    """Return why the dispatcher is not well; None if it reaches broker and database and has no overdue work."""
+def dispatcher_problem(
+    db: Database, producer: Producer, settings: Settings, host: str
+) -> str | None:
+    """Return why the dispatcher of this host is not well; None if it was heard from, broker and database answer, and
+    no work is overdue.
+    """
     from app.platform.broker import BrokerAway
 
     late = MISSED_ROUNDS * settings.reap_seconds
@@ -47,10 +50,14 @@ def dispatcher_problem(db: Database, producer: Producer, settings: Settings) -> 
         with db.read() as session:
             wake_ups = queue_rows.wake_ups(session, LATE_WAKE_UP_SECONDS)
             leases = queue_rows.leases(session, settings.lease_seconds, late)
+            hosts = [dispatcher.host for dispatcher in worker_rows.dispatchers(session)]
     except (BrokerAway, Unavailable) as error:
         return str(error)
     if wake_ups:
         return f"wake-ups not sent for more than {LATE_WAKE_UP_SECONDS:g} s: {wake_ups}"
     if leases:
         return f"jobs without a lease for more than {late:g} s: {leases}"
+    if host not in hosts:
+        silence = worker_rows.DISPATCHER_SILENCE_SECONDS
+        return f"no dispatcher of {host} was heard from within {silence:g} s"
     return None

@@ -63,19 +63,29 @@ class BlobStore:
         """Create the folder if it does not exist. Raises PermissionError if this user may not."""
         self.root = root
         try:
-            (root / _STAGING).mkdir(parents=True, exist_ok=True)
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (root / _STAGING).mkdir(exist_ok=True)
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise
-            self._refuse()
+            self._refuse(root)
 
     def check_writable(self) -> None:
-        """Raise PermissionError if this process may not write: at its start, not at the first upload."""
-        if not os.access(self.root / _STAGING, os.R_OK | os.W_OK | os.X_OK):
-            self._refuse()
+        """Raise PermissionError if this process may not write: at its start, not at the first upload. Raises OSError if
+        a folder is missing. A full disk is no error: stored blobs can be read.
+        """
+        for folder in (self.root, *self.root.iterdir()):
+            if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+                self._refuse(folder)
+        try:
+            self.staging_dir().rmdir()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
 
-    def _refuse(self) -> NoReturn:
-        raise PermissionError(f"the blob folder {self.root} is not writable for this user")
+    @staticmethod
+    def _refuse(folder: Path) -> NoReturn:
+        raise PermissionError(f"the blob folder {folder} is not writable for this user")
 
     def path(self, key: str) -> Path:
         """Return the path of a blob. Raises ValueError for a key that leads out of the folder, which is a bug: keys

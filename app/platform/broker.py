@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import ssl
 import time
 
 from celery import Celery
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
+
+log = logging.getLogger(__name__)
 
 WAKE_TASK = "rankwright.wake"
 QUEUE = "rankwright"
@@ -29,6 +33,10 @@ def make_celery(broker_url: str) -> Celery:
             f"RANKWRIGHT_BROKER_URL must be a URL of {', '.join(_SCHEMES)}, got {scheme[:20]!r}"
         )
     celery = Celery("rankwright", broker=broker_url)
+    if scheme == "rediss":
+        # Kombu's default trusts any certificate. Parameters of the URL (`ssl_ca_certs=…`) take the place of this one,
+        # and the driver's own default is to verify.
+        celery.conf.broker_use_ssl = {"ssl_cert_reqs": ssl.CERT_REQUIRED}
     celery.conf.update(
         # The database redelivers, not the broker: its reaper is the one authority. A message that dies with a
         # worker costs nothing, and late acknowledgement would start a long job again at each visibility timeout.
@@ -59,7 +67,7 @@ def make_celery(broker_url: str) -> Celery:
 
 
 class Producer:
-    """Sends wake-ups. Safe to share between threads."""
+    """Sends wake-ups, and logs once that the broker is away and that it is back. Safe to share between threads."""
 
     def __init__(self, broker_url: str) -> None:
         self._celery = make_celery(broker_url)
@@ -71,8 +79,7 @@ class Producer:
         }
         self._celery.conf.broker_connection_timeout = SOCKET_SECONDS
         self._rest_until = 0.0
-        self.sent = 0
-        """Number of wake-ups that the broker has accepted."""
+        self._is_away = False
 
     def wake(self) -> None:
         """Send one wake-up. Raises BrokerAway, and for a second after that at once."""
@@ -82,8 +89,15 @@ class Producer:
             self._celery.send_task(WAKE_TASK, queue=QUEUE, ignore_result=True, retry=False)
         except (OperationalError, RedisError, OSError) as error:
             self._rest_until = time.monotonic() + REST_SECONDS
+            if not self._is_away:
+                log.warning(
+                    "the broker is unavailable: %s; workers look for jobs themselves", error
+                )
+            self._is_away = True
             raise BrokerAway(f"the broker is unavailable: {error}") from error
-        self.sent += 1
+        if self._is_away:
+            log.info("the broker is back")
+        self._is_away = False
 
     def ping(self) -> None:
         """Reach the broker without sending anything. Raises BrokerAway."""

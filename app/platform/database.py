@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import orjson
-from sqlalchemy import Engine, create_engine, event
-from sqlalchemy.engine import Connection, make_url
+from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy.engine import Connection, ExceptionContext, make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
@@ -31,7 +31,6 @@ SQLITE_BUSY_SECONDS = 10.0
 POOL_SECONDS = 10.0
 IDLE_SECONDS = 60
 DEADLOCK_PAUSES = (0.05, 0.25)
-_READ_ONLY = {"sqlite": {"read_only": True}, "postgresql": {"postgresql_readonly": True}}
 _PRIMARY = 0xFF  # the bits of an error code of SQLite that say which, not why
 # Reasons for which waiting for a file does not help.
 _USELESS_FILE = {
@@ -60,21 +59,23 @@ class Database:
     `reading` and `writing` run a function that takes a session; `read` and `write` do the same for a block.
     """
 
-    def __init__(self, url: str, *, pool_size: int = 10) -> None:
+    def __init__(self, url: str, *, pool_size: int = 10, bounded: bool = True) -> None:
+        """`bounded` ends statements of PostgreSQL that take long; those that change tables may take hours."""
         self.url = make_url(url)
         if self.url.drivername in {"postgresql", "postgres"}:
             self.url = self.url.set(drivername="postgresql+psycopg")
         self.dialect = self.url.get_backend_name()
-        self.engine = self._engine(pool_size)
+        self.engine = self._engine(pool_size, bounded=bounded)
+        self._log = OutageLog()
         self._turn = _WriteLock() if self.dialect == "sqlite" else nullcontext()
         self._thread = threading.local()
         self._write = sessionmaker(self.engine, expire_on_commit=False)
         audit.watch(self._write)
         self._read = sessionmaker(
-            self.engine.execution_options(**_READ_ONLY[self.dialect]), expire_on_commit=False
+            self.engine.execution_options(read_only=True), expire_on_commit=False
         )
 
-    def _engine(self, pool_size: int) -> Engine:
+    def _engine(self, pool_size: int, *, bounded: bool) -> Engine:
         common: dict[str, Any] = {
             "pool_size": pool_size,
             "max_overflow": pool_size,
@@ -107,6 +108,10 @@ class Database:
             },
         )
         event.listen(engine, "connect", _postgres_connect)
+        event.listen(engine, "begin", _postgres_begin)
+        event.listen(engine, "handle_error", _leave_standby)
+        if bounded:
+            event.listen(engine, "do_connect", _connect_bounded)
         return engine
 
     def reading(
@@ -158,7 +163,7 @@ class Database:
     @contextmanager
     def _outages(self, *, read_only: bool = False) -> Iterator[None]:
         """Raise Unavailable for a database that is away, full or locked, and for a deadlock: the caller may try
-        again.
+        again. Log once that the database is away, and once that it is back.
 
         Refused, a subclass, says that waiting is of no use.
         """
@@ -169,34 +174,96 @@ class Database:
                 "all database connections are in use", code="database_unavailable"
             ) from error
         except DBAPIError as error:
-            if _no_tables(error.orig):
-                raise Unavailable(
-                    "the database has no tables: run `rankwright migrate`",
-                    code="database_not_migrated",
-                ) from error
-            if _is_full(error.orig):
-                raise OutOfSpace("the database's disk is full", retry_after=60) from error
-            if _is_postgres(error.orig, "DeadlockDetected"):
-                raise Deadlock("another transaction changed the same rows: try again") from error
-            if _is_locked(error.orig):
-                raise Unavailable("the database is locked", code="database_unavailable") from error
-            if read_only and _is_a_change(error.orig):
-                raise  # our own error, like one in our SQL
-            if (reason := self.refusal(error)) is not None:
-                raise Refused(reason) from error
-            if error.connection_invalidated or _is_outage(error.orig):
-                raise Unavailable(
-                    "the database is unavailable", code="database_unavailable"
-                ) from error
+            found = self._unavailable(error, read_only=read_only)
+            if found is None:
+                raise
+            if not isinstance(found, Deadlock):
+                self._log.note(found, error, of_reads=read_only)
+            raise found from error
+        except (
+            Unavailable
+        ) as error:  # refused as the connection was made, or without a turn to write
+            if isinstance(error, Refused):
+                self._log.note(error, error, of_reads=read_only)
             raise
+        self._log.end(of_reads=read_only)
+
+    def _unavailable(self, error: DBAPIError, *, read_only: bool) -> Unavailable | None:
+        """Return what the caller is told of an error of the database; None for an error in our SQL."""
+        if _no_tables(error.orig):
+            return Unavailable(
+                "the database has no tables: run `rankwright migrate`", code="database_not_migrated"
+            )
+        if _is_full(error.orig):
+            return OutOfSpace("the database's disk is full", retry_after=60)
+        if _is_postgres(error.orig, "DeadlockDetected"):
+            return Deadlock("another transaction changed the same rows: try again")
+        if _is_locked(error.orig):
+            return Unavailable("the database is locked", code="database_unavailable")
+        if _is_a_change(error.orig):
+            # In a transaction that may not write it is an error in our SQL. PostgreSQL's else is a standby server.
+            if read_only:
+                return None
+            if self.dialect == "postgresql":
+                return Unavailable(
+                    "the database takes no changes: it is a standby, or set to be read-only",
+                    code="database_unavailable",
+                )
+        if (reason := self.refusal(error)) is not None:
+            return Refused(reason)
+        if error.connection_invalidated or _is_outage(error.orig):
+            return Unavailable("the database is unavailable", code="database_unavailable")
+        return None
 
     def refusal(self, error: DBAPIError) -> str | None:
         """Return why the database refuses this service permanently; None for a passing error."""
         return _refusal(error.orig, self.url.database)
 
+    def check_changes(self) -> None:
+        """Raise Unavailable if the database takes no changes: a standby, or a file that may not be written."""
+        if self.dialect == "postgresql":
+            self.writing(change_nothing)
+            return
+        # Not by a transaction: its lock may be another writer's for seconds, and the file is well then.
+        file = Path(self.url.database or "")
+        if not (os.access(file, os.R_OK | os.W_OK) and os.access(file.parent, os.W_OK | os.X_OK)):
+            raise Refused(f"the file {file} cannot be written")
+
+    def apart(self) -> Database:
+        """Return the same database with a connection of its own. One of the two logs an outage."""
+        other = Database(self.url.render_as_string(hide_password=False), pool_size=1)
+        other._log = self._log
+        return other
+
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
+
+
+def change_nothing(session: Session) -> None:
+    """Run a change of no row: a database that takes no changes refuses it, too."""
+    session.execute(text("DELETE FROM alembic_version WHERE 1 = 0"))
+
+
+class OutageLog:
+    """Logs an outage once, and its end once."""
+
+    def __init__(self) -> None:
+        self._detail: str | None = None
+        self._of_reads = False
+
+    def note(self, found: Unavailable, error: BaseException, *, of_reads: bool) -> None:
+        """Note that a transaction, which may only read, met an outage."""
+        if self._detail != found.detail:
+            cause = getattr(error, "orig", error)
+            log.warning("%s: %s", found.detail, str(cause).strip().partition("\n")[0])
+        self._detail, self._of_reads = found.detail, of_reads
+
+    def end(self, *, of_reads: bool) -> None:
+        """Note that a transaction has ended well. A reader says nothing about an outage that only writers meet."""
+        if self._detail is not None and (self._of_reads or not of_reads):
+            self._detail = None
+            log.info("the database is back")
 
 
 class _WriteLock:
@@ -237,8 +304,8 @@ def _is_locked(error: BaseException | None) -> bool:
 
 
 def _is_a_change(error: BaseException | None) -> bool:
-    # PostgreSQL's is no outage by its class. SQLite's has further bits where it is the file that is read-only.
-    return (
+    # SQLite's has further bits where it is the file that is read-only.
+    return _is_postgres(error, "ReadOnlySqlTransaction") or (
         isinstance(error, sqlite3.OperationalError)
         and error.sqlite_errorcode == sqlite3.SQLITE_READONLY
     )
@@ -290,6 +357,24 @@ def _to_json(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
+def _connect_bounded(_dialect: Any, _record: Any, given: Any, named: dict[str, Any]) -> Any:
+    from app.platform.postgres import STATEMENT_SECONDS, BoundedConnection
+
+    connection = BoundedConnection.connect(*given, **named)
+    connection.execute(f"SET statement_timeout = '{STATEMENT_SECONDS:g}s'")
+    connection.commit()
+    return connection
+
+
+def _leave_standby(context: ExceptionContext) -> None:
+    """Have all connections made anew when one is to a standby: of several hosts, another may be the primary now."""
+    connection = context.connection
+    if connection is not None and _is_postgres(
+        context.original_exception, "ReadOnlySqlTransaction"
+    ):
+        context.is_disconnect = context.is_disconnect or not _is_read_only(connection)
+
+
 def _postgres_connect(connection: Any, _record: Any) -> None:
     # Reported at the start of every connection, so it costs no query. In another encoding the driver would return bytes
     # for text, or PostgreSQL would refuse names that callers may choose.
@@ -304,6 +389,16 @@ def _postgres_connect(connection: Any, _record: Any) -> None:
     # while the server ends it. Our transactions are short, and none of them waits for anything but the database.
     connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
     connection.commit()
+
+
+def _postgres_begin(connection: Connection) -> None:
+    # None, not False: that would ask a standby, or a database that is set to be read-only, to change its mind.
+    driver: Any = connection.connection.driver_connection
+    driver.read_only = True if _is_read_only(connection) else None
+
+
+def _is_read_only(connection: Connection) -> bool:
+    return bool(connection.get_execution_options().get("read_only", False))
 
 
 def _sqlite_connect(connection: Any, _record: Any) -> None:
@@ -332,7 +427,7 @@ def _switch_to_wal(connection: Any) -> None:
 def _sqlite_begin(connection: Connection) -> None:
     # A deferred transaction that turns to writing later fails at once when another wrote meanwhile: writers
     # therefore queue at the start, where the busy timeout applies.
-    read_only = connection.get_execution_options().get("read_only", False)
+    read_only = _is_read_only(connection)
     if connection.info.get("read_only") != read_only:  # as its last transaction left it
         connection.exec_driver_sql(f"PRAGMA query_only = {read_only:d}")
         connection.info["read_only"] = read_only

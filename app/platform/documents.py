@@ -212,9 +212,6 @@ class LeaderboardEntry(TypedDict):
     parameters: Parameters
     value: float | None
     auc: float | None
-    low: NotRequired[float | None]
-    high: NotRequired[float | None]
-    p_value: NotRequired[float | None]
     rows: float
     seconds: float
     state: str

@@ -121,6 +121,11 @@ class ServiceError(Exception):
         self.headers = dict(headers or {})
 
 
+def terse_detail(title: str) -> str:
+    """Return all that a refusal of rows says where a setting has it hide what is in them."""
+    return f"{title}: this service shows no more"
+
+
 class Malformed(ServiceError):
     """The request is not well-formed."""
 

@@ -6,9 +6,11 @@ import contextvars
 import logging
 import os
 import sys
+import threading
 import time
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any, TextIO
 
 import orjson
@@ -21,8 +23,11 @@ _ESCAPES = {
     for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
 }
 
+log = logging.getLogger(__name__)
 access = logging.getLogger("rankwright.access")
 request_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("request_id", default=None)
+trace_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("trace_id", default=None)
+"""Of the trace that the caller named by `traceparent`; lines of JSON have it."""
 
 
 class TextFormatter(logging.Formatter):
@@ -59,9 +64,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        if (current := request_id.get()) is not None:
-            line["request_id"] = current
-        line |= getattr(record, "fields", {})
+        line |= _current_ids() | getattr(record, "fields", {})
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return orjson.dumps(line, default=str).decode()
@@ -77,9 +80,13 @@ class JsonFormatter(logging.Formatter):
             "logger": access.name,
             "message": message,
         }
-        if (current := request_id.get()) is not None:
-            line["request_id"] = current
-        return orjson.dumps(line | fields, default=str).decode()
+        return orjson.dumps(line | _current_ids() | fields, default=str).decode()
+
+
+def _current_ids() -> dict[str, str]:
+    """Return the ids of the request for which this thread or task works."""
+    found = {"request_id": request_id.get(), "trace_id": trace_id.get()}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 class LineHandler(logging.StreamHandler[TextIO]):
@@ -118,8 +125,31 @@ def log_request(message: str, fields: dict[str, Any]) -> None:
         access.info("%s", message, extra={"fields": fields})
 
 
+def line_of(message: str, level: int = logging.INFO) -> str:
+    """Return what a command prints: the message, or a line of JSON if the environment sets that format for logs. It is
+    for commands that have no log, or not yet.
+    """
+    if os.environ.get("RANKWRIGHT_LOG_FORMAT") != "json":
+        return message
+    return JsonFormatter().format(
+        logging.LogRecord("rankwright", level, "", 0, "%s", (message,), None)
+    )
+
+
+def _log_crash(
+    kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
+) -> None:
+    log.critical("unexpected error", exc_info=(kind, error or kind(), trace))
+
+
+def _log_thread_crash(crash: threading.ExceptHookArgs) -> None:
+    if crash.exc_type is not SystemExit:
+        _log_crash(crash.exc_type, crash.exc_value, crash.exc_traceback)
+
+
 def configure_logging(settings: Settings) -> None:
-    """Set up the root logger of this process."""
+    """Set up the root logger of this process, also for errors that end it or one of its threads."""
+    sys.excepthook, threading.excepthook = _log_crash, _log_thread_crash
     handler = LineHandler(JsonFormatter() if settings.log_format == "json" else TextFormatter())
     logging.basicConfig(level=settings.log_level, handlers=[handler], force=True)
     for name in ("uvicorn", "uvicorn.error"):

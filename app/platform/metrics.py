@@ -63,7 +63,7 @@ def describe_process(registry: CollectorRegistry, build: str) -> None:
 
 _FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the library's name
 # A series of requests has 16 figures of 384 bytes at most: routes are shorter than 150 characters.
-_FILE_BYTES = {"histogram": MAX_SERIES * 16 * 384, "gauge_sum": 4096}
+_FILE_BYTES = {"histogram": MAX_SERIES * 16 * 384, "gauge_sum": 4096, "counter": 4096}
 SHARED_BYTES = sum(_FILE_BYTES.values())  # of each process
 _shared: tuple[Path, int] | None = None  # the folder, and the number of this process
 
@@ -166,7 +166,9 @@ def _stored(folder: Path, number: int) -> set[tuple[str, str, int]]:
 
 
 class ApiMetrics:
-    """Metrics of an API process, or of all that count in one folder: durations of requests, and open uploads."""
+    """Metrics of an API process, or of all that count in one folder: durations of requests, open uploads, and answers
+    without the database.
+    """
 
     def __init__(self, build: str) -> None:
         self.registry = CollectorRegistry()
@@ -197,6 +199,11 @@ class ApiMetrics:
             registry=own,
         )
         self.uploads.set(0)  # a predecessor may have been killed during some
+        self.without_database = Counter(
+            "rankwright_answers_without_database",
+            "Answers that were given from memory while the database was away.",
+            registry=own,
+        )
 
     def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request of `seconds` with the template of its route. There are MAX_SERIES series at most."""

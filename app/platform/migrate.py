@@ -33,7 +33,7 @@ _ADVISORY_LOCK = 7_236_512_903
 
 def upgrade(database_url: str) -> str:
     """Run every pending migration; returns the new revision."""
-    db = Database(database_url)
+    db = Database(database_url, bounded=False)
     try:
         with _refusals(db), exclusive_transaction(db) as connection:
             before = _revision(connection)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import select
 import signal
 import socket
@@ -25,6 +26,9 @@ from types import TracebackType
 from typing import Self
 
 _PR_SET_PDEATHSIG = 1
+
+MAX_DESCRIPTORS = 8192
+"""Files and connections that an API process may have open."""
 
 MAX_API_PROCESSES = 64  # more cores than a machine of this service has
 
@@ -47,6 +51,22 @@ def child_environment() -> dict[str, str]:
         return dict(os.environ)
     paths = filter(None, [root, os.environ.get("PYTHONPATH")])
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+def descriptor_limit() -> int:
+    """Return how many files and connections this process may have open, at most `MAX_DESCRIPTORS`."""
+    return _at_most(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def raise_descriptor_limit() -> None:
+    """Raise `descriptor_limit` as far as the system allows: most begin with 1,024."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if descriptor_limit() < (most := _at_most(hard)):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def _at_most(limit: int) -> int:
+    return MAX_DESCRIPTORS if limit == resource.RLIM_INFINITY else min(MAX_DESCRIPTORS, limit)
 
 
 def die_with_parent(parent_pid: int) -> bool:

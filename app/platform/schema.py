@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from app import __version__
-from app.platform.database import Database
+from app.platform.database import Database, change_nothing
 from app.platform.errors import Refused, Unavailable
 
-log = logging.getLogger(__name__)
-
-REVISION = "0032"
+REVISION = "0033"
 """Revision of the newest migration. It is stated here because most processes need not import Alembic."""
 FIRST_REVISION = "0001"
 """Oldest revision that can be migrated."""
@@ -43,12 +41,13 @@ class SchemaCheck:
 
     def passed(self) -> str:
         """Return the revision with which the process started. Raises OtherTables; Unavailable, for a database that is
-        away or has no tables.
+        away, has no tables or takes no changes.
         """
         if self._revision is None:
             revision = self._db.reading(_revision)
             if revision != REVISION:
                 raise OtherTables(describe(revision))
+            self._db.writing(change_nothing)
             self._revision = revision
         return self._revision
 
@@ -63,15 +62,9 @@ class SchemaCheck:
         """Wait until the database answers with its revision; False if `pause`, which is called with seconds, returns
         True first. Raises CannotBegin.
         """
-        said = None
         while True:
-            try:
+            with suppress(Unavailable):  # `Database` logs it
                 self.begin()
-            except Unavailable as error:
-                if error.detail != said:
-                    log.warning("%s; trying again", error.detail)
-                said = error.detail
-            else:
                 return True
             if pause(RETRY_SECONDS):
                 return False

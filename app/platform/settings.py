@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
 
 from annotated_types import Ge, Gt, Le
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
@@ -51,11 +51,9 @@ def checked_scheduler(given: str) -> str:
         is_whole = (urlsplit(given).port or 0) > 0  # a port beyond 65535 raises
     except ValueError:
         is_whole = False
-    is_named = re.fullmatch(r"(tcp|tls)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]+", given)
+    is_named = re.fullmatch(r"tls://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]+", given)
     if not (is_whole and is_named):
-        raise ValueError(
-            f"must be an address as tcp://host:8786 or tls://host:8786, got {given[:100]!r}"
-        )
+        raise ValueError(f"must be an address as tls://host:8786, got {given[:100]!r}")
     return given
 
 
@@ -119,7 +117,8 @@ class Settings(BaseSettings):
     broker_url: SecretStr | None = Field(
         default=None,
         validate_default=True,
-        description="redis:// or redis+socket:// URL of Redis or Valkey. Default: the private server of `serve`.",
+        description="redis://, rediss:// (TLS) or redis+socket:// URL of Redis or Valkey. Default: the private server "
+        "of `serve`.",
     )
     blob_url: str | None = Field(
         default=None,
@@ -167,7 +166,7 @@ class Settings(BaseSettings):
     kernel_cache: str | None = Field(
         default=None,
         description="Folders of compiled kernels with colons between them; the first that can be written to takes new "
-        "ones. Default: beside the code, else in the user's folder of caches. Where none can be written to, `kernels` "
+        "ones. Default: in the user's folder of caches, else beside the code. Where none can be written to, `kernels` "
         "in the state folder takes them.",
     )
     kernel_cpu: str | None = Field(
@@ -185,8 +184,13 @@ class Settings(BaseSettings):
     )
     dask_address: str | None = Field(
         default=None,
-        description="The Dask scheduler, as `tcp://host:8786` or `tls://host:8786`, on whose workers a table is fitted "
-        "that would take more than a job's memory. Default: none.",
+        description="The Dask scheduler, as `tls://host:8786`, on whose workers a table is fitted that would take more "
+        "than a job's memory. Default: none.",
+    )
+    dask_secret_file: Path | None = Field(
+        default=None,
+        description="PEM file with the private key and the certificate of the Dask cluster: each of its processes "
+        "shows this certificate, and asks for it. Default: `dask.pem` in the state folder, which `serve` makes.",
     )
     dask_seconds: Annotated[float, Ge(5)] = Field(
         default=30.0,
@@ -195,6 +199,10 @@ class Settings(BaseSettings):
     )
     job_timeout_seconds: Seconds = Field(
         default=3600.0, description="Longest run of a job that names no timeout, in seconds."
+    )
+    max_job_seconds: Seconds = Field(
+        default=86_400.0,
+        description="Longest timeout, and longest budget of `auto`, that a job may name, in seconds.",
     )
     job_max_attempts: Annotated[int, Ge(1)] = Field(
         default=3, description="Runs that a job may lose to dead workers before it fails."
@@ -209,7 +217,9 @@ class Settings(BaseSettings):
         default=60.0, description="How long a worker owns a job without a heartbeat, in seconds."
     )
     heartbeat_seconds: Seconds = Field(
-        default=10.0, description="Time between two heartbeats of a running job, in seconds."
+        default=10.0,
+        validate_default=True,
+        description="Time between two heartbeats of a running job, in seconds; less than a lease.",
     )
     checkpoint_seconds: Annotated[float, Ge(0)] = Field(
         default=60.0,
@@ -244,7 +254,9 @@ class Settings(BaseSettings):
         description="Age at which jobs that ended and that nothing needs are removed, in days.",
     )
     keep_audit_days: Days | None = Field(
-        default=400.0, description="Age at which entries of the audit log are removed, in days."
+        default=400.0,
+        description="Age at which entries of the audit log are removed, and the history of aliases that do not exist, "
+        "in days.",
     )
     keep_scores_days: Days | None = Field(
         default=None, description="Age at which batch scores are removed, in days. Default: never."
@@ -263,11 +275,14 @@ class Settings(BaseSettings):
     )
 
     quota_queued_jobs: Annotated[int, Ge(0)] | None = Field(
-        default=None, description="Jobs that an owner may have queued. Default: no limit."
+        default=None,
+        description="Jobs that an owner may have queued. Default: no more than are left free of "
+        "`RANKWRIGHT_MAX_QUEUED_JOBS`.",
     )
     quota_running_jobs: Annotated[int, Ge(1)] | None = Field(
         default=None,
-        description="Jobs of an owner that run at once, each part of a job counted; more wait. Default: no limit.",
+        description="Jobs of an owner that run at once, each part of a job counted; more wait. Default: all slots of "
+        "the workers but one if several owners have keys, else no limit.",
     )
     quota_bytes: Annotated[int, Ge(0)] | None = Field(
         default=None,
@@ -278,8 +293,9 @@ class Settings(BaseSettings):
     )
     max_requests: Annotated[int, Ge(1)] = Field(
         default=1000,
-        description="Requests that one API process has open at once, those that wait for jobs among them; an owner may "
-        "have no more than are left free.",
+        description="Requests with a key that one API process has open at once, those that wait for jobs among them; "
+        "an owner may have no more than are left free. As many without a key may wait for their callers; there an "
+        "address may have no more than are left free.",
     )
     max_uploads: Annotated[int, Ge(1)] = Field(
         default=32,
@@ -302,8 +318,9 @@ class Settings(BaseSettings):
 
     files_dir: Path | None = Field(
         default=None,
-        description="Folder of files that become datasets without being sent: every key with the scope `train` may "
-        "name what lies below it. API and workers need it at the same path. Unset: none.",
+        description="Folder of files that become datasets without being sent. It has a folder for each owner, by its "
+        "name: a key with the scope `train` may name what lies below that of its owner. API and workers need it at the "
+        "same path. Unset: none.",
     )
     max_upload_bytes: Bytes = Field(
         default=4096 * MIB, description="Largest table that may be uploaded, in bytes."
@@ -323,6 +340,11 @@ class Settings(BaseSettings):
     served_model: str | None = Field(
         default=None,
         description="The model that /invocations and /ping serve at the root: a name, `name:version` or `name@alias`.",
+    )
+    served_owner: str | None = Field(
+        default=None,
+        description="The owner whose `RANKWRIGHT_SERVED_MODEL` the root serves to callers without a key: whoever "
+        "reaches the port may then score by it, and do nothing else. Default: a key is needed.",
     )
     terse_errors: bool = Field(
         default=False,
@@ -347,7 +369,17 @@ class Settings(BaseSettings):
         default=255, description="Most characters that a category may have."
     )
     head_seconds: Seconds = Field(
-        default=10.0, description="Longest that the head of a request may take to come, in seconds."
+        default=10.0,
+        description="Longest that the head of a request, or a body without a key, may take to come, in seconds.",
+    )
+    outage_seconds: Annotated[float, Ge(0)] = Field(
+        default=600.0,
+        description="How long, while the database is away, loaded models are scored by keys that it accepted before; "
+        "counted from its last answer about key and model. 0: not at all.",
+    )
+    idle_seconds: Annotated[int, Ge(1), Le(3600)] = Field(
+        default=75,
+        description="Seconds until an idle connection is closed. A proxy in front should close its own earlier.",
     )
     body_seconds: Seconds = Field(
         default=30.0,
@@ -386,10 +418,28 @@ class Settings(BaseSettings):
         """Treat an empty text as not set: compose.yml can pass a variable on, but cannot leave it out."""
         return None if value == "" else value
 
+    @field_validator("heartbeat_seconds")
+    @classmethod
+    def _within_the_lease(cls, value: float, info: ValidationInfo) -> float:
+        """Refuse heartbeats that come after the lease has ended: each job would be taken from its worker."""
+        lease = info.data.get("lease_seconds")
+        if lease is not None and value >= lease:
+            raise ValueError(f"must be less than lease_seconds ({lease:g}), got {value:g}")
+        return value
+
     @field_validator("dask_address")
     @classmethod
     def _a_scheduler(cls, value: str | None) -> str | None:
         return None if not value else checked_scheduler(value)
+
+    @field_validator("served_owner")
+    @classmethod
+    def _serves_a_model(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value and not info.data.get("served_model"):
+            raise ValueError(
+                f"needs a model, RANKWRIGHT_SERVED_MODEL, got the owner {value[:100]!r} alone"
+            )
+        return value or None
 
     @field_validator("build")
     @classmethod
@@ -444,6 +494,14 @@ class Settings(BaseSettings):
             raise ValueError(f"must be a URL of {', '.join(schemes)}, got {got}")
         if info.field_name == "blob_url" and (urlsplit(text).netloc or not urlsplit(text).path):
             raise ValueError("must be a file:///… URL with a path and without a host")
+        if info.field_name == "broker_url":
+            checked = parse_qs(urlsplit(text).query, keep_blank_values=True).get(
+                "ssl_cert_reqs", ["required"]
+            )
+            if checked not in (["required"], ["none"]):
+                raise ValueError(
+                    f"ssl_cert_reqs must be required or none, got {checked[-1][:20]!r}"
+                )
         return value
 
     @field_validator("database_url", "broker_url")
@@ -478,6 +536,11 @@ class Settings(BaseSettings):
         """File of an SQLite database; None for a server."""
         scheme, _, path = self.sqlalchemy_url.partition(":///")
         return Path(path.partition("?")[0]) if scheme == "sqlite" and path else None
+
+    @property
+    def dask_secret(self) -> Path:
+        """File of the Dask cluster's key and certificate."""
+        return self.dask_secret_file or self.state_dir.absolute() / "dask.pem"
 
     @property
     def celery_broker_url(self) -> str:

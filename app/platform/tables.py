@@ -24,6 +24,7 @@ from sqlalchemy.orm import (
     declared_attr,
     foreign,
     mapped_column,
+    query_expression,
     relationship,
 )
 
@@ -236,6 +237,7 @@ class Dataset(UploadRow):
     base_id: Mapped[str | None]
 
     pairs: Mapped[DatasetPairs | None] = relationship(viewonly=True)
+    n_columns: Mapped[int | None] = query_expression()  # in a list, which does not read the columns
 
     @property
     def series_id(self) -> str:
@@ -441,12 +443,20 @@ class Idempotency(Base):
     created_at: Mapped[float]
 
 
+class Role(StrEnum):
+    """What a process that is heard from does."""
+
+    WORKER = "worker"
+    DISPATCHER = "dispatcher"
+
+
 class Worker(Base):
-    """A worker process since its start: when it was last heard from, and how it found its jobs."""
+    """A worker or a dispatcher since its start: when it was last heard from, and how a worker found its jobs."""
 
     __tablename__ = "workers"
 
     id: Mapped[str] = mapped_column(primary_key=True)
+    role: Mapped[str] = mapped_column(server_default=Role.WORKER)
     host: Mapped[str]
     version: Mapped[str]
     slots: Mapped[int]

@@ -41,7 +41,7 @@ _OFFERS: dict[str, Format] = {
 }
 
 
-def _format(
+async def _format(
     request: Request,
     format: Annotated[
         Format | None,
@@ -71,7 +71,7 @@ VEGA_HEADERS = (
 """RFC 9745 and RFC 8594: deprecated since 22 November 2026, to be removed after half a year."""
 
 
-def announce_removal(request: Request) -> None:
+async def announce_removal(request: Request) -> None:
     """Have the answer to `format=vega`, a refusal too, say that the format is deprecated."""
     if "vega" in request.query_params.getlist("format"):
         request.scope["deprecation"] = VEGA_HEADERS
@@ -98,7 +98,7 @@ _PICTURES: dict[int | str, dict[str, Any]] = {
     dependencies=[Depends(announce_removal)],
 )
 @needs("read")
-def read_plot(
+async def read_plot(
     *,
     ref: str,
     context: ContextDep,
@@ -135,15 +135,17 @@ def read_plot(
     rates (or that of the objective), and the diagonal of chance. The file needs no other file.
     """
     shown_band = None if band == "none" else band
-    describe = context.db.reading(prepare_plot, caller.owner, ref, on, kind, shown_band)
-    with context.computation():
-        plot = describe()
+
+    def work() -> Response:
+        plot = context.db.reading(prepare_plot, caller.owner, ref, on, kind, shown_band)()
         if format == "vega":
             return JSONResponse(to_vega(plot))
         drawn = plots.to_svg(plot)
         if format == "svg":
             return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
         return Response(plots.to_png(drawn, width), media_type="image/png")
+
+    return await context.compute(caller.owner, work)
 
 
 @router.get(
@@ -153,16 +155,21 @@ def read_plot(
     responses=WRITTEN,
 )
 @needs("read")
-def read_report(*, ref: str, context: ContextDep, caller: CallerDep, format: FormatDep) -> Response:
+async def read_report(
+    *, ref: str, context: ContextDep, caller: CallerDep, format: FormatDep
+) -> Response:
     """All that an auditor needs: data, parameters and seed, warnings, every figure with its interval, curves, operating
     points, the comparison with plain algorithms, importance, lineage, and how to read the report. As Markdown or HTML
     it contains its pictures and needs no other file.
     """
-    facts = context.db.reading(gather, caller.owner, ref)
-    if format == "json":
-        return JSONResponse(report_of(facts).model_dump(mode="json"))
-    with context.computation():
+
+    def work() -> Response:
+        facts = context.db.reading(gather, caller.owner, ref)()
+        if format == "json":
+            return JSONResponse(report_of(facts).model_dump(mode="json"))
         return answer_page(document_of(facts), format)
+
+    return await context.compute(caller.owner, work)
 
 
 datasets_router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
@@ -175,7 +182,7 @@ datasets_router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_clas
     responses=WRITTEN,
 )
 @needs("read")
-def profile_dataset(
+async def profile_dataset(
     *, dataset_id: str, context: ContextDep, caller: CallerDep, format: FormatDep
 ) -> Response:
     """For each feature its quantiles, its histogram, and how well it ranks the label alone; and the rows that occur
@@ -183,8 +190,11 @@ def profile_dataset(
 
     A column with an AUC of at least 0.99 or at most 0.01 was probably made from the label; `leak` marks it.
     """
-    dataset, found = context.db.reading(datasets.profile, caller.owner, dataset_id)
-    if format == "json":
-        return JSONResponse(DatasetProfile.of_rows(dataset, found).model_dump(mode="json"))
-    with context.computation():
+
+    def work() -> Response:
+        dataset, found = context.db.reading(datasets.profile, caller.owner, dataset_id)
+        if format == "json":
+            return JSONResponse(DatasetProfile.of_rows(dataset, found).model_dump(mode="json"))
         return answer_page(describe_columns(dataset, found), format)
+
+    return await context.compute(caller.owner, work)

@@ -345,7 +345,7 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
         f"{each['algorithm']}, weight {each['weight']:.3g}: {document.settings(each['parameters'])}"
         for each in found.members
     ]
-    head = ["candidate", "value", "p", "time", "result"]
+    head = ["candidate", "value", "time", "result"]
     rows = [_candidate(each) for each in found.candidates[:MAX_BASELINES]]
     note = "Values and areas are of the rows that compared the candidates: they are too optimistic for the best ones."
     return [
@@ -365,8 +365,7 @@ def _candidate(each: LeaderboardEntry) -> list[str]:
     rows = "" if each["rows"] in (0.0, 1.0) else f", from {each['rows']:.0%} of the rows"
     return [
         f"{each['algorithm']}: {document.settings(each['parameters'])}",
-        document.interval(each),
-        document.p_value(each["p_value"]),
+        document.figure(each["value"]),
         f"{each['seconds']:.3g} s{rows}",
         f"{each['state']}: {each['reason']}",
     ]
@@ -783,9 +782,9 @@ def _reading(facts: Facts) -> Iterator[str]:
         )
         if facts.model.validation["method"] == "cross_validation":
             yield (
-                "Areas are means over the folds. The curve joins the folds' own; its thresholds are approximate, for "
-                "they were never tried on the ranker that is served, which has learnt from all rows. The band takes "
-                "the scores for those of one ranker."
+                "Areas are means over the folds. The curve is of the scores of all folds together, on the scale of the "
+                "ranker that is served. Its thresholds are approximate, for they were never tried on that ranker, "
+                "which has learnt from all rows. The band takes the scores for those of one ranker."
             )
     if facts.model.selected_by is not None:
         yield "The rows by which a search has chosen are none of those that the figures come from."
@@ -879,7 +878,7 @@ def _column_features(
             column["name"],
             column["type"],
             _share(column["missing"], dataset.rows or 0),
-            document.count(column["distinct"]),
+            _distinct(column),
             Bars(_counts(column)),
             _values(column, dataset.rows or 0),
         ]
@@ -928,12 +927,17 @@ def _values(column: Column, rows: int) -> str:
     return ", ".join(f"{value:.6g}" for value in ends)
 
 
+def _distinct(column: Column) -> str:
+    more = " or more" if column.get("distinct_is_bound") else ""
+    return f"{document.count(column.get('distinct'))}{more}"
+
+
 def _others(dataset: Dataset) -> Table:
     rows: list[list[Cell]] = []
     for column in dataset.columns:
         if column["role"] == "feature":
             continue
-        distinct, missing = column.get("distinct"), column["missing"]
+        missing = column["missing"]
         top = ", ".join(
             f"{entry['value']} ({entry['count']:,})"
             for entry in (column.get("top") or ())[:_MAX_TOP]
@@ -944,7 +948,7 @@ def _others(dataset: Dataset) -> Table:
                 column["role"],
                 column["type"] or "—",
                 "—" if not missing else document.count(missing),
-                document.count(distinct),
+                _distinct(column),
                 top or "—",
             ]
         )

@@ -95,12 +95,6 @@ class Facts:
         return () if of is None else gains_on_curve(of.curve, of.totals, level=of.level)
 
 
-def read_curve(session: Session, owner: str, ref: str, part: str) -> tuple[PartCurve, Json]:
-    """Return a model's curve on a part, and the metrics of that part."""
-    curve_part = models.roc(session, owner, ref, part)
-    return curve_part, models.metrics(session, owner, curve_part.model.id, part)
-
-
 def read_reliability(session: Session, owner: str, ref: str) -> tuple[Model, Reliability]:
     """Return a model, and how good the probabilities are that it is served with; NotFound with the reason if it has
     none, or too few rows judge them.
@@ -120,32 +114,33 @@ def prepare_plot(
     """Read what a picture of a model shows; return what describes the picture, which computes and reads nothing."""
     if kind == "reliability":
         return partial(reliability_plot, *read_reliability(session, owner, ref))
-    return partial(plot_of, *read_curve(session, owner, ref, part), kind, band)
+    of = models.roc(session, owner, ref, part)
+    compute_metrics = models.prepare_metrics(session, of.model, part)
+    return lambda: plot_of(of, compute_metrics(), kind, band)
 
 
-def gather(session: Session, owner: str, ref: str) -> Facts:
-    """Find a model and all data on it."""
+def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
+    """Find a model and all data on it; return what computes its figures, and reads nothing."""
     model = models.find(session, owner, ref)
     dataset = dataset_rows.find(session, owner, model.dataset_id)
-    metrics = {}
+    compute_metrics: dict[str, Callable[[], Json]] = {}
     for part in models.PARTS:
         try:
-            metrics[part] = models.metrics(session, owner, model.id, part)
+            compute_metrics[part] = models.prepare_metrics(session, model, part)
         except NotFound:
             continue
     curve_part = None
-    if models.VALIDATION in metrics and model.kind == DatasetKind.BIPARTITE:
+    if models.VALIDATION in compute_metrics and model.kind == DatasetKind.BIPARTITE:
         curve_part = models.roc(session, owner, model.id, models.VALIDATION)
-    return Facts(
+    known = partial(
+        Facts,
         model=model,
         aliases=list(model_rows.pointing_at(session, owner, model.id)),
         job=job_rows.find(session, owner, model.job_id),
         dataset=dataset,
         profile=None if dataset is None else dataset_rows.find_profile(session, dataset.id),
-        metrics=metrics,
-        part=next(iter(metrics), None),
+        part=next(iter(compute_metrics), None),
         curve_part=curve_part,
-        cuts=() if curve_part is None else tuple(_cuts(curve_part)),
         importance=model_rows.find_importance(session, model.id),
         controls=session.get(ModelControls, model.id),
         leaderboard=session.get(ModelLeaderboard, model.id),
@@ -153,6 +148,10 @@ def gather(session: Session, owner: str, ref: str) -> Facts:
         calibration=calibrations.find_served(session, model),
         calibrations=model_rows.list_calibrations(session, model.id, models.HISTORY_SHOWN),
         written_at=time.time(),
+    )
+    return lambda: known(
+        metrics={part: compute() for part, compute in compute_metrics.items()},
+        cuts=() if curve_part is None else tuple(_cuts(curve_part)),
     )
 
 

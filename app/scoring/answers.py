@@ -22,7 +22,8 @@ JSON = "application/json"
 OFFERS = (JSON, CSV, ARROW, NDJSON, PARQUET)
 """Media types of the answer, the default first."""
 
-Column = npt.NDArray[Any] | None
+Column = Any
+"""A column of an answer: an array of numpy or of Arrow, or None."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Answer:
         import pyarrow.parquet as pq
 
         if media_type == JSON:
-            return orjson.dumps(self.json, option=orjson.OPT_SERIALIZE_NUMPY)
+            return orjson.dumps(self.json, option=orjson.OPT_SERIALIZE_NUMPY, default=_listed)
         if media_type == NDJSON:
             return self.lines()
         if media_type == CSV:
@@ -93,15 +94,22 @@ class Answer:
         return next(len(column) for column in self.columns.values() if column is not None)
 
 
-def _cells(column: npt.NDArray[Any]) -> list[bytes]:
+def _cells(column: npt.NDArray[Any] | pa.Array) -> list[bytes]:
     """Return each value as JSON."""
-    if column.dtype == np.object_:
-        return [orjson.dumps(text) for text in column]
+    if not isinstance(column, np.ndarray) or column.dtype == np.object_:
+        return [orjson.dumps(value) for value in column.tolist()]
     return _as_json(column).split(b",")
 
 
-def _as_json(values: npt.NDArray[Any]) -> bytes:
+def _listed(column: pa.Array) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _as_json(values: npt.NDArray[Any] | pa.Array) -> bytes:
     """Return the members of a JSON array."""
+    if not isinstance(values, np.ndarray):
+        return orjson.dumps(_listed(values))[1:-1]
     return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
 
 
@@ -143,9 +151,11 @@ class AnswerFiles:
             self._writer.write_table(table)
 
     def _add_json(self, block: Answer) -> None:
+        import pyarrow as pa
+
         is_first = not self._json
         for name, value in block.json.items():
-            if not isinstance(value, np.ndarray):
+            if not isinstance(value, np.ndarray | pa.Array):
                 self._json.setdefault(name, value)
                 continue
             self._json[name] = None

@@ -29,7 +29,7 @@ from app.scoring.reasons import check_options as check_reason_options
 from app.scoring.reasons import check_rows as check_reasoned_rows
 from app.scoring.service import ModelCache
 from app.scoring.summary import MAX_IGNORED
-from app.scoring.table_rows import FILE_NAME, Bounds, TableOptions, check_options, read_body
+from app.scoring.table_rows import FILE_NAME, TableOptions, bounds_of, check_options, read_body
 
 BATCH_SCORE = "batch_score"
 """The kind of job that scores a table."""
@@ -309,7 +309,8 @@ def check(
     size = upload.stat().st_size
     if size > settings.max_body_bytes:
         raise TooLarge(
-            f"with validate=true a table may have at most {settings.max_body_bytes} bytes, got {size}"
+            f"a table to be checked may have at most {settings.max_body_bytes} bytes "
+            f"(RANKWRIGHT_MAX_BODY_BYTES), got {size}"
         )
     served = cache.find(owner, request.model)
     unread = reading(find_unread, owner, request.model)
@@ -319,7 +320,7 @@ def check(
     _check_upload(request.model, served.labels, options, probability, reasons)
     if reasons is not None:
         prepare(reading, owner, served, reasons)
-    bounds = Bounds(settings.max_columns, settings.max_score_bytes)
+    bounds = bounds_of(settings, size)
     reader, source = read_body(
         upload.read_bytes(),
         table,

@@ -32,7 +32,7 @@ from app.http.dependencies import (
     ContextDep,
     refuse_unknown,
 )
-from app.http.idempotency import IdempotentRequest
+from app.http.idempotency import IdempotentRequest, validated
 from app.http.responses import StoredFile, etag_matches, parquet_as_csv
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import create, dry_run
@@ -47,8 +47,8 @@ from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, options_of
 from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS
 from app.scoring.schemas import (
     BatchScore,
+    BatchScoreRequest,
     BatchSummary,
-    NewBatchScore,
     ScoreTableCheck,
     batch_score_of,
 )
@@ -72,6 +72,7 @@ _FIELDS = {
     **REASON_DOCS,
 }
 _TABLE_DOCS = body_docs(
+    "RowsForm",
     "customer_id,age,income,contract\nc1,41,52000,two year\nc2,23,?,month-to-month\n",
     _FIELDS,
     MAX_LIST_LENGTH,
@@ -91,13 +92,14 @@ _DOCS: dict[str, Any] = {
     "requestBody": _TABLE_DOCS
     | {
         "content": {
-            "application/json": {"schema": NewBatchScore.model_json_schema()},
+            "application/json": {"schema": BatchScoreRequest.model_json_schema()},
             **_TABLE_DOCS["content"],
         }
     },
 }
 
 
+@validated(router, "", "batch_score", ScoreTableCheck, openapi_extra=_DOCS)
 @router.post(
     "",
     status_code=202,
@@ -105,10 +107,6 @@ _DOCS: dict[str, Any] = {
     summary="Score a large table in a job",
     openapi_extra=_DOCS,
     responses={
-        200: {
-            "model": ScoreTableCheck,
-            "description": "The request was only checked (`?validate=true`).",
-        },
         201: {
             "model": BatchScore,
             "description": "The job ended within the wait, in success or failure.",
@@ -164,11 +162,11 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
     """What the fields say; every unknown one is named."""
     unknown = [name for name in given if name not in _FIELDS]
     if unknown:
-        known, meant = f"known are {', '.join(_FIELDS)}", (*_FIELDS, "validate")
+        known = f"known are {', '.join(_FIELDS)}"
         errors = [
             {
                 "parameter": name[:MAX_LIST_LENGTH],
-                "detail": f"{name[:100]} is not known here; {nearest(name, meant) or known}",
+                "detail": f"{name[:100]} is not known here; {nearest(name, _FIELDS) or known}",
             }
             for name in unknown[:MAX_ERRORS]
         ]
@@ -215,7 +213,7 @@ def _top_of(given: Mapping[str, str]) -> int | None:
 
 async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
     """The form that names a dataset."""
-    refuse_unknown(sending.request.query_params, ["validate"])
+    refuse_unknown(sending.request.query_params, [])
     context, body = sending.context, await _small_body(sending)
     asked = _parse(body)
     if asked.keep:
@@ -259,14 +257,14 @@ async def _small_body(sending: TableRequest) -> bytes:
     return bytes(body)
 
 
-def _parse(body: bytes) -> NewBatchScore:
+def _parse(body: bytes) -> BatchScoreRequest:
     check_count(body)
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
     try:
-        asked = NewBatchScore.model_validate(given)
+        asked = BatchScoreRequest.model_validate(given)
     except ValidationError as error:
         errors = [each | {"loc": ("body", *each["loc"])} for each in error.errors()]
         raise RequestValidationError(errors, body=given) from error

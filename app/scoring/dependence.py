@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from app.scoring.service import Served
 from app.training.interpretation import read_sample
 
 if TYPE_CHECKING:
+    from core.base.ranker import Ranker
     from core.explain import Axis, VariableDependence
 
 
@@ -34,6 +36,9 @@ MAX_CATEGORIES = 100
 
 MAX_SCORED = 400_000
 """Rows that are scored for an answer: with more grid points each average is over fewer rows."""
+
+MAX_SECONDS = 10.0
+"""CPU seconds that an answer may take, by the measured cost of a row: others wait for its permit."""
 
 MIN_AVERAGED = 20
 """Rows of each average, however many grid points there are."""
@@ -111,6 +116,7 @@ def average(
     ]
     n_cells = int(np.prod([len(axis.values) for axis in axes]))
     averaged = min(len(X), max(MIN_AVERAGED, MAX_SCORED // n_cells))
+    _check_time(ranker, X, n_cells * averaged, "ask for fewer points, or for one feature")
     # They are in random order, so the first of them are a sample, too.
     scores = score_grid(ranker.score_rows, X[:averaged], weight[:averaged], axes)
     if served.labels is not None:
@@ -142,6 +148,8 @@ def decompose(input: DependenceInput, served: Served) -> DependenceOnVariables:
             code="unsupported",
         )
     X, weight = read_sample(input.sample)
+    n_averages = len(input.columns) * (len(input.columns) + 1) // 2
+    _check_time(served.ranker, X, n_averages * VARIABLE_ROWS**2, "ask for fewer features")
     known = tuple(feature["name"] for feature in model.features)
     table = CodedTable(X, known, served.ranker.categories_)
     found = variable_dependence(
@@ -149,6 +157,20 @@ def decompose(input: DependenceInput, served: Served) -> DependenceOnVariables:
     )
     n_rows = min(VARIABLE_ROWS, int((weight > 0).sum()))
     return DependenceOnVariables(model, input.features, found, n_rows)
+
+
+def _check_time(ranker: Ranker, X: Floats, n_rows: int, advice: str) -> None:
+    """Raise Invalid if scoring so many rows would take longer than `MAX_SECONDS`, by the time for the rows of X."""
+    ranker.score_rows(X[:1])  # loads its kernels
+    started = time.thread_time()
+    ranker.score_rows(X)
+    seconds = (time.thread_time() - started) / len(X) * n_rows
+    if seconds > MAX_SECONDS:
+        raise _refusal(
+            f"an answer may take {MAX_SECONDS:g} s, and with this model {n_rows} rows take about {seconds:.0f} s: "
+            f"{advice}",
+            code="invalid_parameter",
+        )
 
 
 def _columns(model: Model, names: Sequence[str], max_features: int) -> list[int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -30,15 +30,17 @@ from app.datasets.description import Format, check_encoding, check_format
 from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
 from app.http.responses import FilesResponse, choose_media_type, etag_matches
 from app.http.schemas import one_of
-from app.http.server import PlainAnswer, body_too_large
+from app.http.server import MAX_BODY, BodyLimit, PlainAnswer, body_too_large
 from app.ingest.formats import CHOICES
-from app.platform.errors import Invalid, Malformed
+from app.platform.errors import Invalid
 from app.platform.settings import Settings
-from app.scoring import large_tables, probabilities, reasons, table_rows
+from app.scoring import json_rows, large_tables, probabilities, reasons, table_rows, turns
 from app.scoring import service as scoring
 from app.scoring.answers import JSON, OFFERS, Answer, Column
+from app.scoring.cost import INLINE_SECONDS
+from app.scoring.json_rows import ID, Beside, JsonRows, QueryIds
 from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, ProbabilityOptions
-from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS, ReasonOptions, Reasons
+from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS, Estimates, ReasonOptions, Reasons
 from app.scoring.reasons import options_of as options_of_reasons
 from app.scoring.schemas import (
     ROWS,
@@ -54,20 +56,23 @@ from app.scoring.schemas import (
 )
 from app.scoring.service import ModelCache, Served
 from app.scoring.service import Scores as Rows
-from app.scoring.table_rows import Bounds, Floats, TableOptions
-
-_INLINE_BYTES = 1 << 15  # smaller bodies are scored in less time than a thread takes to start
-_LARGE_BYTES = 1 << 20  # larger bodies take much memory: only a few are scored at once
+from app.scoring.table_rows import IGNORE, TableOptions, bounds_of
 
 Fields = Mapping[str, str]
 Text = Annotated[str | None, Query(min_length=1, max_length=4096)]
+ID_DOCS = "Field or column that holds the id of each row: it comes back with the row's score."
+IdQuery = Annotated[Text, Query(description=ID_DOCS, examples=["customer_id"])]
+IGNORE_DOCS = (
+    "Fields or columns to ignore that are not features, separated by commas; `*`: all of them."
+)
 
 
-def _fields(
+async def _fields(
+    id: IdQuery = None,
     ignore: Annotated[
         Text,
         Query(
-            description="For a table: columns to ignore that are not features, separated by commas; `*`: all of them.",
+            description=IGNORE_DOCS,
             examples=["customer_id,left"],
         ),
     ] = None,
@@ -101,6 +106,7 @@ def _fields(
     ] = None,
 ) -> Fields:
     given = {
+        "id": id,
         "ignore": ignore,
         "missing": missing,
         "encoding": encoding,
@@ -115,7 +121,7 @@ def _fields(
 FieldsDep = Annotated[Fields, Depends(_fields)]
 
 
-def _probability_options(
+async def _probability_options(
     probability: Annotated[
         str | None, Query(description=PROBABILITY_DOCS[probabilities.PROBABILITY])
     ] = None,
@@ -136,7 +142,7 @@ def _probability_options(
 ProbabilityDep = Annotated[ProbabilityOptions, Depends(_probability_options)]
 
 
-def _reason_options(
+async def _reason_options(
     reasons: Annotated[
         Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.REASONS])] | None,
         Query(description=REASON_DOCS[reasons.REASONS]),
@@ -168,7 +174,7 @@ def _reason_options(
 ReasonDep = Annotated[ReasonOptions | None, Depends(_reason_options)]
 
 
-def models_of(request: Request) -> ModelCache:
+async def models_of(request: Request) -> ModelCache:
     """Return the loaded models of this process."""
     models: ModelCache = request.app.state.models
     return models
@@ -180,11 +186,6 @@ ModelsDep = Annotated[ModelCache, Depends(models_of)]
 def is_lenient(request: Request) -> bool:
     """Return True if the caller says `Prefer: handling=lenient`."""
     return preferences(request).get("handling") == "lenient"
-
-
-def bounds_of(settings: Settings) -> Bounds:
-    """Return the limits of a table that is read where it arrives."""
-    return Bounds(settings.max_columns, settings.max_score_bytes)
 
 
 async def answer_rows(
@@ -199,8 +200,8 @@ async def answer_rows(
     *,
     by_block: bool = False,
 ) -> Response:
-    """Parse, score and answer: small bodies in the event loop, others in a thread; reasons are `asked` for. `by_block`:
-    a table over the limit of a body is scored from a file.
+    """Parse, score and answer; reasons are `asked` for. `by_block`: a table over the limit of a body is scored from a
+    file.
     """
     media_type = choose_media_type(request, OFFERS)
     score = _reader(request, context.settings, fields)
@@ -210,39 +211,48 @@ async def answer_rows(
     body, rest = await large_tables.read_up_to(request, context.settings.max_body_bytes)
     if rest is not None:
         if not by_block or is_json(request):
-            raise body_too_large(context.settings.max_body_bytes)
+            raise body_too_large(BodyLimit(context.settings.max_body_bytes, MAX_BODY))
         table, options = _table_of(request, fields)
         large = large_tables.LargeTable(ref, table, options, media_type, make)
         parts, headers["X-Model-ID"], done = await large_tables.score(
             request, models, large, body, rest
         )
         return FilesResponse(parts, media_type, headers, done)
-    served = models.cached(caller.owner, ref)
+    served = await turns.find_model(models, caller.owner, ref)
+    headers["X-Model-ID"] = served.model_id
+    sent_as = media_type_of(request)
+    seconds = turns.seconds_of(served, body, sent_as, compressed=_is_compressed(request, body))
 
-    def work() -> tuple[str, bytes]:
-        model = served or models.find(caller.owner, ref)
+    def work() -> bytes:
+        model = served
         if asked is not None:
             reasoner = reasons.prepare(context.db.reading, caller.owner, model, asked)
             model = replace(model, reasoner=reasoner)
-        return model.model_id, make(model, score(model, body)).write(media_type)
+        return make(model, score(model, body)).write(media_type)
 
-    def work_in_turn() -> tuple[str, bytes]:
-        with context.computation():
-            return work()
-
-    plain = is_json(request) and "content-encoding" not in request.headers
-    if served is not None and plain and len(body) <= _INLINE_BYTES and asked is None:
-        headers["X-Model-ID"], content = work()
-    else:
-        small = len(body) <= _LARGE_BYTES and "content-encoding" not in request.headers
-        small &= asked is None  # the parts of trees take long
-        headers["X-Model-ID"], content = await run_in_threadpool(work if small else work_in_turn)
+    if asked is not None:  # the parts of trees take long
+        seconds = math.inf
+    content = await turns.run(context, caller.owner, seconds, work, inline=sent_as == JSON)
     return Response(content, media_type=media_type, headers=headers)
 
 
 def is_json(request: Request) -> bool:
     """Return True if the Content-Type is JSON."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON
+    return media_type_of(request) == JSON
+
+
+def media_type_of(request: Request) -> str:
+    """Return the media type of the body, without its parameters; empty if there is none."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _is_compressed(request: Request, body: bytes) -> bool:
+    """Return True if a body is compressed: a table may be without saying so."""
+    from app.ingest.stream import find_compression
+
+    if "content-encoding" in request.headers:
+        return True
+    return not is_json(request) and find_compression(body, None) is not None
 
 
 def _reader(
@@ -254,23 +264,33 @@ def _reader(
     lenient = is_lenient(request)
     encoding = request.headers.get("content-encoding")
     if is_json(request):
-        if fields:
-            detail = f"{', '.join(fields)} can be said of a table only, the body is {JSON}"
-            errors = [{"parameter": name, "detail": detail} for name in fields]
+        if foreign := [name for name in fields if name not in (ID, IGNORE)]:
+            detail = f"{', '.join(foreign)} can be said of a table only, the body is {JSON}"
+            errors = [{"parameter": name, "detail": detail} for name in foreign]
             raise Invalid(detail, errors=errors)
+        beside = _beside(fields)
         compression = check_encoding(encoding)
-        most, bounds = settings.max_body_bytes, bounds_of(settings)
+        most = settings.max_body_bytes
 
         def score_json(served: Served, body: bytes) -> Rows:
+            bounds = bounds_of(settings, len(body))
             if compression is not None:
                 with Stream(body, compression, most) as stream:
                     body = stream.read()
-            return served.score(rows_of(served, body, lenient, bounds))
+            rows = json_rows.read(served.features, body, beside, bounds, lenient=lenient)
+            return served.score(rows.X)._replace(ids=rows.ids)
 
         return score_json
     table, options = _table_of(request, fields)
-    bounds = bounds_of(settings)
-    return lambda served, body: scoring.score_body(served, body, table, options, bounds)
+    return lambda served, body: scoring.score_body(
+        served, body, table, options, bounds_of(settings, len(body))
+    )
+
+
+def _beside(fields: Fields) -> Beside:
+    """Return what a query says is beside the features; raises Invalid."""
+    described = table_rows.describe({n: fields[n] for n in (IGNORE,) if n in fields}, lenient=False)
+    return Beside(fields.get(ID), described.ignore)
 
 
 def _table_of(request: Request, fields: Fields) -> tuple[Format, TableOptions]:
@@ -279,37 +299,9 @@ def _table_of(request: Request, fields: Fields) -> tuple[Format, TableOptions]:
     encoding = headers.get("content-encoding")
     table: Format = check_format(headers.get("content-type", ""), encoding, also=JSON)
     described = table_rows.describe(fields, lenient=is_lenient(request))
+    if ID in fields:
+        described = replace(described, keep=(fields[ID],))
     return table, table_rows.check_options(described, table)
-
-
-def rows_of(served: Served, body: bytes, lenient: bool, bounds: Bounds) -> Floats:
-    """Return the rows of a JSON body, in either form, as many as a table may have: absent features take no bytes."""
-    max_rows = bounds.max_rows(len(served.features.names))
-    plain = served.features.matrix_of_plain(body)
-    if plain is not None and len(plain) <= max_rows:
-        return plain
-    try:
-        given = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
-    match given:
-        case {"rows": list(rows), **rest} if not rest:
-            check_count(rows, max_rows)
-            return served.features.matrix_of_rows(rows, lenient=lenient)
-        case {"columns": list(columns), "data": list(data), **rest} if not rest:
-            check_count(data, max_rows)
-            return served.features.matrix_of_table(columns, data, lenient=lenient)
-    raise Invalid(
-        'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]} and nothing beside'
-    )
-
-
-def check_count(rows: Sequence[object], max_rows: int) -> None:
-    """Raise Invalid for more rows than are read at once."""
-    if len(rows) > max_rows:
-        raise Invalid(
-            f"a body may have at most {max_rows} rows here, got {len(rows)}", code="too_many_rows"
-        )
 
 
 router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRoute)
@@ -343,22 +335,29 @@ class ScoreRow:
         caller = await self._authenticator.authenticate(
             digest_of(said.authorization), "score", scope
         )
+        self._context.occupy(scope, caller.owner)
         if said.picky:
             choose_media_type(Request(scope), ("application/json",))
         ref = scope["path_params"]["ref"]
-        served = self._models.cached(caller.owner, ref)
-        if served is None:
-            served = await run_in_threadpool(self._models.find, caller.owner, ref)
+        served = await turns.find_model(self._models, caller.owner, ref)
         query, options, asked = _options_of_query(scope["query_string"], served)
+        beside = None
+        if json_rows.is_asked(query):
+            query, beside = json_rows.take(query, served.features.names)
         wanted = None
         if reasons.is_asked(query):
             query, wanted = reasons.take(query, served.features.names)
-        rest = scope, said, served, query, options, asked
+        rest = scope, said, served, query, options, asked, beside
         if wanted is None:
-            status, headers, body = self._answer(*rest)
+            work, seconds = partial(self._answer, *rest), served.cost.of(1)
         else:
-            work = partial(self._answer_with_reasons, caller.owner, wanted, *rest)
-            status, headers, body = await run_in_threadpool(work)
+            work, seconds = (
+                partial(self._answer_with_reasons, caller.owner, wanted, *rest),
+                math.inf,
+            )
+        status, headers, body = await turns.run(
+            self._context, caller.owner, seconds, work, inline=True
+        )
         await send({"type": "http.response.start", "status": status, "headers": [*headers]})
         await send({"type": "http.response.body", "body": body})
 
@@ -373,7 +372,9 @@ class ScoreRow:
         if caller is None or "score" not in caller.scopes:
             return None
         served = self._models.cached(caller.owner, scope["path_params"]["ref"])
-        if served is None or reasons.is_asked(scope["query_string"]):
+        if served is None or served.cost.of(1) > INLINE_SECONDS:
+            return None
+        if reasons.is_asked(scope["query_string"]) or json_rows.is_asked(scope["query_string"]):
             return None
         scope["route"], scope["caller"] = self, caller
         return self._answer(scope, said, served, *_options_of_query(scope["query_string"], served))
@@ -388,12 +389,12 @@ class ScoreRow:
         query: bytes,
         options: ProbabilityOptions,
         asked: bytes,
+        beside: QueryIds | None,
     ) -> PlainAnswer:
-        with self._context.computation():
-            reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
-            served = replace(served, reasoner=reasoner)
-            asked += repr((wanted, reasoner.described)).encode()
-            return self._answer(scope, said, served, query, options, asked)
+        reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
+        served = replace(served, reasoner=reasoner)
+        asked += repr((wanted, reasoner.described)).encode()
+        return self._answer(scope, said, served, query, options, asked, beside)
 
     def _answer(
         self,
@@ -403,12 +404,13 @@ class ScoreRow:
         query: bytes,
         options: ProbabilityOptions,
         asked: bytes,
+        beside: QueryIds | None = None,
     ) -> PlainAnswer:
         lenient = said.prefer is not None and is_lenient(Request(scope))
         row = served.features.row_of_query(query, lenient=lenient)
         status, body = 200, b""
         if scope["path_params"]["ref"] == served.model_id:
-            tag = served.entity_tag(row, asked)
+            tag = served.entity_tag(row, asked if beside is None else asked + repr(beside).encode())
             out = [(b"cache-control", b"private"), (b"etag", tag.encode())]
             held = said.if_none_match
             if held is not None and etag_matches(held.decode("latin-1"), tag):
@@ -423,6 +425,8 @@ class ScoreRow:
             else:
                 make = _one_score if served.labels is None else _label_scores
                 body = make(served, row, options)
+            if beside is not None and beside.has_id:
+                body = b'{"id":' + orjson.dumps(beside.id) + b"," + body[1:]
             out.append((b"content-type", b"application/json"))
             out.append((b"content-length", b"%d" % len(body)))
         return PlainAnswer(status, out, body)
@@ -552,7 +556,12 @@ SCORE_ROW_DOCS: dict[str, Any] = {
                 "description": f"{text} A feature of this name goes first.",
                 "schema": REASON_SCHEMAS.get(name, {"type": "string"}),
             }
-            for name, text in {**PROBABILITY_DOCS, **REASON_DOCS}.items()
+            for name, text in {
+                **PROBABILITY_DOCS,
+                **REASON_DOCS,
+                ID: "Parameter that holds the row's id: it comes back with the score.",
+                IGNORE: "Parameters to ignore that are not features, separated by commas; `*`: all of them.",
+            }.items()
         ),
         {
             "name": "Prefer",
@@ -621,10 +630,15 @@ async def score_rows(
     """
 
     def make(served: Served, found: Rows) -> Answer:
+        head: dict[str, Any] = {"model_id": served.model_id}
+        ids: dict[str, Column] = {}
+        if found.ids is not None:
+            head, ids = head | {"ids": found.ids}, {ID: found.ids}
         if served.labels is not None:
+            _check_labels(served.labels, ids)
             named = {"labels": served.labels, "scores": found.scores, **options.reason(served)}
             of_labels = dict(zip(served.labels, found.scores.T, strict=True))
-            return Answer({"model_id": served.model_id, **named}, of_labels)
+            return Answer(head | named, ids | of_labels)
         columns: dict[str, Column] = {
             "score": found.scores,
             "fpr": found.fprs,
@@ -637,14 +651,20 @@ async def score_rows(
         flags = served.flags(found.scores)
         body |= {f"{name}s": column for name, column in flags.items()}
         rest = approximate | options.reason(served)
-        table = columns | added | flags
+        table = ids | columns | added | flags
         if found.reasons is not None:
             rest |= _reasons_of(found.reasons)
             table |= found.reasons.as_columns()
-        return Answer({"model_id": served.model_id, **body, **rest}, table)
+        return Answer(head | body | rest, table)
 
     terms = (request, context, models, caller, ref, fields)
     return await answer_rows(*terms, make, asked, by_block=asked is None)
+
+
+def _check_labels(labels: list[str], ids: dict[str, Column]) -> None:
+    """Raise Invalid for ids beside the scores of a label of this name."""
+    if ids and ID in labels:
+        raise Invalid(f"a model with the label {ID!r} cannot be asked for ids")
 
 
 def _reasons_of(found: Reasons) -> dict[str, Any]:
@@ -689,15 +709,18 @@ async def rank_rows(
         scores = found.scores if served.labels is None else found.scores[:, position]
         order = scoring.rank(scores, top)
         best = scores[order]
+        ids = None if found.ids is None else found.ids.take(order)
         added: dict[str, Column] = {**options.columns(served, best)}
         body = {
             "model_id": served.model_id,
+            **({} if ids is None else {"ids": ids}),
             "indices": order,
             "scores": best,
             **{probabilities.PLURALS[name]: column for name, column in added.items()},
             **options.reason(served),
         }
-        return Answer(body, {"index": order, "score": best, **added})
+        named: dict[str, Column] = {} if ids is None else {ID: ids}
+        return Answer(body, {**named, "index": order, "score": best, **added})
 
     return await answer_rows(request, context, models, caller, ref, fields, make)
 
@@ -716,6 +739,8 @@ async def explain_rows(
     context: ContextDep,
     models: ModelsDep,
     caller: CallerDep,
+    id: IdQuery = None,
+    ignore: Annotated[Text, Query(description=IGNORE_DOCS, examples=["left"])] = None,
     label: LabelQuery = None,
     options: ProbabilityDep,
 ) -> Response:
@@ -725,17 +750,29 @@ async def explain_rows(
     """
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)
-    cached, bounds = models.cached(caller.owner, ref), bounds_of(context.settings)
+    fields = {name: value for name, value in ((ID, id), (IGNORE, ignore)) if value is not None}
+    beside = _beside(fields)
+    served = await turns.find_model(models, caller.owner, ref)
 
-    def work() -> bytes:
-        served = cached or models.find(caller.owner, ref)
-        rows = rows_of(served, body, lenient, bounds)
-        estimates = scoring.check_explained(context.db.reading, caller.owner, served, len(rows))
-        with nullcontext() if estimates is None else context.computation():
-            explained = scoring.explain(served, rows, label, options, estimates)
+    def begin() -> tuple[JsonRows, Estimates | None]:
+        bounds = bounds_of(context.settings, len(body))
+        rows = json_rows.read(served.features, body, beside, bounds, lenient=lenient)
+        estimates = scoring.check_explained(context.db.reading, caller.owner, served, len(rows.X))
+        return rows, estimates
+
+    rows, estimates = await run_in_threadpool(begin)
+
+    def explain() -> bytes:
+        explained: list[Any] = scoring.explain(served, rows.X, label, options, estimates)
+        if rows.ids is not None:
+            explained = [
+                {ID: id, **each} for id, each in zip(rows.ids.to_pylist(), explained, strict=True)
+            ]
         answer = {"model_id": served.model_id, "explanations": explained, **options.reason(served)}
         return orjson.dumps(answer)
 
-    content = await run_in_threadpool(work)
+    # The exact contributions of a row take about a score for each feature.
+    seconds = math.inf if estimates else served.cost.of(rows.X.size)
+    content = await turns.run(context, caller.owner, seconds, explain)
     headers = {"Preference-Applied": "handling=lenient"} if lenient else None
     return Response(content, media_type="application/json", headers=headers)

@@ -7,11 +7,12 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
+import re
 import zlib
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import orjson
@@ -21,23 +22,26 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app import __version__
-from app.access.authentication import GuardedRoute, needs
+from app.access.authentication import GuardedRoute, keyless, needs
 from app.datasets.description import Format
 from app.http.dependencies import Caller, CallerDep, Context, ContextDep
 from app.ingest.formats import CSV
-from app.platform.errors import Invalid, NotFound, UnsupportedMedia, shown
+from app.models import repository as model_repository
+from app.platform.errors import Invalid, Malformed, NotFound, UnsupportedMedia, shown
+from app.scoring import cost, json_rows, turns
 from app.scoring import inference_protocol as protocol
 from app.scoring import service as scoring
-from app.scoring.answers import JSON
-from app.scoring.endpoints import ModelsDep, bounds_of, check_count
+from app.scoring.answers import JSON, Answer, Column
+from app.scoring.cost import PERMIT_SECONDS
+from app.scoring.endpoints import IdQuery, ModelsDep, media_type_of
+from app.scoring.json_rows import ID, Beside
+from app.scoring.probabilities import NAMES, options_of
 from app.scoring.service import ModelCache, Scores, Served
-from app.scoring.table_rows import ALL, Bounds, TableOptions
-
-Found = TypeVar("Found")
+from app.scoring.table_rows import ALL, Bounds, TableOptions, bounds_of
 
 SERVER = "rankwright"
-_LARGE_BYTES = 1 << 20
-"""Bodies above this take memory, on the way to scores: only a few are read at once."""
+MAX_LISTED = 1000
+"""Names in one answer of the repository's index: the protocol has no pages."""
 
 router = APIRouter(
     prefix="/oip/v2",
@@ -48,8 +52,8 @@ router = APIRouter(
 )
 
 
-def _json(content: dict[str, Any], status: int = 200) -> Response:
-    return Response(orjson.dumps(content), status, media_type="application/json")
+def _json(content: dict[str, Any] | list[dict[str, Any]]) -> Response:
+    return Response(orjson.dumps(content), media_type="application/json")
 
 
 @router.get("")
@@ -62,22 +66,41 @@ async def read_server() -> Response:
 @router.get("/models/{ref}")
 @router.get("/models/{ref}/versions/{version}")
 @needs("score")
-def read_model(
+async def read_model(
     ref: str, models: ModelsDep, caller: CallerDep, version: str | None = None
 ) -> Response:
     """A model's features as inputs, and what it answers as outputs."""
-    served = models.find(caller.owner, _full(ref, version))
+    served = await turns.find_model(models, caller.owner, _full(ref, version))
     return _json(protocol.describe_model(served, ref, [] if version is None else [version]))
+
+
+@router.post("/repository/index")
+@needs("read")
+def read_index(context: ContextDep, caller: CallerDep) -> Response:
+    """The caller's models by name, each with its newest version, as Triton's client asks for them."""
+    names = context.db.reading(model_repository.list_newest, caller.owner, MAX_LISTED)
+    index = [{"name": name, "version": str(version), "state": "READY"} for name, version in names]
+    return _json(index)
+
+
+@router.get("/models/{ref}/config")
+@router.get("/models/{ref}/versions/{version}/config")
+@needs("score")
+def read_config(
+    ref: str, models: ModelsDep, caller: CallerDep, version: str | None = None
+) -> Response:
+    """A model's inputs and outputs in the form of Triton's configurations."""
+    return _json(protocol.describe_config(models.find(caller.owner, _full(ref, version)), ref))
 
 
 @router.get("/models/{ref}/ready")
 @router.get("/models/{ref}/versions/{version}/ready")
 @needs("score")
-def read_model_ready(
+async def read_model_ready(
     ref: str, models: ModelsDep, caller: CallerDep, version: str | None = None
 ) -> Response:
     """Whether the model can be loaded; it is after this."""
-    models.find(caller.owner, _full(ref, version))
+    await turns.find_model(models, caller.owner, _full(ref, version))
     return _json({"name": ref, "ready": True})
 
 
@@ -92,61 +115,48 @@ async def infer(
     models: ModelsDep,
     caller: CallerDep,
     version: str | None = None,
+    id: IdQuery = None,
 ) -> Response:
     """Score the rows that the inputs have."""
     settings, full = context.settings, _full(ref, version)
-    bounds = bounds_of(settings)
     body = await request.body()
     encoding = request.headers.get("content-encoding")
     header_length = request.headers.get(protocol.HEADER_LENGTH)
-    small = len(body) <= _LARGE_BYTES and encoding is None
+    served = await turns.find_model(models, caller.owner, full)
 
-    def score(served: Served) -> protocol.InferResponse:
+    def score(*, in_turn: bool) -> Response | None:
         plain = protocol.decompress(body, encoding, settings.max_score_bytes)
-        asked = protocol.read_request(plain, header_length)
+        asked = protocol.read_request(plain, header_length, settings.max_body_bytes, id)
+        seconds = math.inf if asked.asks_for_reasons else served.cost.of(asked.rows)
+        if seconds > PERMIT_SECONDS and not in_turn:
+            return None
         explained = partial(scoring.check_explained, context.db.reading, caller.owner)
-        # Reasons may take seconds: a body that is not small has its turn.
-        with context.computation() if small and asked.asks_for_reasons else nullcontext():
-            return protocol.infer(served, asked, ref, version, bounds, explained)
+        bounds = bounds_of(settings, len(body))
+        answer = protocol.infer(served, asked, ref, version, bounds, explained)
+        headers = {"X-Model-ID": served.model_id}
+        if answer.ignored:
+            headers["X-Ignored-Inputs"] = _names_header(answer.ignored)
+        media_type = JSON
+        if answer.header_length is not None:
+            headers["Inference-Header-Content-Length"] = str(answer.header_length)
+            media_type = "application/octet-stream"
+        content = _compressed(request, answer.body, headers)
+        return Response(content, media_type=media_type, headers=headers)
 
-    served, answer = await _in_turn(context, models, caller, full, small, score)
-    headers = {"X-Model-ID": served.model_id}
-    if answer.ignored:
-        headers["X-Ignored-Inputs"] = _names_header(answer.ignored)
-    media_type = "application/json"
-    if answer.header_length is not None:
-        headers["Inference-Header-Content-Length"] = str(answer.header_length)
-        media_type = "application/octet-stream"
-    content = _compressed(request, answer.body, headers)
-    return Response(content, media_type=media_type, headers=headers)
+    response = None
+    seconds = math.inf if encoding is not None else cost.of_reading(len(body), 0)
+    if seconds <= PERMIT_SECONDS:
+        response = await run_in_threadpool(partial(score, in_turn=False))
+    if response is None:
+        response = await context.compute(caller.owner, partial(score, in_turn=True))
+    assert response is not None
+    return response
 
 
 def _names_header(names: Iterable[str]) -> str:
     """Return the names, quoted and comma-separated: as many as fit into 4,096 characters."""
     listed = ",".join(quote(name, safe="") for name in names)
     return listed if len(listed) <= 4096 else listed[:4097].rpartition(",")[0]
-
-
-async def _in_turn(
-    context: Context,
-    models: ModelCache,
-    caller: Caller,
-    ref: str,
-    small: bool,
-    score: Callable[[Served], Found],
-) -> tuple[Served, Found]:
-    """Find the model and score, in a thread; of large bodies only a few at once."""
-    cached = models.cached(caller.owner, ref)
-
-    def work() -> tuple[Served, Found]:
-        served = cached or models.find(caller.owner, ref)
-        return served, score(served)
-
-    def work_in_turn() -> tuple[Served, Found]:
-        with context.computation():
-            return work()
-
-    return await run_in_threadpool(work if small else work_in_turn)
 
 
 def _full(ref: str, version: str | None) -> str:
@@ -168,6 +178,11 @@ def _compressed(request: Request, content: bytes, headers: dict[str, str]) -> by
 
 FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 """The forms of a JSON body: exactly one of them is there."""
+PARAMETERS = ("params", "parameters")
+"""The members of a JSON body that say which probabilities are wanted: by MLflow, and by Vertex AI and KServe."""
+ATTRIBUTES = "x-amzn-sagemaker-custom-attributes"
+"""The header in which SageMaker passes on what a caller says beside the body, as `probability=true,prevalence=0.1`."""
+"""Records of an answer that are made at once: objects of Python take ten times their text."""
 
 invocations_router = APIRouter(
     tags=["inference"],
@@ -190,10 +205,11 @@ def _served_model(context: Context) -> str:
 
 @invocations_router.get("/ping")
 @invocations_router.get("/health")
+@keyless
 @needs("score")
-def ping(context: ContextDep, models: ModelsDep, caller: CallerDep) -> Response:
+async def ping(context: ContextDep, models: ModelsDep, caller: CallerDep) -> Response:
     """Whether the model that a setting names can be loaded."""
-    models.find(caller.owner, _served_model(context))
+    await turns.find_model(models, caller.owner, _served_model(context))
     return Response(b"\n", media_type="text/plain")
 
 
@@ -205,127 +221,191 @@ async def read_version() -> Response:
 
 @invocations_router.get("/v1/models/{ref}/ping")
 @needs("score")
-def ping_model(ref: str, models: ModelsDep, caller: CallerDep) -> Response:
+async def ping_model(ref: str, models: ModelsDep, caller: CallerDep) -> Response:
     """Whether the model can be loaded."""
-    models.find(caller.owner, ref)
+    await turns.find_model(models, caller.owner, ref)
     return Response(b"\n", media_type="text/plain")
 
 
 @invocations_router.post("/invocations")
+@keyless
 @needs("score")
 async def invoke(
-    request: Request, context: ContextDep, models: ModelsDep, caller: CallerDep
+    request: Request,
+    context: ContextDep,
+    models: ModelsDep,
+    caller: CallerDep,
+    id: IdQuery = None,
 ) -> Response:
     """Score rows by the model that a setting names."""
-    return await _invoke(request, context, models, caller, _served_model(context))
+    return await _invoke(request, context, models, caller, _served_model(context), id)
 
 
 @invocations_router.post("/v1/models/{ref}/invocations")
 @invocations_router.post("/v1/models/{ref}:predict")
 @needs("score")
 async def invoke_model(
-    ref: str, request: Request, context: ContextDep, models: ModelsDep, caller: CallerDep
+    ref: str,
+    request: Request,
+    context: ContextDep,
+    models: ModelsDep,
+    caller: CallerDep,
+    id: IdQuery = None,
 ) -> Response:
     """Score rows by one model."""
-    return await _invoke(request, context, models, caller, ref)
+    return await _invoke(request, context, models, caller, ref, id)
 
 
 async def _invoke(
-    request: Request, context: Context, models: ModelCache, caller: Caller, ref: str
+    request: Request,
+    context: Context,
+    models: ModelCache,
+    caller: Caller,
+    ref: str,
+    id: str | None,
 ) -> Response:
-    """Answer `{"predictions": [score, …]}`, or the scores one a line where CSV is asked for alone."""
-    media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    """Answer `{"predictions": [score, …]}`, or the scores one a line where CSV is asked for alone. With probabilities,
+    each prediction is an object, or a line of several values.
+    """
+    media_type = media_type_of(request) or JSON
     if media_type not in (JSON, CSV):
         raise UnsupportedMedia(f"Content-Type must be {JSON} or {CSV}, got {shown(media_type)}")
     encoding = request.headers.get("content-encoding")
-    bounds = bounds_of(context.settings)
+    settings = context.settings
     body = await request.body()
-    max_bytes = context.settings.max_score_bytes
+    asks_csv = request.headers.get("accept", "").partition(";")[0].strip().lower() == CSV
+    stated = _read_attributes(request.headers.get(ATTRIBUTES, ""))
+    served = await turns.find_model(models, caller.owner, ref)
 
-    def score(served: Served) -> Scores:
-        plain = protocol.decompress(body, encoding, max_bytes)
-        read = _rows_of_csv if media_type == CSV else _rows_of_json
-        return read(served, plain, bounds)
+    def work() -> Response:
+        is_csv = media_type == CSV
+        most = settings.max_score_bytes if is_csv else settings.max_body_bytes
+        plain = protocol.decompress(body, encoding, most)
+        beside, bounds = Beside(id, (ALL,)), bounds_of(settings, len(body))
+        if is_csv:
+            found, options = _rows_of_csv(served, plain, beside, bounds), options_of(stated)
+        else:
+            given = protocol.parse_json(plain)
+            options = options_of(stated | _read_parameters(given))
+            found = _rows_of_json(served, given, beside, bounds)
+        columns: Mapping[str, Column] = {}
+        if options.asked:
+            protocol.check_probability(served)
+            columns = options.columns(served, found.scores)
+        content = (_write_csv if asks_csv else _write_json)(found, columns)
+        headers = {"X-Model-ID": served.model_id}
+        return Response(content, media_type=CSV if asks_csv else JSON, headers=headers)
 
-    served, found = await _in_turn(
-        context, models, caller, ref, len(body) <= _LARGE_BYTES and encoding is None, score
-    )
-    headers = {"X-Model-ID": served.model_id}
-    if request.headers.get("accept", "").partition(";")[0].strip().lower() == CSV:
-        rows = found.scores.reshape(len(found.scores), -1).tolist()
-        lines = "".join(",".join(map(repr, row)) + "\n" for row in rows)
-        return Response(lines.encode(), media_type=CSV, headers=headers)
-    content = orjson.dumps({"predictions": found.scores}, option=orjson.OPT_SERIALIZE_NUMPY)
-    return Response(content, media_type=JSON, headers=headers)
+    compressed = encoding is not None
+    seconds = turns.seconds_of(served, body, media_type, compressed=compressed, by_column=True)
+    return await turns.run(context, caller.holder, seconds, work)
 
 
-def _rows_of_csv(served: Served, body: bytes, bounds: Bounds) -> Scores:
+def _read_attributes(text: str) -> dict[str, str]:
+    """Return which probabilities custom attributes ask for; others are the caller's own affair."""
+    pairs = (each.partition("=") for each in text.split(","))
+    return {name.strip(): value.strip() for name, _, value in pairs if name.strip() in NAMES}
+
+
+def _read_parameters(given: Any) -> dict[str, str]:
+    """Return which probabilities the parameters of a JSON body ask for."""
+    if not isinstance(given, dict):
+        return {}
+    stated: dict[str, str] = {}
+    for member in PARAMETERS:
+        parameters = given.get(member)
+        if parameters is None:
+            continue
+        if not isinstance(parameters, dict):
+            raise Invalid(f"{member} must be an object, got {shown(parameters)}")
+        for name, value in parameters.items():
+            if name not in NAMES:
+                raise Invalid(f"{member} may have {', '.join(NAMES)}, got {shown(name)}")
+            stated[name] = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return stated
+
+
+def _write_json(found: Scores, columns: Mapping[str, Column]) -> bytes:
+    """Return the scores as predictions, with the ids; with columns, one object for each row."""
+    predictions: Any = found.scores
+    if columns:
+        rows = Answer({}, {"score": found.scores, **columns}).lines().splitlines()
+        predictions = orjson.Fragment(b"[" + b",".join(rows) + b"]")
+    ids = {} if found.ids is None else {"ids": found.ids}
+    return Answer({"predictions": predictions, **ids}, {}).write(JSON)
+
+
+def _write_csv(found: Scores, columns: Mapping[str, Column]) -> bytes:
+    """Return one line for each row: its id, its scores, and then the columns."""
+    ids = {} if found.ids is None else {"ids": found.ids}
+    scores = enumerate(found.scores.reshape(len(found.scores), -1).T)
+    return Answer({}, {**ids, **{str(k): each for k, each in scores}, **columns}).csv_rows()
+
+
+def _rows_of_csv(served: Served, body: bytes, beside: Beside, bounds: Bounds) -> Scores:
     """Score a CSV. Its first line has the columns' names if one of them is a feature; else it has the features' values
     in the model's order, as SageMaker sends them.
     """
     names = served.features.names
-    first = next(csv.reader([body.partition(b"\n")[0].decode("utf-8", "replace")]), [])
+    line = re.split(rb"[\r\n]", body, maxsplit=1)[0].decode("utf-8", "replace")
+    try:
+        first = next(csv.reader([line]), [])
+    except csv.Error as error:
+        raise Malformed(f"the first line is not CSV: {error}") from error
     if not {name.strip() for name in first} & set(names):
         if len(first) != len(names):
             raise Invalid(
                 f"a CSV without a line of names must have {len(names)} columns, got {len(first)}"
             )
-        line = io.StringIO()
-        csv.writer(line).writerow(names)
-        body = line.getvalue().encode() + body
-    options = TableOptions(ignore=(ALL,))
+        header = io.StringIO()
+        csv.writer(header).writerow(names)
+        body = header.getvalue().encode() + body
+    options = TableOptions(ignore=(ALL,), keep=() if beside.id is None else (beside.id,))
     return scoring.score_body(served, body, Format(CSV, None, None), options, bounds)
 
 
-def _rows_of_json(served: Served, body: bytes, bounds: Bounds) -> Scores:
+def _rows_of_json(served: Served, given: Any, beside: Beside, bounds: Bounds) -> Scores:
     """Score the rows of one of the `FORMS`; columns that are no feature are passed over."""
-    given = protocol.parse_json(body)
     there = [form for form in FORMS if isinstance(given, dict) and form in given]
     if len(there) != 1:
         raise Invalid(f"the body must be a JSON object with exactly one of {', '.join(FORMS)}")
-    form = there[0]
-    rows = given[form]
+    form, names = there[0], served.features.names
+    rows, max_rows = given[form], bounds.max_rows(len(names))
+    beside = beside.of_body({ID: given[ID]} if ID in given else {})
+    columns: Any = None
     if form == "dataframe_split":
         if not isinstance(rows, dict) or not isinstance(rows.get("data"), list):
             raise Invalid("dataframe_split must be an object with columns and data")
-        columns = rows.get("columns", served.features.names)
-        return _score_lists(served, columns, rows["data"], bounds)
-    if form == "inputs" and isinstance(rows, dict):
-        rows = _rows_of_columns(rows)
-    if not isinstance(rows, list):
+        columns, rows = rows.get("columns", names), rows["data"]
+        if not isinstance(columns, list):
+            raise Invalid("columns must be a list of names")
+    elif form == "inputs" and isinstance(rows, dict):
+        columns, rows = _rows_of_columns(rows, [*names, beside.id], max_rows)
+    elif not isinstance(rows, list):
         raise Invalid(f"{form} must be a list of rows")
-    if rows and isinstance(rows[0], list):
-        return _score_lists(served, served.features.names, rows, bounds)
-    check_count(rows, bounds.max_rows(len(served.features.names)))
-    known = set(served.features.names)
-    if any(isinstance(row, dict) and not row.keys() <= known for row in rows):
-        rows = [
-            {name: row[name] for name in row if name in known} if isinstance(row, dict) else row
-            for row in rows
-        ]
-    return served.score(served.features.matrix_of_rows(rows))
+    elif rows and isinstance(rows[0], list):
+        columns = names
+    if columns is None:
+        found = json_rows.of_objects(served.features, rows, beside, max_rows)
+    else:
+        found = json_rows.of_lists(served.features, columns, rows, beside, max_rows)
+    return served.score(found.X)._replace(ids=found.ids)
 
 
-def _rows_of_columns(columns: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows_of_columns(
+    columns: dict[str, Any], wanted: Sequence[str | None], max_rows: int
+) -> tuple[list[str], list[list[Any]]]:
+    """Return the names of those columns that are wanted, and the rows of their values."""
     lengths = {len(values) if isinstance(values, list) else -1 for values in columns.values()}
     if len(lengths) != 1 or -1 in lengths:
         raise Invalid("inputs must be lists of equal length, one for each feature")
-    flat = {
-        name: [value[0] if isinstance(value, list) and len(value) == 1 else value for value in each]
-        for name, each in columns.items()
-    }
-    return [dict(zip(flat, values, strict=True)) for values in zip(*flat.values(), strict=True)]
-
-
-def _score_lists(served: Served, columns: Any, data: list[Any], bounds: Bounds) -> Scores:
-    if not isinstance(columns, list):
-        raise Invalid("columns must be a list of names")
-    check_count(data, bounds.max_rows(len(served.features.names)))
-    known = set(served.features.names)
-    kept = [i for i, name in enumerate(columns) if isinstance(name, str) and name in known]
-    if len(kept) < len(columns):
-        for number, row in enumerate(data):
-            if not isinstance(row, list) or len(row) != len(columns):
-                raise Invalid(f"row {number} of data must be a list of {len(columns)} values")
-        columns, data = [columns[i] for i in kept], [[row[i] for i in kept] for row in data]
-    return served.score(served.features.matrix_of_table(columns, data))
+    (n_rows,) = lengths
+    json_rows.check_count(n_rows, max_rows)
+    names = [name for name in dict.fromkeys(wanted) if name is not None and name in columns]
+    if not names:
+        return names, [[] for _ in range(n_rows)]
+    flat = [
+        [value[0] if isinstance(value, list) and len(value) == 1 else value for value in each]
+        for each in map(columns.__getitem__, names)
+    ]
+    return names, [list(values) for values in zip(*flat, strict=True)]

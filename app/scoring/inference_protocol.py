@@ -102,6 +102,13 @@ class InferRequest:
     inputs: list[Tensor]
     outputs: list[RequestedOutput]
     binary: bool
+    row_ids: Tensor | None = None
+    """The tensor that has the id of each row, if it is asked to come back."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows the inputs have, as they state it."""
+        return max(tensor.shape[0] for tensor in self.inputs)
 
     @property
     def asks_for_reasons(self) -> bool:
@@ -133,12 +140,18 @@ def decompress(body: bytes, encoding: str | None, max_bytes: int) -> bytes:
     return plain
 
 
-def read_request(body: bytes, header_length: str | None) -> InferRequest:
-    """Return what a body asks. Malformed and Invalid name the part that breaks the protocol.
+def read_request(
+    body: bytes, header_length: str | None, max_text: int, row_id: str | None = None
+) -> InferRequest:
+    """Return what a body asks; `row_id` names the tensor of the rows' ids, unless the body's parameters do. Malformed
+    and Invalid name the part that breaks the protocol.
 
-    Nothing is allocated by what the body claims: shapes are checked against the values that came.
+    Nothing is allocated by what the body claims: shapes are checked against the values that came. TooLarge: if JSON and
+    the texts of BYTES tensors take more than `max_text` bytes. Each of their values becomes an object, which takes many
+    times the memory of its bytes.
     """
     end = _end_of_json(body, header_length)
+    _check_text(end, max_text)
     given = parse_json(body[:end])
     if not isinstance(given, dict):
         raise Malformed("the body must be a JSON object")
@@ -146,11 +159,16 @@ def read_request(body: bytes, header_length: str | None) -> InferRequest:
     names = [_name(each, "inputs", i) for i, each in enumerate(inputs)]
     if (twice := first_doubled(names)) is not None:
         raise Invalid(f"each input must have its own name, {shown(twice)} occurs twice")
-    position = end
+    position, text = end, end
     tensors = []
     for i, each in enumerate(inputs):
-        tensor, position = _read_tensor(each, f"/inputs/{i}", body, position)
-        tensors.append(tensor)
+        pointer = f"/inputs/{i}"
+        size = _binary_size(each.get("parameters"), f"{pointer}/parameters")
+        if size is not None and each.get("datatype") == BYTES:
+            text += min(size, len(body))
+            _check_text(text, max_text)
+        tensors.append(_read_tensor(each, pointer, body, position, size))
+        position += size or 0
     if position != len(body):
         raise Malformed(
             f"the body has {len(body) - position} bytes behind its last binary tensor"
@@ -162,7 +180,52 @@ def read_request(body: bytes, header_length: str | None) -> InferRequest:
     id_ = given.get("id")
     if id_ is not None and not isinstance(id_, str):
         raise _wrong("/id", "id must be text")
-    return InferRequest(id_, tensors, outputs, binary)
+    row_ids = _row_ids(given.get("parameters"), row_id, tensors)
+    return InferRequest(id_, tensors, outputs, binary, row_ids)
+
+
+def _row_ids(parameters: Any, name: str | None, tensors: Sequence[Tensor]) -> Tensor | None:
+    """Return the tensor of the ids. Invalid: if there is none of this name, or not an id for each row."""
+    if isinstance(parameters, dict) and "id" in parameters:
+        if name is not None:
+            raise _wrong("/parameters/id", "id must be given once: in the query or in the body")
+        name = parameters["id"]
+        if not isinstance(name, str) or not name:
+            raise _wrong("/parameters/id", f"id must name an input, got {shown(name)}")
+    if name is None:
+        return None
+    found = next((tensor for tensor in tensors if tensor.name == name), None)
+    if found is None or found.n_columns != 1:
+        raise Invalid(
+            f"the inputs must have {shown(name)}, which names the ids, in the shape [rows] or [rows, 1]",
+            code="invalid_id",
+        )
+    for number, value in enumerate(found.values if isinstance(found.values, list) else ()):
+        if not _is_id(value):
+            raise Invalid(
+                f"id {number} must be a text, a number, true, false or null, got {shown(value)}",
+                code="invalid_id",
+            )
+    if any(tensor.shape[0] != found.shape[0] for tensor in tensors):
+        raise Invalid(f"{shown(name)} must have an id for each row", code="invalid_id")
+    return found
+
+
+def _is_id(value: Any) -> bool:
+    if isinstance(value, bytes):
+        try:
+            value.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+    return value is None or isinstance(value, str | int | float)
+
+
+def _check_text(size: int, most: int) -> None:
+    if size > most:
+        raise TooLarge(
+            f"JSON and the texts of tensors may take at most {most} bytes once decompressed, got {size}"
+        )
 
 
 def _end_of_json(body: bytes, header_length: str | None) -> int:
@@ -224,9 +287,9 @@ def _name(given: Mapping[str, Any], of: str, i: int) -> str:
 
 
 def _read_tensor(
-    given: Mapping[str, Any], pointer: str, body: bytes, position: int
-) -> tuple[Tensor, int]:
-    """Return a tensor, and where in the body the next binary one begins."""
+    given: Mapping[str, Any], pointer: str, body: bytes, position: int, size: int | None
+) -> Tensor:
+    """Return a tensor, of `size` binary bytes at this position of the body, or of JSON if that is None."""
     name, datatype = given["name"], given.get("datatype")
     if not isinstance(datatype, str) or (datatype not in DTYPES and datatype != BYTES):
         known = ", ".join([*DTYPES, BYTES])
@@ -245,10 +308,9 @@ def _read_tensor(
             f"the shape of {shown(name)} must be [rows] or [rows, columns], got {shown(shape)}",
         )
     count = math.prod(shape)
-    size = _binary_size(given.get("parameters"), f"{pointer}/parameters")
     if size is None:
         flat = _flat(given.get("data"), shape, name, f"{pointer}/data")
-        return Tensor(name, datatype, tuple(shape), flat), position
+        return Tensor(name, datatype, tuple(shape), flat)
     if "data" in given:
         raise _wrong(f"{pointer}/data", f"{shown(name)} must have data or binary data, not both")
     if size > len(body) - position:
@@ -259,7 +321,7 @@ def _read_tensor(
     part = body[position : position + size]
     read: Callable[..., Any] = _split_bytes if datatype == BYTES else _read_numbers
     values = read(part, datatype, count, name, f"{pointer}/shape")
-    return Tensor(name, datatype, tuple(shape), values), position + size
+    return Tensor(name, datatype, tuple(shape), values)
 
 
 def _binary_size(parameters: Any, pointer: str) -> int | None:
@@ -501,11 +563,14 @@ def infer(
     tokens = options.missing_of(served.table_dialect)
     missing = _missing_tokens(None if tokens is None else tuple(tokens))
     names, max_rows = served.features.names, bounds.max_rows(len(served.features.names))
-    rows, ignored = _matrix_of_numbers(served, asked.inputs, missing, max_rows), list[str]()
+    inputs = [each for each in asked.inputs if each is not asked.row_ids or each.name in names]
+    if not inputs:
+        raise Invalid("the inputs must have features, and not only ids")
+    rows, ignored = _matrix_of_numbers(served, inputs, missing, max_rows), list[str]()
     if rows is not None:
         n_rows, parts_of_rows = len(rows), iter([rows])
     else:
-        table = TensorTable(asked.inputs, names, bounds)
+        table = TensorTable(inputs, names, bounds)
         table.notation = notation_of(served.table_dialect).or_point
         reader = RowReader(served.features, options, missing, max_rows)
         n_rows, ignored = table.rows or 0, table.ignored
@@ -537,13 +602,17 @@ def infer(
         described, part = _write(output, found[output.name])
         outputs.append(described)
         parts.append(part)
+    if asked.row_ids is not None:
+        described, part = _write_ids(asked.row_ids, asked.binary)
+        outputs.append(described)
+        parts.append(part)
     answer: dict[str, Any] = {"model_name": name, "outputs": outputs}
     if version is not None:
         answer["model_version"] = version
     if asked.id is not None:
         answer["id"] = asked.id
     text = orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
-    if any(output.binary for output in wanted):
+    if asked.binary or any(output.binary for output in wanted):
         return InferResponse(b"".join([text, *parts]), len(text), ignored)
     return InferResponse(text, None, ignored)
 
@@ -591,8 +660,14 @@ def _check_outputs(served: Served, wanted: Sequence[RequestedOutput]) -> None:
     for output in wanted:
         if output.name in ("fpr", "tpr") and served.curve is None:
             raise Invalid(f"the model has no {output.name}: it has no ROC curve of held-out rows")
-        if output.name == PROBABILITY and served.calibration is None:
-            raise Invalid(f"the model has no {output.name}: {served.why_no_calibration}")
+        if output.name == PROBABILITY:
+            check_probability(served)
+
+
+def check_probability(served: Served) -> None:
+    """Raise Invalid if the model has no probabilities."""
+    if served.calibration is None:
+        raise Invalid(f"the model has no {PROBABILITY}: {served.why_no_calibration}")
 
 
 def _write(output: RequestedOutput, values: Any) -> tuple[dict[str, Any], bytes]:
@@ -608,6 +683,45 @@ def _write(output: RequestedOutput, values: Any) -> tuple[dict[str, Any], bytes]
             return {**described, "data": np.ascontiguousarray(values).ravel()}, b""
         part = np.ascontiguousarray(values, "<f8").tobytes()
     return {**described, "parameters": {"binary_data_size": len(part)}}, part
+
+
+def _write_ids(ids: Tensor, binary: bool) -> tuple[dict[str, Any], bytes]:
+    """Return the output `id`: the tensor as it came. Values that came in JSON go out in JSON."""
+    described: dict[str, Any] = {"name": "id", "datatype": ids.datatype, "shape": [*ids.shape]}
+    texts = [each.decode() if isinstance(each, bytes) else each for each in ids.values]
+    if isinstance(ids.values, np.ndarray):
+        part, values = np.ascontiguousarray(ids.values).tobytes(), ids.values.tolist()
+    elif all(isinstance(text, str) for text in texts):
+        encoded, values = [text.encode() for text in texts], texts
+        part = b"".join(len(text).to_bytes(4, "little") + text for text in encoded)
+    else:
+        return {**described, "data": texts}, b""
+    if not binary:
+        return {**described, "data": values}, b""
+    return {**described, "parameters": {"binary_data_size": len(part)}}, part
+
+
+def describe_config(served: Served, name: str) -> dict[str, Any]:
+    """Return a model's metadata as Triton's client asks for a configuration. Without batches of Triton's own, so that
+    the dimensions are those of the tensors.
+    """
+    types = {"FP64": "TYPE_FP64", "BOOL": "TYPE_BOOL", BYTES: "TYPE_STRING"}
+    described = describe_model(served, name, [])
+
+    def tensors(part: str) -> list[dict[str, Any]]:
+        return [
+            {"name": each["name"], "data_type": types[each["datatype"]], "dims": each["shape"]}
+            for each in described[part]
+        ]
+
+    return {
+        "name": name,
+        "platform": described["platform"],
+        "backend": described["platform"],
+        "max_batch_size": 0,
+        "input": tensors("inputs"),
+        "output": tensors("outputs"),
+    }
 
 
 def describe_model(served: Served, name: str, versions: list[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from fastapi.responses import PlainTextResponse, Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep
+from app.http.responses import json_response
 from app.models import margins
 from app.models import service as models
 from app.models.schemas import Margins, Part, finite
@@ -50,7 +51,7 @@ def read_importance(
 
 @router.get("/{ref}/partial-dependence", summary="Read partial dependence")
 @needs("read")
-def read_partial_dependence(
+async def read_partial_dependence(
     *,
     ref: str,
     context: ContextDep,
@@ -72,19 +73,22 @@ def read_partial_dependence(
     label: LabelQuery = None,
 ) -> PartialDependence:
     """Mean scores when one or two features are set to the values of a grid. The mean is over at most 1,000 rows kept
-    from training. 409 if their dataset was deleted, because the rows are deleted with it. 429 while two such requests
-    are running.
+    from training. 409 if their dataset was deleted, because the rows are deleted with it. 429 if other
+    computations take too long.
     """
-    with context.computation():
+
+    def work() -> PartialDependence:
         input = context.db.reading(dependence.find_input, caller.owner, ref, feature, part=on)
         served = cache.serve(input.model)
         found = dependence.average(input, served, label=label, n_points=points)
-    return dependence_of(found, on, label)
+        return dependence_of(found, on, label)
+
+    return await context.compute(caller.owner, work)
 
 
 @router.get("/{ref}/variable-dependence", summary="Read variable dependence")
 @needs("read")
-def read_variable_dependence(
+async def read_variable_dependence(
     *,
     ref: str,
     context: ContextDep,
@@ -107,7 +111,8 @@ def read_variable_dependence(
     beyond their sum. It uses 100 of the rows kept from training. Same errors as partial dependence, and 422 for a model
     with several labels.
     """
-    with context.computation():
+
+    def work() -> VariableDependence:
         input = context.db.reading(
             dependence.find_input,
             caller.owner,
@@ -116,8 +121,9 @@ def read_variable_dependence(
             part=on,
             max_features=dependence.MAX_VARIABLES,
         )
-        found = dependence.decompose(input, cache.serve(input.model))
-    return variables_of(found, on)
+        return variables_of(dependence.decompose(input, cache.serve(input.model)), on)
+
+    return await context.compute(caller.owner, work)
 
 
 @router.get(
@@ -134,7 +140,7 @@ def read_variable_dependence(
     },
 )
 @needs("read")
-def read_structure(
+async def read_structure(
     *,
     ref: str,
     context: ContextDep,
@@ -144,24 +150,32 @@ def read_structure(
         Literal["json", "text", "svg"],
         Query(description="`text` and `svg` are only for a single ranking tree."),
     ] = "json",
-) -> Any:
+) -> Response:
     """The whole ranker in readable form. Boosted stumps: each feature's step function, and the rules in the order of
     their weight. A ranking tree: its nodes; as `text` an indented tree, as `svg` a picture with the ROC curve of the
     training rows.
     """
-    model = context.db.reading(models.find, caller.owner, ref)
-    served = cache.serve(model)
-    if format == "text":
-        return PlainTextResponse(scoring.text(served))
-    if format == "svg":
-        drawn = scoring.picture(served, f"{model.name}:{model.version}")
-        return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
-    return {"model_id": served.model_id, **scoring.structure(served)}
+
+    def work() -> Response:
+        model = context.db.reading(models.find, caller.owner, ref)
+        served = cache.serve(model)
+        if format == "text":
+            return PlainTextResponse(scoring.text(served))
+        if format == "svg":
+            drawn = scoring.picture(served, f"{model.name}:{model.version}")
+            return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
+        return json_response({"model_id": served.model_id, **scoring.structure(served)})
+
+    return await context.compute(caller.owner, work)
 
 
-@router.get("/{ref}/margins", summary="Read margins and bounds on misranked pairs")
+@router.get(
+    "/{ref}/margins",
+    response_model=Margins,
+    summary="Read margins and bounds on misranked pairs",
+)
 @needs("read")
-def read_margins(
+async def read_margins(
     *,
     ref: str,
     context: ContextDep,
@@ -181,12 +195,24 @@ def read_margins(
     max_rounds: Annotated[
         int, Query(ge=0, le=100_000, description="Maximum number of rounds, from the first.")
     ] = 100,
-) -> Margins:
+) -> Response:
     """Margins of the training pairs, and the bounds of Rudin & Schapire (2009) on future pairs. `applies` and `vacuous`
     say if a bound means something. 404 for a ranker that does not combine weak rankers with values 0 and 1.
     """
-    found = context.db.reading(margins.read_margins, caller.owner, ref, theta=theta, delta=delta)
-    served = cache.serve(found.model)
+
+    def work() -> Response:
+        found = context.db.reading(
+            margins.read_margins, caller.owner, ref, theta=theta, delta=delta
+        )
+        losses = margins.losses_of(cache.serve(found.model).ranker, found.row)
+        return json_response(_margins_of(found, losses, theta, delta, max_rounds))
+
+    return await context.compute(caller.owner, work)
+
+
+def _margins_of(
+    found: margins.Margins, losses: margins.Losses, theta: float, delta: float, max_rounds: int
+) -> Margins:
     return Margins.model_validate(
         {
             "model_id": found.model.id,
@@ -208,7 +234,7 @@ def read_margins(
             if found.row.best is None
             else found.row.best | {"short_by": found.short_by},
             "rounds": _margin_rounds(found, max_rounds),
-            "losses": _round_losses(margins.losses_of(served.ranker, found.row), max_rounds),
+            "losses": _round_losses(losses, max_rounds),
         }
     )
 

@@ -98,16 +98,6 @@ def _to_times(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> pa
     return pc.cast(pa.array(ticks, mask=missing), _TYPES["datetime"])
 
 
-def drop_unused_words(column: pa.Array) -> pa.Array:
-    """Return the same values, of a dictionary column with only the words of its rows in the dictionary."""
-    if not pa.types.is_dictionary(column.type):
-        return column
-    used = column.indices.unique().drop_null()
-    codes = pc.index_in(column.indices, value_set=used)
-    words = column.dictionary.take(used)
-    return pa.DictionaryArray.from_arrays(codes, words).cast(column.type)
-
-
 _FROM_NUMBERS: Mapping[str, Callable[..., pa.Array]] = {
     "datetime": _to_times,
     "boolean": lambda values, missing: pa.array(values == 1.0, mask=missing),

@@ -32,10 +32,13 @@ from app.scoring.table_rows import (
     plain_blocks,
     read_file,
     read_plain_lines,
-    refuse_parquet,
+    refuse_for_workers,
 )
+from app.scoring.turns import find_model
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from app.ingest.stream import Look
 
 TURN_SECONDS = 60.0
@@ -94,11 +97,11 @@ async def score(
     then. They count for no quota, since nothing of them is kept. The end of the request releases the permit as well.
     What no body can change is refused before it is read.
     """
-    refuse_parquet(table.format)
+    refuse_for_workers(table.format)
     context, owner = context_of(request), request.scope["caller"].owner
     with ExitStack() as stack, _folder(context) as folder:
         permit = stack.enter_context(context.uploads.hold(owner))
-        await run_in_threadpool(models.find, owner, table.ref)
+        await find_model(models, owner, table.ref)
         await spool(request, permit, _joined(begin, rest), folder / _BODY)
 
         def work(look: Look) -> tuple[Parts, str]:
@@ -198,15 +201,21 @@ def score_file(
     scored: list[Scores] = []
     rows, empty = 0, True
     with ExitStack() as stack:
-        for X in _matrices(served, path, table, bounds, stack, look):
-            scored.append(served.score(X))
+        for X, ids in _matrices(served, path, table, bounds, stack, look):
+            scored.append(served.score(X)._replace(ids=ids))
             rows += len(X)
             if rows >= _BLOCK_ROWS:
                 look()
-                answer.add(table.make(served, join_scores(served, scored)))
+                answer.add(
+                    table.make(
+                        served, join_scores(served, scored, with_ids=bool(table.options.keep))
+                    )
+                )
                 scored, rows, empty = [], 0, False
         if scored or empty:
-            answer.add(table.make(served, join_scores(served, scored)))
+            answer.add(
+                table.make(served, join_scores(served, scored, with_ids=bool(table.options.keep)))
+            )
 
 
 def _matrices(
@@ -216,16 +225,16 @@ def _matrices(
     bounds: FileBounds,
     stack: ExitStack,
     look: Look,
-) -> Iterator[Floats]:
-    """Yield the rows in blocks, as `score_body` reads them: lines of the plainest kind in one pass, others with the
-    reader of their format. A block is valid until the next.
+) -> Iterator[tuple[Floats, pa.Array | None]]:
+    """Yield the rows in blocks, with their ids, as `score_body` reads them: lines of the plainest kind in one pass,
+    others with the reader of their format. A block is valid until the next.
     """
     features, dialect = served.features, served.table_dialect
     done = 0
     for X in _plain_matrices(served, path, table, bounds, look):
         if X is None or done + len(X) > bounds.max_rows(len(features.names)):
             break
-        yield X
+        yield X, None
         done += len(X)
     else:
         if done:
@@ -235,11 +244,11 @@ def _matrices(
     reader, source = read_file(path, *how, stack, look)
     for batch in reader.batches(source):
         look()
-        for X in batch.blocks(len(features.names)):
-            new = X[max(0, -at) :]
+        for X, ids in batch.identified(len(features.names)):
+            known = max(0, -at)
             at += len(X)
-            if len(new):
-                yield new
+            if known < len(X):
+                yield X[known:], None if ids is None else ids[known:]
 
 
 def _plain_matrices(

@@ -671,10 +671,12 @@ class Reasons:
         )
 
 
-def as_arrow(column: npt.NDArray[Any]) -> pa.Array:
+def as_arrow(column: npt.NDArray[Any] | pa.Array) -> pa.Array:
     """Return a column of an answer as an array of Arrow; one of objects holds texts and None."""
     import pyarrow as pa
 
+    if not isinstance(column, np.ndarray):
+        return column
     if column.dtype == np.object_:
         return pa.array(column.tolist(), pa.string())
     return pa.array(np.ascontiguousarray(column), from_pandas=True)  # NaN: no reason

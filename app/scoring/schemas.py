@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, WithJsonSchema
 
-from app.http.schemas import Body, Resource, Text, Timestamp, bytes_of, csv_of, one_of
+from app.http.schemas import Body, Resource, Text, Timestamp, bytes_of, one_of, tables_of
 from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, spell_date
 from app.jobs.kinds import STATUS, STATUSES, status_of
@@ -45,10 +45,27 @@ _VALUE = {
 Cell = Annotated[float | bool | str | None, WithJsonSchema(_VALUE)]
 
 
+RowId = Annotated[
+    str | None,
+    Field(
+        description="Field or column that holds the id of each row: it comes back with the row's score. Or name it in "
+        "the query."
+    ),
+]
+Ignored = Annotated[
+    list[str] | None,
+    Field(
+        description="Fields or columns to ignore that are not features; `*`: all of them. Or name them in the query."
+    ),
+]
+
+
 class RowsAsObjects(Body):
     """Rows to score, each as an object of its features."""
 
     rows: list[dict[str, Cell]]
+    id: RowId = None
+    ignore: Ignored = None
 
 
 class RowsAsLists(Body):
@@ -56,6 +73,8 @@ class RowsAsLists(Body):
 
     columns: list[str]
     data: list[list[Cell]]
+    id: RowId = None
+    ignore: Ignored = None
 
 
 ROWS = (RowsAsObjects, RowsAsLists)
@@ -92,8 +111,7 @@ TABLE_BODY: dict[str, Any] = {
         "required": True,
         "content": {
             **ROWS_BODY["requestBody"]["content"],
-            **bytes_of(NDJSON, ARROW, ARROW_FILE),
-            **csv_of(_CSV_BODY),
+            **tables_of(_CSV_BODY, NDJSON, ARROW, ARROW_FILE),
         },
     }
 }
@@ -169,6 +187,24 @@ NoProbability = Annotated[
 ]
 
 
+_ID = Annotated[
+    float | bool | str | None,
+    WithJsonSchema(
+        {
+            "type": ["string", "number", "boolean", "null"],
+            "description": "The id of the row, if one was asked to come back (`id`).",
+        }
+    ),
+]
+_IDS = Annotated[
+    list[_ID] | None,
+    Field(
+        description="The id of each row, if ids were asked to come back (`id`). A table has the column `id`.",
+        examples=[["c1", "c2"]],
+    ),
+]
+
+
 class ReasonReference(Resource):
     """What reasons compare a score with, and how they are told."""
 
@@ -216,6 +252,7 @@ class Score(Resource):
     """The score of one row, its position on the model's validation curve, and the probability that it is positive."""
 
     model_id: str = Field(examples=[_MODEL_ID])
+    id: _ID = None
     score: float = Field(examples=[1.3721])
     fpr: float | None = Field(
         description="Fraction of the negatives with at least this score, from 0 to 1. Null without a validation curve.",
@@ -257,6 +294,7 @@ class Scores(Resource):
     """The scores, in the order of the rows. `fprs` and `tprs` are null without a validation curve."""
 
     model_id: str = Field(examples=[_MODEL_ID])
+    ids: _IDS = None
     scores: list[float] = Field(examples=[[1.3721, -0.2]])
     fprs: list[float] | None = Field(examples=[[0.0123, 0.45]])
     tprs: list[float] | None = Field(examples=[[0.41, 0.93]])
@@ -292,6 +330,7 @@ class LabelScore(Resource):
     """The scores of one row, one per label, by a model with several labels."""
 
     model_id: str = Field(examples=[_MODEL_ID])
+    id: _ID = None
     scores: dict[str, float] = Field(examples=[{"sports": 1.3, "politics": -0.2}])
     no_probability: NoProbability = None
 
@@ -300,6 +339,7 @@ class LabelScores(Resource):
     """For each row a list of scores, one per label, by a model with several labels."""
 
     model_id: str = Field(examples=[_MODEL_ID])
+    ids: _IDS = None
     labels: list[str] = Field(examples=[["sports", "politics"]])
     scores: list[list[float]] = Field(examples=[[[1.3, -0.2], [0.4, 0.9]]])
     no_probability: NoProbability = None
@@ -309,6 +349,7 @@ class Ranking(Resource):
     """Row numbers, counted from 0, best row first, with their scores and probabilities."""
 
     model_id: str = Field(examples=[_MODEL_ID])
+    ids: _IDS = None
     indices: list[int] = Field(examples=[[1, 0]])
     scores: list[float] = Field(examples=[[1.3721, -0.2]])
     probabilities: Probabilities = None
@@ -320,6 +361,7 @@ class Ranking(Resource):
 class Explanation(Resource):
     """One score as a sum: `offset` (the mean score of the training rows, or of some of them) plus all contributions."""
 
+    id: _ID = None
     score: float
     fpr: float | None
     tpr: float | None
@@ -348,7 +390,7 @@ class Explanations(Resource):
     no_probability: NoProbability = None
 
 
-class NewBatchScore(Body):
+class BatchScoreRequest(Body):
     """A model, and the dataset whose rows it scores."""
 
     model: Text = Field(description="The model: id, name, name:version or name@alias.")
@@ -485,7 +527,7 @@ class BatchScore(Resource):
 
 
 class ScoreTableCheck(Resource):
-    """Answer to `?validate=true`: the rows can be scored. Nothing was created."""
+    """The rows can be scored. Nothing was created."""
 
     valid: bool
     rows: int | None = Field(default=None, description="Number of rows, if rows were sent.")
@@ -635,7 +677,10 @@ class PartialDependence(Resource):
     )
     rows: int = Field(description="Number of rows that each mean is over.")
     features: list[DependenceAxis]
-    scores: list[float] | list[list[float]] = Field(
+    # Described without the type of its items: generators of Java cannot write a choice of two arrays.
+    scores: Annotated[
+        list[float] | list[list[float]], WithJsonSchema({"type": "array", "items": {}})
+    ] = Field(
         description="Mean scores, one per value of the feature. For two features: one list per value of the first, "
         "one entry per value of the second."
     )

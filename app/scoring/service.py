@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import threading
 import time
@@ -10,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +22,19 @@ from app.ingest.rows import Source
 from app.ingest.values import DATETIME, spell_date
 from app.models import calibrations, repository
 from app.models import service as models
+from app.models.artifacts import load_ranker
 from app.models.calibrations import ServedCalibration
 from app.models.service import artifact_key
 from app.platform.background import TtlCache
 from app.platform.blobs import BlobStore
 from app.platform.documents import AliasCut, TableDialect
 from app.platform.errors import Invalid, NotFound, Unavailable
+from app.platform.outage import OutageMemory
 from app.platform.preload import preload
 from app.platform.sql import Reading, Session
 from app.platform.tables import Model, ModelCalibration, ModelCurve
-from app.scoring import reasons
+from app.scoring import cost, reasons
+from app.scoring.cost import Cost
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import NOTHING, ProbabilityOptions
 from app.scoring.reasons import CONTRIBUTIONS, Estimates, Reasoner, Reasons
@@ -43,6 +48,8 @@ from app.scoring.table_rows import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from core.base.ranker import Ranker
     from core.metrics import RocCurve
 
@@ -62,6 +69,8 @@ class Scores(NamedTuple):
     tprs: Floats | None
     reasons: Reasons | None = None
     """If they were asked for."""
+    ids: pa.Array | None = None
+    """The id of each row, if it was asked to come back."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +98,8 @@ class Served:
     """Scores of at least this are flagged. None: it was not asked for by an alias that keeps a promise."""
     reasoner: Reasoner | None = None
     """Computes the reasons of scores, if a request asks for them."""
+    cost: Cost = Cost(0.0, 0.0)  # noqa: RUF009  # immutable
+    """What scores cost where the model is served."""
 
     def label(self, name: str | None) -> int:
         """Return the position of a label; None is the name for a model with one label. Raises Invalid."""
@@ -140,6 +151,13 @@ class _ModelRead(NamedTuple):
     cut: AliasCut | None
 
 
+class _Meaning(NamedTuple):
+    """The model that a reference meant, and the cut of an alias."""
+
+    model_id: str
+    cut: AliasCut | None
+
+
 def _calibration_of(found: _ModelRead) -> ServedCalibration | None:
     return None if found.calibration is None else calibrations.served_of(found.calibration)
 
@@ -148,7 +166,8 @@ class ModelCache:
     """The loaded models of one process: at most `size` of them, and `max_bytes` in all, but always one.
 
     The least recently used is dropped first. `reading` opens a transaction that reads: none may be open when the cache
-    is asked. `later` runs a function soon, and returns at once.
+    is asked. `later` runs a function soon, and returns at once. While the database is away, references
+    mean the loaded models of which `memory` knows that they meant them.
     """
 
     def __init__(
@@ -159,6 +178,7 @@ class ModelCache:
         later: Callable[[Callable[[], object]], object],
         *,
         max_bytes: int = 1 << 30,
+        memory: OutageMemory | None = None,
     ) -> None:
         self._reading = reading
         self._blobs = blobs
@@ -169,8 +189,14 @@ class ModelCache:
         self.recent: TtlCache[tuple[str, str], Served] = TtlCache(
             lambda seen: later(partial(self._refresh, *seen)), size=size
         )
+        self._memory = memory or OutageMemory(0.0)
         self._lock = threading.Lock()
-        self._loading = threading.Lock()
+        self._loading: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def turn(self, owner: str) -> asyncio.Lock:
+        """Return the lock under which a model of this owner is loaded by a request: who waits occupies no thread."""
+        return self._turns.setdefault(owner, asyncio.Lock())
 
     def cached(self, owner: str, ref: str) -> Served | None:
         """Return the model of this id if it was seen in the database within the last second, else None. Never waits.
@@ -181,15 +207,45 @@ class ModelCache:
 
     def find(self, owner: str, ref: str) -> Served:
         """Return the model by any reference, as it is in the database now; load it if necessary. Raises NotFound."""
+        served = self._find(owner, ref, load=True)
+        assert served is not None
+        return served
+
+    def look(self, owner: str, ref: str) -> Served | None:
+        """Return what `find` does if it is loaded, else None."""
+        return self._find(owner, ref, load=False)
+
+    def _find(self, owner: str, ref: str, *, load: bool) -> Served | None:
         read_at = time.monotonic()
-        found = self._reading(self._read_row, owner, ref)
-        model, served = found.model, found.served
-        if served is None:
-            served = self._load(found)
-        if ref == model.id:
+        read: list[_ModelRead] = []
+
+        def look_up() -> _Meaning:
+            found = self._reading(self._read_row, owner, ref)
+            read.append(found)
+            return _Meaning(found.model.id, found.cut)
+
+        model_id, cut = cast(_Meaning, self._memory.ask((owner, ref), look_up))
+        if not read:
+            served = self._loaded(owner, model_id)
+            read_at = time.monotonic()  # the next request need not wait for the database, too
+        elif (loaded := read[0].served) is not None:
+            served = loaded
+        elif load:
+            served = self._load(read[0])
+        else:
+            return None
+        if ref == model_id:
             self.recent.put((owner, ref), served, read_at)
-        if found.cut is not None:
-            return replace(served, flag_threshold=models.flag_threshold(found.cut))
+        return served if cut is None else replace(served, flag_threshold=models.flag_threshold(cut))
+
+    def _loaded(self, owner: str, model_id: str) -> Served:
+        with self._lock:
+            served = self._served.get((owner, model_id))
+        if served is None:
+            raise Unavailable(
+                "the database is unavailable, and the model is not loaded",
+                code="database_unavailable",
+            )
         return served
 
     def serve(self, model: Model) -> Served:
@@ -230,7 +286,9 @@ class ModelCache:
 
     def _load(self, found: _ModelRead) -> Served:
         model = found.model
-        with self._loading:  # one at a time: those who wait find it loaded
+        with self._lock:
+            loading = self._loading.setdefault(model.owner, threading.Lock())
+        with loading:  # an owner's one at a time: those who wait find it loaded
             served = self._get(model)
             if served is not None:
                 return served
@@ -259,19 +317,10 @@ class ModelCache:
 
     def _load_blob(self, found: _ModelRead) -> Served:
         preload()  # the background thread may be importing it already: a second import beside it would fail
-        from core import artifact
-
         model = found.model
-        try:
-            data = self._blobs.path(artifact_key(model)).read_bytes()
-        except FileNotFoundError as error:
-            raise Unavailable(
-                f"the artifact of model {model.id} is not in the blob store",
-                code="artifact_missing",
-            ) from error
-        ranker = artifact.load(data)
+        ranker, size = load_ranker(self._blobs.path(artifact_key(model)))
         curve, calibration = found.curve, _calibration_of(found)
-        n_bytes = count_bytes(len(data), ranker.categories_)
+        n_bytes = count_bytes(size, ranker.categories_)
         served = Served(
             model.id,
             ranker,
@@ -286,9 +335,12 @@ class ModelCache:
             calibrations.why_none(model),
         )
         # Kernels are loaded, or even compiled, here and not in the event loop, where one row is scored.
-        served.score(np.full((1, len(model.features)), np.nan))
+        categories = ranker.categories_ or [None] * len(model.features)
+        measured = cost.measure(
+            served.score, [None if words is None else len(words) for words in categories]
+        )
         self._later(served.features.load_compiled_readers)
-        return served
+        return replace(served, cost=measured)
 
 
 def _bytes_of(calibration: ServedCalibration | None) -> int:
@@ -379,7 +431,7 @@ def explain(
     if not len(X):
         return []
     ranker: Any = served.ranker
-    scores, fprs, tprs, _ = served.score(X)
+    scores, fprs, tprs, *_ = served.score(X)
     names = served.features.names
     exact, errors = np.ones(len(X), dtype=np.bool_), np.zeros((len(X), len(names)))
     if estimates is not None:
@@ -466,25 +518,30 @@ def score_body(
     if plain is not None:
         return served.score(plain)
     reader, source = read_body(body, table, served.features, options, served.table_dialect, bounds)
-    return join_scores(served, list(_score_blocks(served, reader, source)))
+    blocks = list(_score_blocks(served, reader, source))
+    return join_scores(served, blocks, with_ids=bool(options.keep))
 
 
-def join_scores(served: Served, blocks: Sequence[Scores]) -> Scores:
+def join_scores(served: Served, blocks: Sequence[Scores], *, with_ids: bool = False) -> Scores:
     """Return the scores of blocks of rows as one, of no rows if there is no block."""
+    import pyarrow as pa
+
     if len(blocks) == 1:
         return blocks[0]
     if not blocks:
-        return served.score(np.empty((0, len(served.features.names))))
-    scores, fprs, tprs, reasons = zip(*blocks, strict=True)
+        none = served.score(np.empty((0, len(served.features.names))))
+        return none._replace(ids=pa.array([], pa.string())) if with_ids else none
+    scores, fprs, tprs, reasons, ids = zip(*blocks, strict=True)
     known = [each for each in reasons if each is not None]
     joined = Reasons.join(known) if known else None
-    return Scores(np.concatenate(scores), _join(fprs), _join(tprs), joined)
+    named = None if ids[0] is None else pa.concat_arrays(ids)
+    return Scores(np.concatenate(scores), _join(fprs), _join(tprs), joined, named)
 
 
 def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[Scores]:
     for batch in reader.batches(source):
-        for X in batch.blocks(len(served.features.names)):
-            yield served.score(X)
+        for X, ids in batch.identified(len(served.features.names)):
+            yield served.score(X)._replace(ids=ids)
 
 
 def _join(blocks: tuple[Floats | None, ...]) -> Floats | None:

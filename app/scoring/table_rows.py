@@ -25,16 +25,16 @@ from app.ingest.formats import (
     CHOICES,
     CSV,
     NDJSON,
-    PARQUET,
     Dialect,
     merge,
     notation_fields,
 )
 from app.ingest.roles import split_names
-from app.ingest.rows import MAX_LINE_LENGTH, Rows, Source
+from app.ingest.rows import MAX_LINE_LENGTH, Rows, Source, most_rows
 from app.ingest.values import BOOLEAN, NUMERIC, Notation
 from app.platform.documents import TableDialect
 from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, refuse_all
+from app.platform.settings import Settings
 from app.platform.sql import Json
 from app.scoring.features import FeatureIndex
 
@@ -174,14 +174,20 @@ def check_options(options: TableOptions, table: Format) -> TableOptions:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Limits of a table: columns, and bytes (decompressed, and as the float64 that a model reads)."""
+    """Limits of a table: columns, bytes (decompressed, and as the float64 that a model reads), and rows."""
 
     columns: int
     bytes: int
+    rows: int
 
     def max_rows(self, n_features: int) -> int:
         """Return the most rows that a table of `n_features` features may have."""
-        return self.bytes // (_CELL_BYTES * n_features)
+        return min(self.rows, self.bytes // (_CELL_BYTES * n_features))
+
+
+def bounds_of(settings: Settings, sent: int) -> Bounds:
+    """Return the limits of a table that is read where it arrives, of `sent` bytes."""
+    return Bounds(settings.max_columns, settings.max_score_bytes, most_rows(sent))
 
 
 @dataclass(frozen=True)
@@ -190,7 +196,6 @@ class FileBounds(Bounds):
     rows, and bytes that are in memory at once beside those of the file.
     """
 
-    rows: int
     held: int
 
     def max_rows(self, n_features: int) -> int:
@@ -218,6 +223,24 @@ class Batch:
             for index, values in self.features.items():
                 X[:, index] = values[start : start + size]
             yield X
+
+    def identified(self, n_features: int) -> Iterator[tuple[Floats, pa.Array | None]]:
+        """Yield `blocks` with the values of the first column that is kept, if there is one: they are the rows' ids."""
+        start = 0
+        for X in self.blocks(n_features):
+            yield X, _ids_of(self.kept[0].slice(start, len(X))) if self.kept else None
+            start += len(X)
+
+
+def _ids_of(column: pa.Array) -> pa.Array:
+    """Return texts, numbers and booleans as they are, and all else as text."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    types = pa.types
+    is_plain = (types.is_boolean, types.is_integer, types.is_floating)
+    return column if any(test(column.type) for test in is_plain) else column.cast(pa.string())
 
 
 class RowReader:
@@ -255,7 +278,7 @@ class RowReader:
 
     def batches(self, source: Source) -> Iterator[Batch]:
         """Yield the rows, batch by batch; raises Invalid for wrong columns, and BadTable for wrong values."""
-        self._check_columns(source.names)
+        self._check_columns(source.names, source.unnamed)
         if source.schema is not None:
             self._check_types(source.names, source.schema)
         index = {name: i for i, name in enumerate(self._features.names)}
@@ -278,11 +301,11 @@ class RowReader:
         if errors.total:
             raise errors.summarise()
 
-    def _check_columns(self, names: Sequence[str]) -> None:
+    def _check_columns(self, names: Sequence[str], unnamed: Collection[str]) -> None:
         """Raise Invalid for columns without a use, for features that must not be absent, and for unknown names."""
         features, options = self._features, self._options
         known, there = set(features.names), set(names)
-        used = known.union(options.ignore, options.keep, self._unread)
+        used = known.union(options.ignore, options.keep, self._unread, unnamed)
         unknown = () if self._passes_all else (name for name in names if name not in used)
         errors = [
             _error(name, features.unknown(name), "unknown_feature")
@@ -329,7 +352,7 @@ class RowReader:
         """Return one column as float64, NaN where it is missing or wrong."""
         from app.ingest.value_columns import encode, read_column
 
-        column = _with_own_words(rows.batch.column(name))
+        column = rows.batch.column(name)
         categories = self._features.categories[i]
         if categories is not None:
             coded = encode(column, self._missing)
@@ -364,7 +387,7 @@ def read_body(
     from app.ingest.stream import Upload, plain_bytes
     from app.ingest.value_columns import MissingTokens
 
-    refuse_parquet(table)
+    refuse_for_workers(table)
     dialect = options.dialect_of(table_dialect)
     missing = MissingTokens(options.missing_of(table_dialect))
     max_rows = bounds.max_rows(len(features.names))
@@ -382,12 +405,12 @@ def read_body(
     return reader, streamed_source(upload, table.content_type, dialect, most, missing)
 
 
-def refuse_parquet(table: Format) -> None:
+def refuse_for_workers(table: Format) -> None:
     """Raise UnsupportedMedia for a table that only a worker reads."""
-    if table.content_type == PARQUET:
+    if table.content_type not in READ_AT_ONCE:
         raise UnsupportedMedia(
             f"Content-Type must be one of {', '.join(READ_AT_ONCE)} or application/json here; "
-            f"{PARQUET} is read only by a worker: send it to POST /v1/batch-scores, without validate"
+            f"{table.content_type} is read only by a worker: send it to POST /v1/batch-scores"
         )
 
 
@@ -459,17 +482,6 @@ def plain_blocks(upload: Upload) -> Iterator[bytes]:
                 return
         if rest:
             yield rest
-
-
-def _with_own_words(column: pa.Array) -> pa.Array:
-    """Return a column with a dictionary of no more words than it has rows: slices of a batch share all its words."""
-    import pyarrow as pa
-
-    if not pa.types.is_dictionary(column.type) or len(column.dictionary) <= len(column):
-        return column
-    from app.scoring.kept_columns import drop_unused_words
-
-    return drop_unused_words(column)
 
 
 def read_plain_lines(

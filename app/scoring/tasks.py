@@ -20,11 +20,12 @@ from app.jobs.progress import Callback
 from app.models import calibrations
 from app.models import repository as model_repository
 from app.models import service as models
+from app.models.artifacts import load_ranker
 from app.models.calibrations import CalibrationFile
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
 from app.platform.documents import AliasCut, BatchSummary, ModelFeature, ReasonEntry
-from app.platform.errors import Invalid
+from app.platform.errors import Invalid, terse_detail
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import BatchScore, Model
@@ -110,11 +111,12 @@ class ScoredTable(Bytes):
 
 class ScoringPayload(Work, ScoredTable):
     """What the fit process is given; `keep` has the form of each column that is carried to the result, and
-    the columns of `unread` may be among the rows.
+    the columns of `unread` may be among the rows. `terse`: refusals hide what is in the rows.
     """
 
     model: ScoringModel
     limits: Limits
+    terse: bool
     keep: dict[str, ColumnForm | None]
     unread: list[str]
 
@@ -141,7 +143,10 @@ def prepare(
     return {
         "workdir": str(workdir),
         "model": described,
-        "limits": limits(settings),
+        "limits": limits(settings)
+        if not table["typed"]
+        else {**limits(settings), "bytes": settings.max_dataset_bytes},
+        "terse": settings.terse_errors,
         "keep": forms,
         "unread": unread_columns(session, model),
         **table,
@@ -224,12 +229,22 @@ def _table(
 
 def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     """Score; pure computing on the files that the payload names."""
+    try:
+        return _run(payload, callback)
+    except Invalid as error:
+        if payload["terse"]:
+            error.detail, error.errors = terse_detail(error.title), []
+        raise
+
+
+def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     import pyarrow as pa
 
+    from app.ingest.arrow import drop_unused_words
     from app.ingest.readers import open_source
     from app.ingest.value_columns import MissingTokens
     from app.ingest.writer import ROW_GROUP, TableWriter
-    from app.scoring.kept_columns import drop_unused_words, kept_fields, write_as
+    from app.scoring.kept_columns import kept_fields, write_as
 
     workdir, model = Path(payload["workdir"]), payload["model"]
     served = _load(model, workdir, typed=payload["typed"])
@@ -419,7 +434,7 @@ class BestRows:
         """Add a batch, whose columns are those of the schema; `score` is one of them."""
         import pyarrow as pa
 
-        from app.scoring.kept_columns import drop_unused_words
+        from app.ingest.arrow import drop_unused_words
 
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         scores = batch.column(SCORE).to_numpy()
@@ -439,7 +454,7 @@ class BestRows:
         """Return the best rows so far."""
         import pyarrow as pa
 
-        from app.scoring.kept_columns import drop_unused_words
+        from app.ingest.arrow import drop_unused_words
 
         held = pa.Table.from_batches(self._waiting, self._schema).unify_dictionaries()
         scores = held.column(SCORE).to_numpy()
@@ -459,9 +474,7 @@ class BestRows:
 
 
 def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
-    from core import artifact
-
-    ranker = artifact.load(Path(model["path"]).read_bytes())
+    ranker, _ = load_ranker(Path(model["path"]))
     features = model["features"]
     if typed:
         features = [

@@ -55,6 +55,7 @@ def main(arguments: list[str]) -> None:
     """Migrate, create the first key and, with `--link`, a sign-in link; print the answer."""
     from alembic.util import CommandError
 
+    from app.platform.blobs import BlobStore
     from app.platform.database import Database
     from app.platform.errors import ServiceError
     from app.platform.installation import Incomplete, check_files
@@ -65,6 +66,9 @@ def main(arguments: list[str]) -> None:
     settings = Settings()
     try:
         check_files()
+        BlobStore(settings.blob_dir).check_writable()
+        if settings.dask_address is not None and settings.dask_secret_file is None:
+            make_cluster_secret(settings.dask_secret)
         upgrade(settings.sqlalchemy_url)
         db = Database(settings.sqlalchemy_url, pool_size=1)
         try:
@@ -73,6 +77,8 @@ def main(arguments: list[str]) -> None:
             link = console_link(db, path) if "--link" in arguments else None
         finally:
             db.close()
+    except ServeError as error:
+        print(json.dumps({"error": str(error)}))  # noqa: T201
     except (Incomplete, ServiceError, OSError, DBAPIError, CommandError) as error:
         print(json.dumps({"error": describe_failure(error)}))  # noqa: T201 - the answer
     else:
@@ -97,6 +103,49 @@ def first_key(db: Database, path: Path) -> str | None:
         file.write(secret + "\n")
     fresh.replace(path)
     return secret
+
+
+def make_cluster_secret(path: Path) -> None:
+    """Write a new private key and its own certificate into a file that only this user can read, unless it exists.
+
+    Raises `ServeError`.
+    """
+    if path.exists():
+        return
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        subprocess.run(
+            # As in docker/make-secrets. It never ends: whoever has the file is a member of the cluster.
+            [
+                *(
+                    "openssl",
+                    "req",
+                    "-x509",
+                    "-newkey",
+                    "ec",
+                    "-pkeyopt",
+                    "ec_paramgen_curve:P-256",
+                    "-nodes",
+                ),
+                *("-subj", "/CN=rankwright", "-days", "36500"),
+                *("-addext", "keyUsage=critical,digitalSignature,keyCertSign"),
+                *("-keyout", str(fresh), "-out", str(fresh)),
+            ],
+            check=True,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+    except FileNotFoundError:
+        raise ServeError(
+            "RANKWRIGHT_DASK_ADDRESS needs the program openssl, which makes the cluster's key, or "
+            "RANKWRIGHT_DASK_SECRET_FILE"
+        ) from None
+    except subprocess.CalledProcessError as error:
+        raise ServeError(f"openssl cannot make {path}: {error.stderr.strip()[-300:]}") from error
+    fresh.replace(path)
 
 
 def console_link(db: Database, path: Path) -> str | None:

@@ -25,8 +25,10 @@ from typing import Any
 
 from app.platform import processes, resources
 from app.platform.errors import OutOfSpace
+from app.platform.logging import line_of
 from app.platform.processes import SignalWaiter, child_environment, python_command
 from app.platform.settings import Settings
+from app.platform.state_folder import OpenToOthers, make_private
 from app.serve import ServeError, broker
 from app.serve.prepare import prepare
 from core.kernels.folders import n_compiled
@@ -50,7 +52,9 @@ def serve(host: str, port: int, settings: Settings) -> None:
     """Run the whole service until SIGINT, SIGTERM or SIGHUP. Raises `ServeError`."""
     state_dir = settings.state_dir.absolute()
     try:
-        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(state_dir)
+    except OpenToOthers as error:
+        raise ServeError(str(error)) from error
     except OSError as error:
         raise _unusable(state_dir, error) from error
     stops = _stop_signals()
@@ -186,8 +190,8 @@ def _unusable(state_dir: Path, error: OSError) -> ServeError:
 
 
 def print_line(line: str) -> None:
-    """Print a line at once."""
-    sys.stdout.write(line + "\n")
+    """Print a line at once; as JSON where logs are."""
+    sys.stdout.write(line_of(line) + "\n")
     sys.stdout.flush()
 
 
@@ -525,10 +529,10 @@ class Service:
 
 
 class _ReadyCheck:
-    """Poll a URL of the API until it answers 200; `/health/staffed`: until database, blobs, broker and a worker
-    are all well.
+    """Poll a URL of the API until it answers 200; `/health/staffed`: until all of its parts are
+    well.
 
-    `seen` has what is still missing, and whether everything but broker and worker is well: then scores are answered.
+    `seen` has what is still missing, and whether everything is well that scores need.
     """
 
     def __init__(self, url: str) -> None:
@@ -552,7 +556,7 @@ class _ReadyCheck:
                     words = "; ".join(
                         f"the {name}: {part['detail']}" for name, part in away.items()
                     )
-                    self.seen = (words, away.keys() <= {"broker", "worker"})
+                    self.seen = (words, away.keys() <= {"broker", "worker", "dispatcher", "disk"})
             except OSError:
                 self.seen = ("the API", False)
             time.sleep(READY_SECONDS)

@@ -256,7 +256,7 @@ class BipartiteSplitData(SplitData):
             warnings.warn(message, UserWarning, stacklevel=2)
             ranker.fit(coded, y, weight, groups=group, callback=callback)
             return
-        with DaskHosts(cluster["address"], cluster["seconds"]) as hosts:
+        with DaskHosts(cluster["address"], Path(cluster["secret"]), cluster["seconds"]) as hosts:
             for note in hosts.notes:
                 warnings.warn(note, UserWarning, stacklevel=2)
             table = replace(coded, placement=hosts)
@@ -299,11 +299,7 @@ class BipartiteSplitData(SplitData):
 
     def _split(self, inner: InnerSplits, seed: int) -> list[RowSplit]:
         if inner not in self._divided:
-            validation: Validation = {
-                "method": CROSS_VALIDATION,
-                "folds": inner.n_splits,
-                "repeats": inner.n_repeats,
-            }
+            validation: Validation = {"method": CROSS_VALIDATION, "folds": inner.n_splits}
             if inner.n_splits == 1:
                 validation = {"method": HOLDOUT, "fraction": inner.fraction}
             self._divided[inner] = split_rows(self.train, validation, seed)

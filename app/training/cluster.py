@@ -17,10 +17,12 @@ import hashlib
 import logging
 import math
 import re
+import ssl
 import time
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from app import __version__
@@ -30,7 +32,7 @@ from core.base.shards import Placement, ShardHost
 from core.errors import ShardsLost
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Security
 
 log = logging.getLogger(__name__)
 
@@ -91,12 +93,15 @@ def make_host() -> DaskHost:
 class DaskHosts(Placement):
     """One host of shards on each worker of a Dask cluster; a context manager, whose end frees the workers.
 
-    ShardsLost: no scheduler answers, the cluster has no worker, or one that is of another version.
+    ShardsLost: the secret cannot be read, no scheduler answers, the cluster has no worker, or one that is of another
+    version.
 
     Parameters
     ----------
     address : str
-        Of the scheduler, as `tcp://host:8786`, or `tls://…` with the files that Dask's own settings name.
+        Of the scheduler, as `tls://host:8786`.
+    secret : Path
+        PEM file of the cluster's private key and certificate.
     seconds : float
         How long a worker or the scheduler may be silent.
 
@@ -106,10 +111,10 @@ class DaskHosts(Placement):
         What the owner of the job should know.
     """
 
-    def __init__(self, address: str, seconds: float) -> None:
+    def __init__(self, address: str, secret: Path, seconds: float) -> None:
         self._seconds = max(seconds, START_SECONDS)
         self.notes: list[str] = []
-        self._client = connect(address)
+        self._client = connect(address, secret)
         self._names: dict[str, str] = {}  # of the workers, by address
         self._heard: dict[str, tuple[float, float]] = {}
         self._hosts: dict[
@@ -284,8 +289,38 @@ class DaskHosts(Placement):
         return f"worker {self._names[address]} of the Dask cluster"
 
 
-def connect(address: str) -> Client:
-    """Connect to a scheduler. ShardsLost: none answers, or Dask is not installed."""
+def read_security(secret: Path) -> Security:
+    """Return Dask's settings of a cluster whose processes have one key and certificate, and trust no other.
+
+    Dask runs the code of whoever can connect: so nobody connects without the key. Names of hosts are not compared.
+
+    Raises
+    ------
+    ShardsLost
+        The file has no key and certificate.
+    """
+    from distributed import Security
+
+    try:
+        ssl.create_default_context(cafile=secret).load_cert_chain(secret)
+    except OSError as error:  # ssl's errors are, too
+        why = (
+            "it must hold a private key and its certificate"
+            if isinstance(error, ssl.SSLError)
+            else error.strerror
+        )
+        log.warning("RANKWRIGHT_DASK_SECRET_FILE: %s: %s", secret, why)
+        raise ShardsLost(
+            f"the secret of the Dask cluster, RANKWRIGHT_DASK_SECRET_FILE, cannot be used: {why}"
+        ) from error
+    file = str(secret)
+    roles = ("client", "scheduler", "worker")
+    shown = {f"tls_{role}_{part}": file for role in roles for part in ("cert", "key")}
+    return Security(tls_ca_file=file, require_encryption=True, **shown)
+
+
+def connect(address: str, secret: Path) -> Client:
+    """Connect to a scheduler. ShardsLost: the secret cannot be read, none answers, or Dask is not installed."""
     try:
         import dask
         from distributed import Client
@@ -294,12 +329,17 @@ def connect(address: str) -> Client:
             "RANKWRIGHT_DASK_ADDRESS needs Dask: pip install 'rankwright-server[dask]'"
         ) from error
     logging.getLogger("distributed").setLevel(logging.ERROR)
+    security = read_security(secret)
     try:
         with dask.config.set({"distributed.comm.timeouts.connect": CONNECT_SECONDS}):
-            asyncio.run(asyncio.wait_for(_greet(address), CONNECT_SECONDS))
+            asyncio.run(asyncio.wait_for(_greet(address, security), CONNECT_SECONDS))
             # An actor finds its client by the default.
             return Client(
-                address, timeout=CONNECT_SECONDS, set_as_default=True, direct_to_workers=True
+                address,
+                timeout=CONNECT_SECONDS,
+                set_as_default=True,
+                direct_to_workers=True,
+                security=security,
             )
     except Exception as error:  # of whatever kind: anything may listen there
         log.warning(
@@ -310,12 +350,11 @@ def connect(address: str) -> Client:
         ) from error
 
 
-async def _greet(address: str) -> None:
+async def _greet(address: str, security: Security) -> None:
     """Ask a scheduler who it is: `Client` would wait for ever for one that accepts a connection and says nothing."""
-    from distributed import Security
     from distributed.core import rpc
 
-    arguments = Security().get_connection_args("client")
+    arguments = security.get_connection_args("client")
     async with rpc(address, timeout=CONNECT_SECONDS, connection_args=arguments) as scheduler:
         await scheduler.identity(n_workers=0)
 

@@ -14,12 +14,13 @@ from starlette.responses import Response, StreamingResponse
 from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.http.dependencies import CallerDep, ContextDep
-from app.http.idempotency import IdempotentDep
+from app.http.idempotency import IdempotentDep, validated
 from app.http.responses import StoredFile, parquet_as_csv
 from app.jobs.acceptance import WAITED_DOCS, PreferWaitDep, create
 from app.jobs.endpoints import PATH, refetch_job, show
 from app.jobs.schemas import Job
 from app.platform.errors import NotFound
+from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.training import service, splits
 from app.training.records import TrainSpec
@@ -66,6 +67,7 @@ async def read_algorithm(name: str) -> Algorithm:
 jobs_router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
 
 
+@validated(jobs_router, "", "job", JobCheck, more=" The answer estimates time and memory.")
 @jobs_router.post(
     "",
     status_code=202,
@@ -73,9 +75,8 @@ jobs_router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
     summary="Submit a training job",
     responses={
         200: {
-            "model": Job | JobCheck,
-            "description": "The request was only checked (`?validate=true`), or the job ended within the wait. The "
-            "second is deprecated: `Deprecation` and `Sunset` say so.",
+            "model": Job,
+            "description": "The job ended within the wait. Deprecated: `Deprecation` and `Sunset` say so.",
         },
         201: WAITED_DOCS | {"model": Job},
     },
@@ -93,7 +94,7 @@ async def submit_job(
     milliseconds.
 
     With `Prefer: wait=N` the answer comes when the job has ended, with its final state. A failed job has ended,
-    too; its `error` says why. `?validate=true` checks the request, creates nothing, and estimates time and memory.
+    too; its `error` says why.
     """
     train = body.to_request()
 
@@ -107,13 +108,15 @@ async def submit_job(
         PATH,
         work,
         refetch_job(caller.owner),
-        check=partial(_check, owner=caller.owner, train=train),
+        check=partial(_check, settings=context.settings, owner=caller.owner, train=train),
         done=200,
     )
 
 
-def _check(session: Session, owner: str, train: service.TrainRequest) -> dict[str, object]:
-    spec = service.check(session, owner, train)
+def _check(
+    session: Session, settings: Settings, owner: str, train: service.TrainRequest
+) -> dict[str, object]:
+    spec = service.check(session, settings, owner, train)
     estimate = service.estimate(session, owner, train, spec)
     algorithm = spec["algorithm"]
     return {
@@ -130,6 +133,7 @@ def _check(session: Session, owner: str, train: service.TrainRequest) -> dict[st
         "seed": spec["seed"],
         "label_noise": spec["label_noise"],
         "estimate": estimate,
+        "warnings": [*datasets.notes_on(spec, datasets.find(session, owner, train.dataset_id))],
         "duplicates": _duplicates(session, owner, spec),
     }
 

@@ -28,7 +28,7 @@ from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation, search
 from app.training.baselines import reserved_for
-from app.training.bipartite import BipartiteSplitData, BipartiteTable, in_files
+from app.training.bipartite import BipartiteSplitData, BipartiteTable, in_files, scores_file
 from app.training.lists import GradedSplitData
 from app.training.multilabel import MultilabelSplitData
 from app.training.plan import (
@@ -69,14 +69,15 @@ from app.training.records import (
     TrialOutcome,
     TrialPart,
 )
-from app.training.result import CALIBRATION_FILE, quantiles_of
-from app.training.splits import InnerSplits, SplitData, folds_of
+from app.training.result import QUANTILES_FILE, quantiles_of
+from app.training.splits import Fold, InnerSplits, SplitData, folds_of
 from core import artifact
 from core.base.checkpoint import SharedRanker
 from core.base.monotone import check_monotone
 from core.base.ranker import Floats, Ranker
 from core.ensemble import count_at_once
 from core.errors import CoreError
+from core.kernels import WorkClock
 from core.registry import ALGORITHMS
 from core.selection import (
     Chosen,
@@ -108,9 +109,6 @@ MIN_BASELINE_ROWS = 50
 MIN_COMPILING_SECONDS = 1.0
 """Seconds of compiling from which on a job with a budget tells of it."""
 
-MAX_COMPILING_FRACTION = 0.5
-"""Fraction of a budget that compiling may take: what is more is added to the budget, or nothing would be left."""
-
 MIN_IMPORTANCE_SECONDS = 0.5
 """Seconds that the importance may take in any case: a job of its own would take as long."""
 
@@ -136,31 +134,6 @@ _READERS: Mapping[str, Callable[[TrainPayload, list[str]], SplitData]] = {
 
 class _TooSlow(Exception):
     """A baseline has taken too long."""
-
-
-class WorkClock:
-    """Seconds by the clock, without those in which kernels were compiled.
-
-    By these a trial tells what a fit costs: the next one will not compile.
-    """
-
-    def __init__(self) -> None:
-        self.compiling = 0.0
-        self._since: float | None = None
-
-    def __call__(self) -> float:
-        """Return the seconds since some fixed time."""
-        now, since = time.perf_counter(), self._since
-        return (now if since is None else since) - self.compiling
-
-    def listen(self, kernel: str | None) -> None:
-        """Take note of a compilation that begins, or with None of the end of all: see `when_compiling`."""
-        now = time.perf_counter()
-        if kernel is not None:
-            self._since = self._since or now
-        elif self._since is not None:
-            self.compiling += now - self._since
-            self._since = None
 
 
 class FitContext:
@@ -238,18 +211,23 @@ class FitContext:
 
     @property
     def uncounted(self) -> float:
-        """The seconds of compiling so far that the budget does not count: no more than the job's timeout leaves."""
+        """The seconds of compiling so far that the budget does not count: all that the job's timeout leaves."""
         most = self._payload.get("seconds_left", math.inf) - self._budget
-        return max(min(self.clock.compiling - MAX_COMPILING_FRACTION * self._budget, most), 0.0)
+        return max(min(self.clock.compiling, most), 0.0)
 
     def notes(self) -> list[str]:
         """Return the warnings about the budget for the model's owner."""
         if math.isinf(self._budget) or self.clock.compiling < MIN_COMPILING_SECONDS:
             return []
-        more = f", {self.uncounted:.0f} s of which were added to it" if self.uncounted else ""
+        counted = self.clock.compiling - self.uncounted
+        told = (
+            f"the budget lost {counted:.0f} s of them, because the timeout of the job left no more"
+            if counted >= MIN_COMPILING_SECONDS
+            else "they do not count in the budget"
+        )
         return [
-            f"compiling kernels for this machine took {self.clock.compiling:.0f} s of the budget{more}. This happens "
-            "once: the next training has the whole budget (`python -m workers.compile` compiles beforehand)"
+            f"compiling kernels for this machine took {self.clock.compiling:.0f} s: {told}. This happens once "
+            "(`python -m workers.compile` compiles beforehand)"
         ]
 
     def run(self, part: Part, folder: Path, progress: FitProgress) -> Outcome:
@@ -257,7 +235,7 @@ class FitContext:
 
         Returns its result, with the files that it has put into the folder, by name.
         """
-        started = time.perf_counter()
+        started = self.clock()
         result: Outcome
         if part["what"] == TRIAL:
             result = self._run_trial(part, folder, progress)
@@ -272,7 +250,7 @@ class FitContext:
                 f"a part must be {TRIAL}, {SHARD}, {FIT} or {BASELINE}, got {part['what']!r}"
             )
         result["files"] = {file.name: str(file) for file in sorted(folder.iterdir())}
-        result["elapsed"] = time.perf_counter() - started
+        result["elapsed"] = self.clock() - started
         return result
 
     def _run_trial(self, part: TrialPart, folder: Path, progress: FitProgress) -> TrialOutcome:
@@ -299,6 +277,7 @@ class FitContext:
             "setup": tried.setup,
             "steps": tried.steps,
             "fitted": tried.fitted,
+            "stopped": tried.stopped,
             "failed": tried.failed,
             "notes": list(inner.notes),
             "rows": learning.n_learnt,
@@ -432,10 +411,13 @@ class FitContext:
         progress.enter(MEASURING)
         outcome: FitOutcome = {"seconds": seconds, "notes": notes, "elapsed": 0.0, "files": {}}
         if scope is SERVED:
-            return self._serve(ranker, split_data, outcome, folder)
+            served = self._serve(ranker, split_data, outcome, folder)
+            if folds := folds_of(self.spec["validation"]):
+                self._write_quantiles(ranker, folds, folder)
+            return served
         fold = _bipartite(split_data)
         np.save(folder / SCORES_FILE, fold.scores_of(ranker, "validation"))
-        np.save(folder / CALIBRATION_FILE, quantiles_of(fold.scores_of(ranker, "train")))
+        np.save(folder / QUANTILES_FILE, quantiles_of(fold.scores_of(ranker, "train")))
         return outcome
 
     def _serve(
@@ -485,6 +467,16 @@ class FitContext:
             "trial_notes": list(split_data.notes),
             "empty_features": empty,
         }
+
+    def _write_quantiles(self, ranker: Ranker, folds: Sequence[Fold], folder: Path) -> None:
+        """Write the quantiles of the served ranker's scores of each fold's training rows, a row for each fold."""
+        data = self.data
+        assert isinstance(data, BipartiteTable)
+        scores = np.load(folder / scores_file("train"))
+        if len(scores) < data.served.n_learnt:  # fewer rows were measured
+            scores = data.served.scores_of(ranker, "train")
+        own = [quantiles_of(scores[data.row_split(fold).train]) for fold in folds]
+        np.save(folder / QUANTILES_FILE, np.stack(own))
 
     def _thin_training_rows(
         self, ranker: Ranker, split_data: SplitData, outcome: FitOutcome

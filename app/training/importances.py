@@ -16,6 +16,7 @@ from app.jobs.kinds import Claim, JobKind, Work, conflict_with_newer_job
 from app.jobs.progress import Callback
 from app.jobs.service import IMPORTANCE
 from app.models import repository as model_repository
+from app.models.artifacts import load_ranker
 from app.models.service import artifact_key, find_to_read
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict
@@ -60,7 +61,6 @@ def run(payload: ImportancePayload, callback: Callback) -> ImportanceResult:
     from app.training.fitting import FitContext
     from app.training.plan import SERVED
     from app.training.progress import MEASURING, Reporter
-    from core import artifact
 
     seed, reporter = payload["spec"]["seed"], Reporter(payload["spec"], callback)
     context = FitContext(payload, reporter)
@@ -68,7 +68,7 @@ def run(payload: ImportancePayload, callback: Callback) -> ImportanceResult:
     sample = split_data.sample("train", seed)
     assert sample is not None
     reporter.enter(MEASURING)
-    ranker = artifact.load(Path(payload["artifact"]).read_bytes())
+    ranker, _ = load_ranker(Path(payload["artifact"]))
     measured = interpretation.measure(
         ranker, interpretation.as_scored(sample, ranker), split_data.evaluation_rows, seed
     )

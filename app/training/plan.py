@@ -227,7 +227,7 @@ class Plan:
             return Chosen((Member(algorithm["name"], algorithm["parameters"]),), ())
         inner = self._inner(scope)
         held_out = _HeldOutSplits(
-            inner.n_splits * inner.n_repeats,
+            inner.n_splits,
             lambda split: self._rows.held_out(scope, inner, split),
         )
         recalled = [self._recall(each) for each in done if is_trial(each)]
@@ -257,9 +257,7 @@ class Plan:
                 self._spec,
                 len(self._scopes),
                 lambda: self._rows.counts(scope),
-                lambda splits, repeats, fraction: self._rows.can_split(
-                    scope, InnerSplits(splits, fraction, repeats)
-                ),
+                lambda splits, fraction: self._rows.can_split(scope, InnerSplits(splits, fraction)),
             )
         return self._planners[scope]
 
@@ -268,7 +266,7 @@ class Plan:
         assert planner is not None
         is_auto = search.budget_of(self._spec, 1) is not None
         fraction = planner.fraction if is_auto else search.fraction_of(self._spec)
-        return InnerSplits(planner.n_splits, fraction, planner.n_repeats)
+        return InnerSplits(planner.n_splits, fraction)
 
     def _recall(self, each: FinishedTrial) -> TrialResult:
         """Return a trial as its planner knows it; its scores are read from their file once."""
@@ -427,16 +425,17 @@ def _by_scope(finished: Sequence[Finished]) -> dict[Scope, list[Finished]]:
 
 def _whole(tried: Sequence[TrialResult]) -> list[TrialResult]:
     """Return the trials of candidates none of whose splits was left out; to `auto` the others are untried."""
-    left_out = {one.trial.label for one in tried if one.skipped}
-    return [one for one in tried if one.trial.label not in left_out]
+    left_out = {one.trial.key for one in tried if one.skipped}
+    return [one for one in tried if one.trial.key not in left_out]
 
 
 def trial_of(part: TrialPart) -> Trial:
     """Return the trial that a part describes."""
-    from core.selection import Trial
+    from core.selection import Trial, TrialKey
 
     record = part["tryout"]
-    values: dict[str, Any] = {**record, "path": tuple(record["path"])}
+    key = None if record["key"] is None else TrialKey(**record["key"])
+    values: dict[str, Any] = {**record, "path": tuple(record["path"]), "key": key}
     return Trial(**values)
 
 
@@ -457,6 +456,7 @@ def _tried(finished: FinishedTrial) -> TrialResult:
         result["setup"],
         result.get("steps", 0),
         result.get("fitted", 0),
+        result.get("stopped", False),
         result.get("skipped", False),
     )
 

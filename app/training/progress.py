@@ -22,7 +22,6 @@ from app.training.records import (
     TRIAL,
     BaselineOutcome,
     FinishedTrial,
-    InnerSplitsRecord,
     Outcome,
     Part,
     TrainSpec,
@@ -170,12 +169,12 @@ class Leaderboard:
             "seconds": seconds + result["seconds"],
         }
         if is_auto:
-            merits = path_merit(result["values"], result["aucs"])
-            if done is not None:
-                merits += done.get("merits", 0.0)
-            candidate["merits"] = merits.tolist()
+            merits = path_merit(result["values"], result["aucs"]).tolist()
+            if done is not None:  # a fit that its limit stopped has fewer values
+                merits = [a + b for a, b in zip(merits, done["merits"], strict=False)]
+            candidate["merits"] = merits
         # The mean of fewer splits is of other rows, and cannot be compared with that of all of them.
-        if candidate["n"] < splits_of(part["inner"]):
+        if candidate["n"] < part["inner"]["n_splits"]:
             self._partial = [*self._partial, candidate][-MAX_PARTIAL:]
             return
         self._make_ready(part["scope"])
@@ -460,13 +459,9 @@ def most_important_first(parameters: Mapping[str, Any]) -> Parameters:
 
 
 def auto_phase_of(trial: TrialRecord) -> str:
-    """Return the phase of `auto` that a trial is of: its label begins with it."""
-    return str(trial["label"]).partition("/")[0]
-
-
-def splits_of(inner: InnerSplitsRecord) -> int:
-    """Return the number of inner splits that judge each candidate."""
-    return inner["n_splits"] * inner.get("n_repeats", 1)
+    """Return the phase of `auto` that a trial is of."""
+    assert trial["key"] is not None  # `auto` names all its trials
+    return trial["key"]["phase"]
 
 
 def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial]) -> dict[str, Any]:
@@ -485,7 +480,7 @@ def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial])
             "algorithm": each.algorithm,
             "parameters": _shown_of(spec, each),
             "rows": n_learnt.get(each.rows),
-            "splits": splits_of(trials[-1]["spec"]["inner"]),
+            "splits": trials[-1]["spec"]["inner"]["n_splits"],
             "value": each.value,
             "seconds": each.seconds,
         }
@@ -560,9 +555,9 @@ def _ranked(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
 
 def _may_be_chosen(part: TrialPart) -> bool:
     """Return True for a trial of `auto` that it may choose; the first one only measures the time of a round."""
-    from core.selection.candidates import MEASURE, phase_of
+    from core.selection.candidates import MEASURE
 
-    return phase_of(part["tryout"]["label"]) not in (None, MEASURE)
+    return auto_phase_of(part["tryout"]) != MEASURE.name
 
 
 def _is_short(value: object) -> bool:
@@ -571,6 +566,7 @@ def _is_short(value: object) -> bool:
 
 def key_of(trial: TrialRecord, scope: Sequence[int] | None) -> str:
     """Return a key that the trials of one candidate have in common on all inner splits."""
-    candidate = {name: value for name, value in trial.items() if name not in ("split", "limit")}
+    own = ("split", "limit", "hurried")
+    candidate = {name: value for name, value in trial.items() if name not in own}
     text = json.dumps([scope, candidate], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

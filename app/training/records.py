@@ -92,6 +92,15 @@ class TrainTable(TableFile):
 # The parts of a plan
 
 
+class TrialKeyRecord(TypedDict):
+    """A `core.selection.TrialKey`."""
+
+    phase: str
+    candidate: str
+    change: int
+    attempt: int
+
+
 class TrialRecord(TypedDict):
     """A `core.selection.Trial`."""
 
@@ -102,7 +111,8 @@ class TrialRecord(TypedDict):
     split: int
     keep_scores: bool
     limit: float | None
-    label: str
+    key: TrialKeyRecord | None
+    hurried: bool
     patience: int | None
 
 
@@ -111,7 +121,6 @@ class InnerSplitsRecord(TypedDict):
 
     n_splits: int
     fraction: float
-    n_repeats: int
 
 
 class TrialPart(TypedDict):
@@ -188,6 +197,7 @@ class TrialOutcome(PartResult):
     setup: float
     steps: NotRequired[int]
     fitted: NotRequired[int]
+    stopped: NotRequired[bool]
     failed: str | None
     notes: list[str]
     rows: NotRequired[int]
@@ -382,9 +392,10 @@ def is_baseline(finished: Finished) -> TypeGuard[FinishedBaseline]:
 
 
 class ClusterRecord(TypedDict):
-    """A Dask cluster: the address of its scheduler, and how long it may be silent."""
+    """A Dask cluster: the address of its scheduler, the file of its key, and how long it may be silent."""
 
     address: str
+    secret: str
     seconds: float
     is_lost: NotRequired[bool]
     """The attempt before lost it, and this is the last one: it does without. The attempt's worker adds it."""

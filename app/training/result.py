@@ -6,17 +6,15 @@
 Petersen & van der Laan 2015): scores of different folds are never compared, for each fold's ranker has its own scale.
 
 **One curve.** The ranker that is served has learnt from all rows, so that its own curve on them would flatter it. Its
-`fpr` and `tpr` come from the out-of-fold scores, brought onto its scale in two steps.
+`fpr`, `tpr` and probabilities come from the out-of-fold scores, each brought onto its scale by `convert`: both rankers
+score the rows that the fold's ranker has learnt from, which both have seen, and equal quantiles of the two are equal
+scores. What differs between folds stays: if the rows of a fold are mostly positive, so are the scores that they get.
+So folds by groups or by time may be as different as they are. (Quantiles of all training rows would not do, for a fold
+by groups or by time has learnt from other rows than the served ranker. Nor would equal ranks within each fold.)
 
-1. `calibrate` converts a fold's scores into the served ranker's units, by the scores that each ranker gives its own
-   training rows. All folds together then show the distribution of the served ranker's scores of *new* rows. Its scores
-   of the training rows do not show that: a ranker that has overfitted leaves a gap between the classes there, and new
-   rows will lie in that gap.
-2. Within each fold a score is replaced by the quantile of that distribution at the score's mid-rank. So order and ties
-   within a fold stay as they are, and a threshold flags the same fraction of each fold: the curve is the mean of the
-   folds' curves at equal fractions flagged, whatever their scales.
-
-Thresholds are therefore in the served ranker's units, and approximate: they were never tried on it.
+A map of scores cannot make up for what a fold's ranker does not know: it has learnt from fewer rows, and by groups or
+time from others, so it separates the classes less well than the served one may. Thresholds are in the served ranker's
+units, and approximate: they were never tried on it.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -94,7 +92,7 @@ if TYPE_CHECKING:
     from core.base.ranker import Floats
     from core.selection import Chosen
 
-CALIBRATION_FILE = "yardstick.npy"
+QUANTILES_FILE = "quantiles.npy"
 _N_QUANTILES = 1001
 _MAX_SLOPE = 1e9  # so that nothing overflows where a ranker's training scores nearly coincide
 OUT_OF_FOLD_FILE = "out_of_fold.parquet"
@@ -142,6 +140,11 @@ def put_together(
                 spec["seed"],
                 groups=None if stored is None else groups_of(stored, scores),
             )
+    warned: list[str] = []
+    if scores is not None:
+        warned = _note_areas(
+            cast(RocMetrics, parts[VALIDATION])
+        )  # only rows with one label have them
     compared = None if scores is None else _compare(spec, plan, data, finished, scores)
     chosen = plan.chosen(SERVED, finished)
     selection = ranked = None
@@ -183,6 +186,7 @@ def put_together(
             *_note_empty(served["empty_features"]),
             *_note_repeated(data),
             *_note_baselines(compared),
+            *warned,
         ],
     }
 
@@ -341,6 +345,20 @@ def _note_baselines(compared: ControlsRecord | None) -> list[str]:
     return notes
 
 
+def _note_areas(measured: RocMetrics) -> list[str]:
+    """Say where the intervals of the validation's areas may miss."""
+    from core.metrics import Interval
+    from core.metrics.intervals import area_warnings
+
+    areas = [measured["auc"], *measured["partial_aucs"]]
+    return area_warnings(
+        [WHOLE, *((area["fpr_min"], area["fpr_max"]) for area in measured["partial_aucs"])],
+        [Interval(area["value"], area["low"], area["high"]) for area in areas],
+        (measured["positives"], measured["negatives"]),
+        (measured["positive_effective"], measured["negative_effective"]),
+    )
+
+
 @dataclass(frozen=True)
 class OutOfFold:
     """The out-of-fold rows by repeat, fold and row: each row once per repeat.
@@ -357,34 +375,30 @@ class OutOfFold:
 def gather(data: BipartiteTable, folds: Sequence[Fold], finished: Sequence[Finished]) -> OutOfFold:
     """Return the scores of all folds' rankers together."""
     files = {scope_of(each["spec"]): each["result"]["files"] for each in finished if is_fit(each)}
-    served = quantiles_of(np.load(files[SERVED][scores_file("train")]))
     scores = [np.load(files[fold][SCORES_FILE]) for fold in folds]
-    all_quantiles = [np.load(files[fold][CALIBRATION_FILE]) for fold in folds]
-    converted = [
-        calibrate(own, quantiles, served)
-        for own, quantiles in zip(scores, all_quantiles, strict=True)
+    all_quantiles = [np.load(files[fold][QUANTILES_FILE]) for fold in folds]
+    of_served = np.load(files[SERVED][QUANTILES_FILE])
+    aligned = [
+        convert(own, quantiles, served)
+        for own, quantiles, served in zip(scores, all_quantiles, of_served, strict=True)
     ]
     held_out = data.held_out_rows(folds)
     assert held_out.folds is not None
-    score = np.concatenate(scores)
-    ends = np.cumsum([len(each) for each in scores])
-    rows_of_folds = np.split(np.arange(len(score)), ends[:-1])
-    aligned = align(score, rows_of_folds, np.concatenate(converted), held_out.weight)
-    return OutOfFold(held_out, held_out.folds, score, aligned)
+    return OutOfFold(held_out, held_out.folds, np.concatenate(scores), np.concatenate(aligned))
 
 
 def quantiles_of(scores: Floats) -> Floats:
-    """Return evenly spaced quantiles of a ranker's scores of its training rows, float64 of shape (1001,)."""
+    """Return evenly spaced quantiles of a ranker's scores of a fold's training rows, float64 of shape (1001,)."""
     quantiles: Floats = np.quantile(scores, np.linspace(0.0, 1.0, _N_QUANTILES))
     return quantiles
 
 
-def calibrate(scores: Floats, own: Floats, other: Floats) -> Floats:
-    """Return scores of one ranker in the units of another, by the quantiles of the training scores of both.
+def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
+    """Return scores of one ranker in the units of another, by the quantiles of the scores that both give the same rows.
 
-    A score is mapped to where an equal fraction of the other's training scores lies below. Both rankers know their
-    training rows equally well, so overfitting changes the distance between known and new rows alike in both. Beyond
-    the ends the map is linear, with the mean slope; so it never decreases.
+    A score is mapped to where an equal fraction of the other's scores lies below. Both rankers have learnt from these
+    rows, so overfitting changes the distance between known and new rows alike in both. Beyond the ends the map is
+    linear, with the mean slope; so it never decreases.
     """
     ends, starts = np.searchsorted(own, own, "right"), np.searchsorted(own, own, "left")
     units, first = np.unique(own, return_index=True)
@@ -396,27 +410,6 @@ def calibrate(scores: Floats, own: Floats, other: Floats) -> Floats:
     converted: Floats = np.interp(scores, units, heights)
     converted += slope * (np.maximum(scores - units[-1], 0.0) - np.maximum(units[0] - scores, 0.0))
     return converted
-
-
-def align(
-    score: Floats, folds: Sequence[npt.NDArray[np.intp]], converted: Floats, weight: Floats | None
-) -> Floats:
-    """Return each fold's scores mapped, by mid-rank, to the distribution of all converted scores; see the module."""
-    weights = np.ones(len(score)) if weight is None else weight
-    values_of_all, ranks_of_all = _mid_ranks(converted, weights)
-    aligned = np.empty(len(score))
-    for fold in folds:
-        values, ranks = _mid_ranks(score[fold], weights[fold])
-        quantiles = np.interp(ranks, ranks_of_all, values_of_all)
-        aligned[fold] = quantiles[np.searchsorted(values, score[fold])]
-    return aligned
-
-
-def _mid_ranks(scores: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the distinct values, ascending, and their mid-ranks: the fraction of weight below, plus half their own."""
-    values, index = np.unique(scores, return_inverse=True)
-    mass = np.bincount(index, weights=weights)
-    return values, (np.cumsum(mass) - 0.5 * mass) / mass.sum()
 
 
 def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Path) -> RocMetrics:

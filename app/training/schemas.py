@@ -129,7 +129,9 @@ TimeColumn = Annotated[
     Text | None,
     Field(
         description="Column of numbers or ISO 8601 dates. Every validation row is then later than every training row. "
-        "The column is not used as a feature. Default: rows are drawn at random, stratified by class.",
+        "The column is not used as a feature. Default: the dataset's column of dates, if it has one without missing "
+        "values, has no group and no query, and `repeats` is 1. Else, and with null, rows are drawn at random, "
+        "stratified by class; dates are features then.",
     ),
 ]
 
@@ -177,22 +179,11 @@ class NoValidation(Body):
 
 Dimension = Annotated[
     JsonValue,
+    # Without a type: generators of Java cannot write a choice that has an array.
     WithJsonSchema(
         {
-            "anyOf": [
-                {"type": "array", "items": {}, "minItems": 1, "maxItems": 100},
-                {
-                    "type": "object",
-                    "required": ["low", "high"],
-                    "additionalProperties": False,
-                    "properties": {
-                        "low": {"type": "number"},
-                        "high": {"type": "number"},
-                        "log": {"type": "boolean", "default": False},
-                        "integer": {"type": "boolean", "default": False},
-                    },
-                },
-            ]
+            "description": "1 to 100 values as an array; or a range as an object with the numbers `low` and `high`, "
+            "and optionally `log` and `integer`, which are true or false."
         }
     ),
 ]
@@ -306,10 +297,12 @@ class JobRequest(Body):
     )
     timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = Field(
         default=None,
-        description="Maximum run time in seconds. Default: the service's `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.",
+        description="Maximum run time in seconds, at most the service's `RANKWRIGHT_MAX_JOB_SECONDS`. Default: its "
+        "`RANKWRIGHT_JOB_TIMEOUT_SECONDS`.",
     )
     priority: Annotated[int, Field(ge=-100, le=100)] = Field(
-        default=0, description="Jobs with a higher priority start first, from -100 to 100."
+        default=0,
+        description="Of an owner's jobs, those with a higher priority start first, from -100 to 100.",
     )
     tags: Tags = Field(default_factory=dict)
 
@@ -322,6 +315,8 @@ class JobRequest(Body):
     def to_request(self) -> TrainRequest:
         """Return the request as the service takes it."""
         given = self.model_dump(exclude_none=True)
+        if "time_column" in self.validation.model_fields_set:  # null is not the default
+            given["validation"].setdefault("time_column", None)
         return TrainRequest(**given | {"algorithm": self.algorithm})  # a parameter may be null
 
 
@@ -333,17 +328,22 @@ class Estimate(Resource):
 
 
 class JobCheck(Resource):
-    """Answer to `?validate=true`: the job is valid. Nothing was created."""
+    """The job is valid. Nothing was created."""
 
     valid: bool
     algorithm: dict[str, Any]
     objective: dict[str, Any]
-    validation: dict[str, Any]
+    validation: dict[str, Any] = Field(
+        description="As it will be stored: `time_column` names the column by which the newest rows judge."
+    )
     search: dict[str, Any] | None
     controls: dict[str, Any]
     seed: int
     label_noise: float | None
     estimate: Estimate
+    warnings: list[str] = Field(
+        description="Warnings about the data and the split that the model will have."
+    )
     duplicates: Duplicates | None = Field(
         description="Rows of the dataset that are equal to another, and where they stand in the job's splits. Null "
         "without splits of its rows, and without a profile of the dataset."
@@ -368,8 +368,9 @@ class OutOfFold(Resource):
     columns: list[str]
     data: list[list[float]] = Field(
         description="One entry per row and repeat. `row` counts from 0 in the order of the dataset; `repeat` and "
-        "`fold` count from 1; `y` is 1 for a positive. `score` is on the scale of the fold's ranker, `aligned_score` "
-        "on that of the served ranker."
+        "`fold` count from 1; `y` is 1 for a positive. `score` is on the scale of the fold's ranker. `aligned_score` "
+        "is the same on the scale of the served ranker: equal quantiles of the scores that both rankers give the "
+        "fold's training rows are equal scores."
     )
 
 
@@ -465,11 +466,6 @@ class LeaderboardRow(Resource):
         description="Value of the objective. Null if the fit failed or was never started."
     )
     auc: float | None
-    low: float | None
-    high: float | None
-    p_value: float | None = Field(
-        description="p-value of the hypothesis that it equals the best single candidate, on the same rows."
-    )
     rows: float = Field(description="Fraction of the training rows in its last fit.")
     seconds: float
     state: Annotated[str, one_of(CANDIDATE_STATES)] = Field(

@@ -124,13 +124,13 @@ def planner_of(
     spec: TrainSpec,
     n_scopes: int,
     counts: Callable[[], tuple[int, int, int, int]],
-    can_split: Callable[[int, int, float], bool],
+    can_split: Callable[[int, float], bool],
 ) -> Planner | None:
     """Return the planner of one scope of a job; None where there is nothing to choose.
 
     Each of the `n_scopes` has an equal part of the budget of `auto`. `counts` returns the training rows of the scope,
     those of its rarer class, the features, and the most categories of one of them; `can_split` returns whether the
-    inner splits (n_splits, n_repeats, fraction) can be made.
+    inner splits (n_splits, fraction) can be made.
     """
     if (budget := budget_of(spec, n_scopes)) is not None:
         from core.ensemble import count_at_once
@@ -145,7 +145,6 @@ def planner_of(
             most_categories=most_categories,
             budget_seconds=budget,
             at_once=count_at_once(n_rows, n_features),
-            can_repeat=spec["validation"].get("time_column") is None,
             can_split=can_split,
             window=window_of(objective),
             figure=figure_of(objective),

@@ -79,14 +79,10 @@ class RowSplit(NamedTuple):
 
 @dataclass(frozen=True)
 class InnerSplits:
-    """Splits of training rows for a search: one holdout of a `fraction`, or `n_splits` > 1 folds.
-
-    The rows are divided into folds `n_repeats` times, each time anew; splits are numbered repeat by repeat.
-    """
+    """Splits of training rows for a search: one holdout of a `fraction`, or `n_splits` > 1 folds."""
 
     n_splits: int
     fraction: float
-    n_repeats: int = 1
 
 
 @dataclass(frozen=True)
@@ -175,20 +171,13 @@ def split(table: Table, fraction: float, seed: int) -> RowSplit:
 
 
 def _split_by_content(table: Table, folds: int, seed: int) -> list[RowSplit]:
+    from core.base.splits import even_parts
+
     units = Units.of(table, seed)
     of_units = np.empty(len(units.sizes), dtype=np.int8)
     for members, mass in units.strata():
-        of_units[members] = _parts_of(mass, folds)
+        of_units[members] = even_parts(mass, folds)
     return _folds(table, units.to_rows(of_units), folds)
-
-
-def _parts_of(mass: npt.NDArray[Any], parts: int) -> npt.NDArray[np.intp]:
-    """Return the part (from 0) of each unit: a sequence cut into parts of equal mass, by the middle of each unit."""
-    if not len(mass):
-        return np.empty(0, dtype=np.intp)
-    ends = np.cumsum(mass, dtype=np.int64)
-    indices: npt.NDArray[np.intp] = (2 * ends - mass) * parts // (2 * ends[-1])
-    return indices
 
 
 def _folds(table: Table, fold: npt.NDArray[np.int8], folds: int) -> list[RowSplit]:
@@ -209,8 +198,10 @@ def _hold_out_latest(table: Table, time: npt.NDArray[np.float64], fraction: floa
 
 
 def _expanding_windows(table: Table, time: npt.NDArray[np.float64], folds: int) -> list[RowSplit]:
+    from core.base.splits import even_parts
+
     _, index, counts = np.unique(time, return_inverse=True, return_counts=True)
-    stretch = _parts_of(counts, folds + 1)[index]
+    stretch = even_parts(counts, folds + 1)[index]
     return [
         _checked(
             table,
@@ -235,7 +226,10 @@ def _checked(table: Table, row_split: RowSplit, which: str | None) -> RowSplit:
         check_classes(table.y[row_split.train], f"the training part{of}")
         check_classes(table.y[row_split.test], f"the validation part{of}")
     except Invalid as error:
-        raise Invalid(f"{error.detail}: {WAYS_OUT}", code=error.code) from error
+        ways_out = WAYS_OUT
+        if table.time is not None:
+            ways_out += "; validation.time_column null splits the rows at random"
+        raise Invalid(f"{error.detail}: {ways_out}", code=error.code) from error
     return row_split
 
 

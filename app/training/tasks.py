@@ -126,7 +126,11 @@ def prepare(
         "cluster": None,
     }
     if settings.dask_address is not None:
-        payload["cluster"] = {"address": settings.dask_address, "seconds": settings.dask_seconds}
+        payload["cluster"] = {
+            "address": settings.dask_address,
+            "secret": str(settings.dask_secret),
+            "seconds": settings.dask_seconds,
+        }
     if judge is not None:
         payload["validation_table"] = _table_of(judge, blobs, None)
         _check_judge(dataset, judge)
@@ -327,19 +331,21 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
     spec, artifact = spec_of(claim), result["artifact"]
     dataset = dataset_repository.find(session, claim.owner, claim.dataset_id or "")
     warnings = [*result["warnings"], *notes_on(spec, dataset)]
-    later = None
+    later, messages = None, warnings
     if result.get("importance_later", False):
         rest: ImportanceSpec = {"importance_of": published.model_id, "training": spec}
         least = result.get("job_timeout_seconds", 0.0)
         later = enqueue_rest(session, claim, IMPORTANCE, rest, min_timeout_seconds=least).id
-        warnings.append(
-            f"the budget had no time to measure the importance of the features: job {later} measures it afterwards"
-        )
+        # Of the job alone: the model has its importance soon, and no other reader is to be warned.
+        messages = [
+            *warnings,
+            f"the budget had no time to measure the importance of the features: job {later} measures it afterwards",
+        ]
     progress = result.get("progress") or {}
     job = job_repository.find(session, claim.owner, claim.job_id)
     if progress and job is not None:
         progress = concluded(progress, job.progress)
-    queue.finish(session, claim, model_id=published.model_id, messages=warnings, progress=progress)
+    queue.finish(session, claim, model_id=published.model_id, messages=messages, progress=progress)
     model_repository.insert(
         session,
         id=published.model_id,

@@ -33,10 +33,11 @@ _HOMES = {
 __all__ = ["AsyncClient", "Client", "ConfigurationError", "ConnectionFailed", "InvalidTable"]
 __all__ += ["JobFailed", "ProblemError", "RankwrightError", "RemoteRanker", "SecretLost"]
 
+if not TYPE_CHECKING:  # a type checker is to know the names above alone
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'rankwright' has no attribute {name!r}")
-    import importlib
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'rankwright' has no attribute {name!r}")
+        import importlib
 
-    return getattr(importlib.import_module(f"rankwright.{_HOMES[name]}"), name)
+        return getattr(importlib.import_module(f"rankwright.{_HOMES[name]}"), name)

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -47,9 +48,13 @@ from rankwright.resources import (
     _ref,
     _steps_of,
     _table_query,
+    in_notebook,
+    key_header,
+    refuse_key,
 )
 from rankwright.tables import Progress, Table, body_of, folder_bodies, is_folder
 from rankwright.transport import (
+    RETRIES,
     AsyncHttpTransport,
     AsyncTransport,
     HttpTransport,
@@ -65,11 +70,15 @@ R = TypeVar("R", bound=Record)
 S = TypeVar("S")
 A = TypeVar("A")
 T = TypeVar("T")
+C = TypeVar("C")
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 TIMEOUT = 90.0
 """Seconds without a byte from the service before a request counts as failed: more than the longest held answer."""
 
+
+NOW = "now"
+"""The revision that a thing has when it is to be changed."""
 
 Time = str | datetime | None
 """A time, with its zone: text as in RFC 3339, or a datetime."""
@@ -90,7 +99,7 @@ class _DatasetsOperations(_Collection):
         data = yield from self._get(f"/v1/datasets/{segment(dataset_id)}")
         return self._make(Dataset, AsyncDataset, data)
 
-    @yielding
+    @iteration
     def list(
         self,
         *,
@@ -100,11 +109,11 @@ class _DatasetsOperations(_Collection):
         created_after: Time = None,
         created_before: Time = None,
         sort: str | None = None,
-    ) -> Items[Either[Dataset, AsyncDataset]]:
+    ) -> Items[types.ListedDataset]:
         """Yield the datasets, the newest first: of one name, or with a text in their names; by when they were made."""
         yield from self._pages(
             "/v1/datasets",
-            lambda data: self._make(Dataset, AsyncDataset, data),
+            types.ListedDataset.from_json,
             name=name,
             search=search,
             latest=latest,
@@ -125,11 +134,11 @@ class _DatasetsOperations(_Collection):
         sort: str | None = None,
         limit: int | None = None,
         after: str | None = None,
-    ) -> Steps[Page[types.Dataset]]:
+    ) -> Steps[Page[types.ListedDataset]]:
         """Return one page of the list."""
         return (
             yield from self._page(
-                types.Dataset,
+                types.ListedDataset,
                 "/v1/datasets",
                 name=name,
                 search=search,
@@ -156,9 +165,9 @@ class _DatasetsOperations(_Collection):
 
         Invalid: if the table cannot be used.
         """
-        query = {**_table_query(options), "label": label, "validate": True}
+        query = {**_table_query(options), "label": label}
         body = body_of(table, media_type)
-        data = yield from self._send_table("/v1/datasets", body, None, **query)
+        data = yield from self._send_table("/v1/datasets/validate", body, None, None, **query)
         return types.TableCheck.from_json(data)
 
 
@@ -205,12 +214,14 @@ class _UploadsOperations(_Collection):
         kind: str | None = None,
         version_of: str | None = None,
         mode: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Steps[types.Upload]:
         """Open an upload of several files; return it. Options as of `upload`; or `version_of`, a dataset's id, with
         `mode` and those of a CSV, as of a dataset's `add_version`.
         """
         fields = {**_fields_of(locals()), "version_of": version_of, "mode": mode}
-        return types.Upload.from_json((yield from self._post("/v1/uploads", query=fields)))
+        data = yield from self._post("/v1/uploads", query=fields, key=idempotency_key)
+        return types.Upload.from_json(data)
 
     @operation
     def get(self, upload_id: str) -> Steps[types.Upload]:
@@ -236,13 +247,15 @@ class _UploadsOperations(_Collection):
         return (yield from self._put_part(upload_id, number, body_of(table, media_type), progress))
 
     @operation
-    def add_files(self, upload_id: str, path: str) -> Steps[types.Upload]:
+    def add_files(
+        self, upload_id: str, path: str, *, idempotency_key: str | None = None
+    ) -> Steps[types.Upload]:
         """Add a file of the service, or all tables of a folder, as the next parts.
 
         `path` is below the service's folder for files.
         """
-        body = {"path": path}
-        data = yield from self._post(f"/v1/uploads/{segment(upload_id)}/files", body)
+        body, added = {"path": path}, f"/v1/uploads/{segment(upload_id)}/files"
+        data = yield from self._post(added, body, key=idempotency_key)
         return types.Upload.from_json(data)
 
     @returning
@@ -350,19 +363,21 @@ class _JobsOperations(_Collection):
         )
 
     @returning
-    def submit(self, job: Mapping[str, Any]) -> Steps[Either[Job, AsyncJob]]:
+    def submit(
+        self, job: Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> Steps[Either[Job, AsyncJob]]:
         """Submit a training job that is written as the body of POST /v1/jobs; return it. See `Client.train`."""
-        data = yield from self._send_job(job)
+        data = yield from self._send_job("/v1/jobs", job, idempotency_key)
         return self._make(Job, AsyncJob, data)
 
     @operation
     def check_request(self, job: Mapping[str, Any]) -> Steps[types.JobCheck]:
         """Check a training job as `submit` would send it, and create nothing."""
-        data = yield from self._send_job(job, validate=True)
+        data = yield from self._send_job("/v1/jobs/validate", job)
         return types.JobCheck.from_json(data)
 
-    def _send_job(self, job: Mapping[str, Any], **query: Any) -> Steps[Any]:
-        response = yield from send(Request.of_json("POST", "/v1/jobs", job, query=query))
+    def _send_job(self, path: str, job: Mapping[str, Any], key: str | None = None) -> Steps[Any]:
+        response = yield from send(Request.of_json("POST", path, job, headers=key_header(key)))
         return response.json()
 
     @operation
@@ -371,7 +386,7 @@ class _JobsOperations(_Collection):
     ) -> Steps[types.JobCheck]:
         """Check a training job as `Client.train` would submit it, with the same options, and create nothing."""
         body = _job_body(dataset, algorithm, options)
-        data = yield from self._post("/v1/jobs", body, query={"validate": True})
+        data = yield from self._post("/v1/jobs/validate", body)
         return types.JobCheck.from_json(data)
 
 
@@ -416,6 +431,32 @@ class AsyncJobs(_JobsOperations, Asynchronous):
 
 
 # --- models ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Promotion(Generic[C]):
+    """What `promote_if_better` has done.
+
+    Attributes
+    ----------
+    promoted : bool
+        Whether the alias points at the challenger because of this call.
+    alias : Alias
+        The alias as it is now.
+    comparison : Comparison or None
+        The comparison; None if there was nothing to compare.
+    gain : Interval or None
+        The challenger's area minus the champion's, with its interval.
+    """
+
+    promoted: bool
+    alias: types.Alias
+    comparison: C | None
+    gain: types.Interval | None
+
+
+def _either(promotion: Promotion[Any]) -> Either[Any, Any]:
+    return cast("Either[Any, Any]", promotion)
 
 
 class _ModelsOperations(_Collection):
@@ -516,9 +557,11 @@ class _ModelsOperations(_Collection):
         model: Any,
         *,
         promise: Mapping[str, float] | Literal["keep"] | None = "keep",
-        revision: int | str | None = None,
+        revision: int | str | None = NOW,
     ) -> Steps[types.Alias]:
-        """Point an alias at a model: make it, or move it if `revision` is what it has now.
+        """Point an alias at a model. It is made if there is none, and moved if there is one.
+
+        With a `revision` it is moved only if that is what it has; with None it is only made.
 
         `promise={"fpr": 0.01, "confidence": 0.95}`, or with `tpr`, makes answers under the alias have a `flag` by which
         every version keeps the promise; so do `{"flagged": 0.02}`, a share of the rows, and `{"threshold": 1.74}`.
@@ -526,8 +569,19 @@ class _ModelsOperations(_Collection):
 
         Conflict: if somebody else moved it meanwhile. Invalid: if the model cannot keep the promise.
         """
-        condition = {"If-None-Match": "*"} if revision is None else {"If-Match": f'"{revision}"'}
         path, target = _alias_path(name, alias), _named(model)
+        if revision == NOW:
+            revision = yield from self._revision_of(types.Alias, path)
+        return (yield from self._set_alias(path, target, revision, promise))
+
+    def _set_alias(
+        self,
+        path: str,
+        target: str,
+        revision: int | str | None,
+        promise: Mapping[str, float] | str | None = "keep",
+    ) -> Steps[types.Alias]:
+        condition = _if_it_is(revision)
         body: dict[str, Any] = {"model_id": target}
         if not isinstance(promise, str):
             body["promise"] = None if promise is None else dict(promise)
@@ -546,6 +600,81 @@ class _ModelsOperations(_Collection):
                 raise
             return found  # as a try whose answer was lost has left it
         return types.Alias.from_json(response.json())
+
+    @returning
+    def promote_if_better(
+        self,
+        alias: str,
+        challenger: Any,
+        dataset: Any,
+        *,
+        window: tuple[float, float] = (0.0, 1.0),
+        confidence: float = 0.95,
+        idempotency_key: str | None = None,
+    ) -> Steps[Either[Promotion[Comparison], Promotion[AsyncComparison]]]:
+        """Point an alias at another model if that one ranks the rows of a dataset better.
+
+        It is better if the interval of the difference of the two areas, at the level `confidence`, is on its side of 0.
+        An alias that does not exist is made. Nothing is compared then, nor if the alias points at the challenger.
+
+        Parameters
+        ----------
+        alias : str
+            Such as "churn@champion".
+        challenger : Model or str
+        dataset : Dataset or str
+            Rows that neither model was trained on.
+        window : (float, float)
+            The false positive rates over which the areas are compared. Default: all.
+        confidence : float
+            Level of the interval, from 0.5 to below 1. If both models rank alike, the alias moves with a probability of
+            about (1 - confidence) / 2.
+        idempotency_key : str, optional
+            Of the comparison; as of `Client.upload`.
+
+        Raises
+        ------
+        Conflict
+            If the alias was moved while the models were compared: it stays as it is.
+        """
+        name, at, label = alias.partition("@")
+        if not (name and at and label):
+            raise ConfigurationError(f'an alias must read "name@alias", got {alias!r}')
+        path = _alias_path(name, label)
+        new = yield from self._record(types.Model, f"/v1/models/{segment(_ref(challenger))}")
+        try:
+            now = yield from self._record(types.Alias, path)
+        except NotFound:
+            made = yield from self._set_alias(path, new.id, None)
+            return _either(Promotion(True, made, None, None))
+        if now.model_id == new.id:
+            return _either(Promotion(False, now, None, None))
+        body = {
+            "models": [new.id, now.model_id],
+            "dataset_id": _named(dataset),
+            "level": confidence,
+            "windows": [{"fpr_min": window[0], "fpr_max": window[1]}],
+        }
+        found = yield from self._post("/v1/comparisons", body, key=idempotency_key)
+        comparison = self._make(Comparison, AsyncComparison, found)
+        yield from _steps_of(cast(Any, type(comparison)).wait)(comparison)
+        ((difference,),) = [each.differences for each in cast(Any, comparison).data.result.windows]
+        sign = 1.0 if difference.first == new.id else -1.0
+        gain = sorted((sign * difference.low, sign * difference.high))
+        if gain[0] > 0.0:
+            now = yield from self._set_alias(path, new.id, now.revision)
+        value = types.Interval(value=sign * difference.value, low=gain[0], high=gain[1])
+        return _either(Promotion(gain[0] > 0.0, now, comparison, value))
+
+    def _revision_of(
+        self, kind: type[types.Alias] | type[types.ReasonCodes], path: str
+    ) -> Steps[int | None]:
+        """Return the revision that a thing has now; None if there is none."""
+        try:
+            found = yield from self._record(cast("type[Any]", kind), path)
+        except NotFound:
+            return None
+        return cast(int, found.revision)
 
     @operation
     def delete_alias(self, name: str, alias: str, *, revision: int | str) -> Steps[None]:
@@ -566,14 +695,16 @@ class _ModelsOperations(_Collection):
         name: str,
         entries: Sequence[Mapping[str, Any]],
         *,
-        revision: int | str | None = None,
+        revision: int | str | None = NOW,
     ) -> Steps[types.ReasonCodes]:
-        """Replace the dictionary of a name: make it, or make the next revision if `revision` is what it has now.
+        """Replace the dictionary of a name, or make it. `revision` as of `set_alias`.
 
         An entry has `code`, `text` and `columns`, and may have `direction`, `min`, `max`, `categories` and `missing`.
         """
-        condition = {"If-None-Match": "*"} if revision is None else {"If-Match": f'"{revision}"'}
         path = f"/v1/models/{segment(name)}/reason-codes"
+        if revision == NOW:
+            revision = yield from self._revision_of(types.ReasonCodes, path)
+        condition = _if_it_is(revision)
         body = json.loads(json.dumps({"entries": [dict(entry) for entry in entries]}))
         request = Request.of_json("PUT", path, body, headers=condition)
         try:
@@ -590,6 +721,11 @@ class _ModelsOperations(_Collection):
                 raise
             return found  # as a try whose answer was lost has left it
         return types.ReasonCodes.from_json(response.json())
+
+
+def _if_it_is(revision: int | str | None) -> dict[str, str]:
+    """Return the header by which a thing is changed only if it has this revision; None: only made."""
+    return {"If-None-Match": "*"} if revision is None else {"If-Match": f'"{revision}"'}
 
 
 def _are_entries(found: types.ReasonCodes, entries: Sequence[Mapping[str, Any]]) -> bool:
@@ -782,23 +918,33 @@ class _KeysOperations(_Collection):
 
     @operation
     def create(
-        self, name: str, scopes: Sequence[str], *, expires_in_seconds: float | None = None
+        self,
+        name: str,
+        scopes: Sequence[str],
+        *,
+        expires_in_seconds: float | None = None,
+        idempotency_key: str | None = None,
     ) -> Steps[types.KeyWithSecret]:
         """Make a key; its secret is shown once. SecretLost: if the answer with the secret was lost on its way."""
         body = {"name": name, "scopes": [*scopes], "expires_in_seconds": expires_in_seconds}
-        data = yield from self._post("/v1/keys", body)
+        data = yield from self._post("/v1/keys", body, key=idempotency_key)
         return _with_secret(data)
 
     @operation
     def rotate(
-        self, key_id: str, *, grace_seconds: float | None = None
+        self,
+        key_id: str,
+        *,
+        grace_seconds: float | None = None,
+        idempotency_key: str | None = None,
     ) -> Steps[types.KeyWithSecret]:
         """Make a key in the place of another, which ends after the grace. Without `grace_seconds` it ends at once.
 
         SecretLost: if the answer with the new secret was lost on its way.
         """
         path = f"/v1/keys/{segment(key_id)}/rotate"
-        request = Request.of_json("POST", path, {"grace_seconds": grace_seconds or 0.0})
+        body, headers = {"grace_seconds": grace_seconds or 0.0}, key_header(idempotency_key)
+        request = Request.of_json("POST", path, body, headers=headers)
         try:
             response = yield from send(request)
         except Unauthorised as refusal:
@@ -867,6 +1013,7 @@ class _ClientOperations(ApiObject):
         kind: str | None = None,
         media_type: str | None = None,
         progress: Progress | bool | None = None,
+        idempotency_key: str | None = None,
         wait: bool = True,
     ) -> Steps[Either[Dataset, AsyncDataset]]:
         """Upload a table, and wait until it has been read; return the dataset.
@@ -888,8 +1035,12 @@ class _ClientOperations(ApiObject):
         media_type : str, optional
             Of a file whose name does not tell it.
         progress : callable or bool, optional
-            Is called with the bytes sent and the bytes in all. True: a bar on the terminal, which is the default for
-            files where there is one.
+            Is called with the bytes sent and the bytes in all. True: a bar, which is the default for files on a
+            terminal and in a notebook.
+        idempotency_key : str, optional
+            A text that names this request, such as "nightly-2026-01-31", for a program that may be started again: the
+            same request with the same key gets the first answer and makes nothing. Not for a folder, whose upload goes
+            on by itself. Default: a key of its own for each call.
         wait : bool
             False: return at once.
 
@@ -902,12 +1053,15 @@ class _ClientOperations(ApiObject):
             name = Path(table).resolve().name.partition(".")[0] or None
         fields = _fields_of(locals())
         if is_folder(table):
+            refuse_key(idempotency_key)
             files = folder_bodies(table, media_type)
             data = yield from self._send_files(files, fields, _progress(progress, True))
         else:
             body = body_of(table, media_type)
             show = _progress(progress, body.kind == "file")
-            data = yield from self._send_table("/v1/datasets", body, show, **fields)
+            data = yield from self._send_table(
+                "/v1/datasets", body, show, idempotency_key, **fields
+            )
         dataset = self._make(Dataset, AsyncDataset, data)
         if wait:
             yield from _steps_of(cast(Any, type(dataset)).wait)(dataset)
@@ -930,6 +1084,7 @@ class _ClientOperations(ApiObject):
         priority: int | None = None,
         tags: Mapping[str, str] | None = None,
         timeout_seconds: float | None = None,
+        idempotency_key: str | None = None,
         **parameters: Any,
     ) -> Steps[Either[Job, AsyncJob]]:
         """Submit a training job; return it. `train(…).wait()` returns the model.
@@ -943,6 +1098,8 @@ class _ClientOperations(ApiObject):
             Name of the model. Default: the algorithm's name.
         objective, validation, search : mapping, optional
             As in the body of POST /v1/jobs.
+        idempotency_key : str, optional
+            As of `upload`.
         """
         others = {
             "name": name,
@@ -956,7 +1113,8 @@ class _ClientOperations(ApiObject):
             "tags": tags,
             "timeout_seconds": timeout_seconds,
         }
-        data = yield from self._post("/v1/jobs", _job_body(dataset, algorithm, others | parameters))
+        body = _job_body(dataset, algorithm, others | parameters)
+        data = yield from self._post("/v1/jobs", body, key=idempotency_key)
         return self._make(Job, AsyncJob, data)
 
     @returning
@@ -972,6 +1130,7 @@ class _ClientOperations(ApiObject):
         cuts: str | None = None,
         amount: str | None = None,
         costs: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
         wait: bool = True,
     ) -> Steps[Either[Evaluation, AsyncEvaluation]]:
         """Judge a model by a dataset, and wait for the result; return the evaluation.
@@ -996,6 +1155,8 @@ class _ClientOperations(ApiObject):
         costs : mapping, optional
             What errors cost: `false_positive`, `false_negative`, `benefit` and `review`. Each is a number, or for all
             but the last `{"fixed": 5, "rate": 0.1}`, a fixed cost plus a rate of the amount.
+        idempotency_key : str, optional
+            As of `upload`.
         wait : bool
             Wait for the result.
         """
@@ -1010,7 +1171,7 @@ class _ClientOperations(ApiObject):
             "amount": amount,
             "costs": _prices(costs),
         }
-        data = yield from self._post("/v1/evaluations", body)
+        data = yield from self._post("/v1/evaluations", body, key=idempotency_key)
         return (yield from self._ended(self._make(Evaluation, AsyncEvaluation, data), wait))
 
     @returning
@@ -1024,13 +1185,14 @@ class _ClientOperations(ApiObject):
         figures: Sequence[str] | None = None,
         amount: str | None = None,
         costs: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
         wait: bool = True,
     ) -> Steps[Either[Comparison, AsyncComparison]]:
         """Compare models on a dataset, and wait for the result; return the comparison.
 
         `figures` are others than the areas over `windows`, such as `average_precision` or `precision@100`. With
         `costs`, and `amount` for costs that depend on a column, models are also compared by what their errors cost:
-        both as for `evaluate`.
+        both as for `evaluate`. `idempotency_key` as of `upload`.
         """
         body = {
             "models": [_ref(model) for model in models],
@@ -1041,7 +1203,7 @@ class _ClientOperations(ApiObject):
             "amount": amount,
             "costs": _prices(costs),
         }
-        data = yield from self._post("/v1/comparisons", body)
+        data = yield from self._post("/v1/comparisons", body, key=idempotency_key)
         return (yield from self._ended(self._make(Comparison, AsyncComparison, data), wait))
 
     @returning
@@ -1069,6 +1231,7 @@ class _ClientOperations(ApiObject):
         threshold: float | None = None,
         file_name: str | None = None,
         progress: Progress | bool | None = None,
+        idempotency_key: str | None = None,
         wait: bool = True,
     ) -> Steps[Either[BatchScore, AsyncBatchScore]]:
         """Have a job score a table of any size, and wait for it; return the batch scores, whose `result` is a file.
@@ -1090,6 +1253,8 @@ class _ClientOperations(ApiObject):
             Keep only so many rows, those with the highest scores, best first.
         file_name : str, optional
             Name that the service keeps and shows with the scores of rows that are sent, such as "may.csv".
+        idempotency_key : str, optional
+            As of `upload`.
         """
         query = {"model": _ref(model), "keep": _joined(keep), "ignore": _joined(ignore)}
         wanted = {
@@ -1110,13 +1275,14 @@ class _ClientOperations(ApiObject):
                 "top": top,
                 **wanted,
             }
-            data = yield from self._post("/v1/batch-scores", body)
+            data = yield from self._post("/v1/batch-scores", body, key=idempotency_key)
         else:
             sent = body_of(table, media_type)
             data = yield from self._send_table(
                 "/v1/batch-scores",
                 sent,
                 _progress(progress, sent.kind == "file"),
+                idempotency_key,
                 **query,
                 top=top,
                 file_name=file_name,
@@ -1235,12 +1401,12 @@ def _progress(given: Progress | bool | None, is_file: bool) -> Progress | None:
     if callable(given):
         return given
     if given is None:
-        given = is_file and sys.stderr.isatty()
+        given = is_file and (sys.stderr.isatty() or in_notebook())
     return ProgressBar() if given else None
 
 
 class ProgressBar:
-    """A line on the terminal that says how much of a table has been sent."""
+    """A line on the terminal or in a notebook that says how much of a table has been sent."""
 
     WIDTH = 30
 
@@ -1329,9 +1495,17 @@ class Client(_ClientOperations, Blocking):
     state_dir : path, optional
         That folder. Default: RANKWRIGHT_STATE_DIR, else `.rankwright` in the current folder.
     timeout : float
-        Seconds without a byte from the service before a request counts as failed.
+        Seconds without a byte from the service before a request counts as failed, and the longest sum of the pauses
+        before a request is sent again.
+    retries : int
+        Times that a request is sent again if the connection broke or the service is busy.
     transport : Transport, optional
         What takes the place of HTTP.
+
+    Notes
+    -----
+    A pickle has the arguments without the key, which is no part of a file: where it is loaded, the key is found as
+    `Client()` finds it.
 
     Examples
     --------
@@ -1348,11 +1522,13 @@ class Client(_ClientOperations, Blocking):
         *,
         state_dir: str | os.PathLike[str] | None = None,
         timeout: float = TIMEOUT,
+        retries: int = RETRIES,
         transport: Transport | None = None,
     ) -> None:
         self._transport = transport or HttpTransport(
-            *find_service(url, api_key, state_dir), timeout
+            *find_service(url, api_key, state_dir), timeout, retries
         )
+        self._found_again = None if transport else (url, state_dir, timeout, retries)
         self.datasets = Datasets(self._transport)
         self.uploads = Uploads(self._transport)
         self.jobs = Jobs(self._transport)
@@ -1366,6 +1542,12 @@ class Client(_ClientOperations, Blocking):
     def url(self) -> str:
         """Address of the service."""
         return str(self._transport.url)
+
+    def __reduce__(self) -> Any:
+        """Return how a copy in another process is made. TypeError: if the client has a transport of the caller's."""
+        if self._found_again is None:
+            raise TypeError("a client with a transport of its own cannot be pickled")
+        return _find_again, self._found_again
 
     def __deepcopy__(self, memo: Any) -> Client:
         """Return the client itself: copies of an estimator that holds it ask the same service."""
@@ -1387,6 +1569,12 @@ class Client(_ClientOperations, Blocking):
         self.close()
 
 
+def _find_again(
+    url: str | None, state_dir: str | os.PathLike[str] | None, timeout: float, retries: int
+) -> Client:
+    return Client(url, state_dir=state_dir, timeout=timeout, retries=retries)
+
+
 class AsyncClient(_ClientOperations, Asynchronous):
     """The service, by calls that are awaited. Parameters as of `Client`."""
 
@@ -1397,10 +1585,11 @@ class AsyncClient(_ClientOperations, Asynchronous):
         *,
         state_dir: str | os.PathLike[str] | None = None,
         timeout: float = TIMEOUT,
+        retries: int = RETRIES,
         transport: AsyncTransport | None = None,
     ) -> None:
         self._transport = transport or AsyncHttpTransport(
-            *find_service(url, api_key, state_dir), timeout
+            *find_service(url, api_key, state_dir), timeout, retries
         )
         self.datasets = AsyncDatasets(self._transport)
         self.uploads = AsyncUploads(self._transport)

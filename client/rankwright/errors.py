@@ -45,6 +45,10 @@ class JobFailed(RankwrightError):
         super().__init__(f"job {job_id} ended as {state}{detail}")
 
 
+class SeveralLabels(RankwrightError):
+    """A call for a single score was made of a model with a score per label."""
+
+
 class SecretLost(RankwrightError):
     """A key was made, but its secret, which the service shows only once, was in an answer that was lost on its way.
 

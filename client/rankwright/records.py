@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -83,6 +84,10 @@ class Record:
         )
         return f"{type(self).__name__}({shown})"
 
+    def _repr_html_(self) -> str:
+        found = {name: getattr(self, name) for name in _readers_of(type(self)).nothing}
+        return html_table(type(self).__name__, found)
+
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Record):
@@ -92,6 +97,21 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
     return value
+
+
+def html_table(title: str, fields: Mapping[str, Any]) -> str:
+    """Return a table of the fields that are not None, for a notebook."""
+    rows = "".join(
+        f"<tr><th style='text-align: left'>{html.escape(name)}</th>"
+        f"<td style='text-align: left'>{html.escape(_cell(value))}</td></tr>"
+        for name, value in fields.items()
+        if value is not None
+    )
+    return f"<table><caption>{html.escape(title)}</caption>{rows}</table>"
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else _short(value)
 
 
 def _short(value: Any) -> str:

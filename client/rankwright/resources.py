@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Generic, TypeVar, cast
 
 from rankwright import types
 from rankwright.errors import (
@@ -27,6 +28,7 @@ from rankwright.errors import (
     NotFound,
     ProblemError,
     RankwrightError,
+    SeveralLabels,
 )
 from rankwright.operations import (
     Asynchronous,
@@ -35,9 +37,8 @@ from rankwright.operations import (
     iteration,
     operation,
     returning,
-    yielding,
 )
-from rankwright.records import Record, read_one_of
+from rankwright.records import Record, html_table, read_one_of
 from rankwright.tables import (
     ARROW,
     MEDIA_TYPES,
@@ -53,7 +54,7 @@ from rankwright.tables import (
 )
 from rankwright.transport import (
     BASE_DELAY,
-    MAX_ATTEMPTS,
+    RETRIES,
     BrokenConnection,
     Close,
     Compute,
@@ -82,7 +83,21 @@ HOLD_SECONDS = 30
 POLL_SECONDS = 0.5
 """Seconds between two looks at a job whose end the service does not hold its answer for."""
 
+PROGRESS_SECONDS = 1
+"""The same, of one that shows the progress."""
+
 Names = str | Sequence[str] | None
+JobProgress = Callable[[types.Job], object]
+"""Is called with a job as it is now."""
+
+if TYPE_CHECKING:
+    from rankwright.types import BatchScore as _BatchScoreFields
+    from rankwright.types import Comparison as _ComparisonFields
+    from rankwright.types import Dataset as _DatasetFields
+    from rankwright.types import Evaluation as _EvaluationFields
+    from rankwright.types import Job as _JobFields
+else:  # whose fields `Resource` finds in `data`
+    _BatchScoreFields = _ComparisonFields = _DatasetFields = _EvaluationFields = _JobFields = object
 
 
 @dataclass(frozen=True)
@@ -109,7 +124,7 @@ class ApiObject:
 
     _transport: Any
 
-    def _get(self, path: str, **query: Any) -> Steps[Any]:
+    def _get(self, path: str, /, **query: Any) -> Steps[Any]:
         response = yield from send(Request("GET", path, query))
         return response.json()
 
@@ -136,19 +151,27 @@ class ApiObject:
                 return
 
     def _post(
-        self, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None
+        self,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> Steps[Any]:
+        more: dict[str, Any] = {"query": query or {}, "headers": key_header(key)}
         if body is None:
-            request = Request("POST", path, query or {})
+            request = Request("POST", path, **more)
         else:
-            request = Request.of_json("POST", path, _without_none(body), query=query or {})
+            request = Request.of_json("POST", path, _without_none(body), **more)
         response = yield from send(request)
         return response.json()
 
     def _send_table(
-        self, path: str, body: Body, progress: Progress | None, **query: Any
+        self, path: str, body: Body, progress: Progress | None, key: str | None, **query: Any
     ) -> Steps[Any]:
-        response = yield from send(table_request("POST", path, body, progress, query))
+        request = table_request("POST", path, body, progress, query)
+        request.headers |= key_header(key)
+        response = yield from send(request)
         return response.json()
 
     def _put_part(
@@ -234,7 +257,9 @@ class ApiObject:
 
 
 class Resource(ApiObject):
-    """A thing of the service. `data` is what the service said of it when it was last asked."""
+    """A thing of the service. `data` is what the service said of it when it was last asked; its fields are attributes
+    of the thing, too.
+    """
 
     _record_kind: ClassVar[type[Record]]
 
@@ -252,13 +277,38 @@ class Resource(ApiObject):
     def _take(self, data: Any) -> None:
         self.data: Any = self._record_kind.from_json(data)
 
-    @property
-    def id(self) -> str:
-        """Its id."""
-        return str(self.data.id)
+    if not TYPE_CHECKING:  # a type checker is to know the declared fields alone
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "data" or name.startswith("_"):
+                raise AttributeError(name)
+            return getattr(self.data, name)
 
     def __repr__(self) -> str:
         return f"<{self.data!r}>"
+
+    def _repr_html_(self) -> str:
+        return str(self.data._repr_html_())
+
+
+def refuse_key(idempotency_key: str | None) -> None:
+    """Raise ConfigurationError for a key with a folder."""
+    if idempotency_key is not None:
+        raise ConfigurationError(
+            f"idempotency_key is for one file, got {idempotency_key!r} with a folder: the same call goes on with what "
+            "it has sent"
+        )
+
+
+def key_header(idempotency_key: str | None) -> dict[str, str]:
+    """Return the header of a caller's own key for a request. ConfigurationError: if no header can hold it."""
+    if idempotency_key is None:
+        return {}
+    if not (idempotency_key.isascii() and idempotency_key.isprintable() and idempotency_key):
+        raise ConfigurationError(
+            f"idempotency_key must be printable ASCII characters, got {idempotency_key!r}"
+        )
+    return {"Idempotency-Key": idempotency_key}
 
 
 def table_request(
@@ -273,6 +323,12 @@ def table_request(
         body=body.chunks_with_progress(progress),
         repeatable=body.repeatable,
     )
+
+
+def _held(job_id: str, seconds: float) -> Request:
+    """Return the request for a job whose answer the service holds until the job has ended, at most so many seconds."""
+    headers = {"Prefer": f"wait={seconds:.0f}"}
+    return Request("GET", f"/v1/jobs/{segment(job_id)}", headers=headers, held=seconds)
 
 
 def _are_files(parts: Sequence[types.UploadPart], files: Sequence[Body]) -> Steps[bool]:
@@ -300,6 +356,14 @@ def _without_none(body: Any) -> Any:
     if isinstance(body, Mapping):
         return {name: value for name, value in body.items() if value is not None}
     return body
+
+
+def _is_missing(value: Any) -> bool:
+    """Return True for None, NaN of any library, and what cannot be compared with itself, as pandas.NA."""
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124  # so is NaN of any library
+    except (TypeError, ValueError):
+        return not isinstance(value, (Sequence, Mapping))
 
 
 def _joined(names: Names) -> str | None:
@@ -340,21 +404,36 @@ def _ref(model: Any) -> str:
     return model if isinstance(model, str) else str(model.ref)
 
 
+def in_notebook() -> bool:
+    """Return True in a notebook, which shows lines that are written anew, as a terminal does."""
+    find = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = None if find is None else find()
+    return hasattr(shell, "kernel")
+
+
+def _job_progress(given: JobProgress | bool | None) -> JobProgress | None:
+    if callable(given):
+        return given
+    return _show_job if given or (given is None and in_notebook()) else None
+
+
+def _show_job(job: types.Job) -> None:
+    """Write how far a job is, over the line that was written before."""
+    words: list[str | None] = [job.state]
+    if job.progress is not None:
+        if job.progress.fraction is not None:
+            words.append(f"{job.progress.fraction:.0%}")
+        words += [job.progress.phase, job.progress.algorithm]
+    end = "\n" if job.state in FINAL_STATES else ""
+    sys.stderr.write(f"\r{f'{job.id}: ' + ', '.join(filter(None, words)):<79}{end}")
+    sys.stderr.flush()
+
+
 # --- jobs -----------------------------------------------------------------------------------------
 
 
 class _JobOperations(ApiObject):
     data: types.Job
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-        return self.data.id
-
-    @property
-    def state(self) -> str:
-        """`queued`, `running`, `succeeded`, `failed`, `cancelled` or `timed_out`, when last asked."""
-        return str(self.data.state)
 
     @operation
     def refresh(self) -> Steps[types.Job]:
@@ -363,13 +442,18 @@ class _JobOperations(ApiObject):
         return self.data
 
     @returning
-    def wait(self, timeout: float | None = None) -> Steps[Either[Model, AsyncModel]]:
+    def wait(
+        self, timeout: float | None = None, *, progress: JobProgress | bool | None = None
+    ) -> Steps[Either[Model, AsyncModel]]:
         """Wait until the job has ended; return the model that it made.
+
+        `progress` is called with the job each time that it is read, about once a second. True: a line that says how far
+        it is, which is the default in a notebook.
 
         The job goes on if waiting is interrupted (KeyboardInterrupt, a cancelled task), and survives a restart of the
         service. JobFailed: if it ended without a model. TimeoutError: after `timeout` seconds.
         """
-        yield from self._until_end(timeout)
+        yield from self._until_end(timeout, _job_progress(progress))
         if self.data.state != "succeeded":
             raise JobFailed(self.data.id, self.data.state, cast(Any, self.data.error))
         if self.data.model_id is None:
@@ -378,10 +462,10 @@ class _JobOperations(ApiObject):
         yield from cast(Any, model)._load(self.data.model_id)
         return model
 
-    def _until_end(self, timeout: float | None) -> Steps[None]:
+    def _until_end(self, timeout: float | None, show: JobProgress | None) -> Steps[None]:
         end = None if timeout is None else time.monotonic() + timeout
         while self.data.state not in FINAL_STATES:
-            hold = float(HOLD_SECONDS)
+            hold = float(HOLD_SECONDS if show is None else PROGRESS_SECONDS)
             if end is not None:
                 left = end - time.monotonic()
                 if left <= 0:
@@ -389,11 +473,10 @@ class _JobOperations(ApiObject):
                         f"job {self.data.id} has not ended after {timeout} s: it goes on"
                     )
                 hold = min(hold, max(1.0, left))
-            request = Request(
-                "GET", f"/v1/jobs/{_id(self)}", headers={"Prefer": f"wait={hold:.0f}"}
-            )
-            response = yield from send(request)
+            response = yield from send(_held(self.data.id, hold))
             self.data = types.Job.from_json(response.json())
+            if show is not None:
+                show(self.data)
             if self.data.state not in FINAL_STATES:
                 yield from pause_unless_held(
                     response, None if end is None else end - time.monotonic()
@@ -427,7 +510,7 @@ class _JobOperations(ApiObject):
                         yield Item(event)
             except BrokenConnection as error:
                 failures += 1
-                if failures == MAX_ATTEMPTS:
+                if failures > RETRIES:
                     raise ConnectionFailed(str(error)) from error
                 yield Pause(BASE_DELAY * 2.0**failures)
             yield Close(response)
@@ -454,19 +537,19 @@ class _JobOperations(ApiObject):
         return self.data
 
     @returning
-    def retry(self) -> Steps[Either[Job, AsyncJob]]:
-        """Submit the same work once more; return the new job."""
-        data = yield from self._post(f"/v1/jobs/{_id(self)}/retry")
+    def retry(self, *, idempotency_key: str | None = None) -> Steps[Either[Job, AsyncJob]]:
+        """Submit the same work once more; return the new job. `idempotency_key` as of `Client.upload`."""
+        data = yield from self._post(f"/v1/jobs/{_id(self)}/retry", key=idempotency_key)
         return self._make(Job, AsyncJob, data)
 
 
-class Job(_JobOperations, Resource, Blocking):
+class Job(_JobOperations, Resource, Blocking, _JobFields):
     """A job."""
 
     _record_kind = types.Job
 
 
-class AsyncJob(_JobOperations, Resource, Asynchronous):
+class AsyncJob(_JobOperations, Resource, Asynchronous, _JobFields):
     """A job, asked by calls that are awaited."""
 
     _record_kind = types.Job
@@ -499,11 +582,6 @@ class EventParser:
 class _DatasetOperations(ApiObject):
     data: types.Dataset
 
-    @property
-    def id(self) -> str:
-        """Its id."""
-        return self.data.id
-
     @operation
     def refresh(self) -> Steps[types.Dataset]:
         """Ask for the dataset anew; return what the service says."""
@@ -528,9 +606,7 @@ class _DatasetOperations(ApiObject):
                 hold = min(hold, max(1.0, left))
             reads = self.data if self.data.status == "processing" else self.data.pairs
             if reads is not None and reads.job_id is not None:
-                headers = {"Prefer": f"wait={hold:.0f}"}
-                job = Request("GET", f"/v1/jobs/{reads.job_id}", headers=headers)
-                response = yield from send(job)
+                response = yield from send(_held(reads.job_id, hold))
                 yield from pause_unless_held(response, hold)
             else:
                 yield Pause(POLL_SECONDS)
@@ -559,21 +635,19 @@ class _DatasetOperations(ApiObject):
         """Return the profile as a page, in `html` or `markdown`."""
         return (yield from self._download(f"/v1/datasets/{_id(self)}/profile", None, format=format))
 
-    @yielding
-    def versions(self) -> Items[Either[Dataset, AsyncDataset]]:
+    @iteration
+    def versions(self) -> Items[types.ListedDataset]:
         """Yield all versions of the dataset, the newest first."""
-        yield from self._pages(
-            f"/v1/datasets/{_id(self)}/versions",
-            lambda data: self._make(Dataset, AsyncDataset, data),
-        )
+        path = f"/v1/datasets/{_id(self)}/versions"
+        yield from self._pages(path, types.ListedDataset.from_json)
 
     @operation
     def version_page(
         self, *, limit: int | None = None, after: str | None = None
-    ) -> Steps[Page[types.Dataset]]:
+    ) -> Steps[Page[types.ListedDataset]]:
         """Return one page of the versions of the dataset, the newest first."""
         path = f"/v1/datasets/{_id(self)}/versions"
-        return (yield from self._page(types.Dataset, path, limit=limit, after=after))
+        return (yield from self._page(types.ListedDataset, path, limit=limit, after=after))
 
     @returning
     def add_version(
@@ -588,9 +662,13 @@ class _DatasetOperations(ApiObject):
         dates: str | None = None,
         media_type: str | None = None,
         progress: Progress | None = None,
+        idempotency_key: str | None = None,
         wait: bool = True,
     ) -> Steps[Either[Dataset, AsyncDataset]]:
-        """Make another version: `append` adds rows to those of this one, `replace` takes the new rows alone."""
+        """Make another version: `append` adds rows to those of this one, `replace` takes the new rows alone.
+
+        `idempotency_key` as of `Client.upload`.
+        """
         said = {
             "mode": mode,
             "encoding": encoding,
@@ -600,11 +678,13 @@ class _DatasetOperations(ApiObject):
             "dates": dates,
         }
         if is_folder(table):
+            refuse_key(idempotency_key)
             files = folder_bodies(table, media_type)
             data = yield from self._send_files(files, {"version_of": _id(self), **said}, progress)
         else:
             path = f"/v1/datasets/{_id(self)}/versions"
-            data = yield from self._send_table(path, body_of(table, media_type), progress, **said)
+            body = body_of(table, media_type)
+            data = yield from self._send_table(path, body, progress, idempotency_key, **said)
         return (yield from self._read(data, wait))
 
     @returning
@@ -631,6 +711,7 @@ class _DatasetOperations(ApiObject):
         dates: str | None = None,
         kind: str | None = None,
         reset: Sequence[str] = (),
+        idempotency_key: str | None = None,
         wait: bool = True,
     ) -> Steps[Either[Dataset, AsyncDataset]]:
         """Make a new dataset of the bytes that were uploaded for this one, with other fields; return it.
@@ -640,7 +721,9 @@ class _DatasetOperations(ApiObject):
         """
         said = {name: value for name, value in _fields_of(locals()).items() if value is not None}
         fields = dict.fromkeys(reset) | said
-        request = Request.of_json("POST", f"/v1/datasets/{_id(self)}/read", fields)
+        headers = key_header(idempotency_key)
+        path = f"/v1/datasets/{_id(self)}/read"
+        request = Request.of_json("POST", path, fields, headers=headers)
         response = yield from send(request)
         return (yield from self._read(response.json(), wait))
 
@@ -683,13 +766,13 @@ class _DatasetOperations(ApiObject):
         yield from self._delete(f"/v1/datasets/{_id(self)}")
 
 
-class Dataset(_DatasetOperations, Resource, Blocking):
+class Dataset(_DatasetOperations, Resource, Blocking, _DatasetFields):
     """A table that was uploaded."""
 
     _record_kind = types.Dataset
 
 
-class AsyncDataset(_DatasetOperations, Resource, Asynchronous):
+class AsyncDataset(_DatasetOperations, Resource, Asynchronous, _DatasetFields):
     """A table that was uploaded, asked by calls that are awaited."""
 
     _record_kind = types.Dataset
@@ -711,7 +794,6 @@ SCORE_FORMATS = {
 _LONG_SECONDS = 900.0
 """How long the service may be silent while it scores a large file, in seconds."""
 _SCORE_TRIES = 3
-_SCORES: list[Any] = [types.Score, types.LabelScore]
 _ROWS_SCORES: list[Any] = [types.Scores, types.LabelScores]
 _METRICS: list[Any] = [
     types.Metrics,
@@ -754,6 +836,7 @@ class _ModelOperations(ApiObject):
         fpr: float | None = None,
         tpr: float | None = None,
         threshold: float | None = None,
+        flagged: float | None = None,
         confidence: float | None = None,
         cost_false_positive: float | None = None,
         cost_false_negative: float | None = None,
@@ -766,7 +849,7 @@ class _ModelOperations(ApiObject):
         include : str or list of str, optional
             `metrics`, `roc`, `operating_points`, `operating_point`. A part that the model lacks is in
             `included.absent`, with the reason.
-        on, max_points, band, points, fpr, tpr, threshold, confidence : optional
+        on, max_points, band, points, fpr, tpr, threshold, flagged, confidence : optional
             As of the methods for the single parts: `read_metrics`, `roc`, `operating_points`, `operating_point`; and so
             are the costs and the prevalence.
         """
@@ -782,6 +865,7 @@ class _ModelOperations(ApiObject):
                 fpr=fpr,
                 tpr=tpr,
                 threshold=threshold,
+                flagged=flagged,
                 confidence=confidence,
                 cost_false_positive=cost_false_positive,
                 cost_false_negative=cost_false_negative,
@@ -800,6 +884,7 @@ class _ModelOperations(ApiObject):
         self,
         table: Table,
         *,
+        id: str | None = None,
         ignore: Names = None,
         missing: Names = None,
         encoding: str | None = None,
@@ -816,7 +901,7 @@ class _ModelOperations(ApiObject):
         direction: str | None = None,
         threshold: float | None = None,
     ) -> Steps[Any]:
-        """Score the rows of a table.
+        """Score the rows of a table. `id` names the column of their ids, which come back in the column `id`.
 
         Returns a table of the caller's kind (pandas, polars, pyarrow), else a list of dict: columns `score`, `fpr` and
         `tpr` (what cutting there would give on the validation rows) and `probability`, a row for each row of the table,
@@ -834,6 +919,7 @@ class _ModelOperations(ApiObject):
         """
         body = body_of(table, media_type)
         query: dict[str, Any] = {
+            "id": id,
             "ignore": _joined(ignore),
             "missing": _joined(missing),
             "encoding": encoding,
@@ -882,6 +968,7 @@ class _ModelOperations(ApiObject):
         table: Table,
         format: str = "csv",
         *,
+        id: str | None = None,
         ignore: Names = None,
         missing: Names = None,
         encoding: str | None = None,
@@ -909,6 +996,7 @@ class _ModelOperations(ApiObject):
             "score",
             body_of(table, media_type),
             SCORE_FORMATS[format],
+            id=id,
             ignore=_joined(ignore),
             missing=_joined(missing),
             encoding=encoding,
@@ -947,6 +1035,8 @@ class _ModelOperations(ApiObject):
         features: Mapping[str, Any] | None = None,
         /,
         *,
+        id: Any = None,
+        ignore: Any = None,
         probability: Any = None,
         interval: Any = None,
         prevalence: Any = None,
@@ -955,15 +1045,19 @@ class _ModelOperations(ApiObject):
         direction: Any = None,
         threshold: Any = None,
         **more: Any,
-    ) -> Steps[types.Score | types.LabelScore]:
-        """Score one row: a feature for each argument; None is a missing value.
+    ) -> Steps[types.Score]:
+        """Score one row: a feature for each argument; None and NaN are missing values.
+
+        `id` names the argument that is the row's id: it comes back with the score. `ignore` names, separated by commas,
+        arguments that are no features; "*" ignores all such.
 
         The arguments of `score`, such as `interval` and `reasons`, are options, unless the model has such a feature.
-        ConfigurationError: `features` has one of these names, and the option is set, too; use `score_rows`.
+        ConfigurationError: `features` has one of these names, and the option is set, too; use `score_rows`. Or it is no
+        mapping, such as a Series. SeveralLabels: the model has a score per label; use `score_row_by_label`.
         """
-        named = {**(features or {}), **more}
-        query = {name: "" if value is None else value for name, value in named.items()}
         options = {
+            "id": id,
+            "ignore": ignore,
             "probability": probability,
             "interval": interval,
             "prevalence": prevalence,
@@ -972,6 +1066,34 @@ class _ModelOperations(ApiObject):
             "direction": direction,
             "threshold": threshold,
         }
+        data = yield from self._score_row(features, more, options)
+        if "scores" in data:
+            raise SeveralLabels(
+                f"{self.ref} has a score for each of several labels: use score_row_by_label"
+            )
+        return types.Score.from_json(data)
+
+    @operation
+    def score_row_by_label(
+        self, features: Mapping[str, Any] | None = None, /, **more: Any
+    ) -> Steps[types.LabelScore]:
+        """Score one row by a model with several labels; features as of `score_row`."""
+        data = yield from self._score_row(features, more, {})
+        return types.LabelScore.from_json(data)
+
+    def _score_row(
+        self,
+        features: Mapping[str, Any] | None,
+        more: Mapping[str, Any],
+        options: Mapping[str, Any],
+    ) -> Steps[Any]:
+        if features is not None and not isinstance(features, Mapping):
+            raise ConfigurationError(
+                f"features must be a mapping of names to values, got {type(features).__name__}; a Series "
+                "becomes one by to_dict()"
+            )
+        row = {**(features or {}), **more}
+        query = {name: "" if _is_missing(value) else value for name, value in row.items()}
         for name, value in options.items():
             if value is None:
                 continue
@@ -980,14 +1102,15 @@ class _ModelOperations(ApiObject):
                     f"{name!r} is a feature of the row and an option: score the row by score_rows"
                 )
             query[name] = value
-        response = yield from send(Request("GET", self._path("score"), query))
-        return cast("types.Score | types.LabelScore", read_one_of(_SCORES, response.json()))
+        return (yield from self._get(self._path("score"), **query))
 
     @operation
     def score_rows(
         self,
         rows: Sequence[Mapping[str, Any]],
         *,
+        id: str | None = None,
+        ignore: Names = None,
         probability: bool | None = None,
         interval: bool | None = None,
         prevalence: float | None = None,
@@ -996,11 +1119,15 @@ class _ModelOperations(ApiObject):
         direction: str | None = None,
         threshold: float | None = None,
     ) -> Steps[types.Scores | types.LabelScores]:
-        """Return the scores of rows that are sent as JSON objects, in their order; options as of `score`."""
+        """Return the scores of rows that are sent as JSON objects, in their order, with the field `id` of each; options
+        as of `score`.
+        """
         data = yield from self._post(
             self._path("score"),
             {"rows": list(rows)},
             query={
+                "id": id,
+                "ignore": _joined(ignore),
                 "probability": probability,
                 "interval": interval,
                 "prevalence": prevalence,
@@ -1018,10 +1145,17 @@ class _ModelOperations(ApiObject):
         return (yield from self._record(types.Calibration, self._path("calibration")))
 
     @returning
-    def recalibrate(self, dataset: Any, *, wait: bool = True) -> Steps[Either[Job, AsyncJob]]:
-        """Have a job learn the calibration anew from a dataset that the model was not trained on; return the job."""
+    def recalibrate(
+        self, dataset: Any, *, idempotency_key: str | None = None, wait: bool = True
+    ) -> Steps[Either[Job, AsyncJob]]:
+        """Have a job learn the calibration anew from a dataset that the model was not trained on; return the job.
+
+        `idempotency_key` as of `Client.upload`.
+        """
         body = {"dataset_id": getattr(dataset, "id", dataset)}
-        response = yield from send(Request.of_json("PUT", self._path("calibration"), body))
+        headers = key_header(idempotency_key)
+        path = self._path("calibration")
+        response = yield from send(Request.of_json("PUT", path, body, headers=headers))
         new = self._make(Job, AsyncJob, response.json())
         if wait:
             yield from _steps_of(_JobOperations.wait)(new)
@@ -1034,6 +1168,7 @@ class _ModelOperations(ApiObject):
         *,
         top: int | None = None,
         label: str | None = None,
+        id: str | None = None,
         ignore: Names = None,
         missing: Names = None,
         encoding: str | None = None,
@@ -1046,13 +1181,14 @@ class _ModelOperations(ApiObject):
         interval: bool | None = None,
         prevalence: float | None = None,
     ) -> Steps[types.Ranking]:
-        """Return the best rows of a table, the best first; `probability`, `interval`, `prevalence` as of `score`."""
+        """Return the best rows of a table, the best first; `id` and the options of probabilities as of `score`."""
         response = yield from self._post_rows(
             "rank",
             body_of(table, media_type),
             None,
             top=top,
             label=label,
+            id=id,
             ignore=_joined(ignore),
             missing=_joined(missing),
             encoding=encoding,
@@ -1071,16 +1207,20 @@ class _ModelOperations(ApiObject):
         self,
         rows: Sequence[Mapping[str, Any]],
         *,
+        id: str | None = None,
+        ignore: Names = None,
         label: str | None = None,
         probability: bool | None = None,
         interval: bool | None = None,
         prevalence: float | None = None,
     ) -> Steps[types.Explanations]:
-        """Return what each feature adds to the score of each row; probabilities as of `score`."""
+        """Return what each feature adds to the score of each row; other options as of `score_rows`."""
         data = yield from self._post(
             self._path("explain"),
             {"rows": list(rows)},
             query={
+                "id": id,
+                "ignore": _joined(ignore),
                 "label": label,
                 "probability": probability,
                 "interval": interval,
@@ -1108,12 +1248,14 @@ class _ModelOperations(ApiObject):
         fpr: float | None = None,
         tpr: float | None = None,
         threshold: float | None = None,
+        flagged: float | None = None,
         confidence: float | None = None,
         cost_false_positive: float | None = None,
         cost_false_negative: float | None = None,
         prevalence: float | None = None,
     ) -> Steps[types.OperatingPoint]:
-        """Return the threshold for a rate, a threshold's rates, or the threshold of the least cost, with intervals.
+        """Return the threshold for a rate or a share of the rows, a threshold's rates, or the threshold of the least
+        cost, with intervals.
 
         With `confidence` the rate is promised of future rows.
         """
@@ -1125,6 +1267,7 @@ class _ModelOperations(ApiObject):
                 fpr=fpr,
                 tpr=tpr,
                 threshold=threshold,
+                flagged=flagged,
                 confidence=confidence,
                 cost_false_positive=cost_false_positive,
                 cost_false_negative=cost_false_negative,
@@ -1138,17 +1281,19 @@ class _ModelOperations(ApiObject):
         *,
         on: str | None = None,
         points: int | None = None,
+        flagged: float | None = None,
         cost_false_positive: float | None = None,
         cost_false_negative: float | None = None,
         prevalence: float | None = None,
     ) -> Steps[types.OperatingPoints]:
-        """Return operating points along the curve."""
+        """Return operating points along the curve; with `flagged` also the best that flags at most this fraction."""
         return (
             yield from self._record(
                 types.OperatingPoints,
                 self._path("operating-points"),
                 on=on,
                 points=points,
+                flagged=flagged,
                 cost_false_positive=cost_false_positive,
                 cost_false_negative=cost_false_negative,
                 prevalence=prevalence,
@@ -1162,10 +1307,12 @@ class _ModelOperations(ApiObject):
         *,
         on: str | None = None,
         definition: str | None = None,
+        fixed_prevalence: bool | None = None,
     ) -> Steps[types.ModelFigures]:
         """Return figures of the ranking, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`.
 
-        With the definition `empirical`, areas are those of pairs strictly in order.
+        With the definition `empirical`, areas are those of pairs strictly in order. With `fixed_prevalence` the
+        intervals are for a population with the fraction of positives of these rows.
         """
         return (
             yield from self._record(
@@ -1174,6 +1321,7 @@ class _ModelOperations(ApiObject):
                 figure=figure,
                 on=on,
                 definition=definition,
+                fixed_prevalence=fixed_prevalence,
             )
         )
 
@@ -1413,6 +1561,22 @@ class _ModelFigures:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.ref}>"
 
+    def _repr_html_(self) -> str:
+        """Return a table of what is known; nothing is asked for it."""
+        found: dict[str, Any] = {"ref": self.ref}
+        if (data := self._data) is not None:
+            found |= {
+                "name": data.name,
+                "version": data.version,
+                "algorithm": data.algorithm["name"],
+                "dataset": None if data.dataset is None else data.dataset.name,
+                "created_at": data.created_at,
+            }
+        area = getattr(self._metrics, "auc", None) or getattr(self._metrics, "pair_order", None)
+        if area is not None:
+            found["auc"] = f"{area.value:.4f} [{area.low:.4f}, {area.high:.4f}]"
+        return html_table("Model", found)
+
 
 class Model(_ModelOperations, _ModelFigures, Blocking):
     """A trained ranker. Made from a name alone it asks for its figures when they are first read."""
@@ -1470,10 +1634,8 @@ class _EndedOperations(ApiObject):
                 if left <= 0:
                     raise TimeoutError(f"{_id(self)} is not ready after {timeout} s")
                 hold = min(hold, max(1.0, left))
-            headers = {"Prefer": f"wait={hold:.0f}"}
             try:
-                job = Request("GET", f"/v1/jobs/{self.data.job_id}", headers=headers)
-                response = yield from send(job)
+                response = yield from send(_held(self.data.job_id, hold))
                 yield from pause_unless_held(response, hold)
             except Forbidden:  # a key that may score need not read jobs
                 yield Pause(POLL_SECONDS)
@@ -1513,13 +1675,15 @@ class _EvaluationOperations(_EndedOperations):
         fpr: float | None = None,
         tpr: float | None = None,
         threshold: float | None = None,
+        flagged: float | None = None,
         confidence: float | None = None,
         by_group: str | None = None,
         cost_false_positive: float | None = None,
         cost_false_negative: float | None = None,
         prevalence: float | None = None,
     ) -> Steps[types.EvaluationOperatingPoint]:
-        """Return the threshold for a rate, a threshold's rates, or the threshold of the least cost, on these rows.
+        """Return the threshold for a rate or a share of the rows, a threshold's rates, or the threshold of the least
+        cost, on these rows.
 
         With `confidence` the rate is promised of future rows; with `by_group` ("together" or "each") also in each group
         of the evaluation, all at once or each by itself.
@@ -1531,6 +1695,7 @@ class _EvaluationOperations(_EndedOperations):
                 fpr=fpr,
                 tpr=tpr,
                 threshold=threshold,
+                flagged=flagged,
                 confidence=confidence,
                 by_group=by_group,
                 cost_false_positive=cost_false_positive,
@@ -1541,16 +1706,24 @@ class _EvaluationOperations(_EndedOperations):
 
     @operation
     def figures(
-        self, figure: str | Sequence[str], *, definition: str | None = None
+        self,
+        figure: str | Sequence[str],
+        *,
+        definition: str | None = None,
+        fixed_prevalence: bool | None = None,
     ) -> Steps[types.EvaluationFigures]:
         """Return figures of the ranking, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`.
 
-        With the definition `empirical`, areas are those of pairs strictly in order.
+        `definition` and `fixed_prevalence` as of a model's figures.
         """
         path = f"/v1/evaluations/{_id(self)}/figures"
         return (
             yield from self._record(
-                types.EvaluationFigures, path, figure=figure, definition=definition
+                types.EvaluationFigures,
+                path,
+                figure=figure,
+                definition=definition,
+                fixed_prevalence=fixed_prevalence,
             )
         )
 
@@ -1583,11 +1756,11 @@ class _EvaluationOperations(_EndedOperations):
         )
 
 
-class Evaluation(_EvaluationOperations, Resource, Blocking):
+class Evaluation(_EvaluationOperations, Resource, Blocking, _EvaluationFields):
     """A model judged by a dataset."""
 
 
-class AsyncEvaluation(_EvaluationOperations, Resource, Asynchronous):
+class AsyncEvaluation(_EvaluationOperations, Resource, Asynchronous, _EvaluationFields):
     """A model judged by a dataset, asked by calls that are awaited."""
 
 
@@ -1597,11 +1770,11 @@ class _ComparisonOperations(_EndedOperations):
     data: types.Comparison
 
 
-class Comparison(_ComparisonOperations, Resource, Blocking):
+class Comparison(_ComparisonOperations, Resource, Blocking, _ComparisonFields):
     """Models compared on a dataset."""
 
 
-class AsyncComparison(_ComparisonOperations, Resource, Asynchronous):
+class AsyncComparison(_ComparisonOperations, Resource, Asynchronous, _ComparisonFields):
     """Models compared on a dataset, asked by calls that are awaited."""
 
 
@@ -1626,9 +1799,9 @@ class _BatchScoreOperations(_EndedOperations):
         return (yield from self._record(types.BatchSummary, path))
 
 
-class BatchScore(_BatchScoreOperations, Resource, Blocking):
+class BatchScore(_BatchScoreOperations, Resource, Blocking, _BatchScoreFields):
     """A table that a job scores."""
 
 
-class AsyncBatchScore(_BatchScoreOperations, Resource, Asynchronous):
+class AsyncBatchScore(_BatchScoreOperations, Resource, Asynchronous, _BatchScoreFields):
     """A table that a job scores, asked by calls that are awaited."""

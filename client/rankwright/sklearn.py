@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -14,11 +16,17 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from rankwright.errors import Conflict, RankwrightError
+
 if TYPE_CHECKING:
     from rankwright.client import Client
 
 _LABEL = "label"
 _WEIGHT = "weight"
+
+
+def _has_probabilities(ranker: RemoteRanker) -> bool:
+    return ranker.validation is not None
 
 
 class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -30,13 +38,17 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Default: one made anew, by the environment.
     algorithm : str
         A name as of `Client.algorithms`.
-    parameters : dict, optional
-        Its parameters.
     objective : dict, optional
         What to aim at, as in the body of POST /v1/jobs. Default: the area under the curve.
+    validation : dict, optional
+        As in the body of POST /v1/jobs, such as `{"method": "cross_validation"}`. Scores of rows that are held out
+        become probabilities: with it, there is `predict_proba`. Default: none, so that a fit is fast.
     seed : int
     timeout : float, optional
         Seconds to wait for a fit. Default: as long as it takes.
+    **parameters
+        Parameters of the algorithm, such as `n_rounds=200`. They are parameters of the estimator as well: a
+        `GridSearchCV` can search `n_rounds`.
 
     Attributes
     ----------
@@ -50,8 +62,9 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Each fit uploads a dataset and makes a version of the model `remote-ranker`. They stay on the service until they are
-    deleted there.
+    Each fit uploads a dataset, which is deleted at the end of the fit, and makes a version of the model
+    `remote-ranker`, which stays on the service until it is deleted there. A pickle has the id of the model, and no key:
+    see `Client`.
     """
 
     def __init__(
@@ -59,17 +72,46 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         client: Client | None = None,
         algorithm: str = "rankboost",
         *,
-        parameters: dict[str, Any] | None = None,
         objective: dict[str, Any] | None = None,
+        validation: dict[str, Any] | None = None,
         seed: int = 0,
         timeout: float | None = None,
+        **parameters: Any,
     ) -> None:
         self.client = client
         self.algorithm = algorithm
-        self.parameters = parameters
         self.objective = objective
+        self.validation = validation
         self.seed = seed
         self.timeout = timeout
+        for name, value in parameters.items():
+            setattr(self, name, value)
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the parameters of the algorithm: what the estimator has beside its own, and what a fit sets."""
+        own = super().get_params(deep=False)
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in own and not name.startswith("_") and not name.endswith("_")
+        }
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the estimator and those of the algorithm."""
+        return {**super().get_params(deep), **self._parameters()}
+
+    def set_params(self, **params: Any) -> RemoteRanker:
+        """Set parameters. A name that the estimator does not have is one of the algorithm's, which the service checks.
+
+        ValueError: for a name with `__`, as of a part of the estimator: it has none.
+        """
+        for name, value in params.items():
+            if "__" in name:
+                raise ValueError(
+                    f"{name!r} is no parameter of {type(self).__name__}: it has no parts"
+                )
+            setattr(self, name, value)
+        return self
 
     def __sklearn_tags__(self) -> Any:
         """Say to scikit-learn that there are two classes, and that values may be missing."""
@@ -115,18 +157,26 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dataset = client.upload(
             _rows(table), name="remote-ranker", label=label, positive="1", **options
         )
-        job = client.train(
-            dataset,
-            self.algorithm,
-            name="remote-ranker",
-            objective=self.objective,
-            validation={"method": "none"},
-            controls=False,
-            seed=self.seed,
-            **(self.parameters or {}),
-        )
-        self.model_ = job.wait(self.timeout)
-        self.model_id_ = self.model_.data.id
+        try:
+            job = client.train(
+                dataset,
+                {**self._parameters(), "name": self.algorithm},
+                name="remote-ranker",
+                objective=self.objective,
+                validation=self.validation or {"method": "none"},
+                controls=False,
+                seed=self.seed,
+            )
+            try:
+                self.model_ = job.wait(self.timeout, progress=False)
+            except BaseException:  # nobody asks for the model any more, also if the user interrupts
+                with suppress(RankwrightError):
+                    job.cancel()
+                raise
+        finally:
+            with suppress(Conflict):  # the job that is cancelled has not ended yet
+                dataset.delete()
+        self.model_id_ = self.model_.id
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -136,11 +186,29 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> Any:
         """Return the scores: ndarray of float64 of shape (n_rows,). Greater is more likely positive."""
+        return np.array([row["score"] for row in self._scored(X)], dtype=np.float64)
+
+    def _scored(self, X: Any) -> list[dict[str, Any]]:
         check_is_fitted(self, "model_id_")
         if not hasattr(self, "model_"):
             self.model_ = self._client().models[self.model_id_]
-        scored = self.model_.score(_rows(self._columns(X, None, reset=False)))
-        return np.array([row["score"] for row in scored], dtype=np.float64)
+        rows = _rows(self._columns(X, None, reset=False))
+        found: list[dict[str, Any]] = self.model_.score(rows)
+        return found
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of both classes: ndarray of float64 of shape (n_rows, 2). Only with `validation`.
+
+        ValueError: if the service could not learn probabilities from the rows that were held out.
+        """
+        scored = self._scored(X)
+        if scored and scored[0].get("probability") is None:
+            raise ValueError(
+                f"model {self.model_id_} has no probabilities: too few rows were held out"
+            )
+        positive = np.array([row["probability"] for row in scored], dtype=np.float64)
+        return np.column_stack([1.0 - positive, positive])
 
     def predict(self, X: Any) -> Any:
         """Return the class of each row: the positive one where the score is above 0."""

@@ -32,8 +32,13 @@ MEDIA_TYPES = {
     ".arrows": ARROW,
     ".ndjson": NDJSON,
     ".jsonl": NDJSON,
+    ".json": "application/json",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".zip": "application/zip",
 }
 """By the ending of a file's name."""
+SCORED_AT_ONCE = [MEDIA_TYPES[ending] for ending in (".csv", ".ndjson", ".arrow", ".arrows")]
+"""What a service scores within a request; workers read other formats, too."""
 ENCODINGS = {".gz": "gzip", ".zst": "zstd"}
 
 Table = Union[str, "os.PathLike[str]", BinaryIO, bytes, Sequence[Mapping[str, Any]], Any]
@@ -162,6 +167,21 @@ MAX_PARTS = 1000
 """Most files of a folder that become one dataset."""
 
 
+_MAGICS = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".arrow",
+    b"\xff\xff\xff\xff": ".arrows",
+    b"{": ".ndjson",
+    b"\x1f\x8b": ".csv.gz",
+    b"\x28\xb5\x2f\xfd": ".csv.zst",
+}
+
+
+def ending_of(head: bytes) -> str:
+    """Return the ending for the name of a table that begins with these bytes; what is nothing else is CSV."""
+    return next((ending for magic, ending in _MAGICS.items() if head.startswith(magic)), ".csv")
+
+
 def is_folder(table: Table) -> TypeGuard[str | os.PathLike[str]]:
     """Return True if a table is the path of a folder."""
     return isinstance(table, (str, os.PathLike)) and Path(table).is_dir()
@@ -267,9 +287,10 @@ def _of_frame(table: Any) -> Body:
     module = type(table).__module__.partition(".")[0]
     if module == "polars" and hasattr(table, "collect"):
         table = table.collect()
-    if module == "pandas":
+    is_frame = module not in ("pandas", "polars") or hasattr(table, "columns")  # a Series has none
+    if module == "pandas" and is_frame:
         return _arrow_body(lambda: _pandas_to_arrow(table), "pandas", table, index=table.index)
-    if module in ("polars", "pyarrow") or hasattr(table, "__arrow_c_stream__"):
+    if is_frame and (module in ("polars", "pyarrow") or hasattr(table, "__arrow_c_stream__")):
         kind = module if module in ("polars", "pyarrow") else "pyarrow"
         return _arrow_body(lambda: _to_arrow(table), kind, table)
     raise ConfigurationError(

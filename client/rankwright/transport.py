@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import itertools
 import json
+import math
 import random
 import time
 import uuid
@@ -30,8 +32,8 @@ T = TypeVar("T")
 
 Query = Mapping[str, Any]
 
-MAX_ATTEMPTS = 5
-"""Times that a request is sent before its error is raised."""
+RETRIES = 4
+"""Times that a request is sent again before its error is raised."""
 BASE_DELAY = 0.25
 """Seconds before the first repetition; each further one waits twice as long, up to `MAX_DELAY`, less a random part."""
 MAX_DELAY = 8.0
@@ -43,7 +45,7 @@ UNCERTAIN = frozenset({502, 503, 504})
 """Those that leave open whether the request was done: a proxy sends them, too, if it did not get the answer, and the
 service itself if it stops, or loses its database, in the middle of a request.
 """
-REFUSED_UNTOUCHED = frozenset({"overloaded", "queue_full"})
+REFUSED_UNTOUCHED = frozenset({"too_many_requests", "queue_full"})
 """Codes of the service's own problems of status 503 that say that nothing was done."""
 CHUNK_BYTES = 1 << 18
 
@@ -62,6 +64,8 @@ class Request:
         A callable returns the body's chunks anew each time that it is called.
     stream : bool
         Whether the body of the answer is read by `ReadChunk` steps rather than at once.
+    held : float
+        Seconds that the service is asked to hold its answer, beside the timeout.
     repeatable : bool
         Whether it may be sent again when it is not known what became of it.
     lost_answer : bool
@@ -76,6 +80,7 @@ class Request:
     stream: bool = False
     repeatable: bool = True
     timeout: float | None = None
+    held: float = 0.0
     lost_answer: bool = False
 
     @classmethod
@@ -131,10 +136,20 @@ class Response:
 
 @dataclass
 class Pause:
-    """Step: wait so many seconds. `reason` is why a request will be sent again; empty for a pause that is expected."""
+    """Step: wait so many seconds.
+
+    `reason` is why a request will be sent again, for the time number `retry`, after `waited` seconds of such pauses.
+    False is sent back if the transport does not try again. The reason is empty for a pause that is expected.
+    """
 
     seconds: float
     reason: str = ""
+    retry: int = 0
+    waited: float = 0.0
+
+    def is_allowed(self, retries: int, timeout: float) -> bool:
+        """Return False if this is one try too many, or the pauses between all tries would be longer than `timeout`."""
+        return not self.reason or (self.retry <= retries and self.waited + self.seconds <= timeout)
 
 
 @dataclass
@@ -171,11 +186,14 @@ Items = Generator[Step | Item[T], Any, None]
 
 
 class BrokenConnection(Exception):
-    """Sent into a call by a transport: the request failed on its way. `sent` says whether it may have arrived."""
+    """Sent into a call by a transport: the request failed on its way. `sent` says whether it may have arrived, and
+    `timed_out` that nothing came for as long as the caller would wait.
+    """
 
-    def __init__(self, message: str, *, sent: bool) -> None:
+    def __init__(self, message: str, *, sent: bool, timed_out: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
+        self.timed_out = timed_out
 
 
 class Transport(Protocol):
@@ -208,21 +226,24 @@ class AsyncTransport(Protocol):
 def send(request: Request) -> Steps[Response]:
     """Send a request, again where that is safe, and return its answer.
 
-    A POST carries an Idempotency-Key of its own, so that the service answers a repetition as it did the first time. Of
-    other methods `lost_answer` says that a refusal may be due to an earlier try, which was done.
+    A POST carries an Idempotency-Key, so that the service answers a repetition as it did the first time. A request that
+    nothing answered for the whole timeout is not sent again. Of other methods
+    `lost_answer` says that a refusal may be due to an earlier try, which was done.
     ProblemError: if the service refuses. ConnectionFailed: if it cannot be reached.
     """
     if request.method == "POST":
         request.headers.setdefault("Idempotency-Key", str(uuid.uuid4()))
-    for attempt in range(1, MAX_ATTEMPTS + 1):
-        last = attempt == MAX_ATTEMPTS or not request.repeatable
+    waited = 0.0
+    for attempt in itertools.count(1):
         try:
             response: Response = yield request
         except BrokenConnection as error:
-            if last and (error.sent or attempt == MAX_ATTEMPTS):
+            pause = Pause(_delay(attempt), str(error), attempt, waited)
+            again = not error.timed_out and (request.repeatable or not error.sent)
+            if not again or (yield pause) is False:
                 raise ConnectionFailed(str(error)) from error
             request.lost_answer |= error.sent
-            yield Pause(_delay(attempt), str(error))
+            waited += pause.seconds
             continue
         if response.status < 300:
             return response
@@ -233,13 +254,17 @@ def send(request: Request) -> Steps[Response]:
             raise problem_error(response.status, {"detail": moved}, None)
         wait = _retry_after(response.headers)
         refusal = problem_error(response.status, _problem(response), wait)
-        if last or response.status not in RETRIED or (wait or 0.0) > MAX_RETRY_AFTER:
+        if not request.repeatable or response.status not in RETRIED:
             raise refusal
+        reason = refusal.title + (f": {refusal.detail}" if refusal.detail else "")
+        seconds = _delay(attempt) if wait is None else wait
+        pause = Pause(seconds, f"{response.status} {reason}", attempt, waited)
+        if seconds > MAX_RETRY_AFTER or (yield pause) is False:
+            raise refusal
+        waited += seconds
         request.lost_answer |= response.status in UNCERTAIN and not (
             _is_problem(response) and refusal.code in REFUSED_UNTOUCHED
         )
-        reason = refusal.title + (f": {refusal.detail}" if refusal.detail else "")
-        yield Pause(_delay(attempt) if wait is None else wait, f"{response.status} {reason}")
     raise AssertionError("unreachable")
 
 
@@ -425,19 +450,26 @@ class HttpTransport:
         Address of the service, with a path prefix if it has one.
     api_key : str or None
     timeout : float
-        Seconds without any byte from the service before a request counts as failed.
+        Seconds without any byte from the service before a request counts as failed, and the longest sum of the pauses
+        before it is sent again.
+    retries : int
+        Times that a request is sent again.
     """
 
-    def __init__(self, url: str, api_key: str | None, timeout: float) -> None:
+    def __init__(
+        self, url: str, api_key: str | None, timeout: float, retries: int = RETRIES
+    ) -> None:
         import httpx
 
         self.url = url.rstrip("/")
-        self._timeout = timeout
+        self._timeout, self._retries = _checked_limits(timeout, retries)
         self._http = httpx.Client(headers=_headers(api_key), timeout=timeout)
 
     def do(self, step: Step) -> Any:
         """Do a step; return what came of it. BrokenConnection: if a request fails on its way."""
         if isinstance(step, Pause):
+            if not step.is_allowed(self._retries, self._timeout):
+                return False
             time.sleep(step.seconds)
             return None
         if isinstance(step, Compute):
@@ -450,7 +482,7 @@ class HttpTransport:
                     self.url + step.target(),
                     headers=step.headers,
                     content=body,
-                    timeout=step.timeout or self._timeout,
+                    timeout=(step.timeout or self._timeout) + step.held,
                 )
                 answer = self._http.send(request, stream=step.stream)
                 return _response(answer, answer.iter_bytes if step.stream else None)
@@ -467,16 +499,20 @@ class HttpTransport:
 class AsyncHttpTransport:
     """HTTP by httpx in an event loop. Parameters as of `HttpTransport`."""
 
-    def __init__(self, url: str, api_key: str | None, timeout: float) -> None:
+    def __init__(
+        self, url: str, api_key: str | None, timeout: float, retries: int = RETRIES
+    ) -> None:
         import httpx
 
         self.url = url.rstrip("/")
-        self._timeout = timeout
+        self._timeout, self._retries = _checked_limits(timeout, retries)
         self._http = httpx.AsyncClient(headers=_headers(api_key), timeout=timeout)
 
     async def do(self, step: Step) -> Any:
         """Do a step; return what came of it. BrokenConnection: if a request fails on its way."""
         if isinstance(step, Pause):
+            if not step.is_allowed(self._retries, self._timeout):
+                return False
             await asyncio.sleep(step.seconds)
             return None
         if isinstance(step, Compute):
@@ -489,7 +525,7 @@ class AsyncHttpTransport:
                     self.url + step.target(),
                     headers=step.headers,
                     content=_in_threads(body()) if callable(body) else body,
-                    timeout=step.timeout or self._timeout,
+                    timeout=(step.timeout or self._timeout) + step.held,
                 )
                 answer = await self._http.send(request, stream=step.stream)
                 return _response(answer, answer.aiter_bytes if step.stream else None)
@@ -501,6 +537,15 @@ class AsyncHttpTransport:
     async def close(self) -> None:
         """Close all connections."""
         await self._http.aclose()
+
+
+def _checked_limits(timeout: float, retries: int) -> tuple[float, int]:
+    """Return both. ConfigurationError: if the timeout is not above 0, or the number of retries is below 0."""
+    if not 0.0 < timeout < math.inf:
+        raise ConfigurationError(f"timeout must be a number of seconds above 0, got {timeout!r}")
+    if not isinstance(retries, int) or retries < 0:
+        raise ConfigurationError(f"retries must be a whole number from 0, got {retries!r}")
+    return timeout, retries
 
 
 async def _in_threads(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:
@@ -532,9 +577,18 @@ def _broken(url: str) -> Iterator[None]:
     try:
         yield
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-        raise BrokenConnection(f"no service answers at {url}: {error}", sent=False) from error
+        said = str(error) or type(error).__name__
+        raise BrokenConnection(
+            f"no service answers at {url}: {said}",
+            sent=False,
+            timed_out=isinstance(error, httpx.TimeoutException),
+        ) from error
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise ConfigurationError(f"{url!r} is no address of a service: {error}") from error
     except httpx.RequestError as error:
         said = str(error) or type(error).__name__
-        raise BrokenConnection(f"the connection to {url} broke: {said}", sent=True) from error
+        raise BrokenConnection(
+            f"the connection to {url} broke: {said}",
+            sent=True,
+            timed_out=isinstance(error, httpx.TimeoutException),
+        ) from error

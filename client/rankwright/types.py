@@ -82,10 +82,10 @@ class AliasSummary(Record):
     updated_at: str
 
 class AreaDrift(Record):
-    """Change of one area between the model's validation and this dataset: two independent samples."""
+    """Change of one figure between the model's validation and this dataset: two independent samples."""
 
-    of: Literal['auc', 'pauc', 'pair_order', 'list', 'grades']
-    """`auc`, `pauc`, `pair_order`, `list` (a figure within queries) or `grades`."""
+    of: Literal['auc', 'pauc', 'pair_order', 'list', 'grades', 'prevalence']
+    """`auc`, `pauc`, `pair_order`, `list` (a figure within queries), `grades` or `prevalence`."""
     figure: str | None = None
     """The name of the figure, such as ndcg@10; null for areas."""
     label: str | None = None
@@ -100,7 +100,6 @@ class AreaDrift(Record):
     adjusted_p_value: float
     """p-value adjusted by Holm over all tests of this drift."""
     changed: bool
-    """True if the adjusted p-value is below 1 - level."""
     words: str
 
 class Artifact(Record):
@@ -366,6 +365,9 @@ class Column(Record):
     """
     missing: int | None
     distinct: int | None = None
+    """Number of different values."""
+    distinct_is_bound: bool | None = None
+    """True if the column has `distinct` different values or more. Default: `false`."""
     constant: bool | None = None
     """For a feature: true if all rows have the same value, or all are missing. Such a feature cannot rank."""
     min: float | None = None
@@ -729,12 +731,33 @@ class Dataset(Record):
     """`processing`, `ready` or `invalid`."""
     job_id: str | None
     """The job that reads the table."""
-    content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson']
-    content_encoding: Literal['gzip', 'zstd'] | None
+    content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson', 'application/json', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet']
+    content_encoding: Literal['gzip', 'zstd', 'zip'] | None
     label: str | None
     positive: str | None
     """Value of the label that counts as positive."""
     negative: str | None
+    weight: str | None
+    group: str | None
+    query: str | None
+    """Column of the queries: rows are put in order within each query."""
+    item: str | None
+    """Column of the items' names."""
+    bytes: int
+    """Size of the upload in bytes."""
+    sha256: str
+    """SHA-256 of the content. For a first or replaced version: that of the uploaded bytes. For an appended
+    version: that of the text made of the parent's `sha256` and `upload_sha256`, joined. For several
+    files: as if each had been appended to those before.
+    """
+    upload_sha256: str
+    """SHA-256 of the uploaded bytes; of a dataset of several files: of the list of their hashes."""
+    rows: int | None
+    positives: int | None
+    negatives: int | None
+    pairs: Pairs | None
+    """The pairs of a dataset of kind `preferences`. Null until they are uploaded."""
+    created_at: str
     positive_guessed: bool | None
     """True if the upload did not name the positive value, and the label's two values do not say by
     themselves which one it is, as `1` and `0` or `yes` and `no` do: check it. Null if it is not known.
@@ -743,16 +766,10 @@ class Dataset(Record):
     """The values of the label in the upload, the most frequent first: all that count as positive, and at
     most 100 in all. Null without one label of classes, and until the table was read.
     """
-    weight: str | None
-    group: str | None
-    query: str | None
-    """Column of the queries: rows are put in order within each query."""
     queries: QuerySizes | None
     """Number and sizes of the queries. Null without a query column, and until the table was read."""
     grades: list[GradeRows] | None
     """The grades of a dataset of kind `graded`, the worst first; otherwise null."""
-    item: str | None
-    """Column of the items' names."""
     labels: list[Label] | None
     """The labels of a dataset of kind `multilabel`; otherwise null."""
     categorical: list[str] | None
@@ -767,25 +784,10 @@ class Dataset(Record):
     """True if a value that does not fit its column, or a row without a label, is an error."""
     dialect: dict[str, str] | None
     """How the text of the upload is written: `encoding`, `delimiter`, `decimal`, `thousands`, `dates`."""
-    bytes: int
-    """Size of the upload in bytes."""
-    sha256: str
-    """SHA-256 of the content. For a first or replaced version: that of the uploaded bytes. For an appended
-    version: that of the text made of the parent's `sha256` and `upload_sha256`, joined. For several
-    files: as if each had been appended to those before.
-    """
-    upload_sha256: str
-    """SHA-256 of the uploaded bytes; of a dataset of several files: of the list of their hashes."""
-    rows: int | None
-    positives: int | None
-    negatives: int | None
     columns: list[Column]
     errors: list[TableFault]
     warnings: list[TableWarning]
     """How values were changed because they could not be used as they are."""
-    pairs: Pairs | None
-    """The pairs of a dataset of kind `preferences`. Null until they are uploaded."""
-    created_at: str
 
 class DatasetProfile(Record):
     """The profile of a ready dataset."""
@@ -846,13 +848,25 @@ class Difference(Record):
     """p-value adjusted by Holm over all controls and windows."""
 
 class Drift(Record):
-    """Significant changes since the model's validation."""
+    """What has changed since the model's validation. `changed` of a test: beyond chance, by the adjusted
+    p-value, and of a size that matters: of a psi from 0.1, or of log odds or a slope by 0.1. An area
+    has no such least size.
+    """
 
     level: float
     """Confidence level of the model's intervals. The tests use 1 - level."""
     changed: bool
+    """True if a test has changed; of the features one that has at least 1 % of the importance."""
     summary: str
     areas: list[AreaDrift]
+    prevalence: AreaDrift | None = None
+    """The fraction of positives. Null without one label."""
+    probabilities: list[ProbabilityDrift] | None = None
+    """Empty if the model has no calibration. Default: `[]`."""
+    features: list[FeatureDrift] | None = None
+    """At most 100, those first that matter most, by importance and size. Null if the training table is
+    gone.
+    """
     scores: list[ScoreDrift]
     """Change of the scores. If the scores change but the areas do not, choose new thresholds."""
 
@@ -1178,7 +1192,7 @@ class EvaluationOperatingPoint(Record):
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
-    promise: Promise | None = None
+    promise: RatePromise | None = None
     """The promise, if a `confidence` was requested; otherwise null."""
     evaluation_id: str
     model_id: str
@@ -1210,6 +1224,8 @@ class Explanation(Record):
     contributions.
     """
 
+    id: str | float | bool | None = None
+    """The id of the row, if one was asked to come back (`id`)."""
     score: float
     fpr: float | None
     tpr: float | None
@@ -1258,6 +1274,23 @@ class Feature(Record):
     """
     n_categories: int | None = None
     """Number of all categories."""
+
+class FeatureDrift(Record):
+    """How far the values of a feature are from those of the training table, over tenths of its numbers or
+    over its most frequent categories; missing values have a bin of their own.
+    """
+
+    name: str
+    importance: float | None
+    """Share of the feature in the importance of all. Null if that was not measured."""
+    psi: Interval
+    """Population stability index, corrected for chance: below 0.1 little, from 0.25 much."""
+    distance: float
+    """Total variation distance over the bins, from 0 to 1."""
+    p_value: float
+    adjusted_p_value: float
+    changed: bool
+    words: str
 
 class FeatureImportance(Record):
     """How much one feature matters."""
@@ -1536,6 +1569,10 @@ class Job(Record):
     """
     model_id: str | None
     """For a job that trains a model or measures its importance: same as `output.id`."""
+    request_id: str | None
+    """Id of the request that submitted the job: its `X-Request-ID`. The log of the API and of the workers
+    has it in each line about the job.
+    """
     retry_of: str | None
     last_event: int
     """Number (`seq`) of the job's last event. Pass it to `…/events?after=` to continue from there."""
@@ -1553,17 +1590,20 @@ class Job(Record):
     """Time of the request to end early and keep the best candidate."""
 
 class JobCheck(Record):
-    """Answer to `?validate=true`: the job is valid. Nothing was created."""
+    """The job is valid. Nothing was created."""
 
     valid: bool
     algorithm: dict[str, Any]
     objective: dict[str, Any]
     validation: dict[str, Any]
+    """As it will be stored: `time_column` names the column by which the newest rows judge."""
     search: dict[str, Any] | None
     controls: dict[str, Any]
     seed: int
     label_noise: float | None
     estimate: Estimate
+    warnings: list[str]
+    """Warnings about the data and the split that the model will have."""
     duplicates: Duplicates | None
     """Rows of the dataset that are equal to another, and where they stand in the job's splits. Null
     without splits of its rows, and without a profile of the dataset.
@@ -1648,6 +1688,8 @@ class LabelScore(Record):
     """The scores of one row, one per label, by a model with several labels."""
 
     model_id: str
+    id: str | float | bool | None = None
+    """The id of the row, if one was asked to come back (`id`)."""
     scores: dict[str, float]
     no_probability: str | None = None
     """Why there is no probability, if one was asked for and the model has no calibration."""
@@ -1656,6 +1698,8 @@ class LabelScores(Record):
     """For each row a list of scores, one per label, by a model with several labels."""
 
     model_id: str
+    ids: list[str | float | bool | None] | None = None
+    """The id of each row, if ids were asked to come back (`id`). A table has the column `id`."""
     labels: list[str]
     scores: list[list[float]]
     no_probability: str | None = None
@@ -1689,10 +1733,6 @@ class LeaderboardRow(Record):
     value: float | None
     """Value of the objective. Null if the fit failed or was never started."""
     auc: float | None
-    low: float | None
-    high: float | None
-    p_value: float | None
-    """p-value of the hypothesis that it equals the best single candidate, on the same rows."""
     rows: float
     """Fraction of the training rows in its last fit."""
     seconds: float
@@ -1753,6 +1793,56 @@ class ListPoint(Record):
     """Upper end of the bin, of a histogram only."""
     negatives: float | None = None
     """Fraction of the negatives in the bin, of a histogram only."""
+
+class ListedDataset(Record):
+    """An uploaded table in a list."""
+
+    id: str
+    series_id: str
+    """Id of the first version of this series."""
+    version: int
+    """Number of the version in its series, from 1. It is never used again."""
+    parent_id: str | None
+    """The version that it was made from; it may have been deleted. Null for the first version."""
+    mode: Literal['append', 'replace'] | None
+    """`append`: the rows of the parent, then those of the upload. `replace`: only those of the upload.
+    Null for the first version.
+    """
+    name: str
+    kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
+    status: Literal['processing', 'ready', 'invalid']
+    """`processing`, `ready` or `invalid`."""
+    job_id: str | None
+    """The job that reads the table."""
+    content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson', 'application/json', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet']
+    content_encoding: Literal['gzip', 'zstd', 'zip'] | None
+    label: str | None
+    positive: str | None
+    """Value of the label that counts as positive."""
+    negative: str | None
+    weight: str | None
+    group: str | None
+    query: str | None
+    """Column of the queries: rows are put in order within each query."""
+    item: str | None
+    """Column of the items' names."""
+    bytes: int
+    """Size of the upload in bytes."""
+    sha256: str
+    """SHA-256 of the content. For a first or replaced version: that of the uploaded bytes. For an appended
+    version: that of the text made of the parent's `sha256` and `upload_sha256`, joined. For several
+    files: as if each had been appended to those before.
+    """
+    upload_sha256: str
+    """SHA-256 of the uploaded bytes; of a dataset of several files: of the list of their hashes."""
+    rows: int | None
+    positives: int | None
+    negatives: int | None
+    pairs: Pairs | None
+    """The pairs of a dataset of kind `preferences`. Null until they are uploaded."""
+    created_at: str
+    n_columns: int
+    """Number of columns; 0 until the table was read."""
 
 class ListedModel(Record):
     """A model in a list."""
@@ -2132,7 +2222,7 @@ class OperatingPoint(Record):
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
-    promise: Promise | None = None
+    promise: RatePromise | None = None
     """The promise, if a `confidence` was requested; otherwise null."""
     model_id: str
     on: Literal['validation', 'train']
@@ -2162,6 +2252,10 @@ class OperatingPoints(Record):
     """Index in `points`, from 0, of the point with the lowest cost, if costs were given."""
     of_objective: int | None
     """Index in `points`, from 0, of the best point at the FPR of the objective `tpr`."""
+    of_flagged: int | None
+    """Index in `points`, from 0, of the best point that flags at most the fraction `flagged` of the rows,
+    if that was given.
+    """
     of_aliases: dict[str, int]
     """For each alias of the model that flags rows, the index in `points`, from 0, of the point that flags
     the same of these rows; of more than 20 aliases, the last moved.
@@ -2182,8 +2276,9 @@ class OutOfFold(Record):
     columns: list[str]
     data: list[list[float]]
     """One entry per row and repeat. `row` counts from 0 in the order of the dataset; `repeat` and `fold`
-    count from 1; `y` is 1 for a positive. `score` is on the scale of the fold's ranker, `aligned_score`
-    on that of the served ranker.
+    count from 1; `y` is 1 for a positive. `score` is on the scale of the fold's ranker. `aligned_score`
+    is the same on the scale of the served ranker: equal quantiles of the scores that both rankers give
+    the fold's training rows are equal scores.
     """
 
 class OutdatedAlias(Record):
@@ -2225,7 +2320,7 @@ class Overview(Record):
     """Whether more than `limit` models that an alias points to have a newer version."""
     models: list[ListedModel]
     """The newest models."""
-    datasets: list[Dataset]
+    datasets: list[ListedDataset]
     """The newest datasets."""
 
 class PairMetrics(Record):
@@ -2257,8 +2352,8 @@ class Pairs(Record):
     """`processing`, `ready` or `invalid`."""
     job_id: str
     """The job that reads the pairs."""
-    content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson']
-    content_encoding: Literal['gzip', 'zstd'] | None
+    content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson', 'application/json', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet']
+    content_encoding: Literal['gzip', 'zstd', 'zip'] | None
     bytes: int
     sha256: str
     pairs: int | None
@@ -2287,7 +2382,7 @@ class PartialDependence(Record):
     rows: int
     """Number of rows that each mean is over."""
     features: list[DependenceAxis]
-    scores: list[float] | list[list[float]]
+    scores: list[Any]
     """Mean scores, one per value of the feature. For two features: one list per value of the first, one
     entry per value of the second.
     """
@@ -2316,6 +2411,28 @@ class Price(Record):
     """Default: `0.0`."""
     rate: float | None = None
     """Needs `amount`. Default: `0.0`."""
+
+class ProbabilityDrift(Record):
+    """How far the model's probabilities are from what has happened on this dataset."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    of: Literal['in_the_large', 'slope']
+    """`in_the_large`: the constant that the log odds lack, 0 if as many rows are positive as expected.
+    `slope`: of the log odds, 1 if the probabilities are neither too extreme nor too moderate.
+    """
+    predicted: float
+    """Mean probability."""
+    observed: float
+    """Fraction of positives."""
+    p_value: float
+    """It allows for the error of the calibration itself, which was learnt on the validation rows; the
+    interval is of these rows alone.
+    """
+    adjusted_p_value: float
+    changed: bool
+    words: str
 
 class ProbabilitySaving(Record):
     """What the cut costs more per row, held out, than deciding by probability: above 0 if probabilities
@@ -2379,7 +2496,7 @@ class Progress(Record):
     elapsed_seconds: float | None = None
     """Seconds from the start of the job to this report. A job reports once a second."""
     seconds_left: float | None = None
-    """Seconds left of the budget of `auto` at this report."""
+    """Seconds left of the budget of `auto` at this report. It does not go down in the phase `compiling`."""
 
 class ProgressRow(Record):
     """A candidate that a search tried, judged on the validation rows of all inner splits."""
@@ -2399,26 +2516,6 @@ class ProgressRow(Record):
     """Value of the job's objective, as mean over the inner splits."""
     seconds: float
     """Fit time over all inner splits, in seconds."""
-
-class Promise(Record):
-    """What the threshold promises of future rows that are drawn like these."""
-
-    rate: Literal['fpr', 'tpr']
-    """The rate that is promised."""
-    limit: float
-    """The FPR stays at or below this, the TPR at or above it."""
-    confidence: float
-    """Lowest probability that the promise is kept, over samples such as this one."""
-    rows: int
-    """Number of negatives that the promise rests on; of positives, for a TPR."""
-    needed: int
-    """Lowest number of them with which a threshold can be promised at all."""
-    errors: int
-    """The threshold flags at most this many of the negatives, or misses at most this many of the
-    positives.
-    """
-    broken: float
-    """Highest probability that the promise is broken: at most 1 - confidence."""
 
 class PromisesByGroup(Record):
     """Cuts that keep one promise in every group."""
@@ -2454,6 +2551,8 @@ class Ranking(Record):
     """Row numbers, counted from 0, best row first, with their scores and probabilities."""
 
     model_id: str
+    ids: list[str | float | bool | None] | None = None
+    """The id of each row, if ids were asked to come back (`id`). A table has the column `id`."""
     indices: list[int]
     scores: list[float]
     probabilities: list[float] | None = None
@@ -2476,6 +2575,26 @@ class RateOrThreshold(Record):
     """The model's cut with at least this TPR, chosen on its validation rows."""
     threshold: float | None = None
     """Flag every row whose score is at least this."""
+
+class RatePromise(Record):
+    """What the threshold promises of future rows that are drawn like these."""
+
+    rate: Literal['fpr', 'tpr']
+    """The rate that is promised."""
+    limit: float
+    """The FPR stays at or below this, the TPR at or above it."""
+    confidence: float
+    """Lowest probability that the promise is kept, over samples such as this one."""
+    rows: int
+    """Number of negatives that the promise rests on; of positives, for a TPR."""
+    needed: int
+    """Lowest number of them with which a threshold can be promised at all."""
+    errors: int
+    """The threshold flags at most this many of the negatives, or misses at most this many of the
+    positives.
+    """
+    broken: float
+    """Highest probability that the promise is broken: at most 1 - confidence."""
 
 class Reason(Record):
     """A part of the difference between the score and the reference."""
@@ -2683,6 +2802,8 @@ class Score(Record):
     """
 
     model_id: str
+    id: str | float | bool | None = None
+    """The id of the row, if one was asked to come back (`id`)."""
     score: float
     fpr: float | None
     """Fraction of the negatives with at least this score, from 0 to 1. Null without a validation curve."""
@@ -2728,6 +2849,8 @@ class ScoreDrift(Record):
     """
     higher: float
     """Probability that a score on this dataset is greater than one of the validation; a tie counts half."""
+    psi: Interval | None = None
+    """Population stability index over tenths of the scores of the validation, corrected for chance."""
     p_value: float
     adjusted_p_value: float
     changed: bool
@@ -2763,7 +2886,7 @@ class ScoreParts(Record):
     """The score of the prevalence, the same for every row."""
 
 class ScoreTableCheck(Record):
-    """Answer to `?validate=true`: the rows can be scored. Nothing was created."""
+    """The rows can be scored. Nothing was created."""
 
     valid: bool
     rows: int | None = None
@@ -2775,6 +2898,8 @@ class Scores(Record):
     """The scores, in the order of the rows. `fprs` and `tprs` are null without a validation curve."""
 
     model_id: str
+    ids: list[str | float | bool | None] | None = None
+    """The id of each row, if ids were asked to come back (`id`). A table has the column `id`."""
     scores: list[float]
     fprs: list[float] | None
     tprs: list[float] | None
@@ -2859,7 +2984,7 @@ class StoredReasonEntry(Record):
     missing: bool | None
 
 class TableCheck(Record):
-    """Answer to `?validate=true`: the table is valid. Nothing was stored."""
+    """The table is valid. Nothing was stored."""
 
     valid: bool
     rows: int
@@ -2888,7 +3013,9 @@ class TableFault(Record):
     """
 
 class TableWarning(Record):
-    """How values of a column were changed because they could not be used as they are."""
+    """How values of a column were changed because they could not be used as they are; or what a column may
+    mean.
+    """
 
     code: str
     """`values_taken_for_missing`: rare values that do not fit their column count as missing.
@@ -2896,7 +3023,9 @@ class TableWarning(Record):
     every row has a different value; the column is not a feature. `column_without_name`: the column was
     left out. `rows_without_label`: these rows were left out. `label_of_many_values`: all values but the
     positive one are negative. `numbers_with_thousands`: numbers such as 1.234,56 are read as words.
-    `dates_of_unknown_order`: dates such as 03/04/2026 are read as words.
+    `dates_of_unknown_order`: dates such as 03/04/2026 are read as words. `words_among_numbers`: a
+    column of numbers or dates is read as words, because of a few words in it. `rows_of_groups`: rows
+    seem to belong together, as those of a customer do, and the upload has no group.
     """
     column: str
     detail: str
@@ -2950,8 +3079,8 @@ class UploadPart(Record):
 
     number: int
     """Number of the part, from 1: the order of the rows."""
-    content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson']
-    content_encoding: Literal['gzip', 'zstd'] | None
+    content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson', 'application/json', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet']
+    content_encoding: Literal['gzip', 'zstd', 'zip'] | None
     bytes: int
     sha256: str | None
     """SHA-256 of the bytes. Null for a file that the service reads where it lies."""
@@ -2960,7 +3089,7 @@ class UploadPart(Record):
     created_at: str
 
 class Valid(Record):
-    """Answer to `?validate=true`: the request is valid. Nothing was created."""
+    """The request is valid. Nothing was created."""
 
     valid: bool
 

@@ -28,10 +28,10 @@ from client.models import (
     AliasTarget,
     BatchScore,
     BatchScoreStatus,
-    CreateBatchScoreFilesBody,
     Dataset,
     DatasetStatus,
     Evaluation,
+    EvaluationRequest,
     EvaluationStatus,
     Explanations,
     Holdout,
@@ -40,17 +40,17 @@ from client.models import (
     JobRequestTags,
     JobState,
     Metrics,
-    NewEvaluation,
     PartialAuc,
     Problem,
     Rankboost,
     Ranking,
     RowsAsLists,
     RowsAsObjects,
+    RowsForm,
     Score,
     ScoreRowFeatures,
     Scores,
-    UploadDatasetFilesBody,
+    TableForm,
     UploadDatasetKind,
 )
 from client.types import File
@@ -93,7 +93,7 @@ with Path("churn.csv").open("rb") as table:
         Dataset,
     )
 with Path("next_year.csv").open("rb") as table:
-    form = UploadDatasetFilesBody(
+    form = TableForm(
         file=File(payload=table, file_name="next_year.csv", mime_type=CSV),
         label="churned",
         positive="1",
@@ -162,7 +162,7 @@ assert expect(score_row.sync(REF, client=client, features=one), Score).score == 
 ranked = expect(rank_rows.sync(REF, client=client, body=as_objects, top=3), Ranking)
 assert ranked.scores == sorted(scored.scores, reverse=True)[:3]
 assert len(expect(explain_rows.sync(REF, client=client, body=as_lists), Explanations).explanations)
-form = CreateBatchScoreFilesBody(
+form = RowsForm(
     file=File(
         payload=BytesIO(Path("customers.csv").read_bytes()),
         file_name="customers.csv",
@@ -176,7 +176,7 @@ assert http.request(**read_result._get_kwargs(batch.id)).content.startswith(b"PA
 
 judged = expect(
     create_evaluation.sync(
-        client=client, body=NewEvaluation(model=REF, dataset_id=later.id), prefer=WAIT
+        client=client, body=EvaluationRequest(model=REF, dataset_id=later.id), prefer=WAIT
     ),
     Evaluation,
 )

@@ -10,7 +10,7 @@ import pyarrow as pa
 from app.datasets import service as datasets
 from app.evaluation import comparisons, evaluations
 from app.evaluation.evaluations import EVALUATIONS
-from app.evaluation.service import ComparisonRequest, EvaluationRequest
+from app.evaluation.service import ComparisonInputs, EvaluationInputs
 from app.models.service import artifact_key
 from app.platform.tables import Comparison, Evaluation, JobState, Model
 from core import artifact
@@ -62,7 +62,7 @@ def train(bench: Workbench, dataset_id: str, name: str, **request: Any) -> Model
 def ask(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Evaluation:
     """Ask for an evaluation."""
     with bench.db.write() as session:
-        request = EvaluationRequest(model, dataset_id, **more)
+        request = EvaluationInputs(model, dataset_id, **more)
         return evaluations.submit(session, bench.settings, OWNER, request)
 
 
@@ -78,7 +78,7 @@ def evaluate(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Eval
 def ask_comparison(bench: Workbench, refs: list[str], dataset_id: str, **more: Any) -> Comparison:
     """Ask for a comparison."""
     with bench.db.write() as session:
-        request = ComparisonRequest(refs, dataset_id, **more)
+        request = ComparisonInputs(refs, dataset_id, **more)
         return comparisons.submit(session, bench.settings, OWNER, request)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import httpx
@@ -166,6 +167,17 @@ class Service:
             session.execute(insert(Model), copies)
             if aliases:
                 session.execute(insert(ModelAlias), aliases)
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Have others hold every place for long computations, for the length of a block."""
+        turns = self.context.computations
+        with ExitStack() as stack:
+            for n in count():
+                if turns.refusal(f"other{n}") is not None:
+                    break
+                stack.enter_context(turns.hold(f"other{n}"))
+            yield
 
     @contextmanager
     def setting(self, **values: Any) -> Iterator[None]:

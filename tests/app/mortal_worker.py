@@ -53,6 +53,7 @@ def _serve(url: str, given: dict[str, Any], seam: str) -> None:
             blobs=blobs,
             settings=settings,
             memory_bytes=None,
+            on_long_wait=lambda: None,
             stopping=threading.Event(),
         )
         attempt.run()

@@ -298,12 +298,18 @@ def _same(now: Any, before: Any, where: str) -> None:
         assert now["default"] is None, where
         now, before = number, {key: before[key] for key in number.keys() & before.keys()}
     if isinstance(before, dict):
+        if (
+            where.startswith("/v1/datasets") and " data " in where
+        ):  # a list has nothing that grows with a table
+            before = {key: value for key, value in before.items() if key in now}
         assert now.keys() >= before.keys(), where
         for key, value in before.items():
             # Sentences that are made when they are asked for belong to the program, and may be improved.
             of_algorithm = where.startswith("/v1/algorithms") and key in ("summary", "paper")
             if key == "description" or of_algorithm:
                 continue
+            if where.endswith(" lift") and key in ("low", "high"):
+                continue  # intervals are made when they are asked for; that of the lift is for a new sample since
             if "/bounds" in where and key == "reasons":
                 assert len(now[key]) == len(value), where
             else:

@@ -15,6 +15,7 @@ from app.platform import resources
 from app.platform.metrics import SHARED_BYTES
 from app.platform.processes import MAX_API_PROCESSES
 from app.platform.settings import Settings
+from app.training.cluster import read_security
 from tests.deploy import compose_file, dockerfile
 from workers.slots import memory_per_fit
 
@@ -49,20 +50,21 @@ def test_no_password_stands_in_the_file_its_example_or_the_environment(
     for name, service in document["services"].items():
         for variable, value in service.get("environment", {}).items():
             assert not re.search(r"://[^/]*:[^/]*@", value), f"{name}: {variable}"
-            if "PASSWORD" in variable:
+            if "PASSWORD" in variable or "SECRET" in variable:
                 assert variable.endswith("_FILE")
                 assert value.removeprefix("/run/secrets/") in service["secrets"], name
 
 
 def test_the_passwords_are_files_for_whoever_needs_them(document: compose_file.Document) -> None:
     asked = {name: set(service["secrets"]) for name, service in document["services"].items()}
-    both = set(document["secrets"])
-    assert asked == dict.fromkeys(OURS, both) | {name: set() for name in CLUSTER} | {
+    both, cluster = {"postgres_password", "redis_password"}, {"dask_secret"}
+    assert asked == dict.fromkeys(OURS, both) | dict.fromkeys(CLUSTER, cluster) | {
+        "worker": both | cluster,
         "postgres": {"postgres_password"},
         "redis": {"redis_password"},
     }
     # Only a file can be a secret of a container that is read-only.
-    files = {name: f"./secrets/{name}" for name in both}
+    files = {name: f"./secrets/{name}" for name in both | cluster}
     assert {name: secret["file"] for name, secret in document["secrets"].items()} == files
 
 
@@ -88,7 +90,9 @@ def test_the_passwords_are_made_once_and_stay(
     assert made.pop("said").splitlines() == [f"made secrets/{name}" for name in document["secrets"]]
     assert set(made) == set(document["secrets"])
     assert len(set(made.values())) == len(made)
-    assert all(re.fullmatch(r"[0-9a-f]{48}\n", password) for password in made.values())
+    passwords = [text for name, text in made.items() if name.endswith("_password")]
+    assert all(re.fullmatch(r"[0-9a-f]{48}\n", password) for password in passwords)
+    read_security(tmp_path / "secrets" / "dask_secret")
     # The containers' users read the files; nobody else on the host gets to them.
     assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()} == {0o644}
@@ -205,11 +209,11 @@ def test_a_job_gets_no_more_than_its_container_has(
 
 
 def test_only_workers_reach_the_cluster(document: compose_file.Document) -> None:
-    """Whoever reaches a port of it may run code there."""
+    """Whoever reaches a port of it, and has its secret, may run code there."""
     networks = {name: s.get("networks", ["default"]) for name, s in document["services"].items()}
     assert {name for name, own in networks.items() if "cluster" in own} == {*CLUSTER, "worker"}
     assert all(networks[name] == ["cluster"] for name in CLUSTER)
-    assert set(document["networks"]) == {"cluster"}
+    assert set(document["networks"]) == {"cluster", "default"}
 
 
 def test_the_cluster_is_a_profile_whose_parts_find_each_other(
@@ -221,7 +225,7 @@ def test_the_cluster_is_a_profile_whose_parts_find_each_other(
     join = compose_file.service(document, "shards").command
     address = join[join.index("--join") + 1]
     listens = compose_file.service(document, "dask").command
-    assert address == f"tcp://dask:{listens[listens.index('--port') + 1]}"
-    found = re.search(r"`(tcp://\S+)`", EXAMPLE.read_text())
+    assert address == f"tls://dask:{listens[listens.index('--port') + 1]}"
+    found = re.search(r"`(tls://\S+)`", EXAMPLE.read_text())
     assert found is not None
     assert Settings.model_validate({"dask_address": found[1]}).dask_address == address

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import redis
 
+from app.serve.prepare import make_cluster_secret
 from core.kernels import SUFFIX
 from core.kernels.folders import CPU, FOLDERS
 from tests.deploy import compose_file, dockerfile
@@ -43,12 +44,14 @@ def host() -> Iterator[Host]:
     """The image's file system: what the Dockerfile copies, makes and warms up."""
     with tempfile.TemporaryDirectory(prefix="rw-deploy-") as name:
         folder = Path(name)
+        make_cluster_secret(folder / "dask.pem")
+        secrets = SECRETS | {"dask_secret": (folder / "dask.pem").read_text()}
         folder.chmod(0o755)  # the file's user must get in; pytest's own folders are private
         image = dockerfile.read(ROOT / "Dockerfile")
         # For this very processor, as kernels of this run are, which then need not be compiled once more: what it means
         # to compile for a level is seen in tests/workers/test_compile.py.
         del image.environment[CPU]
-        host = Host(image, ROOT, folder / "image", folder / "build", SECRETS)
+        host = Host(image, ROOT, folder / "image", folder / "build", secrets)
         host.build()
         yield host
 
@@ -117,7 +120,7 @@ def test_a_table_becomes_scores_on_two_workers(
     with postgres.connect() as connection:
         jobs = "SELECT count(DISTINCT worker_id) FROM jobs WHERE id IN (%s, %s)"
         assert connection.execute(jobs, [long["id"], short["id"]]).fetchone() == (2,)
-        alive = connection.execute("SELECT count(*) FROM workers").fetchone()
+        alive = connection.execute("SELECT count(*) FROM workers WHERE role = 'worker'").fetchone()
         assert alive == (len(stack["worker"]),)
     assert cache_files(host) == warmed, "a container compiled kernels that the image should hold"
 

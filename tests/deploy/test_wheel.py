@@ -388,9 +388,12 @@ def test_a_state_that_this_user_may_not_change(installed: Installed, sqlite_url:
     for path, mode in {blobs: 0o555, blobs.parent: 0o555, database: 0o444, closed: 0o555}.items():
         path.chmod(mode)
     at = {"RANKWRIGHT_STATE_DIR": str(closed), "RANKWRIGHT_BROKER_URL": "redis://127.0.0.1:9"}
-    unusable = f"the state folder {closed} cannot be used: Permission denied; name one"
-    assert unusable in one_sentence(installed.run("serve", **at))
-    assert f"the file {database} " in one_sentence(installed.run("worker", **at))
+    assert f"the state folder {closed} must have the mode 0700" in one_sentence(
+        installed.run("serve", **at)
+    )
+    worker = installed.run("worker", **at)  # it logs the outage, and then why it ends
+    assert (worker.returncode, "Traceback" in worker.stderr) == (1, False)
+    assert f"the file {database} " in worker.stderr.splitlines()[-1]
     found = installed.run("doctor", **at)
     assert (found.returncode, found.stderr) == (1, "")
     assert f"the file {database} " in found.stdout

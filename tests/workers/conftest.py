@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.platform.settings import Settings
+from app.serve.prepare import make_cluster_secret
 from tests.harness import Crew, Shop, csv_table
 from workers.slots import Slots
 
@@ -19,6 +20,14 @@ QUICK = {
     "fan_out_cells": 0,
     "checkpoint_seconds": 0.2,
 }
+
+
+@pytest.fixture(scope="session")
+def dask_secret(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a Dask cluster's key and certificate."""
+    path = tmp_path_factory.mktemp("dask") / "dask.pem"
+    make_cluster_secret(path)
+    return path
 
 
 @pytest.fixture

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import func, select, update
 
 from app.datasets import service as datasets
 from app.jobs import child_jobs as parts
@@ -20,6 +21,7 @@ from app.platform.tables import Job, Model
 from tests.harness import ENDLESS, OWNER, Crew, csv_table, is_running
 from tests.servers import eventually
 from workers import slots
+from workers.fit_process import FitProcess
 
 
 def test_a_lost_message_is_found_by_the_look(crew: Crew) -> None:
@@ -61,6 +63,33 @@ def test_a_disk_that_fills_up_under_a_job_costs_it_an_attempt_and_no_more(
         session.execute(update(Job).where(Job.id == waiting.id).values(not_before=0.0))
     assert crew.shop.reaches(job_id, "succeeded").attempt == 2
     assert crew.shop.models_of(job_id) == 1
+
+
+@pytest.mark.parametrize("of_checkpoint", [False, True])
+def test_the_lease_is_kept_while_a_file_is_put_on_disk(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch, of_checkpoint: bool
+) -> None:
+    waited_for: list[int] = []
+
+    def beats() -> int:
+        with crew.shop.db.read() as session:
+            count = select(func.sum(Job.heartbeat_count)).where(Job.state == "running")
+            return session.scalar(count) or 0
+
+    def wait_for_a_beat() -> None:
+        before = beats()
+        eventually(lambda: beats() > before, seconds=20)
+        waited_for.append(before)
+
+    monkeypatch.setattr(failpoints, "_armed", {"adopt": wait_for_a_beat})
+    job_id = crew.shop.train(crew.table, ENDLESS if of_checkpoint else 5)
+    if of_checkpoint:
+        eventually(lambda: crew.shop.job(job_id).checkpoint_key, seconds=60)
+        crew.shop.db.writing(jobs.cancel, OWNER, job_id)
+        crew.shop.ends(job_id)
+    else:
+        assert crew.shop.reaches(job_id, "succeeded").attempt == 1
+    assert waited_for
 
 
 def test_no_job_is_begun_while_the_disk_is_nearly_full(
@@ -221,3 +250,26 @@ def test_an_attempt_that_breaks_off_leaves_no_answer_to_the_next_job(
         assert (model.job_id, model.parameters["n_rounds"]) == (next_id, 3)
     crew.shop.db.writing(jobs.cancel, OWNER, broken)
     assert crew.shop.ends(broken).state == "cancelled"
+
+
+def test_a_fit_process_knows_no_secret_of_database_and_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    secret = "pa55word"
+    names = {
+        "RANKWRIGHT_" + name.upper()
+        for name in Settings.model_fields
+        if name.startswith(("database_", "broker_"))
+    }
+    assert len(names) >= 6
+    for name in (*names, "PGPASSWORD", "PGPASSFILE", "RANKWRIGHT_API_KEY"):
+        monkeypatch.setenv(name, secret)
+    monkeypatch.setenv("RANKWRIGHT_LOG_LEVEL", "ERROR")
+    process = FitProcess(threads=1)
+    try:
+        assert eventually(lambda: process.receive(0.1)) == {"type": "ready"}
+        environment = Path(f"/proc/{process.pid}/environ").read_text()
+    finally:
+        process.kill()
+    assert secret not in environment
+    assert "RANKWRIGHT_LOG_LEVEL=ERROR" in environment

@@ -6,17 +6,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from app.datasets.tasks import limits
+from app.jobs import queue
 from app.platform.settings import Settings
-from tests.harness import is_running
+from tests.harness import Shop, csv_table, is_running
 from tests.servers import eventually
-from workers.child import OOM_SCORE
-from workers.fit_process import FitProcess
+from workers import attempt
+from workers.child import OOM_SCORE, give_memory_back
+from workers.fit_process import FitProcess, Message, private_bytes
 
 
 @pytest.fixture(scope="module")
@@ -190,3 +195,59 @@ import scipy.stats
 assert norm.cdf(0) == scipy.stats.norm.cdf(0) == .5
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_memory_that_a_job_has_freed_goes_back_to_the_machine() -> None:
+    pieces = [bytearray(64 << 10) for _ in range(1500)]  # too small for a mapping of their own
+    held = private_bytes("self")
+    last = pieces[-1]  # keeps the heap from shrinking at its end
+    del pieces
+    give_memory_back()
+    assert private_bytes("self") < held - (60 << 20)
+    assert len(last) == 64 << 10
+
+
+class _Silent:
+    """Stands for a fit process that waits for a kernel, and then finds a fault of the user's."""
+
+    def __init__(self) -> None:
+        problem = {"code": "invalid", "title": "", "detail": "", "errors": []}
+        self._messages: list[Message | None] = [
+            {"type": "loading", "detail": "compiling"},
+            None,
+            {"type": "loaded", "bytes": 0},
+            None,
+            {"type": "error", "user_fault": True, "problem": problem},
+        ]
+
+    def start_job(self, payload: object, memory_bytes: int | None) -> None: ...
+    def leave_out(self, n_bytes: int) -> None: ...
+
+    def receive(self, timeout: float) -> Message | None:
+        return self._messages.pop(0)
+
+    def job_memory_bytes(self) -> int:
+        return 0
+
+
+def test_a_long_wait_for_a_kernel_is_told(
+    make_shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = make_shop()
+    for seconds, told in ((0.0, True), (60.0, False)):
+        monkeypatch.setattr(attempt, "LONG_WAIT_SECONDS", seconds)
+        shop.upload(csv_table(5))
+        claim = shop.db.writing(queue.claim, shop.settings, "wrk_a")
+        assert claim is not None
+        waits: list[None] = []
+        outcome = attempt.Attempt(
+            claim,
+            cast(FitProcess, _Silent()),
+            db=shop.db,
+            blobs=shop.blobs,
+            settings=shop.settings,
+            memory_bytes=None,
+            stopping=threading.Event(),
+            on_long_wait=partial(waits.append, None),
+        ).run()
+        assert (outcome, bool(waits)) == ("failed", told)

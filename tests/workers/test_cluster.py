@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -25,8 +28,9 @@ from app.jobs import service as jobs
 from app.platform.processes import child_environment
 from app.platform.settings import Settings, checked_scheduler
 from app.platform.tables import Job, Model
+from app.serve.prepare import make_cluster_secret
 from app.training import cluster
-from app.training.cluster import DaskHosts
+from app.training.cluster import DaskHosts, read_security
 from core import LogitBoost, MartiRank, RankBoost, save
 from core.base.checkpoint import Checkpoints
 from core.base.columns import ArrayColumns, ColumnTable
@@ -50,8 +54,10 @@ SECONDS = 5.0
 class Cluster:
     """A scheduler in this process, and workers that have joined it by the command."""
 
-    def __init__(self, scheduler: Any, folder: Path) -> None:
-        self._environment = child_environment() | {"RANKWRIGHT_STATE_DIR": str(folder)}
+    def __init__(self, scheduler: Any, folder: Path, secret: Path) -> None:
+        own = {"RANKWRIGHT_STATE_DIR": str(folder), "RANKWRIGHT_DASK_SECRET_FILE": str(secret)}
+        self._environment = child_environment() | own
+        self.secret = secret
         self.address: str = scheduler.address
         self._scheduler = scheduler
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -68,6 +74,11 @@ class Cluster:
             assert joined.acquire(timeout=120)
 
     @property
+    def place(self) -> tuple[str, Path]:
+        """The address, and the file of the secret."""
+        return self.address, self.secret
+
+    @property
     def addresses(self) -> list[str]:
         """Of the workers, ascending."""
         return sorted(self._scheduler.workers)
@@ -76,7 +87,8 @@ class Cluster:
         """Return the id of the process of a worker."""
         from distributed import Client
 
-        with Client(self.address, set_as_default=False) as client:
+        security = read_security(self.secret)
+        with Client(self.address, set_as_default=False, security=security) as client:
             return int(client.run(os.getpid, workers=[address])[address])
 
     def end(self) -> None:
@@ -100,15 +112,25 @@ class Joined(SchedulerPlugin):
         self._joined.release()
 
 
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster at ports of loopback."""
+def scheduler(secret: Path, host: str = "127.0.0.1", **options: Any) -> Any:
+    """A scheduler without workers."""
     from distributed import LocalCluster
 
-    with LocalCluster(
-        n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
-    ) as local:
-        made = Cluster(local.scheduler, tmp_path_factory.mktemp("cluster"))
+    return LocalCluster(
+        n_workers=0,
+        host=host,
+        dashboard_address=f"{host}:0",
+        protocol="tls://",
+        security=read_security(secret),
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory, dask_secret: Path) -> Iterator[Cluster]:
+    """A cluster at ports of loopback."""
+    with scheduler(dask_secret, silence_logs=50) as local:
+        made = Cluster(local.scheduler, tmp_path_factory.mktemp("cluster"), dask_secret)
         try:
             yield made
         finally:
@@ -138,13 +160,13 @@ def make_layers() -> Ranker:
 
 
 def fit_on(
-    address: str,
+    place: tuple[str, Path],
     folder: Path,
     callback: Callable[..., None] | None = None,
     ranker: Ranker | None = None,
 ) -> bytes:
     X, y, names, categories = make_rows(1)
-    with DaskHosts(address, SECONDS) as hosts:
+    with DaskHosts(*place, SECONDS) as hosts:
         table = ColumnTable(ArrayColumns(X, names, categories, b"rows"), folder, placement=hosts)
         return save((ranker or make_stumps()).fit(table, y, callback=callback))
 
@@ -158,7 +180,7 @@ def test_the_bits_are_those_of_one_process(workers: Cluster, tmp_path: Path) -> 
     for n_workers in (1, 2, 4, 8) if LONG_FORM else (1, 2):
         workers.grow(n_workers)
         for make in (make_stumps, make_trees, make_drawn_trees, make_layers):
-            assert fit_on(workers.address, tmp_path, None, make()) == in_memory(make())
+            assert fit_on(workers.place, tmp_path, None, make()) == in_memory(make())
 
 
 def test_an_answer_may_come_at_a_tick(
@@ -166,13 +188,13 @@ def test_an_answer_may_come_at_a_tick(
 ) -> None:
     workers.grow(1)
     monkeypatch.setattr(cluster, "PROBE_SECONDS", 0.002)
-    assert fit_on(workers.address, tmp_path, None, make_stumps(60)) == in_memory(make_stumps(60))
+    assert fit_on(workers.place, tmp_path, None, make_stumps(60)) == in_memory(make_stumps(60))
 
 
 def test_every_error_of_a_worker_arrives(workers: Cluster) -> None:
     """Dask's own proxy of an actor waits for ever for those that it does not expect."""
     workers.grow(1)
-    with DaskHosts(workers.address, SECONDS) as hosts:
+    with DaskHosts(*workers.place, SECONDS) as hosts:
 
         class Unreadable(Exception):
             def __init__(self, one: str, other: str) -> None:
@@ -205,7 +227,7 @@ def test_every_error_of_a_worker_arrives(workers: Cluster) -> None:
         hosts._client.run(lambda dask_worker: dask_worker.state.actors.clear())
         with pytest.raises(ShardsLost, match="failed: KeyError"):
             hosts.call("begin", [(2, 1, fail, [])] * hosts.n_hosts)
-    with DaskHosts(workers.address, SECONDS) as hosts:
+    with DaskHosts(*workers.place, SECONDS) as hosts:
         hosts._client.cancel(list(hosts._hosts.values()))
         with pytest.raises(ShardsLost, match="holds no shards of this fit any more: cancelled"):
             hosts._probe()
@@ -222,7 +244,7 @@ def test_a_scheduler_that_is_gone_and_one_that_is_silent(
     async def silent(hosts: DaskHosts) -> None:
         await asyncio.Event().wait()
 
-    with DaskHosts(workers.address, SECONDS) as hosts:
+    with DaskHosts(*workers.place, SECONDS) as hosts:
         hosts._seconds = 0.1
         for answer, said in (
             (gone, "is gone: OSError: connection closed"),
@@ -237,7 +259,7 @@ def test_a_worker_that_cannot_listen_at_its_address_says_so(
     workers: Cluster, tmp_path: Path
 ) -> None:
     with pytest.raises(ShardsLost, match=r"listening at 192\.0\.2\.1: .*[Cc]annot assign"):
-        asyncio.run(join._work(workers.address, "192.0.2.1", tmp_path))
+        asyncio.run(join._work(*workers.place, "192.0.2.1", tmp_path))
 
 
 def test_a_worker_that_hangs_ends_the_fit_and_the_next_goes_on(
@@ -254,11 +276,11 @@ def test_a_worker_that_hangs_ends_the_fit_and_the_next_goes_on(
             os.kill(hung, signal.SIGSTOP)
 
     with checkpoints, pytest.raises(ShardsLost, match="has not been heard for 5 s"):
-        fit_on(workers.address, tmp_path, attack)
+        fit_on(workers.place, tmp_path, attack)
     os.kill(hung, signal.SIGCONT)
     steps: list[int] = []
     with Checkpoints(taken[0]) as resumed:
-        again = fit_on(workers.address, tmp_path, lambda step, of, info: steps.append(step))
+        again = fit_on(workers.place, tmp_path, lambda step, of, info: steps.append(step))
     assert resumed.resumed
     assert [step for step in steps if step] == [*range(6, 13)]  # 0: the table is read
     assert again == in_memory()
@@ -275,11 +297,11 @@ def test_a_worker_of_another_version_is_refused_by_both_sides(
         with pytest.raises(
             ShardsLost, match=r"must run Rankwright .* runs 0\.2\.0 \(code .*; numpy"
         ):
-            fit_on(workers.address, tmp_path)
+            fit_on(workers.place, tmp_path)
     monkeypatch.undo()
     monkeypatch.setattr(join, "__version__", "0.1.9")
     with pytest.raises(ShardsLost, match=r"runs 0\.2\.0, this one 0\.1\.9"):
-        join._check_versions(workers.address)
+        join._check_versions(*workers.place)
 
 
 class OtherProgram:
@@ -298,17 +320,18 @@ class OtherProgram:
 @pytest.mark.parametrize(
     "address",
     [
-        "tcp://a b:8786",
-        "tcp://*:1",
-        "tcp://a:0",
-        "tcp://a:65536",
-        "tcp://[::1",
+        "tls://a b:8786",
+        "tls://*:1",
+        "tls://a:0",
+        "tls://a:65536",
+        "tls://[::1",
         "http://a:1",
-        "tcp://a:1/",
+        "tls://a:1/",
+        "tcp://a:8786",
     ],
 )
 def test_what_is_no_address_of_a_scheduler_is_refused(address: str) -> None:
-    with pytest.raises(ValueError, match="must be an address as tcp"):
+    with pytest.raises(ValueError, match="must be an address as tls"):
         checked_scheduler(address)
     assert checked_scheduler("tls://[::1]:8786") == "tls://[::1]:8786"
 
@@ -323,7 +346,7 @@ def test_a_full_disk_of_a_worker_says_so() -> None:
 
 
 def test_an_address_that_nobody_answers_is_an_error_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, dask_secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with socket.socket() as silent:  # accepts, and says nothing
@@ -333,17 +356,73 @@ def test_an_address_that_nobody_answers_is_an_error_at_once(
             with pytest.raises(
                 ShardsLost, match=r"no Dask scheduler answers within 0\.5 s: \w+Error"
             ):
-                fit_on(f"tcp://127.0.0.1:{port}", tmp_path)
+                fit_on((f"tls://127.0.0.1:{port}", dask_secret), tmp_path)
 
 
-def test_a_cluster_without_workers_is_refused(tmp_path: Path) -> None:
-    from distributed import LocalCluster
+def test_a_cluster_without_workers_is_refused(tmp_path: Path, dask_secret: Path) -> None:
+    with scheduler(dask_secret) as empty, pytest.raises(ShardsLost, match="has no worker"):
+        fit_on((empty.scheduler_address, dask_secret), tmp_path)
 
+
+def test_who_lacks_the_secret_runs_nothing_on_the_cluster(workers: Cluster, tmp_path: Path) -> None:
+    """Neither by the scheduler nor by a worker's own port, and nobody joins without it."""
+    workers.grow(1)
+    other = tmp_path / "other.pem"
+    make_cluster_secret(other)
+    for address in (workers.address, *workers.addresses):
+        assert address.startswith("tls://")
+        with pytest.raises(ShardsLost, match="no Dask scheduler answers"):
+            fit_on((address, other), tmp_path)
+    with pytest.raises(ShardsLost, match="no Dask scheduler answers"):
+        join._check_versions(workers.address, other)
+    # Nor does one who trusts the cluster, but has no key of its own.
+    place = urlsplit(workers.address)
+    trusting = ssl.create_default_context(cafile=workers.secret)
+    trusting.check_hostname = False
     with (
-        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as empty,
-        pytest.raises(ShardsLost, match="has no worker"),
+        socket.create_connection((place.hostname, place.port), 10) as plain,
+        trusting.wrap_socket(plain) as line,
+        pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"),
     ):
-        fit_on(empty.scheduler_address, tmp_path)
+        line.recv(1)
+
+
+def test_a_secret_that_is_no_key_with_its_certificate_is_named(
+    dask_secret: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.pem"
+    make_cluster_secret(other)
+    key, certificate = (
+        re.search(rf"-----BEGIN {part}-----.*?-----END {part}-----\n", path.read_text(), re.DOTALL)
+        for part, path in (("PRIVATE KEY", dask_secret), ("CERTIFICATE", other))
+    )
+    assert key
+    assert certificate
+    for text in (None, "", "secret", key[0], certificate[0], key[0] + certificate[0]):
+        path = tmp_path / "bad.pem"
+        path.unlink(missing_ok=True)
+        if text is not None:
+            path.write_text(text)
+        with pytest.raises(ShardsLost, match="RANKWRIGHT_DASK_SECRET_FILE"):
+            read_security(path)
+
+
+def test_a_secret_is_made_once_for_its_user_alone(tmp_path: Path) -> None:
+    path = tmp_path / "dask.pem"
+    make_cluster_secret(path)
+    made = path.read_bytes()
+    make_cluster_secret(path)
+    assert path.read_bytes() == made
+    assert path.stat().st_mode & 0o777 == 0o600
+    read_security(path)
+
+
+def test_without_the_secret_no_worker_joins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANKWRIGHT_STATE_DIR", str(tmp_path))
+    assert join.main(["tls://127.0.0.1:1"]) == 1
+    assert "RANKWRIGHT_DASK_SECRET_FILE" in capfd.readouterr().err
 
 
 def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goes_on(
@@ -367,7 +446,11 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
     }
     workers.grow(2)
     shop = make_shop(
-        dask_address=workers.address, dask_seconds=SECONDS, job_max_attempts=2, **production
+        dask_address=workers.address,
+        dask_secret_file=workers.secret,
+        dask_seconds=SECONDS,
+        job_max_attempts=2,
+        **production,
     )
     table = shop.read_here(csv_table(3000))
     job_id = shop.train(table, ENDLESS, weak_ranker="tree")
@@ -398,10 +481,8 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
 @pytest.mark.skipif(
     not LONG_FORM, reason="it waits for silence, and needs rights on the network: `make long`"
 )
-def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(tmp_path: Path) -> None:
+def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(tmp_path: Path, dask_secret: Path) -> None:
     """Two hosts in one machine: the scheduler here, a worker in a network namespace."""
-    from distributed import LocalCluster
-
     here, there, names = "10.77.9.1", "10.77.9.2", ("rwcut0", "rwcut1")
     space = ["ip", "netns", "exec", "rwcut"]
     for command in (
@@ -415,11 +496,12 @@ def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(tmp_path: Path) -> None
     ):
         if subprocess.run(command, check=False, capture_output=True).returncode:
             pytest.skip(f"no right to {' '.join(command)}")
-    environment = child_environment() | {"RANKWRIGHT_STATE_DIR": str(tmp_path)}
+    environment = child_environment() | {
+        "RANKWRIGHT_STATE_DIR": str(tmp_path),
+        "RANKWRIGHT_DASK_SECRET_FILE": str(dask_secret),
+    }
     try:
-        with LocalCluster(
-            n_workers=0, host=here, dashboard_address="127.0.0.1:0", silence_logs=50
-        ) as local:
+        with scheduler(dask_secret, here, silence_logs=50) as local:
             join = [sys.executable, "-m", "workers.join", local.scheduler_address, "--host", there]
             worker = subprocess.Popen([*space, *join], env=environment)
             eventually(lambda: local.scheduler.workers, seconds=60)
@@ -429,7 +511,7 @@ def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(tmp_path: Path) -> None
                     subprocess.run(["ip", "link", "set", names[0], "down"], check=True)
 
             with pytest.raises(ShardsLost, match="has not been heard for 5 s"):
-                fit_on(local.scheduler_address, tmp_path, cut)
+                fit_on((local.scheduler_address, dask_secret), tmp_path, cut)
             worker.kill()
             worker.wait(30)
     finally:

@@ -15,9 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import dask
 import pytest
-from distributed import Security
 from distributed.core import rpc
 from sqlalchemy import update
 
@@ -27,9 +25,8 @@ from app.platform.failpoints import VARIABLE
 from app.platform.processes import child_environment
 from app.platform.settings import Settings
 from app.platform.tables import Job
-from app.training.cluster import connect
+from app.training.cluster import read_security
 from chaos import inside
-from core.errors import ShardsLost
 from tests.harness import OWNER, Shop, csv_table, warm_process
 from tests.long_form import LONG_FORM
 from tests.servers import eventually
@@ -66,16 +63,14 @@ SHORT = {(JOB, SCHEDULER): ["a round"], (WORKER, WORKER): ["a shard"]}
 class Machines:
     """A scheduler and workers that have joined it, each a process. What has ended is started again by `heal`."""
 
-    def __init__(
-        self, folder: Path, *, scheme: str = "tcp", variables: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, secret: Path) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port = str(free.getsockname()[1])
-        self.address = f"{scheme}://127.0.0.1:{self._port}"
-        self._scheme = scheme
-        self._environment = child_environment() | {"RANKWRIGHT_STATE_DIR": str(folder)}
-        self._environment |= variables or {}
+        self.address = f"tls://127.0.0.1:{self._port}"
+        self.secret = secret
+        own = {"RANKWRIGHT_STATE_DIR": str(folder), "RANKWRIGHT_DASK_SECRET_FILE": str(secret)}
+        self._environment = child_environment() | own
         self.scheduler: subprocess.Popen[bytes] | None = None
         self.workers: list[subprocess.Popen[bytes]] = []
 
@@ -86,7 +81,8 @@ class Machines:
                 worker.wait(PATIENCE)  # each ends with its scheduler
             self.scheduler = self._start(
                 *("-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", self._port),
-                *("--protocol", self._scheme, "--dashboard-address", "127.0.0.1:0"),
+                *("--protocol", "tls", "--dashboard-address", "127.0.0.1:0"),
+                *("--tls-ca-file", str(self.secret), "--tls-cert", str(self.secret)),
             )
         if faults and self.workers:
             self.workers[-1].kill()
@@ -108,7 +104,7 @@ class Machines:
         """Return how many workers the scheduler knows, None if it does not answer yet."""
 
         async def ask() -> int:
-            arguments = Security().get_connection_args("client")
+            arguments = read_security(self.secret).get_connection_args("client")
             async with rpc(self.address, connection_args=arguments) as scheduler:
                 return len((await scheduler.identity())["workers"])
 
@@ -126,8 +122,8 @@ class Machines:
 
 
 @pytest.fixture
-def machines(tmp_path: Path) -> Iterator[Machines]:
-    made = Machines(tmp_path / "machines")
+def machines(tmp_path: Path, dask_secret: Path) -> Iterator[Machines]:
+    made = Machines(tmp_path / "machines", dask_secret)
     try:
         made.heal()
         yield made
@@ -226,6 +222,7 @@ def make_trainer(
         return Trainer(
             *(make_shop, make_slots, monkeypatch, tmp_path),
             dask_address=machines.address,
+            dask_secret_file=machines.secret,
             dask_seconds=5.0,
             job_max_attempts=20,  # the last one would do without the cluster
             checkpoint_seconds=checkpoint_seconds,  # 0: each attempt passes the same failpoints
@@ -334,14 +331,14 @@ def test_a_scheduler_that_hangs_ends_the_attempt_and_no_round(
 
 
 def test_a_disk_that_is_full_ends_the_attempt_and_the_next_goes_on_once_there_is_room(
-    tmp_path: Path, make_trainer: Callable[..., Trainer]
+    tmp_path: Path, dask_secret: Path, make_trainer: Callable[..., Trainer]
 ) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("no right to mount")
-    machines = Machines(disk)
+    machines = Machines(disk, dask_secret)
     try:
         machines.heal()
         trainer = make_trainer(machines)
@@ -359,55 +356,3 @@ def test_a_disk_that_is_full_ends_the_attempt_and_the_next_goes_on_once_there_is
     finally:
         machines.end()
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
-def test_a_cluster_under_tls_with_certificates_of_our_own(
-    tmp_path: Path, make_trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Set as docs/scale.md says; who has no certificate of this authority is not let in."""
-    variables = make_certificates(tmp_path)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    with dask.config.set(settings_of(variables)):
-        machines = Machines(tmp_path / "machines", scheme="tls")
-        try:
-            machines.heal()
-            trainer = make_trainer(machines)
-            expected = trainer.expected()
-            job_id = trainer.shop.train(trainer.table, N_ROUNDS)
-            trainer.check(job_id, expected, 1)
-            other = make_certificates(tmp_path / "other")
-            with (
-                dask.config.set(settings_of(other)),
-                pytest.raises(ShardsLost, match="no Dask scheduler answers"),
-            ):
-                connect(machines.address)
-        finally:
-            machines.end()
-
-
-def make_certificates(folder: Path) -> dict[str, str]:
-    """Make an authority and a certificate by it; return the settings of Dask that name them."""
-    folder.mkdir(exist_ok=True)
-    authority, key, request, certificate = (
-        folder / name for name in ("ca.pem", "key.pem", "request.pem", "certificate.pem")
-    )
-    for command in (
-        f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca-key.pem -out {authority}",
-        f"req -newkey rsa:2048 -nodes -subj /CN=cluster -keyout {key} -out {request}",
-        f"x509 -req -in {request} -CA {authority} -CAkey ca-key.pem -CAcreateserial -days 2 -out {certificate}",
-    ):
-        subprocess.run(["openssl", *command.split()], cwd=folder, check=True, capture_output=True)
-    start = "DASK_DISTRIBUTED__COMM__TLS__"
-    named = {f"{start}CA_FILE": str(authority)}
-    for role in ("CLIENT", "SCHEDULER", "WORKER"):
-        named |= {f"{start}{role}__KEY": str(key), f"{start}{role}__CERT": str(certificate)}
-    return named
-
-
-def settings_of(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of Dask that variables stand for."""
-    return {
-        name.removeprefix("DASK_").lower().replace("__", ".").replace("_", "-"): value
-        for name, value in variables.items()
-    }

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.kernels.folders import CPU_LEVELS, n_compiled, write_list
+from workers import __main__ as worker
 from workers import compile as compiling
 from workers.child import Loading
 from workers.fit_process import Message
@@ -30,6 +31,7 @@ def second(x):
 PROGRAM = """
 import sys
 from pathlib import Path
+from workers import __main__ as worker
 from workers import compile as compiling
 compiling.ROOT, compiling.PACKAGES = Path({root!r}), ("house",)
 sys.exit(compiling.main({arguments!r}))
@@ -78,6 +80,13 @@ def test_all_are_compiled_once_and_counted(house: Path, monkeypatch: pytest.Monk
     assert compiling.compiled_so_far() is None
     compiling._stamp.cache_clear()
     assert n_compiled() == (1, 2)  # of the newest list
+
+
+def test_processes_of_low_priority_give_way_to_a_job_that_waits_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKWRIGHT_KERNEL_CACHE", str(tmp_path))
+    assert worker.compile_beside(lambda: True) is None
 
 
 # A machine of another model, by what Linux and LLVM tell of it, without these features.

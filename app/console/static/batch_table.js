@@ -51,7 +51,7 @@ function watch(form) {
     for (const [field, value] of new FormData(form)) if (field !== "csrf" && field !== "file" && value !== "") body.append(field, value);
     body.append("file", new File([head], name));
     const headers = { "x-csrf-token": form.elements.namedItem("csrf").value };
-    const answer = await fetch(`${form.dataset.upload}?validate=true`, { method: "POST", body, headers });
+    const answer = await fetch(`${form.dataset.upload}/validate`, { method: "POST", body, headers });
     if (answer.redirected || answer.headers.get("x-session-changed")) return "ended";
     return answer.ok ? null : await answer.json();
   }

@@ -129,9 +129,9 @@ class Panel {
     shown.firstElementChild.textContent = threshold === null ? "flag nothing" : number(threshold, 4);
     shown.lastElementChild.textContent = threshold === null ? "\u00a0" : String(threshold);
     const [positives, negatives] = this.table.classes;
-    const counts = {
-      tp: tpr * positives, fn: (1 - tpr) * positives, fp: fpr * negatives, tn: (1 - fpr) * negatives,
-    };
+    // What is left of a sum is the difference of rounded numbers, so that all add up.
+    const tp = Math.round(tpr * positives), fp = Math.round(fpr * negatives);
+    const counts = { tp, fn: Math.round(positives) - tp, fp, tn: Math.round(negatives) - fp };
     for (const cell of this.card.querySelectorAll("[data-count]")) cell.textContent = count(counts[cell.dataset.count]);
     this.range.setAttribute("aria-valuetext",
       `${threshold === null ? "flag nothing" : `threshold ${number(threshold, 4)}`}, FPR ${number(fpr)}, TPR ${number(tpr)}`);
@@ -142,6 +142,12 @@ class Panel {
     this.card.querySelector("[data-why-shown]").textContent =
       this.words[alias ?? (this.why || ["cost", "objective", "balance"].find((name) => places.includes(name)))] ?? `Cut ${this.index + 1} of ${this.table.cuts.length}`;
     this.card.querySelector("[data-workload]").textContent = this.workload(tpr);
+    const first = this.card.querySelector("[data-first]"), review = positive(this.terms.elements.review.value);
+    if (first) {
+      const address = new URL(first.href);
+      if (review === null) address.searchParams.delete("top"); else address.searchParams.set("top", review);
+      first.href = address;
+    }
     const verdict = document.querySelector("[data-verdict]");
     if (verdict) verdict.textContent = this.verdict(this.words[alias] ?? "The cut below");
     for (const field of document.querySelectorAll("[data-saved-why]")) field.value = this.why;
@@ -151,9 +157,10 @@ class Panel {
   // The same words as the page's own.
   workload(tpr) {
     const rows = positive(this.terms.elements.rows.value) ?? 1000;
-    const positives = this.table.prevalence * rows, flagged = this.of(this.index, "flagged")[0] * rows, caught = tpr * positives;
+    const positives = this.table.prevalence * rows, caught = Math.round(tpr * positives);
+    const flagged = Math.round(this.of(this.index, "flagged")[0] * rows);
     return `Of ${count(rows)} rows this cut flags about ${count(flagged)}: about ${count(caught)} positives and ` +
-      `${count(flagged - caught)} false alarms. It misses about ${count(positives - caught)} positives.`;
+      `${count(flagged - caught)} false alarms. It misses about ${count(Math.round(positives) - caught)} positives.`;
   }
 
   // The same words as the page's own.
@@ -171,9 +178,10 @@ class Panel {
     if (words) this.terms.elements[name].setAttribute("aria-invalid", "true"); else this.terms.elements[name].removeAttribute("aria-invalid");
   }
 
-  // The last cut that flags no more rows than can be reviewed; null if it is not said how many, or wrongly. While
-  // somebody types, a field that is empty is not wrong yet.
-  capacity(whole) {
+  // How many rows of how many can be reviewed; null if it is not said, or wrongly. While somebody types, a field that is
+  // empty is not wrong yet; an answer of the service that comes later does not change that.
+  capacity(whole = this.whole) {
+    this.whole = whole;
     const fields = [this.terms.elements.review, this.terms.elements.rows];
     const [review, rows] = fields.map((field) => positive(field.value));
     const words = fields.map((field, at) => {
@@ -183,26 +191,16 @@ class Panel {
     });
     if (!words[0] && !words[1] && review !== null && rows !== null && review > rows) words[0] = fields[0].dataset.above;
     fields.forEach((field, at) => this.fault(field.name, words[at]));
-    if (words[0] || words[1] || review === null || rows === null) return null;
-    const share = review / rows + 1e-12;
-    return this.table.cuts.findLastIndex((_, index) => !index || this.of(index, "flagged")[0] <= share);
+    return words[0] || words[1] || review === null || rows === null ? null : { review, rows };
   }
 
-  // The best cut within what can be reviewed: the cheapest, or without costs the last.
+  // Have the service look for the best cut within what can be reviewed: it knows all thresholds, the page only some.
   fit(whole) {
-    const most = this.capacity(whole), least = this.table.places.cost;
-    const exceeded = this.card.querySelector("[data-exceeded]");
-    exceeded.textContent = "";
-    if (most === null) { this.draw(); this.remember(); return false; }
-    if (least === undefined) { this.go(most, "capacity"); return true; }
-    const { review, rows } = this.terms.elements;
-    if (least > most)
-      exceeded.textContent = `The cut with the lowest cost flags about ${count(this.of(least, "flagged")[0] * rows.value)} of ` +
-        `${count(Number(rows.value))} rows, more than the ${count(Number(review.value))} that you can review.`;
-    let best = 0;
-    for (let index = 1; index <= most; index++) if (this.of(index, "cost")[0] < this.of(best, "cost")[0]) best = index;
-    this.go(best, best === least ? "cost" : "capacity");
-    return true;
+    this.fitting = this.capacity(whole) !== null;
+    if (this.fitting) { this.soon(); return; }
+    this.card.querySelector("[data-exceeded]").textContent = "";
+    this.draw();
+    this.remember();
   }
 
   across(picture, value) {
@@ -333,10 +331,15 @@ class Panel {
     }
     const same = table.thresholds.indexOf(threshold);
     const near = table.cuts.findIndex((_, index) => this.of(index, "fpr")[0] >= stood);
-    const fitted = "cost" in table.places || ["capacity", "cost"].includes(this.why);
-    this.card.querySelector("[data-exceeded]").textContent = "";
-    if (fitted && this.fit(false)) return;
-    this.go("cost" in table.places ? table.places.cost : same >= 0 ? same : near);
+    const fitted = this.fitting || "cost" in table.places || ["capacity", "cost"].includes(this.why);
+    this.fitting = false;
+    const { capacity, cost } = table.places, asked = this.capacity();
+    const most = asked !== null && capacity !== undefined && cost !== undefined ? this.of(cost, "flagged")[0] * asked.rows : 0;
+    this.card.querySelector("[data-exceeded]").textContent = most <= (asked?.review ?? 0) + 1e-6 ? "" :
+      `The cut with the lowest cost flags about ${count(most)} of ${count(asked.rows)} rows, more than the ` +
+      `${count(asked.review)} that you can review.`;
+    if (fitted && capacity !== undefined) this.go(capacity, capacity === cost ? "cost" : "capacity");
+    else this.go(cost ?? (same >= 0 ? same : near));
   }
 }
 

@@ -18,6 +18,19 @@ const MAX_BYTES = 1 << 18, MAX_ROWS = 5000, MAX_SHOWN = 200;
 const MISSING = new Set(["", "na", "n/a", "null", "nan", "?"]);
 const LABELS = ["label", "target", "class", "y"];
 
+// The column that the service would take: one that is called a label, or the last. A running number there counts rows:
+// then the last column of two values.
+function guess_label({ names, rows }) {
+  const last = names.findLast(Boolean), values = (name) => rows.map((row) => row[names.indexOf(name)] ?? "");
+  const named = LABELS.find((each) => names.includes(each));
+  if (named || !last) return named ?? "";
+  const numbers = values(last);
+  const rises = (text, at) => /^[+-]?[0-9]+$/.test(text) && (!at || Number(text) > Number(numbers[at - 1]));
+  if (numbers.length < 3 || !numbers.every(rises)) return last;
+  const two = names.filter((name) => name && name !== last && new Set(values(name).filter(Boolean)).size === 2);
+  return two.findLast((name) => LABELS.includes(name.toLowerCase())) ?? two.at(-1) ?? last;
+}
+
 async function preview(form, part, file) {
   const name = form.elements.namedItem("name");
   if (!name.value || name.dataset.guessed) {
@@ -55,7 +68,7 @@ async function preview(form, part, file) {
   look();
   const label = form.elements.namedItem("label");
   if (!label.value || !table.names.includes(label.value)) {
-    label.value = LABELS.find((each) => table.names.includes(each)) ?? table.names.findLast(Boolean) ?? "";
+    label.value = guess_label(table);
   }
   const selects = columns.slice(0, MAX_SHOWN).map((column) => row_of(part("columns"), column));
   const tell = () => {
@@ -256,12 +269,12 @@ function day(text, order) {
 async function read(file, encoding) {
   const name = file.name.toLowerCase();
   let stream = file.slice(0, MAX_BYTES).stream();
-  if (/\.(parquet|arrow|arrows|feather|zst)$/.test(name)) return null;
+  if (/\.(parquet|arrow|arrows|feather|zst|xlsx|xlsm|zip)$/.test(name)) return null;
   if (name.endsWith(".gz")) stream = stream.pipeThrough(new DecompressionStream("gzip"));
   const bytes = await gather(stream);
   const wide = bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : "utf-8";
   const [text, foreign] = decoded(bytes, wide, encoding);
-  if (text.includes("\0")) return null;
+  if (text.includes("\0") || /^\s*\[\s*[{\]]/.test(text)) return null;
   const whole = bytes.length < MAX_BYTES && file.size <= MAX_BYTES;
   const found = /^\s*\{/.test(text) ? of_lines(text, whole) : of_csv(text, whole);
   return { ...found, foreign, whole: whole && found.rows.length < MAX_ROWS };

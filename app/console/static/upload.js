@@ -24,16 +24,18 @@ function prepare(form) {
   async function send(only_check) {
     rest(false);
     unmark();
-    const words = await find_foreign(file.files[0]);
+    const chosen = file.files[0], words = await find_foreign(chosen);
     rest(true);
+    if (chosen !== file.files[0]) return;  // another was chosen meanwhile: what is said of it stays
     if (words) { show([{ detail: words }], "problem"); return; }
     const body = new FormData();
     for (const [name, value] of new FormData(form)) {
       if (name !== "csrf" && name !== "file" && value !== "") body.append(name, value);
     }
-    body.append("file", file.files[0]);
+    body.append("file", chosen);
     const request = under_way = new XMLHttpRequest();
-    request.open("POST", form.dataset.upload + (only_check ? "?validate=true" : ""));
+    const address = form.dataset.upload + (only_check ? "/validate" : "");
+    request.open("POST", address);
     request.setRequestHeader("x-csrf-token", form.elements.namedItem("csrf").value);
     part("outcome").replaceChildren();
     part("progress").hidden = false;
@@ -52,7 +54,7 @@ function prepare(form) {
     };
     request.addEventListener("load", () => {
       ended();
-      if (new URL(request.responseURL).pathname !== new URL(form.dataset.upload, location).pathname || request.getResponseHeader("x-session-changed")) { window.come_back(); return; }  // the session has ended, or is another
+      if (new URL(request.responseURL).pathname !== new URL(address, location).pathname || request.getResponseHeader("x-session-changed")) { window.come_back(); return; }  // the session has ended, or is another
       let answer;
       try { answer = JSON.parse(request.responseText); } catch { answer = { title: "The service sent an answer that cannot be read", detail: "" }; }
       if (request.status >= 400) refuse(answer);
@@ -165,7 +167,6 @@ function prepare(form) {
 
 const SAVE = "Save the sheet as CSV, and choose that file.", UNPACK = "Unpack it, and choose the table in it.";
 const FOREIGN = [  // the first bytes, as Latin letters; what the service says of them is in app/ingest/csv.py
-  ["PK\x03\x04", "is a ZIP archive or a spreadsheet", SAVE],
   ["PK\x05\x06", "is an empty ZIP archive", SAVE],
   ["\xd0\xcf\x11\xe0", "is a spreadsheet or another document of old Office", SAVE],
   ["%PDF", "is a PDF", "Save the table as CSV, and choose that file."],
@@ -181,12 +182,12 @@ const MAX_HEADER = 1 << 18;  // a longer file has more than a header
 async function find_foreign(file) {  // what is wrong with it, and what to do; null: it may be a table
   if (!file) return null;
   if (!file.size) return `“${file.name}” is empty. Choose a file with a header line and rows.`;
-  if (/\.(xlsx?|xlsm|xlsb|ods|numbers)$/i.test(file.name)) return `“${file.name}” is a spreadsheet. ${SAVE}`;
+  if (/\.(xls|xlsb|ods|numbers)$/i.test(file.name)) return `“${file.name}” is a spreadsheet. ${SAVE}`;
   let head, lines;
   try { head = String.fromCharCode(...new Uint8Array(await file.slice(0, 8).arrayBuffer())); } catch { return `“${file.name}” cannot be read. Choose it again.`; }
   const found = FOREIGN.find(([first]) => head.startsWith(first));
   if (found) return `“${file.name}” ${found[1]}. ${found[2]}`;
-  if (file.size > MAX_HEADER || /\.(parquet|arrows?|feather|zst)$/i.test(file.name)) return null;
+  if (file.size > MAX_HEADER || /\.(parquet|arrows?|feather|zst|xlsx|xlsm|zip)$/i.test(file.name)) return null;
   try {
     const stream = head.startsWith("\x1f\x8b") ? file.stream().pipeThrough(new DecompressionStream("gzip")) : file.stream();
     const parts = [], reader = stream.getReader();
@@ -198,7 +199,7 @@ async function find_foreign(file) {  // what is wrong with it, and what to do; n
     lines = new TextDecoder({ 0xff: "utf-16le", 0xfe: "utf-16be" }[bytes[0]] ?? "utf-8").decode(bytes).split(/\r\n|\r|\n/).filter((line) => line.trim());
   } catch { return null; }  // the service says what it is
   if (!lines.length) return `“${file.name}” is empty. Choose a file with a header line and rows.`;
-  return lines.length === 1 && !lines[0].startsWith("{") && !lines[0].includes("\0") ? `“${file.name}” has a header line and no rows. Choose a file with rows below the header.` : null;
+  return lines.length === 1 && !/^\s*[[{]/.test(lines[0]) && !lines[0].includes("\0") ? `“${file.name}” has a header line and no rows. Choose a file with rows below the header.` : null;
 }
 
 // --- small things --------------------------------------------------------------------------------

@@ -41,7 +41,6 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         cls=_Commands,
         help=_options.__doc__,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)

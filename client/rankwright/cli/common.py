@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +16,21 @@ import typer
 from rich.console import Console
 
 from rankwright.client import TIMEOUT, Client, find_service
-from rankwright.errors import ConnectionFailed, RankwrightError
-from rankwright.tables import Progress
+from rankwright.errors import (
+    ConfigurationError,
+    Conflict,
+    ConnectionFailed,
+    Forbidden,
+    InvalidTable,
+    JobFailed,
+    NotFound,
+    ProblemError,
+    RankwrightError,
+    TooMany,
+    Unauthorised,
+    Unavailable,
+)
+from rankwright.tables import Progress, ending_of
 from rankwright.transport import RETRIED, BrokenConnection, HttpTransport, Pause, Response, Step
 
 if TYPE_CHECKING:
@@ -33,18 +50,28 @@ Key = Annotated[
     str | None,
     typer.Option("--key", envvar="RANKWRIGHT_API_KEY", help="API key.", show_default=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the service's answer as JSON.")]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="Print the service's answer as JSON, and an error to stderr."),
+]
 Svg = Annotated[Path | None, typer.Option(help="Write the ROC curve to this SVG file.")]
 
 # Of `upload`; the service's own fields have the same names.
-TableFile = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help="CSV or Parquet file.")
-]
+STDIN = Path("-")
+
+
+def existing(path: Path | None) -> Path | None:
+    """Return a path that exists, or `-`: typer's own check knows no `-` of a `Path`."""
+    if path is not None and path != STDIN and not path.exists():
+        raise typer.BadParameter(f"{str(path)!r} does not exist")
+    return path
+
+
 TableOrFolder = Annotated[
     Path,
     typer.Argument(
-        exists=True,
-        help="CSV or Parquet file, or a folder of such files, which become one dataset.",
+        callback=existing,
+        help="CSV or Parquet file, or a folder of such files, which become one dataset; -: standard input.",
     ),
 ]
 Label = Annotated[str | None, typer.Option(help="Column of the label.")]
@@ -94,7 +121,7 @@ Drop = Annotated[str | None, typer.Option(help="Columns to leave out, separated 
 Missing = Annotated[
     str | None,
     typer.Option(
-        help="Texts that mean a missing value, separated by commas. Default: NA,N/A,null,NaN,?"
+        help=r"Texts that mean a missing value, separated by commas. Default: NA,N/A,#N/A,<NA>,null,\N,NaN,?"
     ),
 ]
 Encoding = Annotated[
@@ -141,8 +168,54 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+class Exit(IntEnum):
+    """Exit codes: what a script can tell apart. 130 is for Ctrl-C."""
+
+    OTHER = 1
+    BAD_INPUT = 2
+    NOT_FOUND = 3
+    REFUSED_KEY = 4
+    NO_SERVICE = 5
+    FAILED_JOB = 6
+
+
 class CommandFailed(RankwrightError):
-    """A command cannot do what it was asked for."""
+    """A command cannot do what it was asked for, and ends with `exit_code`."""
+
+    def __init__(self, message: str, exit_code: Exit = Exit.BAD_INPUT) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+_EXITS: dict[type[RankwrightError], Exit] = {
+    Conflict: Exit.OTHER,
+    NotFound: Exit.NOT_FOUND,
+    Unauthorised: Exit.REFUSED_KEY,
+    Forbidden: Exit.REFUSED_KEY,
+    ConnectionFailed: Exit.NO_SERVICE,
+    TooMany: Exit.NO_SERVICE,
+    Unavailable: Exit.NO_SERVICE,
+    JobFailed: Exit.FAILED_JOB,
+    ProblemError: Exit.BAD_INPUT,
+    InvalidTable: Exit.BAD_INPUT,
+    ConfigurationError: Exit.BAD_INPUT,
+}
+
+
+def _exit_code(error: RankwrightError) -> Exit:
+    if isinstance(error, CommandFailed):
+        return error.exit_code
+    return next((code for kind, code in _EXITS.items() if isinstance(error, kind)), Exit.OTHER)
+
+
+def _as_json(error: RankwrightError) -> dict[str, Any]:
+    """Return an error as JSON: the service's problem, or a `detail` alone, with the exit code."""
+    found: dict[str, Any] = {"detail": str(error)}
+    if isinstance(error, ProblemError):
+        found = {**error.problem}
+    if isinstance(error, InvalidTable):
+        found["errors"] = error.errors
+    return {"error": {**found, "exit_code": int(_exit_code(error))}}
 
 
 MIN_TOLD_SECONDS = 2.0
@@ -162,7 +235,12 @@ class _Transport(HttpTransport):
         self._waited = 0.0
 
     def do(self, step: Step) -> Any:
-        if isinstance(step, Pause) and step.reason and not self._quiet:
+        if (
+            isinstance(step, Pause)
+            and step.reason
+            and not self._quiet
+            and step.is_allowed(self._retries, self._timeout)
+        ):
             self._waited += step.seconds
             if self._waited >= MIN_TOLD_SECONDS:
                 said = f"waiting {math.ceil(step.seconds)} s before another try: {step.reason}"
@@ -180,18 +258,39 @@ class _Transport(HttpTransport):
 
 
 @contextmanager
-def service(url: str | None, key: str | None, *, quiet: bool = False) -> Iterator[Client]:
-    """Open the client. One of its errors ends the command with a red sentence and exit code 1.
+def service(url: str | None, key: str | None, *, as_json: bool = False) -> Iterator[Client]:
+    """Open the client. One of its errors ends the command with a red sentence, and one of `Exit`.
 
-    `quiet`: standard error says nothing of waits.
+    `as_json`: standard error has the error as JSON, and says nothing of waits.
     """
     try:
-        transport = _Transport(*find_service(url, key, None), quiet=quiet)
+        transport = _Transport(*find_service(url, key, None), quiet=as_json)
         with Client(transport=transport) as client:
             yield client
     except RankwrightError as error:
-        err.print(str(error), style="red", markup=False)
-        raise typer.Exit(1) from error
+        if as_json:
+            err.print_json(data=_as_json(error))
+        else:
+            err.print(str(error), style="red", markup=False)
+        raise typer.Exit(_exit_code(error)) from error
+
+
+@contextmanager
+def table_file(path: Path) -> Iterator[Path]:
+    """Hand out a file or folder; for `-` a file with what standard input has, so that it can be sent again.
+
+    Its first bytes tell its format: Parquet, Arrow, NDJSON or CSV, plain or compressed.
+    """
+    if path != STDIN:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        spooled = Path(folder) / "stdin"
+        with spooled.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        with spooled.open("rb") as file:
+            ending = ending_of(file.read(8))
+        yield spooled.rename(Path(folder) / f"stdin{ending}")
 
 
 @contextmanager
@@ -221,5 +320,5 @@ def split_assignment(text: str) -> tuple[str, str]:
     """Split name=value. Raises CommandFailed for a text without a name or "="."""
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise CommandFailed(f"a feature or parameter must read name=value, got {text!r}")
+        raise CommandFailed(f"a feature, parameter or tag must read name=value, got {text!r}")
     return name, value

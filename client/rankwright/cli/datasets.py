@@ -21,6 +21,7 @@ from rankwright.cli.common import (
     Delimiter,
     Drop,
     Encoding,
+    Exit,
     Group,
     InPlaceOf,
     Item,
@@ -43,6 +44,7 @@ from rankwright.cli.common import (
     out,
     sending,
     service,
+    table_file,
 )
 from rankwright.client import Client
 from rankwright.errors import MAX_SHOWN, InvalidTable, describe_errors
@@ -91,14 +93,14 @@ def upload(
     if append_to is not None and in_place_of is not None:
         raise typer.BadParameter("use --append-to or --in-place-of, not both")
     parent = append_to or in_place_of
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client, table_file(table) as path:
         if parent is not None:
             dataset = _send_version(
-                client, table, parent, fields, "append" if append_to else "replace"
+                client, path, parent, fields, "append" if append_to else "replace"
             )
         else:
-            fields["name"] = name or table.resolve().name.split(".")[0]
-            dataset = send_table(client, table, pairs, fields)
+            fields["name"] = name or path.resolve().name.split(".")[0]
+            dataset = send_table(client, path, pairs, fields)
     if as_json:
         out.print_json(data=dataset.to_json())
     else:
@@ -139,7 +141,7 @@ def read_again(
 ) -> None:
     """Make a new dataset of a table that is uploaded already, with another label, group or other fields."""
     fields = _fields_of(locals())
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         first = client.datasets[find_dataset(client, dataset)]
         made = first.read_again(**fields, reset=reset.split(",") if reset else (), wait=False)
         _wait(made, f"the table of {first.id}")
@@ -220,7 +222,8 @@ def find_dataset(client: Client, ref: str) -> str:
     for found in client.datasets.list(name=ref):
         return found.id
     raise CommandFailed(
-        f"there is no dataset with the id or the name {ref!r}; `rankwright list datasets` shows them"
+        f"there is no dataset with the id or the name {ref!r}; `rankwright list datasets` shows them",
+        Exit.NOT_FOUND,
     )
 
 
@@ -278,8 +281,8 @@ def versions(
     as_json: AsJson = False,
 ) -> None:
     """List the versions of a dataset, newest first."""
-    with service(url, key, quiet=as_json) as client:
-        found = [each.data for each in client.datasets[find_dataset(client, dataset)].versions()]
+    with service(url, key, as_json=as_json) as client:
+        found = list(client.datasets[find_dataset(client, dataset)].versions())
     if as_json:
         out.print_json(data=[each.to_json() for each in found])
         return

@@ -14,6 +14,7 @@ import typer
 
 from rankwright import types
 from rankwright.cli.common import (
+    STDIN,
     AsJson,
     Group,
     Item,
@@ -29,6 +30,7 @@ from rankwright.cli.common import (
     given,
     out,
     service,
+    table_file,
 )
 from rankwright.cli.datasets import find_dataset, send_table
 from rankwright.cli.figures import (
@@ -122,7 +124,7 @@ def evaluate(
     roles = given(
         label=label, positive=positive, weight=weight, group=group, query=query, item=item
     )
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         described = client.models.get(model).data
         dataset_id = _send(client, described, data, pairs, roles)
         found = client.evaluate(
@@ -177,7 +179,7 @@ def recalibrate(
     Of a file the columns are taken as the model has them, as for `evaluate`.
     """
     roles = given(label=label, positive=positive, weight=weight, group=group)
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         described = client.models.get(model).data
         dataset_id = _send(client, described, data, None, roles)
         own = client.models[described.id]
@@ -188,7 +190,7 @@ def recalibrate(
 
 def calibration(model: Model, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
     """Show how a model's scores become probabilities, and how good the probabilities are."""
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         described = client.models.get(model).data
         found = client.models[described.id].read_calibration()
     _show_calibration(f"{described.name}:{described.version}", found, as_json=as_json)
@@ -220,7 +222,7 @@ def compare(
 ) -> None:
     """Compare models on the rows of a dataset, by AUC or over windows: which differ beyond chance?"""
     asked = [_window(text) for text in windows or []] or None
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         found = client.compare(
             models,
             find_dataset(client, dataset),
@@ -250,8 +252,9 @@ def _send(
 ) -> str:
     """Return the id of the dataset that `data` names; a file is uploaded, with the columns of the model."""
     path = Path(data)
-    if path.is_file():
-        return send_table(client, path, pairs, _fields(model, path) | roles).id
+    if path == STDIN or path.is_file():
+        with table_file(path) as table:
+            return send_table(client, table, pairs, _fields(model, table) | roles).id
     if pairs is not None or any(roles.values()):
         raise typer.BadParameter(f"the options for columns need a file; {data!r} is not a file")
     return find_dataset(client, data)
@@ -382,7 +385,16 @@ def _evaluation(evaluation: Evaluation) -> str:
     drift = found.drift
     if drift is None:
         return shown
-    tests: list[types.AreaDrift | types.ScoreDrift] = [*drift.areas, *drift.scores]
+    prevalence = [] if drift.prevalence is None else [drift.prevalence]
+    tests: list[
+        types.AreaDrift | types.ProbabilityDrift | types.FeatureDrift | types.ScoreDrift
+    ] = [
+        *drift.areas,
+        *prevalence,
+        *(drift.probabilities or []),
+        *(drift.features or []),
+        *drift.scores,
+    ]
     lines = [f"  {'!' if test.changed else ' '} {test.words}" for test in tests]
     return "\n".join([shown, "", drift.summary, *lines])
 

@@ -13,7 +13,6 @@ import typer
 from rankwright import types
 from rankwright.cli.common import AsJson, CommandFailed, Key, Url, err, given, out, service
 from rankwright.client import Client
-from rankwright.errors import NotFound
 
 Collection = Literal["datasets", "jobs", "models", "evaluations", "comparisons", "batch-scores"]
 
@@ -74,7 +73,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List datasets, training jobs, models, evaluations, comparisons or batch scores, newest first."""
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         found = list(itertools.islice(_records(client, collection, search), limit + 1))
     shown = found[:limit]
     if as_json:
@@ -149,16 +148,11 @@ def alias(
         if promise and no_promise:
             raise CommandFailed(f"--no-promise cannot be given with --{next(iter(promise))}")
         target = client.models[model].read()
-        try:
-            revision = client.models.read_alias(name, alias).revision
-        except NotFound:
-            revision = None
         found = client.models.set_alias(
             name,
             alias,
             target.id,
             promise=promise or (None if no_promise else "keep"),
-            revision=revision,
         )
     out.print(f"{name}@{alias} is {target.name}:{target.version}{_promise(found)}", markup=False)
 
@@ -183,11 +177,7 @@ def codes(
     with service(url, key) as client:
         if file is not None:
             entries = _entries_of(file)
-            try:
-                revision = client.models.read_reason_codes(name).revision
-            except NotFound:
-                revision = None
-            made = client.models.set_reason_codes(name, entries, revision=revision)
+            made = client.models.set_reason_codes(name, entries)
             err.print(f"{name} has revision {made.revision} of its reason codes", markup=False)
             return
         found = client.models.read_reason_codes(name)

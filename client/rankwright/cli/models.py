@@ -53,7 +53,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the metrics of a model on held-out rows or pairs, and its ROC curve, if it has one."""
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         show_model(client.models.get(model), svg, as_json=as_json)
 
 
@@ -90,7 +90,7 @@ def importance(
     as_json: AsJson = False,
 ) -> None:
     """Show how much each feature matters to a model."""
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         found = client.models[model].importance(label=label)
     if as_json:
         out.print_json(data=found.to_json())
@@ -115,7 +115,7 @@ def dependence(
     as_json: AsJson = False,
 ) -> None:
     """Show partial dependence: mean scores when one or two features are set to different values."""
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         found = client.models[model].partial_dependence(features, points=points, label=label)
     if as_json:
         out.print_json(data=found.to_json())
@@ -249,6 +249,9 @@ def cut(
     fpr: Annotated[float | None, typer.Option(help="Maximum false positive rate.")] = None,
     tpr: Annotated[float | None, typer.Option(help="Minimum true positive rate (recall).")] = None,
     threshold: Annotated[float | None, typer.Option(help="Flag scores of at least this.")] = None,
+    flagged: Annotated[
+        float | None, typer.Option(help="Maximum fraction of the rows that is flagged.")
+    ] = None,
     confidence: Annotated[
         float | None,
         typer.Option(help="Promise the rate of future rows with this confidence, such as 0.95."),
@@ -260,10 +263,17 @@ def cut(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the threshold for a rate, or the rates of a threshold, with intervals; or a rate that is promised."""
-    with service(url, key, quiet=as_json) as client:
+    """Show the threshold for a rate or a share of the rows, or the rates of a threshold, with intervals; or a rate that
+    is promised.
+    """
+    with service(url, key, as_json=as_json) as client:
         found = client.models[model].operating_point(
-            fpr=fpr, tpr=tpr, threshold=threshold, confidence=confidence, prevalence=prevalence
+            fpr=fpr,
+            tpr=tpr,
+            threshold=threshold,
+            flagged=flagged,
+            confidence=confidence,
+            prevalence=prevalence,
         )
     if as_json:
         out.print_json(data=found.to_json())
@@ -303,7 +313,7 @@ def gains(
     as_json: AsJson = False,
 ) -> None:
     """Show what the first rows of a list catch: precision, recall and lift down to several sizes."""
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         found = client.models[model].gains(share=share, count=count, prevalence=prevalence, on=on)
     if as_json:
         out.print_json(data=found.to_json())
@@ -331,7 +341,7 @@ def figures(
     as_json: AsJson = False,
 ) -> None:
     """Compute figures of a model's ranking, with intervals and tests against chance."""
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         found = client.models[model].figures(figure, on=on)
     if as_json:
         out.print_json(data=found.to_json())

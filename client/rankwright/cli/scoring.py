@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import re
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -11,27 +16,32 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from rankwright.cli.common import (
+    STDIN,
     CommandFailed,
     Dates,
     Decimal,
     Delimiter,
     Encoding,
+    Exit,
     Key,
     Missing,
     Model,
     Thousands,
     Url,
     err,
+    existing,
     given,
     out,
     sending,
     service,
     split_assignment,
+    table_file,
 )
 from rankwright.client import Client
-from rankwright.errors import Conflict, JobFailed, NotFound, describe_errors
+from rankwright.errors import Conflict, JobFailed, NotFound, SeveralLabels, describe_errors
+from rankwright.records import Record
 from rankwright.resources import BatchScore
-from rankwright.tables import MEDIA_TYPES, body_of
+from rankwright.tables import SCORED_AT_ONCE, body_of
 from rankwright.types import BatchSummary
 
 IN_ONE_REQUEST = 4 << 20
@@ -43,7 +53,8 @@ _FORMATS = {".csv": "csv", ".parquet": "parquet"}
 File = Annotated[
     Path | None,
     typer.Option(
-        exists=True, dir_okay=False, help="File of rows; the same as a file after the model."
+        callback=existing,
+        help="File of rows, or - for standard input; the same as a file after the model.",
     ),
 ]
 
@@ -53,7 +64,8 @@ def score(
     rows: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A file of rows (CSV, NDJSON, Parquet, Arrow), or one row as name=value …. A value may be empty."
+            help="A file of rows (CSV, NDJSON, Parquet, Arrow), - for standard input, or one row as name=value …. A "
+            "value may be empty."
         ),
     ] = None,
     *,
@@ -100,6 +112,12 @@ def score(
     decimal: Decimal = None,
     thousands: Thousands = None,
     dates: Dates = None,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print one JSON object a row instead of CSV, and an error to stderr."
+        ),
+    ] = False,
     url: Url = None,
     key: Key = None,
 ) -> None:
@@ -130,14 +148,22 @@ def score(
         direction=direction,
         threshold=threshold,
     )
-    with service(url, key) as client:
+    if as_json and output != _STDOUT:
+        raise typer.BadParameter("--json prints; a file is CSV or Parquet")
+    with service(url, key, as_json=as_json) as client:
         if path is not None:
-            _score_file(client, model, path, output, asked | wanted)
+            with table_file(path) as table:
+                _score_file(client, model, table, output, asked | wanted, as_json=as_json)
             return
         if asked or output != _STDOUT:
             raise typer.BadParameter("these options need a file; one row is only printed")
         row = dict(split_assignment(text) for text in rows or [])
-        out.print_json(data=client.models[model].score_row(row, **wanted).to_json())
+        found: Record
+        try:
+            found = client.models[model].score_row(row, **wanted)
+        except SeveralLabels:
+            found = client.models[model].score_row_by_label(row)
+        out.print_json(data=found.to_json())
 
 
 def _as_file(words: list[str]) -> Path | None:
@@ -145,13 +171,15 @@ def _as_file(words: list[str]) -> Path | None:
     if len(words) != 1 or "=" in words[0]:
         return None
     path = Path(words[0])
-    return path if path.is_file() else None
+    return path if path == STDIN or path.is_file() else None
 
 
-def _score_file(client: Client, model: str, path: Path, output: str, asked: dict[str, Any]) -> None:
+def _score_file(
+    client: Client, model: str, path: Path, output: str, asked: dict[str, Any], *, as_json: bool
+) -> None:
     """Score a small file in one request; a large one, or one with kept columns, best rows or reasons, by a job."""
     format = _format_of(output)
-    by_workers_alone = body_of(path).media_type == MEDIA_TYPES[".parquet"]
+    by_workers_alone = body_of(path).media_type not in SCORED_AT_ONCE
     if (
         not {"keep", "top", "reasons"} & set(asked)
         and not by_workers_alone
@@ -159,7 +187,10 @@ def _score_file(client: Client, model: str, path: Path, output: str, asked: dict
     ):
         scores = client.models[model].score_to_bytes(path, format, ignore="*", **asked)
         with _opened(output) as sink:
-            sink.write(scores)
+            if as_json:
+                _write_objects(io.BytesIO(scores), sink, ())
+            else:
+                sink.write(scores)
         return
     with sending(path) as progress:
         batch = client.score_batch(model, path, ignore="*", **asked, progress=progress, wait=False)
@@ -171,19 +202,50 @@ def _score_file(client: Client, model: str, path: Path, output: str, asked: dict
         errors = describe_errors(problem.get("errors", []))
         batch.delete()
         raise CommandFailed(
-            "\n".join([f"{path} was not scored ({failed.state}): {reason}", *errors])
+            "\n".join([f"{path} was not scored ({failed.state}): {reason}", *errors]),
+            Exit.BAD_INPUT if errors else Exit.FAILED_JOB,
         ) from failed
     try:
         with _opened(output) as sink:
-            batch.result(sink, format=format)
+            if as_json:
+                with tempfile.TemporaryFile() as file:
+                    batch.result(file, format=format)
+                    file.seek(0)
+                    kept = next(csv.reader([asked.get("keep", "")]), [])
+                    _write_objects(file, sink, kept)
+            else:
+                batch.result(sink, format=format)
         summary = _summary(batch)
     finally:
         batch.delete()
+    if as_json:
+        return
     found = batch.data
     err.print(f"{found.rows:,} rows scored by {found.model_name}:{found.model_version}")
     if summary is not None and summary.flagged is not None:
         share = summary.flagged / max(summary.rows, 1)
         err.print(f"{summary.flagged:,} flagged ({share:.1%}) by the cut of {found.alias}")
+
+
+_WORDS = re.compile(r"reason_\d+_(code|text|error)")
+"""Columns of texts among the scores."""
+
+
+def _write_objects(table: BinaryIO, sink: BinaryIO, kept: Sequence[str]) -> None:
+    """Write a CSV of scores as one JSON object a line. Kept columns, and those of words, stay texts."""
+    for row in csv.DictReader(io.TextIOWrapper(table, encoding="utf-8", newline="")):
+        line = {
+            name: (value or None) if name in kept or _WORDS.fullmatch(name) else _number(value)
+            for name, value in row.items()
+        }
+        sink.write(json.dumps(line).encode() + b"\n")
+
+
+def _number(text: str) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text
 
 
 def _summary(batch: BatchScore) -> BatchSummary | None:
@@ -209,5 +271,8 @@ def _opened(output: str) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     else:
-        with Path(output).open("wb") as file:
-            yield file
+        try:
+            with Path(output).open("wb") as file:
+                yield file
+        except OSError as error:
+            raise CommandFailed(f"{output} cannot be written: {error.strerror}") from error

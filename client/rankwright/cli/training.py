@@ -18,6 +18,7 @@ from rankwright import types
 from rankwright.cli.common import (
     AsJson,
     CommandFailed,
+    Exit,
     Key,
     Svg,
     Url,
@@ -66,7 +67,8 @@ def wait_for_job(job: Job) -> types.Job:
         problem = job.data.error or {}
         errors = describe_errors(problem.get("errors", []))
         reason = problem.get("detail", "no reason is known")
-        raise CommandFailed("\n".join([f"job {job.id} {job.state}: {reason}", *errors]))
+        said = "\n".join([f"job {job.id} {job.state}: {reason}", *errors])
+        raise CommandFailed(said, Exit.FAILED_JOB)
     return job.data
 
 
@@ -321,7 +323,14 @@ Repeats = Annotated[
 ]
 TimeColumn = Annotated[
     str | None,
-    typer.Option(help="Validate on the latest rows, by this column of numbers or dates."),
+    typer.Option(
+        help="Validate on the newest rows, by this column of numbers or dates, which is then no feature. Default: the "
+        "table's column of dates, if it has one."
+    ),
+]
+RandomSplit = Annotated[
+    bool,
+    typer.Option("--random-split", help="Draw the validation rows at random, also with dates."),
 ]
 Search = Annotated[
     list[str] | None,
@@ -379,6 +388,7 @@ def train(
     folds: Folds = None,
     repeats: Repeats = None,
     time_column: TimeColumn = None,
+    random_split: RandomSplit = False,
     search: Search = None,
     search_method: Annotated[
         str, typer.Option(help="Search method: grid, random or halving.")
@@ -387,7 +397,21 @@ def train(
     search_folds: SearchFolds = None,
     controls: Controls = None,
     svg: Svg = None,
+    label_noise: Annotated[
+        float | None,
+        typer.Option(help="Fraction of the labels that are likely wrong, from 0 to below 0.5."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
+    priority: Annotated[
+        int | None, typer.Option(help="Jobs of a higher priority start first. Default: 0.")
+    ] = None,
+    tags: Annotated[
+        list[str] | None,
+        typer.Option("--tag", help="Tag of the job and its model, as name=value; repeat it."),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds after which the job is stopped.")
+    ] = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
@@ -403,7 +427,7 @@ def train(
         aim = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": fpr_max}
     if fpr is not None:
         aim = {"metric": "tpr", "fpr": fpr}
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         chosen |= dict(_assignment(text) for text in parameters or [])
         tried = None
         if search:
@@ -417,11 +441,17 @@ def train(
             chosen,
             name=name,
             objective=aim,
-            validation=_validation(folds, repeats, time_column),
+            validation=_validation(folds, repeats, time_column, random_split=random_split),
             search=tried,
             controls=controls,
+            label_noise=label_noise,
             seed=seed,
+            priority=priority,
+            tags=dict(split_assignment(text) for text in tags) if tags else None,
+            timeout_seconds=timeout,
         )
+        if not as_json and (by := (job.data.validation or {}).get("time_column")) is not None:
+            out.print(f"The newest rows judge, by {by!r}, which is no feature.", markup=False)
         done = wait_for_job(job)
         show_model(client.models.get(cast(str, done.model_id)), svg, as_json=as_json)
 
@@ -435,7 +465,7 @@ def follow(
     as_json: AsJson = False,
 ) -> None:
     """Show the progress of an earlier job, and in the end the metrics of its model."""
-    with service(url, key, quiet=as_json) as client:
+    with service(url, key, as_json=as_json) as client:
         done = wait_for_job(client.jobs.get(job))
         if done.model_id is not None:
             show_model(client.models.get(done.model_id), svg, as_json=as_json)
@@ -446,10 +476,14 @@ def follow(
 
 
 def _validation(
-    folds: int | None, repeats: int | None, time_column: str | None
+    folds: int | None, repeats: int | None, time_column: str | None, *, random_split: bool
 ) -> dict[str, Any] | None:
     """Return the requested validation; None for the service's default."""
     asked = given(folds=folds, repeats=repeats, time_column=time_column)
+    if random_split:
+        if time_column is not None:
+            raise typer.BadParameter("use one of --time-column and --random-split")
+        asked["time_column"] = None  # to leave it out is the service's default
     if not asked:
         return None
     by_folds = folds is not None or repeats is not None

@@ -56,7 +56,7 @@ def test_what_changes_nothing_is_not_written_down(service: Service, client: http
     dataset_id = service.upload(client)
     before = len(entries(client))
     body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
-    assert client.post("/v1/jobs?validate=true", json=body).status_code == 200
+    assert client.post("/v1/jobs/validate", json=body).status_code == 200
     assert client.post("/v1/jobs", json=body | {"seed": -1}).status_code == 422
     assert client.post("/v1/jobs", json=body | {"dataset_id": "ds_" + "0" * 32}).status_code == 404
     assert client.get("/v1/jobs").status_code == 200

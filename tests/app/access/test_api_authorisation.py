@@ -46,10 +46,13 @@ NAMED_IN_QUERY = {("GET", "/v1/fits")}
 IMPERSONAL = {
     ("GET", "/v1/algorithms"),
     ("GET", "/v1/algorithms/{name}"),
+    ("POST", "/oip/v2/repository/index"),
     ("GET", "/metrics"),
     ("POST", "/v1/datasets"),
+    ("POST", "/v1/datasets/validate"),
     ("POST", "/v1/uploads"),
     ("POST", "/v1/keys"),
+    ("POST", "/v1/keys/validate"),
 }
 ROW = {"age": 1.0, "income": 2.0, "score 1": 3.0}
 ROWS = {"json": {"rows": [ROW]}}
@@ -66,7 +69,7 @@ def requests_of(
     """Queries and bodies of the requests that need them."""
     job = {"dataset_id": ids["dataset_id"], "algorithm": {"name": "rankboost"}}
     pairs = {"content": b"better,worse\na,b\n", "headers": CSV}
-    return {
+    requests: dict[Entry, dict[str, Any]] = {
         ("GET", "/v1/models/{ref}/score"): {"params": ROW},
         ("GET", "/v1/models/{ref}/operating-point"): {"params": {"fpr": 0.1}},
         ("GET", "/v1/evaluations/{evaluation_id}/figures"): {"params": {"figure": "auc"}},
@@ -107,6 +110,21 @@ def requests_of(
         ("POST", "/v1/keys"): {"json": {"name": "new", "scopes": ["read"]}},
         ("POST", "/v1/keys/{key_id}/rotate"): {"json": {"grace_seconds": 3600}},
     }
+    checks = {("POST", f"{path}/validate"): asked for (_, path), asked in requests.items()}
+    table = {
+        "params": {"model": ids["ref"]},
+        "content": b"age,income,score 1\n1,0,2\n",
+        "headers": CSV,
+    }
+    upload = {"params": {"label": "b"}, "content": b"a,b\n1,0\n2,1\n", "headers": CSV}
+    return (
+        requests
+        | checks
+        | {
+            ("POST", "/v1/batch-scores/validate"): table,
+            ("POST", "/v1/datasets/validate"): upload,
+        }
+    )
 
 
 class World:
@@ -158,7 +176,7 @@ class World:
             "/v1/algorithms/{name}": {"name": "rankboost"},
             **{
                 f"/oip/v2/models/{{ref}}/versions/{{version}}{part}": {"ref": "churn"}
-                for part in ("", "/ready", "/infer")
+                for part in ("", "/config", "/ready", "/infer")
             },
             **{
                 f"/v1/models/{{ref}}/{part}": {"ref": judged["model_id"]}
@@ -195,7 +213,9 @@ class World:
 @pytest.fixture(scope="module")
 def world(start: Callable[..., Service], tmp_path_factory: pytest.TempPathFactory) -> World:
     files = tmp_path_factory.mktemp("files")
-    (files / "rows.csv").write_bytes(b"a,b\n1,0\n")
+    for owner in (OWNER, STRANGER):
+        (files / owner).mkdir()
+        (files / owner / "rows.csv").write_bytes(b"a,b\n1,0\n")
     return World(start(files_dir=files))
 
 

@@ -46,8 +46,8 @@ def test_the_secret_is_not_kept_for_a_replay(client: httpx.Client) -> None:
 
 def test_checking_only(client: httpx.Client) -> None:
     body = {"name": "k", "scopes": ["read"]}
-    assert client.post("/v1/keys?validate=true", json=body).json() == {"valid": True}
-    assert client.post("/v1/keys?validate=true", json=body | {"scopes": ["x"]}).status_code == 422
+    assert client.post("/v1/keys/validate", json=body).json() == {"valid": True}
+    assert client.post("/v1/keys/validate", json=body | {"scopes": ["x"]}).status_code == 422
     assert len(client.get("/v1/keys").json()["data"]) == 1
 
 
@@ -80,7 +80,7 @@ def test_of_an_only_owner_an_admin_sees_the_figures(service: Service, client: ht
 def test_an_admin_gives_nobody_the_operator_s_scope(service: Service, client: httpx.Client) -> None:
     admin = service.client(service.key(scopes=["admin", "read"]))
     body = {"name": "prometheus", "scopes": ["operator"]}
-    for address in ("/v1/keys", "/v1/keys?validate=true"):
+    for address in ("/v1/keys", "/v1/keys/validate"):
         refused(admin.post(address, json=body), 403, "forbidden", "'operator'", "keys create")
     made = client.post("/v1/keys", json=body)
     assert (made.status_code, made.json()["scopes"]) == (201, ["operator"])
@@ -99,7 +99,7 @@ def test_rotating_a_key(service_on_both: Service) -> None:
     user = service.client(first["secret"])
     assert user.get("/v1/jobs").status_code == 200
     address = f"/v1/keys/{first['id']}/rotate"
-    assert admin.post(f"{address}?validate=true", json={}).json() == {"valid": True}
+    assert admin.post(f"{address}/validate", json={}).json() == {"valid": True}
 
     headers = {"Idempotency-Key": "monday"}
     answer = admin.post(address, json={"grace_seconds": 600}, headers=headers)

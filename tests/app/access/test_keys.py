@@ -10,10 +10,12 @@ import pytest
 from sqlalchemy import event, select, update
 
 from app.access import service as keys
+from app.access import sessions
 from app.access.authentication import REFUSED_FOR, KeyRing
 from app.http.dependencies import Caller
 from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound, Unauthenticated, Unavailable
+from app.platform.outage import OutageMemory
 from app.platform.tables import ApiKey
 
 
@@ -93,7 +95,7 @@ def test_lists_and_revoking_are_the_owner_s(db: Database) -> None:
 
 def test_a_key_ring_asks_once(db: Database) -> None:
     key, secret = db.writing(keys.create, "ann", "k", ["read"])
-    ring = KeyRing(db, Later())
+    ring = KeyRing(db, Later(), OutageMemory(0.0))
     ring.recent.seconds = 3600.0
     assert ring.cached(digest(secret.encode())) is None
     caller = ring.authenticate(digest(secret.encode()))
@@ -107,7 +109,7 @@ def test_a_key_ring_asks_once(db: Database) -> None:
 
 def test_a_key_ring_refuses_the_unknown_the_revoked_and_the_expired(db: Database) -> None:
     later = Later()
-    ring = KeyRing(db, later)
+    ring = KeyRing(db, later, OutageMemory(0.0))
     with pytest.raises(Unauthenticated):
         ring.authenticate(digest(b"rw_unknown"))
     old, old_secret = db.writing(keys.create, "ann", "old", ["read"], expires_in_seconds=60)
@@ -130,7 +132,7 @@ def test_a_key_ring_refuses_the_unknown_the_revoked_and_the_expired(db: Database
 def test_a_refusal_is_remembered_for_a_while_and_bounded(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ring = KeyRing(db, Later())
+    ring = KeyRing(db, Later(), OutageMemory(0.0))
     good, secret = db.writing(keys.create, "ann", "k", ["read"])
     assert not ring.was_good(digest(secret.encode()))
     ring.authenticate(digest(secret.encode()))
@@ -156,7 +158,7 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
 def test_a_use_is_noted_once_a_minute(db: Database) -> None:
     key, secret = db.writing(keys.create, "ann", "k", ["read"])
     later = Later()
-    ring = KeyRing(db, later)
+    ring = KeyRing(db, later, OutageMemory(0.0))
     for _ in range(5):
         ring.authenticate(digest(secret.encode()))
     assert db.reading(keys.get, "ann", key.id).last_used_at is None
@@ -165,6 +167,23 @@ def test_a_use_is_noted_once_a_minute(db: Database) -> None:
 
 
 def test_while_the_database_is_away() -> None:
-    ring = KeyRing(Database("sqlite:////nowhere/rankwright.db"), Later())
+    ring = KeyRing(Database("sqlite:////nowhere/rankwright.db"), Later(), OutageMemory(0.0))
     with pytest.raises(Unavailable):
         ring.authenticate(digest(b"rw_x"))
+
+
+def test_a_key_has_so_many_sessions_and_links(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Signing in once more ends the oldest session of the key, and no other key's."""
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
+    (one, secret), (other, _) = (db.writing(keys.create, "o", "k", ["read"]) for _ in range(2))
+    elsewhere = db.writing(sessions.start, other.id)
+    link = db.writing(sessions.make_link, secret)
+    tokens = [db.writing(sessions.start, one.id) for _ in range(4)]
+    alive = [db.reading(sessions.find_key, token) is not None for token in tokens]
+    assert sum(alive) == 2
+    assert alive[-1]
+    assert db.reading(sessions.find_key, elsewhere) is not None
+    assert link is not None
+    assert db.reading(sessions.find_link, link) is not None

@@ -118,6 +118,18 @@ def test_the_queue_of_all_owners_is_bounded(db: Database) -> None:
     submit(db, settings, owner="cleo")
 
 
+def test_one_owner_cannot_fill_the_queue_of_all(db: Database) -> None:
+    settings = Settings(max_queued_jobs=20)
+    while isinstance(refused := at_once(functools.partial(submit, db, settings))[0], Job):
+        pass
+    assert isinstance(refused, TooMany)
+    assert (refused.code, refused.errors[0]["limit"]) == ("quota_exceeded", 10)
+    for _ in range(5):
+        submit(db, settings, owner="bob")
+    assert refusal(db, settings, owner="bob").errors[0]["limit"] == 5
+    submit(db, settings, owner="cleo")
+
+
 def test_nothing_is_accepted_where_the_disk_is_nearly_full(db: Database) -> None:
     refused = refusal(db, Settings(min_free_bytes=2**62))
     assert isinstance(refused, OutOfSpace)
@@ -134,11 +146,11 @@ class TestRunning:
         running = claimed(db, settings)
         assert running.job_id == first.id
         assert claimed(db, settings).job_id == others.id  # though it matters less and came later
-        assert not db.reading(queue.has_work, None, 1)
-        assert db.reading(queue.has_work, None, 2)
+        assert not db.reading(queue.has_work, settings)
+        assert db.reading(queue.has_work, Settings(quota_running_jobs=2))
         assert db.writing(queue.claim, settings, "wrk_a") is None
         finish(db, running)
-        assert db.reading(queue.has_work, None, 1)
+        assert db.reading(queue.has_work, settings)
         assert claimed(db, settings).job_id == second.id
 
     def test_parts_count_and_the_join_still_comes(self, db: Database) -> None:

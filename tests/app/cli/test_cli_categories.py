@@ -66,7 +66,7 @@ def test_a_raw_table(run: Run, tmp_path: Path, service: Service) -> None:
     assert found.column("name").to_pylist() == tidied.column("name").to_pylist()
     table.write_text(raw_table(200).replace("39, ", "old, "))
     for more in ((), ("--keep", "name")):
-        said = run("score", "rich", table, *more, code=1)
+        said = run("score", "rich", table, *more, code=2)
         assert "column age: feature 'age' must be a finite number, got 'old'" in said.output
     run("score", "rich", table, "--out", "scores.xlsx", code=2)
     with (
@@ -83,18 +83,18 @@ def test_columns_are_declared(run: Run, tmp_path: Path) -> None:
     assert (dataset["categorical"], dataset["drop"]) == (["age"], ["name"])
     columns = {column["name"]: column for column in dataset["columns"]}
     assert columns["workclass"]["missing"] > 10
-    refused = run("upload", table, "--drop", "town", code=1)
+    refused = run("upload", table, "--drop", "town", code=2)
     assert "'town' is not in the table" in refused.output
 
 
 def test_a_refused_label_comes_with_the_command_that_mends_it(run: Run, tmp_path: Path) -> None:
     table = tmp_path / "my table.csv"
     table.write_text("a,grade,y\n" + "".join(f"{i},{'ABC'[i % 3]},{i % 2}\n" for i in range(30)))
-    said = run("upload", table, "--label", "grad", "--missing", "none", code=1)
+    said = run("upload", table, "--label", "grad", "--missing", "none", code=2)
     command = f"rankwright upload '{table}' --label grade --missing none"
     assert command in said.output
     assert "line None" not in said.output
-    said = run("upload", table, "--label", "grade", "--strict", code=1)
+    said = run("upload", table, "--label", "grade", "--strict", code=2)
     assert f"rankwright upload '{table}' --label grade --positive A\n" in said.output
     said = run("upload", table, "--label", "grade", "--positive", "A")
     assert "10 positive (grade = A)" in said.output

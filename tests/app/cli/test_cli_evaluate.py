@@ -62,7 +62,7 @@ def test_recalibrate(trained: Run, tmp_path: Path) -> None:
     assert again["version"] == 3
     refusal = trained("recalibrate", "sum", tmp_path / "people.csv", code=1).stderr
     assert "was trained on rows of this dataset" in refusal
-    refusal = trained("recalibrate", "sum", "ds_none", code=1).stderr
+    refusal = trained("recalibrate", "sum", "ds_none", code=3).stderr
     assert refusal.startswith("Not found: there is no dataset 'ds_none'")
     refusal = trained("recalibrate", "sum", "ds_none", "--label", "left", code=2).stderr
     assert "the options for columns need a file" in " ".join(refusal.replace("│", " ").split())
@@ -84,7 +84,8 @@ def test_evaluate(trained: Run, tmp_path: Path) -> None:
     assert (answer["status"], answer["level"]) == ("ready", 0.9)
     again = trained("evaluate", "sum", answer["dataset_id"])
     assert again.stdout.splitlines()[0] == lines[0]
-    assert "note" not in again.stderr
+    (note,) = (line for line in again.stderr.splitlines() if line.startswith("note"))
+    assert "over [0, 0.05]" in note  # which holds 8 negatives
 
     shown = trained(
         "evaluate", "sum", worse, "--group-by", "town", "--fpr", 0.2, "--cuts", "equal_fpr"
@@ -111,20 +112,20 @@ def test_evaluate(trained: Run, tmp_path: Path) -> None:
     assert kept["promised"]["groups"]["by_group"] == "together"
     lone = trained("evaluate", "sum", worse, "--confidence", 0.9, code=2).stderr
     assert "needs one of --fpr and --tpr" in " ".join(lone.replace("│", " ").split())
-    refusal = trained("evaluate", "sum", worse, "--group-by", "planet", code=1).stderr
+    refusal = trained("evaluate", "sum", worse, "--group-by", "planet", code=2).stderr
     assert "group_by must be a column" in refusal
 
     for window in ("0-1", "0,", "0,0.1,1", "nan,0.1", "0,inf"):
         said = trained("evaluate", "sum", worse, "--window", window, code=2).stderr
         words = " ".join(said.replace("│", " ").split())
         assert f"must read as 0,0.05, got '{window}'" in words
-    said = trained("evaluate", "sum", answer["dataset_id"], "--level", "nan", code=1).stderr
+    said = trained("evaluate", "sum", answer["dataset_id"], "--level", "nan", code=2).stderr
     assert said.startswith("the request cannot be sent: ")
-    refused = trained("evaluate", "sum", "ds_none", code=1).stderr
+    refused = trained("evaluate", "sum", "ds_none", code=3).stderr
     assert refused.startswith("Not found: there is no dataset 'ds_none'")
     trained("evaluate", "sum", "ds_none", "--label", "left", code=2)
-    trained("evaluate", "nobody", worse, code=1)
-    unlike = trained("evaluate", "sum", worse, "--positive", "no", code=1).stderr
+    trained("evaluate", "nobody", worse, code=3)
+    unlike = trained("evaluate", "sum", worse, "--positive", "no", code=2).stderr
     assert "must have the label values 'yes' (positive)" in unlike
 
 
@@ -177,7 +178,7 @@ def test_costs(trained: Run, tmp_path: Path) -> None:
         assert "a cost must read as" in " ".join(said.replace("│", " ").split())
     twice = ("--cost", "review=1", "--cost", "review=2")
     assert "given twice" in trained("evaluate", "sum", dataset, *twice, code=2).stderr
-    assert "tax" in trained("evaluate", "sum", dataset, "--cost", "tax=1", code=1).stderr
+    assert "tax" in trained("evaluate", "sum", dataset, "--cost", "tax=1", code=2).stderr
 
 
 def test_compare(trained: Run, tmp_path: Path) -> None:
@@ -193,11 +194,11 @@ def test_compare(trained: Run, tmp_path: Path) -> None:
     assert lines[-1].startswith("all alike in every window: p ")
     answer = json.loads(trained(*asked, "--json").stdout)
     assert answer["result"]["n_tests"] == 2
-    assert "at least 2" in trained("compare", "sum", "--dataset", dataset, code=1).stderr
+    assert "at least 2" in trained("compare", "sum", "--dataset", dataset, code=2).stderr
 
 
 def test_reasons_and_their_codes(trained: Run, tmp_path: Path) -> None:
-    assert "no reason codes" in trained("codes", "sum", code=1).stderr
+    assert "no reason codes" in trained("codes", "sum", code=3).stderr
     file = tmp_path / "codes.json"
     entry = {"code": "A1", "text": "Too high", "columns": ["age"], "direction": "raises"}
     file.write_text(json.dumps({"entries": [entry]}))
@@ -208,7 +209,7 @@ def test_reasons_and_their_codes(trained: Run, tmp_path: Path) -> None:
     assert "revision 1" in trained("codes", "sum", file).stderr  # nothing has changed
     for wrong in ("[]", '{"entries": [1]}', "{"):
         file.write_text(wrong)
-        assert "entries" in trained("codes", "sum", file, code=1).stderr
+        assert "entries" in trained("codes", "sum", file, code=2).stderr
     asked = ("--reasons", 1, "--reference", "average", "--direction", "both")
     rows = write(tmp_path / "rows.csv", 20, 1)
     lines = trained("score", "sum", rows, *asked).stdout.splitlines()
@@ -235,7 +236,7 @@ def test_scores_by_a_job_leave_nothing_behind(
     said = trained("score", "sum@champion", rows, "--top", 5).stderr
     assert re.search(r"\d+ flagged \(\d+\.\d%\) by the cut of champion", said)
     # Where the file cannot be written.
-    trained(*asked, "--out", tmp_path / "nowhere" / "scores.csv", code=1)
+    trained(*asked, "--out", tmp_path / "nowhere" / "scores.csv", code=2)
     assert left() == []
     # Where a worker of an older version has scored: it writes no summary.
     execute(
@@ -262,7 +263,7 @@ def test_what_is_there_is_listed_and_an_alias_moves(trained: Run, tmp_path: Path
     assert promised.endswith(" to keep FPR ≤ 0.1\n")
     assert trained("alias", "sum", "champion", "sum").stdout == promised
     careful = ("alias", "sum", "champion", "sum", "--fpr", "0.001", "--confidence", "0.95")
-    assert "needs 2,995 negatives or more" in trained(*careful, code=1).stderr
+    assert "needs 2,995 negatives or more" in trained(*careful, code=2).stderr
     few = trained("alias", "sum", "champion", "sum", "--flagged", "0.3").stdout
     assert few.endswith(" to flag at most 0.3 of the rows\n")
     at = trained("alias", "sum", "champion", "sum", "--threshold", "-0.25").stdout
@@ -270,7 +271,7 @@ def test_what_is_there_is_listed_and_an_alias_moves(trained: Run, tmp_path: Path
     none = ("alias", "sum", "champion", "sum", "--no-promise")
     assert trained(*none).stdout == "sum@champion is sum:1\n"
     assert (
-        "--no-promise cannot be given with --tpr" in trained(*none, "--tpr", "0.5", code=1).stderr
+        "--no-promise cannot be given with --tpr" in trained(*none, "--tpr", "0.5", code=2).stderr
     )
     for collection, seen in (
         ("datasets", ["march, version 1", "people, version 1"]),
@@ -291,7 +292,7 @@ def test_what_is_there_is_listed_and_an_alias_moves(trained: Run, tmp_path: Path
     assert "succeeded" in trained("cancel", job, code=1).stderr
     trained("list", "peers", code=2)
     trained("list", "models", "--limit", 0, code=2)
-    assert "there is no model 'nobody'" in trained("alias", "sum", "best", "nobody", code=1).stderr
+    assert "there is no model 'nobody'" in trained("alias", "sum", "best", "nobody", code=3).stderr
     trained("alias", "sum", "champion", "sum", "--fpr", "0.1")
     assert "  threshold of alias champion " in trained("evaluate", "sum@champion", dataset).stdout
-    assert "there is no job" in trained("cancel", "job_nothing", code=1).stderr
+    assert "there is no job" in trained("cancel", "job_nothing", code=3).stderr

@@ -98,13 +98,13 @@ def test_report_and_pictures(trained: Run, tmp_path: Path) -> None:
     assert "the terminal shows roc, precision_recall" in " ".join(alone.replace("│", " ").split())
     refused = trained("report", "sum", "--output", tmp_path / "sum.pdf", code=2).stderr
     assert "md, html, json, got" in " ".join(refused.split())
-    assert "band must be" in trained("plot", "sum", "--band", "x", "--format", "svg", code=1).stderr
+    assert "band must be" in trained("plot", "sum", "--band", "x", "--format", "svg", code=2).stderr
 
 
 def test_what_is_wrong_is_one_sentence(trained: Run) -> None:
-    assert "single ranking trees" in trained("tree", "sum", code=1).stderr
-    assert "feature 'wage' is unknown" in trained("dependence", "sum", "wage", code=1).stderr
-    assert "there is no model 'elm'" in trained("importance", "elm", code=1).stderr
+    assert "single ranking trees" in trained("tree", "sum", code=2).stderr
+    assert "feature 'wage' is unknown" in trained("dependence", "sum", "wage", code=2).stderr
+    assert "there is no model 'elm'" in trained("importance", "elm", code=3).stderr
 
 
 def test_a_cut(trained: Run) -> None:
@@ -116,7 +116,7 @@ def test_a_cut(trained: Run) -> None:
     answer = json.loads(trained("cut", "sum", "--threshold", 1e9, "--json").stdout)
     assert answer["promise"] is None
     assert "no row is flagged" in trained("cut", "sum", "--threshold", 1e9).stdout
-    refusal = trained("cut", "sum", "--fpr", 0.001, "--confidence", 0.9, code=1).output
+    refusal = trained("cut", "sum", "--fpr", 0.001, "--confidence", 0.9, code=2).output
     assert "2,302 negatives" in refusal
 
 
@@ -129,4 +129,4 @@ def test_the_top_of_a_list(trained: Run) -> None:
     assert len(table["rows"]) == 13
     asked = trained("figures", "sum", "average_precision", "two_way:0.3,0.4").stdout.splitlines()
     assert [line.split()[0] for line in asked[1:]] == ["average_precision", "two_way:0.3,0.4"]
-    assert "got 'area'" in trained("figures", "sum", "area", code=1).output
+    assert "got 'area'" in trained("figures", "sum", "area", code=2).output

@@ -96,7 +96,7 @@ def test_a_search_says_what_it_tried(run: Run, people: Path) -> None:
     two_aims = run("train", dataset, "--fpr", "0.2", "--objective", "ndcg", code=2).stderr
     assert "use one of --objective" in two_aims
     assert "objective must be" in run("train", dataset, "--objective", "f1", code=2).stderr
-    too_many = run("train", dataset, "--objective", "ndcg@1000", code=1).output
+    too_many = run("train", dataset, "--objective", "ndcg@1000", code=2).output
     assert "at most the number of validation rows, about 40" in too_many
     for wrong, words in (
         ("n_rounds=3,x", "n_rounds must be an integer or None, got 'x'"),
@@ -106,7 +106,23 @@ def test_a_search_says_what_it_tried(run: Run, people: Path) -> None:
         ("n_rounds=3..9:exp", "a range must read low..high or low..high:log"),
         ("n_rounds", "must read name=value, got 'n_rounds'"),
     ):
-        assert words in run("train", dataset, "--search", wrong, code=1).stderr
+        assert words in run("train", dataset, "--search", wrong, code=2).stderr
+
+
+def test_the_newest_rows_judge_unless_a_random_split_is_asked_for(run: Run, tmp_path: Path) -> None:
+    rows = ((f"2026-01-{n % 28 + 1:02}", n % 7, "yes" if n % 3 else "no") for n in range(160))
+    table = write(tmp_path / "dated.csv", "day,x,left", rows)
+    dataset = id_of(run("upload", table, "--label", "left").stdout)
+    few = ["train", dataset, "--set", "n_rounds=2", "--no-controls", "--name", "m"]
+    assert "'day'" in run(*few).stdout
+    by_time = json.loads(run("show", "m", "--json").stdout)["model"]
+    assert by_time["validation"]["time_column"] == "day"
+    for folds, method in (([], "holdout"), (["--folds", "2"], "cross_validation")):
+        run(*few, *folds, "--random-split")
+        model = json.loads(run("show", "m", "--json").stdout)["model"]
+        assert (model["validation"]["method"], model["validation"]["time_column"]) == (method, None)
+        assert any("'day'" in warning for warning in model["warnings"])
+    run(*few, "--random-split", "--time-column", "day", code=2)
 
 
 def test_folds_ranges_and_auto(run: Run, people: Path) -> None:
@@ -131,7 +147,7 @@ def test_folds_ranges_and_auto(run: Run, people: Path) -> None:
     auto = run("train", dataset, "--auto", "--budget", "1", "--no-controls", "--name", "a").stdout
     assert "auto, within 1 s" in auto
     assert json.loads(run("show", "a", "--json").stdout)["model"]["beats_controls"] is None
-    wrong = run("train", dataset, "--time-column", "nowhere", code=1).stderr
+    wrong = run("train", dataset, "--time-column", "nowhere", code=2).stderr
     assert "has no column 'nowhere'" in wrong
 
 
@@ -157,7 +173,7 @@ def test_items_and_pairs(run: Run, films: tuple[Path, Path]) -> None:
 
 def test_several_labels(run: Run, days: Path, tmp_path: Path) -> None:
     given = ["upload", days, "--kind", "multilabel"]
-    with_comma = run(*given, "--labels", "[hot, dry],big,rare", code=1)
+    with_comma = run(*given, "--labels", "[hot, dry],big,rare", code=2)
     assert "labels" in with_comma.stderr  # a comma parts two names
     days.write_text(days.read_text().replace('"[hot, dry]"', "[hot]"))
     uploaded = run(*given, "--labels", "[hot],big,rare").stdout
@@ -172,7 +188,7 @@ def test_several_labels(run: Run, days: Path, tmp_path: Path) -> None:
     assert len(scored) == 160
     assert list(scored[0]) == ["[hot]", "big", "rare"]
     svg = tmp_path / "roc.svg"
-    refused = run("show", "days", "--svg", svg, code=1)
+    refused = run("show", "days", "--svg", svg, code=2)
     assert "roc.svg was not written: days has no ROC curve" in refused.stderr
     assert not svg.exists()
 
@@ -184,14 +200,14 @@ def test_what_cannot_be_uploaded(
     assert (
         "--pairs needs --kind preferences" in run("upload", people, "--pairs", pairs, code=2).stderr
     )
-    assert "kind must be" in run("upload", people, "--kind", "ranking", code=1).stderr
-    assert "labels" in run("upload", people, "--kind", "multilabel", code=1).stderr
+    assert "kind must be" in run("upload", people, "--kind", "ranking", code=2).stderr
+    assert "labels" in run("upload", people, "--kind", "multilabel", code=2).stderr
     wrong = write(tmp_path / "wrong.csv", "better,worse", [("m1", "m2"), ("m1", "nobody")])
     given = ["upload", items, "--kind", "preferences", "--item", "film"]
-    refused = run(*given, "--pairs", wrong, code=1).stderr
+    refused = run(*given, "--pairs", wrong, code=2).stderr
     assert "wrong.csv is not valid:" in refused
     assert "line 3, column worse: " in refused
-    assert "there is no model 'nobody'" in run("show", "nobody", code=1).stderr
+    assert "there is no model 'nobody'" in run("show", "nobody", code=3).stderr
 
 
 def test_a_refusal_is_short_and_says_what_to_type(run: Run, tmp_path: Path) -> None:
@@ -199,12 +215,12 @@ def test_a_refusal_is_short_and_says_what_to_type(run: Run, tmp_path: Path) -> N
     rows = [(f"{k},5", k % 2) for k in range(30)]
     path = write(tmp_path / "comma.tsv", "a\ty", [])
     path.write_text("a\ty\n" + "".join(f"{a}\t{y}\n" for a, y in rows))
-    refused = run("upload", path, code=1).stderr.splitlines()
+    refused = run("upload", path, code=2).stderr.splitlines()
     assert refused[0].endswith("comma.tsv is not valid:")
     assert refused[4] == "  … and 17 more"
     assert refused[5:] == ["try:", f"  rankwright upload {path} --decimal comma"]
     assert id_of(run("upload", path, "--decimal", "comma").stdout)
-    assert ".csv, .tsv, .txt," in run("upload", path.rename(tmp_path / "a.xls"), code=1).stderr
+    assert ".csv, .tsv, .txt," in run("upload", path.rename(tmp_path / "a.xls"), code=2).stderr
 
 
 def test_a_table_is_read_again(run: Run, people: Path) -> None:
@@ -215,7 +231,7 @@ def test_a_table_is_read_again(run: Run, people: Path) -> None:
     made = json.loads(said)
     assert (made["status"], made["positive"], made["drop"]) == ("ready", "no", None)
     assert made["id"] != first
-    refused = run("read-again", made["id"], "--positive", "perhaps", code=1).stderr
+    refused = run("read-again", made["id"], "--positive", "perhaps", code=2).stderr
     assert refused.startswith(f"the table of {made['id']} is not valid:")
     assert "got 'perhaps'" in refused
 
@@ -240,16 +256,17 @@ def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
     run("profile", second, "--output", tmp_path / "profile.html")
     assert "<title>Profile of people, version 2</title>" in (tmp_path / "profile.html").read_text()
     assert run("profile", second).stdout.startswith("# Profile of people, version 2\n")
-    for words, fault in (
+    for words, code, fault in (
         (
             ("upload", people, "--append-to", first),
+            1,
             "rows can be appended only to the newest version",
         ),
-        (("upload", people, "--append-to", third, "--label", "age"), "label is not known here"),
-        (("versions", "ds_x"), "there is no dataset 'ds_x'"),
-        (("versions", "person"), "there is no dataset with the id or the name 'person'"),
+        (("upload", people, "--append-to", third, "--label", "age"), 2, "label is not known here"),
+        (("versions", "ds_x"), 3, "there is no dataset 'ds_x'"),
+        (("versions", "person"), 3, "there is no dataset with the id or the name 'person'"),
     ):
-        assert fault in run(*words, code=1).stderr
+        assert fault in run(*words, code=code).stderr
     run("upload", people, "--append-to", first, "--in-place-of", first, code=2)
 
 
@@ -264,4 +281,4 @@ def test_a_folder_of_files(run: Run, tmp_path: Path) -> None:
     assert ", version 2: 360 rows" in run("upload", folder, "--append-to", "days").stdout
     assert ", version 3: 180 rows" in run("upload", folder, "--in-place-of", "days").stdout
     (folder / "3.csv").write_text("age,left\n1,no\n")
-    assert "part 3, column income: " in run("upload", folder, "--label", "left", code=1).stderr
+    assert "part 3, column income: " in run("upload", folder, "--label", "left", code=2).stderr

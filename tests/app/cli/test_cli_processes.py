@@ -76,6 +76,51 @@ def test_the_version_is_one() -> None:
     assert "RANKWRIGHT_BUILD: must be" in faulty.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "settings"),
+    [
+        ("serve", {"worker_slots": "0"}),
+        ("api", {"worker_slots": "0"}),
+        ("worker", {"worker_slots": "0"}),
+        ("dispatcher", {"worker_slots": "0"}),
+        ("api", {"blob_url": "file:///proc/none"}),
+        ("dispatcher", {"blob_url": "file:///proc/none"}),
+    ],
+)
+def test_where_logs_are_json_an_error_at_the_start_is_too(
+    tmp_path: Path, sqlite_url: str, command: str, settings: dict[str, str]
+) -> None:
+    given = {"state_dir": str(tmp_path), "database_url": sqlite_url, "log_format": "json"}
+    done = run(command, **given, **settings)
+    assert done.returncode == 1
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert "ERROR" in {line["level"] for line in lines}
+
+
+def test_where_logs_are_json_a_crash_is_too() -> None:
+    code = """
+import threading
+from app.platform.logging import configure_logging
+from app.platform.settings import Settings
+configure_logging(Settings())
+thread = threading.Thread(target=lambda: 1 / 0)
+thread.start()
+thread.join()
+raise SystemError("and the process")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(log_format="json"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    of_thread, of_process = (json.loads(line) for line in done.stderr.splitlines())
+    assert "ZeroDivisionError" in of_thread["exception"]
+    assert "and the process" in of_process["exception"]
+
+
 def test_migrate_brings_an_empty_database_up_to_date(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'fresh.db'}"
     for _ in range(2):  # and has nothing to do the second time
@@ -202,6 +247,12 @@ def test_keys_are_made_listed_rotated_and_revoked(database_url: str) -> None:
         (["api"], {"processes": "x"}, "should be a valid integer, unable to parse"),
         (["api"], {"processes": "65"}, "should be less than or equal to 64, got '65'"),
         (["worker"], {"lease_seconds": "soon"}, "RANKWRIGHT_LEASE_SECONDS"),
+        (["worker"], {"lease_seconds": "9"}, "RANKWRIGHT_HEARTBEAT_SECONDS"),
+        (
+            ["worker"],
+            {"lease_seconds": "20", "heartbeat_seconds": "20"},
+            "RANKWRIGHT_HEARTBEAT_SECONDS",
+        ),
         (["dispatcher"], {"blob_url": "s3://bucket"}, "RANKWRIGHT_BLOB_URL"),
         (["worker"], {"blob_url": "s3://bucket"}, "RANKWRIGHT_BLOB_URL"),
         (["migrate"], {"database_url": "mysql://u:secret@host/db"}, "got mysql://"),
@@ -334,7 +385,7 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
         return figures("rankwright_http_request_seconds_count", "route")["/health/ready"]
 
     try:
-        (address,) = eventually(lambda: read(r"^2 processes answer at (\S+)$"), seconds=120)
+        (address,) = eventually(lambda: read(r'"2 processes answer at ([^"]+)"'), seconds=120)
         assert set(figures("process_start_time_seconds", "process")) == {"1", "2"}
         first: set[int] = eventually(lambda: len(pids := answered()) == 2 and pids, seconds=60)
         eventually(lambda: counted() == asked)  # whichever of them is asked

@@ -165,7 +165,7 @@ def test_without_a_terminal_lines_come_and_nobody_is_asked(service: Service) -> 
 
 
 def test_a_job_that_was_handed_in_before_is_followed(run: Callable[..., Result]) -> None:
-    answer = run("follow", "job_nobody_has", code=1)
+    answer = run("follow", "job_nobody_has", code=3)
     assert "there is no job" in answer.output
 
 

@@ -117,13 +117,13 @@ def test_a_key_that_lies_here_goes_to_its_own_address_alone(
         said = CliRunner().invoke(commands(), ["versions", "ds_nobody", *words])
         return said.exit_code, said.stderr
 
-    not_found = (1, "Not found: there is no dataset 'ds_nobody'")
+    not_found = (3, "Not found: there is no dataset 'ds_nobody'")
     (state / "address").write_text(service.url)
     code, said = ask()
     assert (code, said.splitlines()[0]) == not_found
     (state / "address").write_text("http://127.0.0.1:9")
     code, said = ask("--url", service.url)
-    assert code == 1
+    assert code == 4
     assert said.startswith("Authentication required")
     monkeypatch.setenv("RANKWRIGHT_STATE_DIR", str(state))
     code, said = ask("--url", service.url)

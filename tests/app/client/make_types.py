@@ -1,20 +1,26 @@
-"""Write `client/rankwright/types.py` from the service's own description.
+"""`make openapi`: write the service's own description, openapi.json, and from it client/rankwright/types.py.
 
-Run `python -m tests.app.client.make_types openapi.json > client/rankwright/types.py`. The file is
-kept in the repository; a test makes it anew and compares.
+Both are kept in the repository; a test makes them anew and compares.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
+import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+from app.main import create_app
+from app.platform.settings import Settings
 
 Schema = Mapping[str, Any]
 
+ROOT = Path(__file__).resolve().parents[3]
+DOCUMENT = ROOT / "openapi.json"
+TYPES = ROOT / "client" / "rankwright" / "types.py"
 WIDTH = 100
 HEAD = '''"""What the service answers: every object of its API, by the name that /openapi.json has for it.
 
@@ -30,6 +36,19 @@ from rankwright.records import Record
 '''
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _REF = "#/components/schemas/"
+
+
+def describe() -> dict[str, Any]:
+    """Return the service's description of itself, without the name of its build."""
+    with tempfile.TemporaryDirectory() as folder:
+        document: dict[str, Any] = create_app(Settings(state_dir=Path(folder))).openapi()
+    del document["info"]["x-build"]
+    return document
+
+
+def as_text(document: Schema) -> str:
+    """Return the description as openapi.json has it."""
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def make_types(document: Schema) -> str:
@@ -136,5 +155,6 @@ def _union(hints: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    with open(sys.argv[1], encoding="utf-8") as file:
-        sys.stdout.write(make_types(json.load(file)))
+    described = describe()
+    DOCUMENT.write_text(as_text(described), encoding="utf-8")
+    TYPES.write_text(make_types(described), encoding="utf-8")

@@ -23,9 +23,7 @@ from rankwright.resources import (
 )
 from rankwright.transport import Request, Response
 
-from app.main import create_app
-from app.platform.settings import Settings
-from tests.app.client.make_types import make_types
+from tests.app.client.make_types import DOCUMENT, TYPES, as_text, describe, make_types
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -50,6 +48,8 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "delete_comparison": ("comparison.delete", ()),
     "read_comparison": ("comparisons.get", ("cmp_1",)),
     "list_datasets": ("datasets.list", ()),
+    "validate_table": ("datasets.check", ([{"a": 1}],)),
+    "validate_job": ("jobs.check", ("ds_1",)),
     "upload_dataset": ("upload", ([{"a": 1}],)),
     "delete_dataset": ("dataset.delete", ()),
     "read_dataset": ("datasets.get", ("ds_1",)),
@@ -121,19 +121,20 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read_structure": ("model.structure", ()),
     "read_variable_dependence": ("model.variable_dependence", ("a",)),
 }
-NO_PART = {"metrics"}
-"""For Prometheus."""
+NO_PART = {
+    "metrics",  # for Prometheus
+    # The client checks what is written by hand or comes from elsewhere: tables and jobs.
+    *(f"validate_{of}" for of in ("reading", "version", "retry", "calibration", "evaluation")),
+    *(f"validate_{of}" for of in ("comparison", "batch_score", "key", "rotation")),
+}
 PAGED = {"limit", "after"}
 DOWNLOADED = {"format", "max_points", "band", "on", "width", "kind"}
 """What `model.download` takes for every part of a model."""
 
 
 @pytest.fixture(scope="module")
-def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    found: dict[str, Any] = create_app(
-        Settings(state_dir=tmp_path_factory.mktemp("state"))
-    ).openapi()
-    return found
+def document() -> dict[str, Any]:
+    return describe()
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -143,10 +144,11 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
 
 
 def test_the_types_are_those_of_the_description(document: dict[str, Any]) -> None:
-    written = (ROOT / "client" / "rankwright" / "types.py").read_text()
-    assert written == make_types(document), (
-        "run: python -m tests.app.client.make_types openapi.json"
-    )
+    assert TYPES.read_text() == make_types(document), "run: make openapi"
+
+
+def test_the_description_in_the_repository_is_the_services(document: dict[str, Any]) -> None:
+    assert DOCUMENT.read_text() == as_text(document), "run: make openapi"
 
 
 def test_examples_become_records_and_json_again(document: dict[str, Any]) -> None:
@@ -192,7 +194,7 @@ def first_request(name: str, arguments: tuple[Any, ...], /, **more: Any) -> Requ
     }
     *owner, method = name.split(".")
     asked = client if not owner else owners.get(owner[0]) or getattr(client, owner[0])
-    if method in ("set_alias", "delete_alias"):
+    if method in ("set_alias", "delete_alias", "set_reason_codes"):
         more["revision"] = 1
     with pytest.raises(Asked) as caught:
         next(iter(getattr(asked, method)(*arguments, **more)))
@@ -216,17 +218,31 @@ def test_every_operation_is_one_of_the_clients(document: dict[str, Any]) -> None
     assert missing == []
 
 
+def test_a_caller_can_name_every_request_that_creates(document: dict[str, Any]) -> None:
+    for _, _, operation in operations(document):
+        headers = {each["name"].lower() for each in operation.get("parameters", [])}
+        if "idempotency-key" in headers:
+            name, arguments = OPERATIONS[operation["operationId"]]
+            request = first_request(name, arguments, idempotency_key="tonight")
+            assert request.headers["Idempotency-Key"] == "tonight", name
+
+
+def test_a_name_that_is_none_is_refused_by_type_checkers_too() -> None:
+    with pytest.raises(AttributeError):
+        rankwright.anything  # type: ignore[attr-defined]  # noqa: B018
+
+
 def test_every_query_parameter_can_be_sent(document: dict[str, Any]) -> None:
     missing = []
     for _, _, operation in operations(document):
         name = operation["operationId"]
-        if name in NO_PART or name == "score_row":
+        if name in NO_PART or name in ("score_row", "validate_table"):  # which take any
             continue
         described = find_method(OPERATIONS[name][0])
         taken = set(inspect.signature(described).parameters)
         for parameter in operation.get("parameters", []):
             known = parameter["name"].removesuffix("_id")
-            if parameter["in"] != "query" or parameter["name"] == "validate":
+            if parameter["in"] != "query":
                 continue
             if not {parameter["name"], known} & taken and not (
                 parameter["name"] in PAGED or parameter["name"] in DOWNLOADED
@@ -286,7 +302,7 @@ def test_it_needs_no_server() -> None:
         ("model.refresh", (), {}, "/v1/models/m?include=metrics"),
         ("model.score_rows", ([{"a": 1}],), {}, "/v1/models/m/score"),
         ("jobs.submit", ({},), {}, "/v1/jobs"),
-        ("jobs.check_request", ({},), {}, "/v1/jobs?validate=true"),
+        ("jobs.check_request", ({},), {}, "/v1/jobs/validate"),
         ("metrics", (), {}, "/metrics"),
     ],
 )

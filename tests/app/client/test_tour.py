@@ -8,6 +8,7 @@ import pickle
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ import rankwright
 from rankwright import tables, types
 from rankwright.errors import Invalid, NotFound
 from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
@@ -26,7 +27,9 @@ from app.platform.settings import Settings
 from tests.app.live_service import Service, table
 from tests.long_form import LONG_FORM
 
-README = Path(__file__).parents[3] / "README.md"
+ROOT = Path(__file__).parents[3]
+README = ROOT / "README.md"
+PROGRAM = ROOT / "examples" / "from_python.py"  # whose types `make lint` checks
 
 
 @pytest.fixture
@@ -60,8 +63,10 @@ def test_what_the_page_shows_runs_as_it_stands_there(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RANKWRIGHT_URL", service.url)
     monkeypatch.setenv("RANKWRIGHT_API_KEY", service.key())
+    assert example == PROGRAM.read_text().partition('"""\n\n')[2]
     with service.at_work():
-        exec(compile(example, "README.md", "exec"), {})
+        for _ in range(2):  # a nightly program finds what it made the night before
+            exec(compile(example, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "'state': 'succeeded'" in printed
     assert "score" in printed
@@ -112,6 +117,21 @@ def test_from_a_file_to_a_scored_frame(
     one = model.score_row(gap)
     assert isinstance(one, types.Score)
     assert one.score == model.score([gap])[0]["score"]
+    nan = model.score_row({**gap, frame.columns[0]: float("nan")})
+    assert isinstance(nan, types.Score)
+    assert nan.score == one.score
+    for ask in (model.score_row, model.score):
+        with pytest.raises(rankwright.ConfigurationError, match="Series"):
+            ask(frame.iloc[0])
+    keys = np.arange(len(frame)) * 7
+    named = model.score(frame.assign(key=keys), id="key")
+    assert list(named["id"]) == list(keys)
+    assert list(named["score"]) == list(scores["score"])
+    with_id = model.score_row({**gap, "key": "c1"}, id="key")
+    assert isinstance(with_id, types.Score)
+    assert (with_id.id, with_id.score) == ("c1", one.score)
+    several = model.score_rows([{**gap, "key": 7, "more": 1}], id="key", ignore=["more"])
+    assert (several.ids, several.scores) == ([7], [one.score])
 
 
 def test_an_alias_with_a_promise_flags_every_part_of_a_table(
@@ -169,6 +189,31 @@ def test_everything_that_is_made_can_be_listed_read_and_deleted(
         _ = client.models["churn@champion"].auc
 
 
+def test_a_nightly_program(client: rankwright.Client, csv: Path, tmp_path: Path) -> None:
+    """That of docs/clients.md: the first night makes the champion, and a night that is repeated makes nothing anew."""
+    found = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "clients.md").read_text(), re.DOTALL
+    )
+    (program,) = [each for each in found if "promote_if_better" in each]
+    new = tmp_path / "new.csv"
+    new.write_text(table(100, seed=5))
+    outcomes = []
+    for day in ("2026-01-30", "2026-01-31", "2026-01-31"):
+        names: dict[str, Any] = {
+            "client": client,
+            "day": day,
+            "rows": csv,
+            "newest_rows": new,
+            "label": "left",
+        }
+        exec(compile(program, "clients.md", "exec"), names)
+        outcomes.append((names["outcome"].promoted, names["outcome"].comparison is None))
+    assert outcomes[0] == (True, True)
+    assert not outcomes[1][1]
+    assert len(list(client.models.list(name="churn"))) == 2
+    assert len(list(client.comparisons.list())) == 1
+
+
 def test_the_same_by_calls_that_are_awaited(service: Service, csv: Path) -> None:
     async def tour() -> tuple[list[int], float, int]:
         async with rankwright.AsyncClient(service.url, service.key()) as client:
@@ -209,11 +254,12 @@ def test_what_the_service_refuses_is_an_error_that_names_it(
 
 
 def test_a_remote_ranker_in_a_pipeline_and_in_cross_validation(
-    client: rankwright.Client, csv: Path
+    client: rankwright.Client, service: Service, csv: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frame = pd.read_csv(csv)
     X, y = frame.drop(columns="left"), frame["left"]
-    ranker = rankwright.RemoteRanker(client, "rankboost", parameters={"n_rounds": 10})
+    monkeypatch.setenv("RANKWRIGHT_API_KEY", service.key())  # for what is loaded from a pickle
+    ranker = rankwright.RemoteRanker(client, "rankboost", n_rounds=10)
     pipeline = make_pipeline(FunctionTransformer(), ranker)
     areas = cross_val_score(pipeline, X, y, cv=2, scoring="roc_auc")
     assert (areas > 0.6).all()
@@ -222,11 +268,21 @@ def test_a_remote_ranker_in_a_pipeline_and_in_cross_validation(
     assert set(fitted.predict(X.to_numpy())) <= {"no", "yes"}
     with pytest.raises(ValueError, match="2 classes"):
         ranker.fit(X, np.zeros(len(y)))
-
-
-def test_a_client_is_not_stored_with_its_key(client: rankwright.Client) -> None:
-    with pytest.raises(TypeError):
-        pickle.dumps(client)
+    loaded = pickle.loads(pickle.dumps(fitted))
+    assert (loaded.decision_function(X.to_numpy()) == fitted.decision_function(X.to_numpy())).all()
+    grid = GridSearchCV(ranker, {"n_rounds": [2, 5]}, cv=2, scoring="roc_auc").fit(X, y)
+    assert grid.best_params_["n_rounds"] in (2, 5)
+    assert "n_rounds=10" in repr(ranker)
+    with pytest.raises(ValueError, match="it has no parts"):
+        ranker.set_params(a__b=1)
+    with pytest.raises(Invalid):
+        clone(ranker).set_params(no_such=1).fit(X, y)
+    assert not hasattr(ranker, "predict_proba")
+    judged = clone(ranker).set_params(validation={"method": "cross_validation", "folds": 2})
+    found = judged.fit(X, y).predict_proba(X)
+    assert found.shape == (len(y), 2)
+    assert ((found >= 0) & (found <= 1)).all()
+    assert list(client.datasets.list()) == []  # no fit has left its rows there
 
 
 def test_a_key_that_may_only_score_waits_for_its_rows(service: Service, csv: Path) -> None:
@@ -248,7 +304,7 @@ def test_what_scikit_learn_asks_of_an_estimator(
 ) -> None:
     monkeypatch.setenv("RANKWRIGHT_URL", service.url)
     monkeypatch.setenv("RANKWRIGHT_API_KEY", service.key())
-    ranker = rankwright.RemoteRanker(algorithm="rankboost", parameters={"n_rounds": 20})
+    ranker = rankwright.RemoteRanker(algorithm="rankboost")
     with service.at_work():
         done = check_estimator(ranker, on_fail=None)
     failed = {

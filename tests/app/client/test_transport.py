@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import pickle
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +18,13 @@ from rankwright import tables, transport
 from rankwright.client import AsyncClient, Client, find_service
 from rankwright.errors import (
     ConfigurationError,
+    Conflict,
     ConnectionFailed,
     Invalid,
+    JobFailed,
     ProblemError,
     SecretLost,
+    SeveralLabels,
     TooMany,
     Unauthorised,
     problem_error,
@@ -50,7 +54,14 @@ class Scripted:
 
     url = "http://nowhere"
 
-    def __init__(self, *answers: Answer, chunks: tuple[tuple[Any, ...], ...] = ()) -> None:
+    def __init__(
+        self,
+        *answers: Answer,
+        chunks: tuple[tuple[Any, ...], ...] = (),
+        retries: int = transport.RETRIES,
+        timeout: float = 1e3,
+    ) -> None:
+        self._limits = (retries, timeout)
         self._answers = list(answers)
         self._chunks = [list(each) for each in chunks]
         self.requests: list[Request] = []
@@ -61,6 +72,8 @@ class Scripted:
 
     def do(self, step: Any) -> Any:
         if isinstance(step, Pause):
+            if not step.is_allowed(*self._limits):
+                return False
             self.pauses.append(step.seconds)
             self.reasons.append(step.reason)
         elif isinstance(step, Compute):
@@ -125,7 +138,7 @@ def coded(code: str) -> Response:
 
 BROKEN = BrokenConnection("the connection broke", sent=True)
 GATEWAY = Response(503, {"content-type": "text/html"}, b"<h1>Service Unavailable</h1>")
-MIMIC = Response(503, {"content-type": "application/json"}, b'{"code": "overloaded"}')
+MIMIC = Response(503, {"content-type": "application/json"}, b'{"code": "too_many_requests"}')
 
 
 @pytest.mark.parametrize("first", [BROKEN, problem(503), problem(429, retry_after="3")])
@@ -149,14 +162,178 @@ def test_a_refusal_that_will_not_change_is_raised_at_once(status: int) -> None:
 
 
 def test_tries_end() -> None:
-    scripted = Scripted(*[BROKEN] * transport.MAX_ATTEMPTS)
-    with pytest.raises(ConnectionFailed, match="broke"):
-        run(send(Request("GET", "/")), scripted)
-    assert len(scripted.requests) == transport.MAX_ATTEMPTS
+    for retries in (0, transport.RETRIES):
+        scripted = Scripted(*[BROKEN] * (retries + 1), retries=retries)
+        with pytest.raises(ConnectionFailed, match="broke"):
+            run(send(Request("GET", "/")), scripted)
+        assert (scripted.left, len(scripted.pauses)) == (0, retries)
+    # What took the whole timeout is not tried again, nor what would be tried only after it.
+    slow = Scripted(BrokenConnection("nothing came", sent=True, timed_out=True), ok())
+    with pytest.raises(ConnectionFailed, match="nothing came"):
+        run(send(Request("GET", "/")), slow)
+    busy = Scripted(*[problem(503, retry_after="9")] * 3, timeout=20.0)
+    with pytest.raises(ProblemError):
+        run(send(Request("GET", "/")), busy)
+    assert busy.pauses == [9.0, 9.0]
     long = Scripted(problem(429, retry_after="86400"))
     with pytest.raises(TooMany) as refused:
         run(send(Request("GET", "/")), long)
     assert refused.value.retry_after == 86400.0
+
+
+@pytest.mark.parametrize(
+    "limits", [{"timeout": 0}, {"timeout": -1}, {"timeout": float("nan")}, {"retries": -1}]
+)
+def test_limits_that_are_none(limits: dict[str, Any]) -> None:
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ConfigurationError, match=f"{next(iter(limits))} must be"):
+            kind("http://127.0.0.1:1", "key", **limits)
+
+
+def test_a_caller_may_have_a_key_of_its_own_for_a_request() -> None:
+    calls: tuple[Callable[[Client, str | None], Any], ...] = (
+        lambda client, key: client.train("ds_1", idempotency_key=key),
+        lambda client, key: client.compare(["a", "b"], "ds_1", wait=False, idempotency_key=key),
+        lambda client, key: client.upload(PAIRS, label="a", wait=False, idempotency_key=key),
+    )
+    for call in calls:
+        sent = []
+        for key in ("nightly-2026-01-31", None):
+            scripted = Scripted(ok(b'{"id": "x_1"}'))
+            call(Client(transport=scripted), key)
+            sent.append(scripted.requests[0].headers["Idempotency-Key"])
+        assert sent[0] == "nightly-2026-01-31" != sent[1]
+        for bad in ("", "a\nb", "é"):
+            with pytest.raises(ConfigurationError, match="idempotency_key must be printable ASCII"):
+                call(Client(transport=Scripted()), bad)
+
+
+def test_a_folder_has_no_key_of_the_callers(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    for call in (Client(transport=Scripted()).upload, Dataset._of(Scripted(), {}).add_version):
+        with pytest.raises(ConfigurationError, match="idempotency_key is for one file"):
+            call(tmp_path, idempotency_key="k")
+
+
+def test_an_alias_is_set_whatever_it_is_now() -> None:
+    moved = Scripted(alias("mdl_0", 3), alias("mdl_1", 4))
+    assert Client(transport=moved).models.set_alias("n", "a", "mdl_1").revision == 4
+    assert moved.requests[1].headers["If-Match"] == '"3"'
+    made = Scripted(problem(404), alias("mdl_1", 1))
+    Client(transport=made).models.set_alias("n", "a", "mdl_1")
+    assert made.requests[1].headers["If-None-Match"] == "*"
+
+
+def compared(low: float, high: float, first: str = "mdl_new") -> Response:
+    second = "mdl_old" if first == "mdl_new" else "mdl_new"
+    pair = {"first": first, "second": second, "value": (low + high) / 2, "low": low, "high": high}
+    window = {"fpr_min": 0, "fpr_max": 0.1, "values": [], "differences": [pair], "p_value": 0.1}
+    told = {"id": "cmp_1", "status": "ready", "result": {"windows": [window]}}
+    return ok(json.dumps(told).encode())
+
+
+NEW = ok(b'{"id": "mdl_new"}')
+
+
+@pytest.mark.parametrize(
+    ("answer", "better", "gain"),
+    [
+        (compared(0.01, 0.03), True, (0.01, 0.03)),
+        (compared(-0.01, 0.03), False, (-0.01, 0.03)),
+        (compared(0.0, 0.03), False, (0.0, 0.03)),
+        (compared(-0.03, -0.01), False, (-0.03, -0.01)),
+        (compared(-0.03, -0.01, "mdl_old"), True, (0.01, 0.03)),
+    ],
+)
+def test_a_challenger_is_promoted_if_it_is_better(
+    answer: Response, better: bool, gain: tuple[float, float]
+) -> None:
+    answers = [NEW, alias("mdl_old", 7), answer, *([alias("mdl_new", 8)] if better else [])]
+    scripted = Scripted(*answers)
+    asked = ("n@a", "n:2", "ds_1")
+    found = Client(transport=scripted).models.promote_if_better(
+        *asked, window=(0.0, 0.1), confidence=0.9, idempotency_key="k"
+    )
+    assert (found.promoted, found.alias.revision) == (better, 7 + better)
+    assert (found.gain.low, found.gain.high) == gain
+    assert scripted.left == 0
+    comparison = scripted.requests[2]
+    assert comparison.headers["Idempotency-Key"] == "k"
+    assert isinstance(comparison.body, bytes)
+    assert json.loads(comparison.body) == {
+        "models": ["mdl_new", "mdl_old"],
+        "dataset_id": "ds_1",
+        "level": 0.9,
+        "windows": [{"fpr_min": 0.0, "fpr_max": 0.1}],
+    }
+    if better:
+        assert scripted.requests[3].headers["If-Match"] == '"7"'
+    asynchronous = AsyncClient(transport=Awaited(Scripted(*answers)))
+
+    async def promote() -> bool:
+        return (await asynchronous.models.promote_if_better(*asked)).promoted
+
+    assert asyncio.run(promote()) is better
+
+
+def test_a_challenger_without_a_champion_is_not_compared() -> None:
+    made = Client(transport=Scripted(NEW, problem(404), alias("mdl_new", 1)))
+    found = made.models.promote_if_better("n@a", "n:2", "ds_1")
+    assert (found.promoted, found.comparison, found.gain) == (True, None, None)
+    same = Client(transport=Scripted(NEW, alias("mdl_new", 2)))
+    found = same.models.promote_if_better("n@a", "n:2", "ds_1")
+    assert (found.promoted, found.alias.revision) == (False, 2)
+    moved = Scripted(NEW, alias("mdl_old", 7), compared(0.1, 0.2), problem(412))
+    with pytest.raises(Conflict):
+        Client(transport=moved).models.promote_if_better("n@a", "n:2", "ds_1")
+    for bad in ("n", "n@", "@a", ""):
+        with pytest.raises(ConfigurationError, match="must read"):
+            Client(transport=Scripted()).models.promote_if_better(bad, "n:2", "ds_1")
+
+
+def test_a_score_is_one_number_or_one_by_label() -> None:
+    one, several = b'{"model_id": "m", "score": 1.5}', b'{"model_id": "m", "scores": {"a": 2.0}}'
+    model = Model._of(Scripted(ok(one), ok(several), ok(several)), "m")
+    assert model.score_row(a=1).score == 1.5
+    with pytest.raises(SeveralLabels, match="score_row_by_label"):
+        model.score_row(a=1)
+    assert model.score_row_by_label(path=1).scores == {"a": 2.0}
+
+
+def test_fields_of_a_thing_are_its_attributes() -> None:
+    dataset = Dataset._of(Scripted(), {"id": "ds_1", "name": "a<b", "rows": 7, "status": "ready"})
+    assert (dataset.id, dataset.rows, dataset.status) == ("ds_1", 7, "ready")
+    assert "rows=7" in repr(dataset)
+    assert "a&lt;b" in dataset._repr_html_()
+    with pytest.raises(AttributeError, match="has no field 'row'"):
+        dataset.row  # noqa: B018
+    model = Model._of(Scripted(), "churn@<b>")
+    assert "churn@&lt;b&gt;" in model._repr_html_()  # and nothing is asked
+
+
+def test_waiting_tells_how_far_a_job_is(capsys: pytest.CaptureFixture[str]) -> None:
+    states: tuple[dict[str, Any], ...] = (
+        {"state": "running", "progress": {"fraction": 0.25, "phase": "fitting"}},
+        {"state": "failed", "error": {"detail": "no"}},
+    )
+    seen: list[str] = []
+    for progress in (lambda job: seen.append(job.state), True, None):
+        told = [ok(json.dumps({"id": "job_1", **each}).encode()) for each in states]
+        job = Job._of(Scripted(*told), {"id": "job_1", "state": "queued"})
+        with pytest.raises(JobFailed):
+            job.wait(progress=progress)
+    assert seen == ["running", "failed"]
+    said = capsys.readouterr().err
+    assert "running, 25%, fitting" in said
+    assert said.count("failed") == 1
+
+
+def test_a_pickled_client_has_no_key() -> None:
+    stored = pickle.dumps(Client("http://127.0.0.1:7", "rw_secret", timeout=3.0, retries=1))
+    assert b"rw_secret" not in stored
+    assert pickle.loads(stored).url == "http://127.0.0.1:7"
+    with pytest.raises(TypeError, match="transport of its own"):
+        pickle.dumps(Client(transport=Scripted()))
 
 
 def test_what_cannot_be_sent_twice_is_not() -> None:
@@ -217,7 +394,7 @@ DONE_OR_NOT: dict[
         (alias("mdl_1", 5),),  # somebody has moved it since, or before
     ),
     "set_alias, new": (
-        lambda client: client.models.set_alias("n", "a", "mdl_1"),
+        lambda client: client.models.set_alias("n", "a", "mdl_1", revision=None),
         problem(412),
         (alias("mdl_1", 1),),
         (alias("mdl_2", 1),),
@@ -247,7 +424,7 @@ DONE_OR_NOT: dict[
         (codes(4, {**STORED, "max": 70}),),
     ),
     "set_reason_codes, new": (
-        lambda client: client.models.set_reason_codes("n", []),
+        lambda client: client.models.set_reason_codes("n", [], revision=None),
         problem(412),
         (codes(1),),
         (codes(1, STORED),),
@@ -284,7 +461,7 @@ def test_a_try_whose_answer_was_lost_is_not_called_a_failure(name: str, lost: An
     assert asynchronous.left == 0
     # Nothing was lost: the refusal is meant. So it is where the service shows that no try of ours was done.
     meant: list[tuple[Answer, ...]] = [(refusal,), (problem(429), refusal)]
-    meant += [(coded(code), refusal) for code in ("overloaded", "queue_full")]
+    meant += [(coded(code), refusal) for code in ("too_many_requests", "queue_full")]
     for answers in [*meant, *([(lost, refusal, *if_not)] if if_not else [])]:
         with pytest.raises(ProblemError) as refused:
             operation(Client(transport=Scripted(*answers)))
@@ -313,7 +490,7 @@ def test_who_rotated_the_key_that_asks_learns_that_it_may_be_gone() -> None:
     with pytest.raises(SecretLost, match=r"key_mine.*keys create") as lost:
         Client(transport=scripted).keys.rotate("key_mine")
     assert lost.value.key_id is None
-    for first in ((), (coded("overloaded"),)):  # nothing was rotated
+    for first in ((), (coded("too_many_requests"),)):  # nothing was rotated
         with pytest.raises(Unauthorised):
             Client(transport=Scripted(*first, problem(401))).keys.rotate("key_mine")
 

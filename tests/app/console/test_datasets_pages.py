@@ -98,7 +98,7 @@ def test_a_streamed_upload_needs_the_sessions_token(ours: PlainBrowser) -> None:
 
 def test_the_api_says_what_is_wrong_with_a_streamed_upload(ours: PlainBrowser) -> None:
     answer = ours.client.post(
-        "/console/uploads/datasets?validate=true",
+        "/console/uploads/datasets/validate",
         files={"file": ("a.csv", b"a,left\n1,yes\n2\n")},
         headers={"X-CSRF-Token": ours.csrf},
     )
@@ -305,8 +305,8 @@ def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
     page.on("request", lambda asked: sent.append(f"{asked.method} {asked.url}"))
     sheet, table_ = "Save the sheet as CSV, and choose that file.", "Save the table as CSV"
     cases = [
-        ("people.XLSX", b"a,b\n1,2\n", "is a spreadsheet", sheet),
-        ("people.csv", b"PK\x03\x04\x14\0\x06\0" * 9, "is a ZIP archive or a spreadsheet", sheet),
+        ("people.XLSB", b"a,b\n1,2\n", "is a spreadsheet", sheet),
+        ("people.csv", b"PK\x05\x06" + b"\0" * 18, "is an empty ZIP archive", sheet),
         ("people.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a spreadsheet", sheet),
         ("people.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a spreadsheet or", sheet),
         ("people.csv", b"", "is empty", "Choose a file with a header line and rows."),
@@ -336,7 +336,7 @@ def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
     client = service.client(service.key())
     for name, content, what, _ in cases[1:2] + cases[3:8]:
         files = {"file": (name, content, "text/csv")}
-        answer = client.post("/v1/datasets?validate=true&label=b&name=x", files=files)
+        answer = client.post("/v1/datasets/validate?label=b&name=x", files=files)
         assert answer.status_code == 422
         assert what.removeprefix("is ").removeprefix("a ") in answer.json()["detail"]
 
@@ -628,7 +628,13 @@ def test_where_copies_stand_is_said_on_the_page_and_before_training(
     )
     whole = {"algorithm": {"name": "rankboost"}}
     for content, fields, validation, where, words in (
-        (named, {}, {"method": "holdout"}, "together", "Copies do not flatter the figures"),
+        (
+            named,
+            {},
+            {"method": "holdout", "time_column": None},
+            "together",
+            "Copies do not flatter the figures",
+        ),
         (
             named,
             {},
@@ -648,7 +654,7 @@ def test_where_copies_stand_is_said_on_the_page_and_before_training(
     ):
         dataset_id = service.upload(client, content, **fields)
         body = {"dataset_id": dataset_id, "validation": validation, **whole}
-        check = client.post("/v1/jobs", params={"validate": "true"}, json=body).json()
+        check = client.post("/v1/jobs/validate", json=body).json()
         assert (check["duplicates"] or {}).get("in_splits") == where
         page = ours.read(f"/console/datasets/{dataset_id}")
         form = {f"validation.{name}": str(value) for name, value in validation.items()}
@@ -753,3 +759,29 @@ def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
     page.get_by_role("button", name="Do it now").click()
     page.wait_for_url(re.compile("/console/datasets$"))
     window.check()
+
+
+def test_words_among_numbers_are_mended_by_one_click(service: Service, ours: PlainBrowser) -> None:
+    client = service.client(service.key())
+    rows = [f"{'n.k.' if i % 5 == 0 else i / 4},{'yes' if i < 3 else 'no'}" for i in range(100)]
+    dataset_id = service.upload(client, "\n".join(["a,left", *rows, ""]))
+    page = ours.get(f"/console/datasets/{dataset_id}")
+    (warning,) = client.get(f"/v1/datasets/{dataset_id}").json()["warnings"]
+    assert warning["code"] == "words_among_numbers"
+    missing = warning["suggestion"]["missing"]
+    assert f'<input type="hidden" name="missing" value="{escape(missing)}">' in page.text
+    assert "There are only 3 rows to catch" in page.text
+    answer = ours.post(f"/console/datasets/{dataset_id}/read", missing=missing)
+    assert answer.status_code == 303, answer.text
+    service.work()
+    mended = client.get(f"/v1/datasets/{answer.headers['location'].rpartition('/')[2]}").json()
+    assert mended["warnings"] == []
+    assert (mended["columns"][0]["type"], mended["columns"][0]["missing"]) == ("numeric", 20)
+
+
+def test_many_distinct_values_are_shown_as_a_bound(service: Service, ours: PlainBrowser) -> None:
+    rows = [f"{i},{'yes' if i % 2 else 'no'}" for i in range(10_001)]
+    client = service.client(service.key())
+    dataset_id = service.upload(client, "\n".join(["a,left", *rows, ""]))
+    assert client.get(f"/v1/datasets/{dataset_id}").json()["columns"][0]["distinct_is_bound"]
+    assert "10,000 or more" in ours.get(f"/console/datasets/{dataset_id}").text

@@ -149,12 +149,6 @@ def test_only_text_is_taken_where_text_is_asked_for(ours: PlainBrowser) -> None:
         assert refused.status_code in (413, 415)
 
 
-def test_a_form_says_in_its_address_that_it_is_only_checked(ours: PlainBrowser) -> None:
-    answer = ours.post("/console/datasets", ("a.csv", table()), label="left", validate="true")
-    assert answer.status_code == 422
-    assert "validate must be in the query" in answer.text
-
-
 CHANGES = [path for method, path in ROUTES if method == "POST" and path != "/console/sign-in"]
 
 

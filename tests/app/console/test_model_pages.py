@@ -222,14 +222,21 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     # What can be reviewed chooses the cut.
     page.get_by_label("I can review").fill("30")
     page.get_by_label("of", exact=True).fill("400")
+    expect(page.locator("[data-why-shown]")).to_have_text(
+        "The best cut with no more rows than you can review"
+    )
     cut, _ = shown_cut()
     few = [each for each in table["points"] if each["flagged"]["value"] <= 30 / 400]
     assert cut == few[-1]
-    flagged, caught = (
-        400 * part for part in (cut["flagged"]["value"], cut["tpr"]["value"] * cut["prevalence"])
-    )
+    # The numbers add up as they are shown.
     words = page.locator("[data-workload]").inner_text()
-    assert f"Of 400 rows this cut flags about {flagged:.0f}: about {caught:.0f} positives" in words
+    numbers = [int(each) for each in re.findall("[0-9]+", words)]
+    rows, flagged, caught, alarms, missed = numbers
+    assert (rows, flagged, caught + alarms) == (400, round(400 * cut["flagged"]["value"]), flagged)
+    assert caught + missed == round(400 * cut["prevalence"])
+    first = page.locator("[data-first]").get_attribute("href")
+    assert first is not None
+    assert first.endswith("&top=30")
     # The address has the cut and what was typed: a reload, and another reader without scripts, see the same.
     page.get_by_label("Cost of a false alarm").fill("1")
     page.get_by_label("Cost of a missed positive").fill("6")
@@ -1098,9 +1105,11 @@ def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Brows
     assert "2026-02-02 08:00" in page
     pages = [page]
     for algorithm in ({"name": "rankboost"}, {"name": "treerank", "max_depth": 2}):
-        model_id = world.service.train(world.api, dataset_id, name="late", algorithm=algorithm)[
-            "model_id"
-        ]
+        at_random = {"method": "holdout", "time_column": None}  # with dates as features
+        job = world.service.train(
+            world.api, dataset_id, name="late", algorithm=algorithm, validation=at_random
+        )
+        model_id = job["model_id"]
         address = f"/console/models/{model_id}"
         # What stands in the form is taken as it is.
         form = ours.get(f"{address}/score").text

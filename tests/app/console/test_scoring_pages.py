@@ -19,6 +19,8 @@ from tests.app.live_service import Service
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 FEATURES = ("age", "income", "town", "since")
+AT_RANDOM = {"method": "holdout", "time_column": None}
+"""With it dates are features."""
 
 
 def customers(rows: int, seed: int, *, left: bool = True) -> str:
@@ -47,7 +49,8 @@ class World:
         self.dataset_id = service.upload(
             self.api, customers(600, 0), label="left", positive="ja", drop="customer"
         )
-        self.model_id = service.train(self.api, self.dataset_id)["model_id"]
+        job = service.train(self.api, self.dataset_id, validation=AT_RANDOM)
+        self.model_id = job["model_id"]
         promise = {"model_id": self.model_id, "promise": {"fpr": 0.1}}
         answer = self.api.put("/v1/models/churn/aliases/champion", json=promise)
         self.cut = answer.raise_for_status().json()["cut"]["threshold"]
@@ -365,7 +368,11 @@ def test_a_row_has_its_answer_its_flag_and_its_values_beside_reasons(
 
 def test_estimated_reasons_have_their_error(world: World) -> None:
     forest = world.service.train(
-        world.api, world.dataset_id, name="forest", algorithm={"name": "treerank_forest"}
+        world.api,
+        world.dataset_id,
+        name="forest",
+        algorithm={"name": "treerank_forest"},
+        validation=AT_RANDOM,
     )["model_id"]
     row = {"age": 70, "income": None, "town": "Bern", "since": "2015-05-01"}
     path = f"/v1/models/{forest}/score?reasons=4&direction=both"

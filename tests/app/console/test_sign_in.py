@@ -60,6 +60,26 @@ def test_a_key_is_exchanged_for_a_cookie_of_the_console_alone(service: Service) 
     assert client.get("/v1/models").status_code == 401  # a cookie is no key
 
 
+def test_signing_in_and_out_is_in_the_audit_log(service: Service) -> None:
+    secret = service.key()
+    client = sign_in(service, secret)
+    link = service.context.db.writing(sessions.make_link, secret)
+    assert service.client().post("/console/sign-in", data={"link": link}).status_code == 303
+    assert service.client().post("/console/sign-in", data={"key": "rw_bad"}).status_code == 401
+    out = client.post("/console/sign-out", data={"csrf": csrf_of(client)})
+    assert out.status_code == 303
+    api = service.client(secret)
+    found = [entry["action"] for entry in api.get("/v1/audit?limit=3").json()["data"]]
+    assert found == [
+        "POST /console/sign-out",
+        "POST /console/sign-in",
+        "POST /console/sign-in",
+    ]
+    entry = api.get("/v1/audit").json()["data"][0]
+    assert entry["key_id"] == api.get("/v1/keys").json()["data"][0]["id"]
+    assert entry["client"] == "127.0.0.1"
+
+
 def test_behind_tls_the_cookie_is_secure(service: Service) -> None:
     client = service.client(**{"X-Forwarded-Proto": "https"})
     answer = client.post("/console/sign-in", data={"key": service.key()})

@@ -190,6 +190,29 @@ def test_the_request_in_other_words_is_the_request(monkeypatch: pytest.MonkeyPat
     assert (sent["url"], sent["json"]) == ("http://x/v1/jobs", body)
 
 
+def test_a_form_says_which_rows_judge_before_it_is_sent(
+    service: Service, ask: Callable[..., httpx.Response]
+) -> None:
+    text = "day,x,left\n" + "".join(
+        f"2026-01-{n % 28 + 1:02},{n % 7},{'yes' if n % 3 else 'no'}\n" for n in range(120)
+    )
+    dated = service.upload(service.client(service.key()), text)
+    fields = {"dataset_id": dated, "algorithm.name": "rankboost"}
+    by_time = ask("/console/train/check", fields).text
+    assert "<strong>day</strong>" in by_time
+    assert "has dates" not in by_time
+    at_random = ask("/console/train/check", fields | {"validation.time_column": "none"}).text
+    assert "<strong>day</strong>" not in at_random
+    assert "has dates" in at_random
+    assert "&#34;time_column&#34;: null" in at_random  # the request with curl
+    for column, again in (("", "day"), ("none", "none")):
+        chosen = {"validation.time_column": column, "algorithm.n_rounds": "1", "name": "again"}
+        ask("/console/train", fields | chosen)
+        service.work()
+        address = ask("/console/models/again/retrain").headers["location"]
+        assert f"validation.time_column={again}" in address
+
+
 def test_a_form_without_scripts_leads_to_a_job(
     service: Service, ask: Callable[..., httpx.Response], dataset_id: str
 ) -> None:

@@ -144,7 +144,7 @@ def test_what_is_taken_for_missing_is_told(service: Service, client: httpx.Clien
 
 
 def test_checking_only(service: Service, client: httpx.Client) -> None:
-    address = "/v1/datasets?label=left&validate=true"
+    address = "/v1/datasets/validate?label=left"
     answer = client.post(address, content=table(), headers=CSV)
     assert answer.status_code == 200
     assert answer.json()["valid"]
@@ -246,3 +246,18 @@ def test_pages_are_newest_first_and_whole(service_on_both: Service) -> None:
             break
         after = page["next"]
     assert seen == made[::-1]
+
+
+def test_a_list_has_nothing_that_grows_with_a_table(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client)
+    invalid = service.upload(client, "age,left\n1,yes\n")
+    whole = client.get(f"/v1/datasets/{dataset_id}").json()
+    newest, listed = client.get("/v1/datasets").json()["data"]
+    assert (newest["id"], newest["status"], newest["n_columns"]) == (invalid, "invalid", 0)
+    assert listed.pop("n_columns") == len(whole["columns"]) == 4
+    assert listed.items() <= whole.items()
+    large = {"columns", "errors", "warnings", "labels", "label_values", "categorical", "numeric"}
+    assert whole.keys() - listed.keys() >= large
+    (version,) = client.get(f"/v1/datasets/{dataset_id}/versions").json()["data"]
+    assert version == {**listed, "n_columns": 4}
+    assert client.get("/v1/overview").json()["datasets"] == [newest, version]

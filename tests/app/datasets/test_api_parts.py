@@ -264,7 +264,7 @@ SAME = "part 2: all parts must have the columns of part 1 in the same order; it"
         (HEAD + "1,2,yes\n3,4,maybe\n", "part 2, line 3, column 'left': 'maybe' is a third value"),
         (HEAD + "1,2\n", "part 2, line 2: "),
         ("\n\n", "part 2: the file has only blank lines"),
-        (b"PAR1", "part 2: the file is not CSV but Parquet"),
+        (b"%PDF-1.7", "part 2: the file is not CSV but PDF"),
     ],
 )
 def test_a_bad_part_is_named(
@@ -382,14 +382,15 @@ def test_an_upload_is_opened_once_under_a_key(client: httpx.Client) -> None:
 
 @pytest.fixture
 def files(service: Service, tmp_path: Path) -> Iterator[Path]:
-    """The service's folder for files, with something else beside it."""
-    folder = tmp_path / "files"
+    """The owner's folder of the service's files, with something else beside it."""
+    folder = tmp_path / "files" / OWNER
     (folder / "days").mkdir(parents=True)
     for number, body in enumerate(cut(table(), 50), start=1):
         (folder / "days" / f"{number}.csv").write_text(body)
     (folder / "days" / "_SUCCESS").touch()
-    (tmp_path / "secret.csv").write_text(ROWS)
-    with service.setting(files_dir=folder):
+    (folder.parent / STRANGER).mkdir()
+    (folder.parent / "secret.csv").write_text(ROWS)
+    with service.setting(files_dir=folder.parent):
         yield folder
 
 
@@ -416,6 +417,21 @@ def test_files_of_the_service(service: Service, client: httpx.Client, files: Pat
     assert found["sha256"] == hashlib.sha256("".join(hashes).encode()).hexdigest()
     assert list((files / "days").iterdir())  # they stay
     refused(client.get("/v1/uploads/up_1"), 404, "not_found")
+
+
+def test_an_owner_names_no_files_of_another(
+    service: Service, client: httpx.Client, files: Path
+) -> None:
+    stranger = service.client(service.key(STRANGER))
+    theirs = opened(stranger)
+    for path in ("days", "days/1.csv"):
+        refused(add(stranger, theirs, path), 422, "file_not_found", path)
+    for path in (f"../{OWNER}/days", f"{OWNER}/../../{OWNER}/days"):
+        refused(add(stranger, theirs, path), 422, "file_not_allowed")
+    (files.parent / STRANGER / "days").symlink_to(files / "days")
+    refused(add(stranger, theirs, "days"), 422, "file_not_allowed")
+    nobody = service.client(service.key("nobody"))  # without a folder
+    refused(add(nobody, opened(nobody), "."), 422, "file_not_found")
 
 
 def test_files_that_the_service_does_not_read(
@@ -478,7 +494,9 @@ def test_the_bytes_of_all_parts_are_bounded(
         for number in (1, 2):
             assert put(client, upload_id, number, ROWS).status_code == 201
         assert put(client, upload_id, 2, ROWS).status_code == 200
-        numbers = f"at most {2 * len(ROWS)} bytes together; those of {upload_id} have {2 * len(ROWS)}, and part 3"
+        most = 2 * len(ROWS)
+        rule = f"at most {most} bytes together (RANKWRIGHT_MAX_DATASET_BYTES)"
+        numbers = f"{rule}; those of {upload_id} have {most}, and part 3"
         refused(put(client, upload_id, 3, ROWS), 413, "too_large", numbers)
         form = {"file": ("more.csv", ROWS)}  # whose size is known only when it has come
         address = f"/v1/uploads/{upload_id}/parts/3"
@@ -493,8 +511,12 @@ def test_the_bytes_of_all_parts_are_bounded(
 @pytest.mark.parametrize(
     ("form", "jobs", "detail"),
     [
-        ("csv", 5, "a table must have at most 4 rows; the parts that were read have 6"),
-        ("parquet", 1, "a table must have at most 4 rows; it has 12"),
+        (
+            "csv",
+            5,
+            "a table must have at most 4 rows (RANKWRIGHT_MAX_ROWS); the parts that were read have 6",
+        ),
+        ("parquet", 1, "a table must have at most 4 rows (RANKWRIGHT_MAX_ROWS); it has 12"),
     ],
 )
 def test_the_rows_of_all_parts_are_bounded_early(
@@ -521,7 +543,12 @@ def test_parts_that_cannot_be_added_are_refused_before_the_table_is_read(
     body = as_parquet(a=[1, 2], b=[1.5, 2.5], left=["yes", "no"])
     cases: list[tuple[list[Any], dict[str, str], int, str]] = [
         ([ROWS, "a,left\n1,yes\n"], CSV, 100, "part 2: column 'b': the column is missing"),
-        ([body] * 3, PARQUET, 7, "a table must have at most 7 rows; it has 8"),
+        (
+            [body] * 3,
+            PARQUET,
+            7,
+            "a table must have at most 7 rows (RANKWRIGHT_MAX_ROWS); it has 8",
+        ),
     ]
     for bodies, kind, most, detail in cases:
         upload_id = client.post("/v1/uploads", params={"version_of": first}).json()["id"]

@@ -72,12 +72,16 @@ def test_the_profile(service: Service, client: httpx.Client) -> None:
     refused(gone, 404, "not_found", "no dataset")
 
 
+AT_RANDOM = {"method": "holdout", "time_column": None}
+"""With it dates are features."""
+
+
 def test_a_model_takes_dates(service: Service, client: httpx.Client) -> None:
     rows = "".join(f"2026-{i % 12 + 1:02}-01T08:00Z,{i % 5},{i % 12 > 6}\n" for i in range(120))
     dataset_id = service.upload(
         client, "when,x,late\n" + rows, label="late", positive="True", categorical="x"
     )
-    job = service.train(client, dataset_id)
+    job = service.train(client, dataset_id, validation=AT_RANDOM)
     address = f"/v1/models/{job['model_id']}/score"
     early = client.get(address, params={"when": "2026-01-15", "x": 1}).json()["score"]
     late = client.get(address, params={"when": "2026-11-15T00:00:00+01:00", "x": 1}).json()["score"]
@@ -104,7 +108,7 @@ def test_a_model_reads_numbers_and_dates_as_its_table_has_them(
         "thousands": "point",
         "dates": "day_first",
     }
-    job = service.train(client, dataset_id)
+    job = service.train(client, dataset_id, validation=AT_RANDOM)
     address = f"/v1/models/{job['model_id']}/score"
 
     def score(**row: str) -> float:

@@ -165,9 +165,7 @@ def test_a_table_of_several_files(service: Service, client: httpx.Client) -> Non
         assert answer.status_code == 201
     first = client.post(f"/v1/uploads/{upload_id}/close", json={"parts": 2}).json()["id"]
     service.work()
-    refused(
-        client.post(f"/v1/datasets/{first}/read?validate=true", json={}), 422, "invalid", "2 parts"
-    )
+    refused(client.post(f"/v1/datasets/{first}/read/validate", json={}), 422, "invalid", "2 parts")
     made = read_again(client, first, group="customer", positive="False").json()
     assert client.delete(f"/v1/datasets/{first}").status_code == 204
     service.work()
@@ -231,7 +229,7 @@ def test_who_waits_gets_the_dataset_that_was_read(service: Service, client: http
 def test_checking_keeps_nothing(service: Service, client: httpx.Client) -> None:
     first = upload(service, client, SHOP)["id"]
     before = everything(service)
-    address = f"/v1/datasets/{first}/read?validate=true"
+    address = f"/v1/datasets/{first}/read/validate"
     assert client.post(address, json={"label": "branch"}).json()["positives"] == 30
     refused(client.post(address, json={"label": "sort"}), 422, "invalid_table", "third value")
     assert everything(service) == before
@@ -286,7 +284,7 @@ def test_what_is_told_of_a_table_needs_the_scope_read(service: Service) -> None:
     for dataset_id in (first["id"], NOWHERE):
         refused(read_again(train_only, dataset_id, label="sort"), 403, "forbidden", "'read'")
     address = f"/v1/datasets/{first['id']}/read"
-    answer = train_only.post(f"{address}?validate=true", json={"label": "sort"})
+    answer = train_only.post(f"{address}/validate", json={"label": "sort"})
     refused(answer, 403, "forbidden", "'read'")
     assert everything(service) == before
     assert reread(service, client, first["id"], group="customer")["status"] == "ready"

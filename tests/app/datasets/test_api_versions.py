@@ -15,10 +15,16 @@ MORE = "age,income,score 1,left\n1,2,3,yes\n4,5,,no\n"
 
 
 def add(
-    client: httpx.Client, dataset_id: str, text: str = MORE, *, key: str = "", **params: str
+    client: httpx.Client,
+    dataset_id: str,
+    text: str = MORE,
+    *,
+    key: str = "",
+    at: str = "",
+    **params: str,
 ) -> httpx.Response:
     headers = CSV | ({"Idempotency-Key": key} if key else {})
-    address = f"/v1/datasets/{dataset_id}/versions"
+    address = f"/v1/datasets/{dataset_id}/versions{at}"
     return client.post(address, params=params, content=text, headers=headers)
 
 
@@ -82,9 +88,9 @@ def test_the_same_version_twice_under_one_key(service: Service, client: httpx.Cl
 
 def test_checking_only(service: Service, client: httpx.Client) -> None:
     first = service.upload(client)
-    assert add(client, first, validate="true").json()["rows"] == 122
+    assert add(client, first, at="/validate").json()["rows"] == 122
     bad = MORE + "7\n"
-    problem = refused(add(client, first, bad, validate="true"), 422, "invalid_table")
+    problem = refused(add(client, first, bad, at="/validate"), 422, "invalid_table")
     assert problem["errors"][0]["line"] == MORE.count("\n") + 1
     assert len(client.get(f"/v1/datasets/{first}/versions").json()["data"]) == 1
 
@@ -121,8 +127,8 @@ def test_a_large_version_is_checked_by_a_worker_alone(small: Service) -> None:
     large = small.upload(
         client, table(1000)
     )  # the table that is made of it is beyond a body's bound
-    refused(add(client, large, validate="true"), 413, "too_large", "with validate=true")
-    assert add(client, large, validate="true", mode="replace").json()["rows"] == 2
+    refused(add(client, large, at="/validate"), 413, "too_large", "a table to be checked")
+    assert add(client, large, at="/validate", mode="replace").json()["rows"] == 2
 
 
 def test_what_kinds_of_columns_there_are(service: Service, client: httpx.Client) -> None:

@@ -12,7 +12,7 @@ import pytest
 from app.datasets import service as datasets
 from app.datasets.description import check_format, describe_version
 from app.evaluation import evaluations
-from app.evaluation.service import EvaluationRequest
+from app.evaluation.service import EvaluationInputs
 from app.jobs import service as jobs
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import Dataset, Job, Model
@@ -166,7 +166,7 @@ def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
     assert job.spec["validation_dataset"].items() >= judged.items()
     assert model.dataset == job.spec["dataset"]
     assert model.validation_dataset == job.spec["validation_dataset"]
-    repeated, constant = model.warnings
+    repeated, _, constant = model.warnings  # the other: few rows judge
     assert "validation rows" in repeated
     assert constant == "1 feature has the same value in all rows of the dataset: 'same'"
     # A version that has rows in common flatters, whichever of the two is the longer.
@@ -179,7 +179,7 @@ def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
         bench.db.writing(datasets.delete, OWNER, dataset.id)
     with bench.db.write() as session:
         for judge, words in ((first, "m:1 was trained on rows of this dataset"), (other, None)):
-            asked = EvaluationRequest("m:1", judge.id)
+            asked = EvaluationInputs("m:1", judge.id)
             if words is None:
                 with pytest.raises(NotFound):
                     evaluations.submit(session, bench.settings, OWNER, asked)
@@ -187,7 +187,7 @@ def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
             evaluation = evaluations.submit(session, bench.settings, OWNER, asked)
             assert evaluation.warnings[0].startswith(words)
             assert (evaluation.dataset_version, evaluation.dataset_sha256) == (1, first.sha256)
-    told = to_markdown(document_of(bench.db.reading(gather, OWNER, "m:1")))
+    told = to_markdown(document_of(bench.db.reading(gather, OWNER, "m:1")()))
     assert f"days, version 2 ({second.id})" in told
     assert second.sha256 in told
     assert f"table, version 1 ({other.id})" in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,6 +34,21 @@ from core.metrics.comparison import change
 from tests.app.judged_people import People, ask, ask_comparison, evaluate, interval, train
 from tests.app.preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
 from tests.app.workbench import OWNER, Workbench, on_both
+
+
+def test_weights_that_leave_a_class_next_to_nothing(bench: Workbench) -> None:
+    """The model has no probabilities; where it has some, their evaluation fails with the reason."""
+    rows = np.random.default_rng(0).normal(size=300)
+    lines = [f"{x:.4f},{1e8 if i % 3 else 1e-8},{i % 3 > 0}" for i, x in enumerate(rows)]
+    uneven = bench.ready("\n".join(["a,w,y", *lines]) + "\n", weight="w", label="y")
+    even = bench.ready("\n".join(["a,w,y", *lines]) + "\n", label="y", drop="w")
+    assert train(bench, uneven.id, "uneven").calibration_version is None
+    assert train(bench, even.id, "even").calibration_version is not None
+    assert evaluate(bench, "uneven", uneven.id).metrics is not None
+    ask(bench, "even", uneven.id)
+    job = bench.work()
+    assert job.error["code"] == "invalid_data"
+    assert "sample_weight must leave each class at least" in job.error["detail"]
 
 
 def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
@@ -93,19 +109,77 @@ def test_drift_where_nothing_and_where_much_has_changed(bench: Workbench) -> Non
     assert interval(area["before"]) == before
     assert interval(area["after"]) == pytest.approx(after)
     assert area["p_value"] == pytest.approx(change(before, after).p_value)
-    tests = [*drift["areas"], *drift["scores"]]
-    assert len(tests) == 5  # AUC, two windows, the scores of two classes
+    tests = [*drift["areas"], drift["prevalence"], *drift["probabilities"], *drift["features"]]
+    tests += drift["scores"]
+    # AUC, two windows, the prevalence, two figures of calibration, three features, the scores of two classes
+    assert len(tests) == 11
     assert min(test["adjusted_p_value"] for test in tests) == pytest.approx(
-        5 * min(test["p_value"] for test in tests)
+        11 * min(test["p_value"] for test in tests)
     )
 
     moved = evaluate(bench, model.id, People(500, 3, shift=1.0).upload(bench))
     assert moved.drift is not None
     assert all(shift["changed"] and shift["higher"] > 0.6 for shift in moved.drift["scores"])
     assert "scores of the positives and negatives have changed" in moved.drift["summary"]
+    first, *others = moved.drift["features"]
+    assert (first["name"], first["changed"], first["importance"] > 0.2) == ("a", True, True)
+    assert first["psi"]["low"] > 0.5
+    assert not any(each["changed"] for each in others)
+    assert "a (PSI " in moved.drift["summary"]
+    (large, _) = moved.drift["probabilities"]
+    assert large["high"] < 0
+    assert "Probabilities are too high" in moved.drift["summary"]
     assert moved.metrics is not None
     cut = moved.metrics["operating_point"]  # the threshold that flagged a tenth of the negatives
     assert cut["fpr"]["value"] > 0.2
+
+
+class PeopleOfAnotherYear(People):
+    """More of them leave, whatever they are like."""
+
+    def __init__(self, n: int, seed: int) -> None:
+        super().__init__(n, seed)
+        noise = np.random.default_rng(seed + 1).normal(size=n)
+        self.y = self.X[:, 0] - self.X[:, 1] + noise > -0.2
+
+
+def test_another_share_of_positives_is_told_where_the_order_holds(bench: Workbench) -> None:
+    model = train(bench, People(600, 0).upload(bench), "churn")
+    found = evaluate(bench, model.id, PeopleOfAnotherYear(500, 1).upload(bench))
+    drift = found.drift
+    assert drift is not None
+    assert not any(area["changed"] for area in drift["areas"])
+    assert not any(feature["changed"] for feature in drift["features"])
+    assert drift["changed"]
+    large = drift["probabilities"][0]
+    assert found.metrics is not None
+    judged = found.metrics["calibration"]
+    assert interval(large) == interval(judged["in_the_large"])
+    assert (large["predicted"], large["observed"]) == (judged["predicted"], judged["observed"])
+    assert drift["prevalence"]["change"]["low"] > 0.1
+    for said in ("Probabilities are too low", "More rows are positive", "ranks as well as"):
+        assert said in drift["summary"]
+
+
+def test_words_and_gaps_that_move_are_told(bench: Workbench) -> None:
+    def table(n: int, seed: int, share: float, new: str) -> str:
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=n).round(3)
+        words = np.where(rng.random(n) < share, "red", new)
+        gaps = np.where(rng.random(n) < share, "", rng.integers(0, 3, n).astype(str))
+        y = np.where(x + rng.normal(size=n) > 0, "yes", "no")
+        rows = zip(x, words, gaps, y, strict=True)
+        return "x,word,gap,y\n" + "".join(f"{a},{b},{c},{d}\n" for a, b, c, d in rows)
+
+    before = bench.ready(table(500, 0, 0.5, "blue"), label="y", positive="yes")
+    model = train(bench, before.id, "words")
+    after = bench.ready(table(400, 1, 0.2, "green"), label="y", positive="yes")
+    found = evaluate(bench, model.id, after.id)
+    assert found.drift is not None
+    moves = {each["name"]: each for each in found.drift["features"]}
+    assert {name for name, each in moves.items() if each["changed"]} == {"word", "gap"}
+    assert moves["word"]["distance"] == pytest.approx(0.8, abs=0.05)  # green is a bin of its own
+    assert moves["gap"]["distance"] == pytest.approx(0.3, abs=0.08)
 
 
 def test_what_has_no_drift_says_why(bench: Workbench) -> None:
@@ -158,7 +232,27 @@ def test_rows_that_were_there_in_training_are_counted(bench: Workbench) -> None:
         for text, end in zip(coarse, ("1,y\n", "2,n\n"), strict=True)
     )
     train(bench, old, "coarse")
-    assert evaluate(bench, "coarse", new).warnings == []
+    (of_the_window,) = evaluate(bench, "coarse", new).warnings
+    assert "91 negatives" in of_the_window
+
+
+def test_areas_whose_interval_the_rows_cannot_bear_are_named(bench: Workbench) -> None:
+    """In training, evaluations and comparisons: few negatives in the window, with the number that is needed."""
+    train(bench, People(600, 0).upload(bench), "churn")
+    train(bench, People(600, 2).upload(bench), "other")
+    few, many = People(40, 1).upload(bench), People(2_000, 3).upload(bench)
+    (warning,) = evaluate(bench, "churn", few).warnings
+    assert "partial AUC over [0, 0.05]" in warning
+    needed = re.search(r"about ([\d,]+) negatives are needed", warning)
+    assert needed is not None
+    assert int(needed[1].replace(",", "")) > 40
+    assert evaluate(bench, "churn", many).warnings == []
+    compared = ask_comparison(bench, ["churn", "other"], few)
+    assert bench.work().state == JobState.SUCCEEDED
+    warnings = bench.db.reading(COMPARISONS.find, OWNER, compared.id).warnings
+    (of_auc,) = warnings  # by default the areas under the whole curves are compared
+    assert of_auc.startswith("other:1: ")
+    assert "11 positives" in of_auc
 
 
 def test_drift_from_a_validation_by_folds_leaves_the_scores_out(bench: Workbench) -> None:

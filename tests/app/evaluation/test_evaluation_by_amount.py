@@ -91,7 +91,7 @@ def test_value_and_costs_of_a_column(bench: Workbench) -> None:
     assert point["negatives"] == pytest.approx(w[over & ~y].sum() / w[~y].sum())
     worth = w * people.balance
     assert point["value"] == pytest.approx(worth[over & y].sum() / worth[y].sum())
-    cut = bench.db.reading(models.operating_point, OWNER, model.id, "validation", fpr=0.2)[1]
+    cut = models.point_on(bench.db.reading(models.roc, OWNER, model.id, "validation"), fpr=0.2)
     calibration = bench.db.reading(calibrations.find_served, model)
     assert calibration is not None
     served = calibrations.served_of(calibration)
@@ -223,12 +223,12 @@ def ask(start: Callable[..., Service]) -> Callable[..., Any]:
     ]
     new = service.upload(client, "\n".join([lines[0] + more, *rows, ""]), label="left", drop="w")
 
-    def post(body: dict[str, Any], scopes: list[str] | None = None, **query: str) -> Any:
+    def post(body: dict[str, Any], scopes: list[str] | None = None, at: str = "") -> Any:
         by = client if scopes is None else service.client(service.key(scopes=scopes))
         several = body.pop("several", False)
         models: dict[str, Any] = {"models": ["churn", "other"]} if several else {"model": "churn"}
         path = "/v1/comparisons" if several else "/v1/evaluations"
-        return by.post(path, json={**models, "dataset_id": new, **body}, params=query)
+        return by.post(path + at, json={**models, "dataset_id": new, **body})
 
     return post
 
@@ -284,13 +284,13 @@ def test_bad_amounts_and_costs(
 def test_amounts_are_for_keys_that_may_read(ask: Callable[..., Any]) -> None:
     body = {"amount": "balance", "costs": COSTS}
     for several in (False, True):
-        for query in ({}, {"validate": "true"}):
-            answer = ask(body | {"several": several}, ["train"], **query)
+        for at in ("", "/validate"):
+            answer = ask(body | {"several": several}, ["train"], at)
             refused(answer, 403, "forbidden", "amount answers values of the dataset's columns")
         known = body | {"several": several}
-        assert ask(known, ["train", "read"], validate="true").status_code == 200
+        assert ask(known, ["train", "read"], "/validate").status_code == 200
     fixed = {"costs": {"review": 1, "benefit": {"fixed": 3}}}
-    assert ask(fixed, ["train"], validate="true").status_code == 200
+    assert ask(fixed, ["train"], "/validate").status_code == 200
 
 
 def test_pairs_have_no_amounts(bench: Workbench) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import io
+import json
 import logging
 import os
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from app.platform.logging import JsonFormatter, LineHandler, TextFormatter
 from app.platform.settings import Settings
 from tests.app.live_service import OWNER, Service, running
 from tests.app.refusals import refused
+from tests.servers import eventually
 
 
 def test_request_ids_go_in_and_out(service: Service, client: httpx.Client) -> None:
@@ -158,6 +160,7 @@ def test_the_log_of_requests(
     def asked(by: httpx.Client, status: int, **headers: str) -> dict[str, Any]:
         caplog.clear()
         assert by.get("/v1/audit?after=x", headers=headers).status_code == status
+        eventually(lambda: caplog.records)  # the line is written behind the answer
         (record,) = caplog.records
         for word in ("?", "after=x", "rw_"):
             assert word not in record.getMessage()
@@ -165,14 +168,59 @@ def test_the_log_of_requests(
         assert (fields["method"], fields["path"], fields["status"]) == ("GET", "/v1/audit", status)
         return fields
 
-    of_owner = {"client": "127.0.0.1", "key_id": own, "owner": OWNER}
+    of_owner = {"client": "127.0.0.1", "key_id": own, "owner": OWNER, "code": "invalid_cursor"}
     assert of_owner.items() <= asked(client, 422).items()
     forbidden = asked(service.client(service.key(scopes=["read"])), 403)
     assert (forbidden["owner"], forbidden["key_id"] not in (None, own)) == (OWNER, True)
-    assert asked(service.client("rw_wrong"), 401)["key_id"] is None
+    unknown = asked(service.client("rw_wrong"), 401)
+    assert (unknown["key_id"], unknown["code"]) == (None, "unauthenticated")
     forwarded = {"X-Forwarded-For": "198.51.100.1, 203.0.113.9"}  # by a proxy of this host
     assert asked(client, 422, **forwarded)["client"] == "203.0.113.9"
     assert asked(client, 422, **{"X-Forwarded-For": "x\ty" * 99})["client"] is None
+
+
+def test_the_log_has_the_code_of_refusals_alone(
+    service: Service, client: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "rankwright.access")
+    client.get("/v1/jobs")
+    client.get("/console/nothing", headers={"Accept": "text/html"})
+    client.get("/v1/jobs?limit=0")
+    client.post("/console/sign-in", data={"key": "rw_bad"})
+    eventually(lambda: len(caplog.records) >= 4)
+    codes = [record.fields["code"] for record in caplog.records]  # type: ignore[attr-defined]
+    assert codes == [None, "not_found", "invalid", "unauthenticated"]
+
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+@pytest.mark.parametrize(
+    ("given", "trace"),
+    [
+        (f"00-{TRACE}-00f067aa0ba902b7-01", TRACE),
+        (f"cc-{TRACE}-00f067aa0ba902b7-01-what-comes-later", TRACE),
+        (f"ff-{TRACE}-00f067aa0ba902b7-01", None),
+        (f"00-{'0' * 32}-00f067aa0ba902b7-01", None),
+        (f"00-{TRACE}-{'0' * 16}-01", None),
+        (f"00-{TRACE.upper()}-00f067aa0ba902b7-01", None),
+        (f"00-{TRACE}-00f067aa0ba902b7-01x", None),
+        ("", None),
+        ("x" * 5000, None),
+    ],
+)
+def test_lines_about_a_request_have_the_trace_that_its_caller_names(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, given: str, trace: str | None
+) -> None:
+    handler = LineHandler(JsonFormatter())
+    written = io.StringIO()
+    handler.setStream(written)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    monkeypatch.setattr("app.platform.logging.access.level", logging.INFO)
+    for path in ("/v1/jobs", "/v1/models/none/score?x=1"):
+        client.get(path, headers={"traceparent": given, "X-Request-ID": "mine"})
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    assert [(line["request_id"], line.get("trace_id")) for line in lines] == [("mine", trace)] * 2
 
 
 @pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()])

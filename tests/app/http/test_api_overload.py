@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import resource
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,7 +18,7 @@ import pytest
 
 from app.access import repository as quotas
 from app.http.limits import FairSemaphore
-from app.platform import failpoints, resources
+from app.platform import failpoints, processes, resources
 from app.platform.errors import TooMany, Unavailable
 from app.platform.settings import Settings
 from app.platform.tables import Dataset
@@ -167,6 +169,54 @@ def test_one_owner_alone_has_half_of_the_places(most: int, alone: int) -> None:
         semaphore.acquire("one")
 
 
+def test_owners_who_wait_take_turns() -> None:
+    """However many of the first owner's requests wait, the next one's is served before the second of them."""
+
+    async def serve() -> list[str]:
+        semaphore = FairSemaphore(3, "computations", TooMany)
+        served: list[str] = []
+
+        async def compute(owner: str) -> None:
+            async with semaphore.turn(owner, 30):
+                served.append(owner)
+                await asyncio.sleep(0)
+
+        async with asyncio.TaskGroup() as group:
+            for owner in ["one"] * 5 + ["two"] * 3 + ["three"] * 2:
+                group.create_task(compute(owner))
+        assert semaphore.taken == 0
+        return served
+
+    served = asyncio.run(serve())
+    assert served[:3] == ["one", "one", "two"]  # one place of three is left to the next owner
+    assert sorted(served[3:6]) == ["one", "three", "two"]
+    assert Counter(served) == {"one": 5, "two": 3, "three": 2}
+
+
+def test_who_waits_in_vain_leaves_no_trace() -> None:
+    async def wait() -> None:
+        semaphore = FairSemaphore(1, "computations", TooMany)
+        with semaphore.hold("one"):
+            for owner in ("one", "two"):
+                with pytest.raises(TooMany, match="which is the maximum"):
+                    async with semaphore.turn(owner, 0.001):
+                        pass
+            gone = asyncio.create_task(semaphore.turn("two", 30).__aenter__())
+            await asyncio.sleep(0)
+            gone.cancel()
+            await asyncio.wait([gone])
+        async with semaphore.turn("three", 0):
+            assert semaphore.taken == 1
+        late = asyncio.create_task(semaphore.turn("two", 30).__aenter__())
+        with semaphore.hold("one"):
+            await asyncio.sleep(0)
+        late.cancel()  # at the moment in which its turn came
+        await asyncio.wait([late])
+        assert semaphore.taken == 0
+
+    asyncio.run(wait())
+
+
 def test_who_has_a_share_of_the_places_leaves_one_to_others(settings: Settings) -> None:
     """By the service: uploads, waits for jobs, streams of events, and requests of any kind."""
     small = {"max_uploads": 2, "max_waiters": 2, "max_requests": 6}
@@ -210,10 +260,84 @@ def test_a_request_too_many_is_refused_and_health_is_told(settings: Settings) ->
         client = service.client(service.key())
         with sending(service):
             answer = client.get("/v1/jobs")
-            refused(answer, 503, "overloaded", "1 requests are open in this process")
+            refused(answer, 503, "too_many_requests", "1 requests are open in this process")
             assert int(answer.headers["Retry-After"]) > 0
             assert client.get("/health/live").status_code == 200
         assert client.get("/v1/jobs").status_code == 200
+
+
+SIGN_IN = b"POST /console/sign-in HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+
+
+def connected(service: Service) -> socket.socket:
+    address = urlsplit(service.url)
+    return socket.create_connection((address.hostname or "", address.port or 0), timeout=20)
+
+
+def test_bodies_without_a_key_take_no_place_from_callers_with_one(settings: Settings) -> None:
+    """An address holds half of the places for those, and other addresses the rest."""
+    with ExitStack() as stack:
+        service = stack.enter_context(running(settings.model_copy(update={"max_requests": 4})))
+        for _ in range(2):
+            slow = stack.enter_context(connected(service))
+            slow.sendall(SIGN_IN + b"Content-Length: 9\r\n\r\n")
+        one = service.client()
+        form = {"key": service.key()}
+        eventually(lambda: one.post("/console/sign-in", data=form).status_code == 429)
+        other = one.post("/console/sign-in", data=form, headers={"X-Forwarded-For": "10.0.0.9"})
+        assert other.status_code == 303
+        assert service.client(form["key"]).get("/v1/jobs").status_code == 200
+        assert one.get("/health/ready").status_code == 200
+        slow.close()
+        eventually(lambda: one.post("/console/sign-in", data=form).status_code == 303)
+
+
+def test_a_body_without_a_key_comes_as_fast_as_a_head(settings: Settings) -> None:
+    with (
+        running(settings.model_copy(update={"head_seconds": 0.2})) as service,
+        connected(service) as slow,
+    ):
+        slow.sendall(SIGN_IN + b"Content-Length: 9\r\n\r\n")
+        assert slow.recv(4096).startswith(b"HTTP/1.1 408 ")
+
+
+def test_an_address_has_half_of_the_connections(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.http.server.descriptor_limit", lambda: 8)
+    with ExitStack() as stack:
+        service = stack.enter_context(running(settings))
+        held = [stack.enter_context(connected(service)) for _ in range(2)]
+        for line in held:
+            line.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert line.recv(4096).startswith(b"HTTP/1.1 200 ")
+        with connected(service) as more:
+            answer = more.recv(4096)
+        assert answer.startswith(b"HTTP/1.1 429 ")
+        assert b"too_many_connections" in answer
+        assert b"\r\nRetry-After: " in answer
+        held.pop().close()
+        eventually(lambda: is_answered(service))
+
+
+def is_answered(service: Service) -> bool:
+    try:
+        return httpx.get(f"{service.url}/health/live", verify=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_a_process_opens_as_many_files_as_it_may() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, before[1]))
+        assert processes.descriptor_limit() == 512
+        processes.raise_descriptor_limit()
+        raised = resource.getrlimit(resource.RLIMIT_NOFILE)
+        assert raised[1] == before[1]
+        assert processes.descriptor_limit() == raised[0] > 512
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_a_disk_that_is_nearly_full_refuses_before_the_body(
@@ -237,12 +361,12 @@ def test_a_disk_that_is_nearly_full_refuses_before_the_body(
 class Growing:
     """An upload of unknown length that comes bit by bit."""
 
-    def __init__(self, client: httpx.Client, query: str = "label=left", **headers: str) -> None:
+    def __init__(self, client: httpx.Client, path: str = "datasets", **headers: str) -> None:
         address = urlsplit(str(client.base_url))
         self._socket = socket.create_connection((address.hostname, address.port), timeout=20)
         lines = {"Authorization": client.headers["Authorization"], "Content-Type": "text/csv"}
         given = "".join(f"{name}: {value}\r\n" for name, value in (lines | headers).items())
-        head = f"POST /v1/datasets?{query} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+        head = f"POST /v1/{path}?label=left HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
         self._socket.sendall((head + given + "\r\n").encode())
 
     def grow(self, n_bytes: int) -> None:
@@ -299,7 +423,7 @@ def test_free_space_is_kept_while_a_body_comes(
     monkeypatch.setattr(resources, "free_bytes", lambda folder: free)
     answer = upload(client, b"\n" * 10_001)
     refused(answer, 507, "out_of_space", "and this request needs 10001 more")
-    growing = Growing(client, "label=left&validate=true")
+    growing = Growing(client, "datasets/validate")
     eventually(lambda: tight.context.uploads.taken)
     growing.grow(1 << 10)
     free = tight.settings.min_free_bytes - 1
@@ -327,23 +451,20 @@ def test_what_takes_memory_here_is_done_a_few_at_a_time(
     tight: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.http.dependencies.COMPUTATION_WAIT_SECONDS", 0.01)
-    turns = tight.context.computations
-    taken = 0
-    while turns.acquire(blocking=False):
-        taken += 1
-    rows = b'{"columns":["age"],"data":[[1]]}'
+    dataset_id = tight.upload(client, BODY.decode())
+    score = f"/v1/models/{tight.train(client, dataset_id)['model_id']}/score"
+    rows = b'{"columns":["age","income","score 1"],"data":[[1,1,1]]}'
     asked = (
-        ("/v1/datasets?label=left&validate=true", BODY, CSV),
-        ("/v1/models/none/score", rows + b" " * 2**20, JSON),
-        ("/v1/models/none/score", gzip.compress(rows), JSON | {"Content-Encoding": "gzip"}),
+        ("/v1/datasets/validate?label=left", BODY, CSV),
+        (score, gzip.compress(rows), JSON | {"Content-Encoding": "gzip"}),
     )
-    for path, body, headers in asked:
-        answer = client.post(path, content=body, headers=headers)
-        refused(answer, 429, "too_many")
-    assert client.post("/v1/models/none/score", content=rows, headers=JSON).status_code == 404
-    turns.release(taken)
+    with tight.computing():
+        for path, body, headers in asked:
+            answer = client.post(path, content=body, headers=headers)
+            refused(answer, 429, "too_many_computations")
+        assert client.post(score, content=rows, headers=JSON).status_code == 200
     assert [client.post(path, content=body, headers=h).status_code for path, body, h in asked] == [
-        *(200, 404, 404)
+        *(200, 200)
     ]
 
 
@@ -352,7 +473,7 @@ def test_what_is_only_checked_is_given_up_where_it_is_too_large(
 ) -> None:
     address = urlsplit(tight.url)
     head = (
-        "POST /v1/datasets?label=left&validate=true HTTP/1.1\r\nHost: here\r\nContent-Type: text/csv\r\n"
+        "POST /v1/datasets/validate?label=left HTTP/1.1\r\nHost: here\r\nContent-Type: text/csv\r\n"
         f"Authorization: {client.headers['Authorization']}\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
     most = tight.settings.max_body_bytes

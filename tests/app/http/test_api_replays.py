@@ -152,15 +152,15 @@ def test_a_pickle_as_a_table(small: Service, client: httpx.Client, tmp_path: Pat
 
 
 def test_names_within_archives(small: Service, client: httpx.Client) -> None:
-    """Archives are not unpacked, and the name of a form's file is never a path."""
+    """An archive's only file is read without its name, and the name of a form's file is never a path."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("../../evil.csv", "a,b\n1,0\n")
     state = small.settings.state_dir
     before = {path for path in state.parent.rglob("*") if "blobs" not in path.parts}
-    for name in ("evil.zip", "../../evil.zip", "evil.tar.gz"):
+    for name, status in (("evil.zip", 202), ("../../evil.zip", 202), ("evil.tar.gz", 415)):
         answer = client.post("/v1/datasets", files={"file": (name, archive.getvalue())})
-        refused(answer, 415, "unsupported_media_type")
+        assert answer.status_code == status
     for name in ("../../../evil.csv", "/etc/cron.d/evil.csv", "C:\\evil.csv", "evil\0.csv"):
         answer = client.post("/v1/datasets", files={"file": (name, "a,b\n1,0\n")})
         assert answer.status_code in {202, 400, 415}, answer.text
@@ -216,7 +216,7 @@ def test_more_fields_than_there_are(client: httpx.Client, dataset_id: str, model
     }
     for path, body in sound.items():
         for field in ("owner", "id", "state", "created_at", "__proto__", "__class__"):
-            answer = client.post(f"{path}?validate=true", json=body | {field: STRANGER})
+            answer = client.post(f"{path}/validate", json=body | {field: STRANGER})
             refused(answer, 422, "invalid", f"{field} is not known here")
 
 

@@ -15,7 +15,7 @@ from app.platform import database
 from app.platform.database import Database
 from app.platform.errors import Deadlock
 from app.platform.sql import Base, Session
-from tests.app.live_service import Service, table
+from tests.app.live_service import OWNER, Service, table
 
 CSV = {"Content-Type": "text/csv"}
 PAIRS = b"better,worse\na,b\nb,c\n"
@@ -90,7 +90,8 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     ask("PUT /v1/datasets/{id}/pairs", 202, content=PAIRS, id=items)
     service.work()
     part = "PUT /v1/uploads/{id}/parts/{number}"
-    (files / "more.csv").write_text(table(10, 1))
+    (files / OWNER).mkdir(exist_ok=True)
+    (files / OWNER / "more.csv").write_text(table(10, 1))
     for ends in (True, False):
         sent = ask("POST /v1/uploads", 201, query=f"?label=left&name={ends}")["id"]
         ask(part, 201, content=table(), id=sent, number=1)
@@ -169,7 +170,7 @@ def test_what_runs_again_leaves_what_one_run_leaves(
         f"{method.upper()} {path}"
         for path, methods in client.get("/openapi.json").json()["paths"].items()
         for method in methods
-        if method != "get"
+        if method != "get" and not path.endswith("/validate")
     }
 
     def shape(routes: set[str]) -> set[str]:

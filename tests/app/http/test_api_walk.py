@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 
 import pytest
 
 from core import artifact
-from tests.app.live_service import NAMES, Service
+from tests.app.live_service import NAMES, Service, table
 
 
 def test_from_a_table_to_scores(service_on_both: Service) -> None:
@@ -59,6 +60,28 @@ def test_from_a_table_to_scores(service_on_both: Service) -> None:
     assert artifact.load(download.content).score_rows is not None
 
 
+def test_head_answers_as_get_without_its_body(service: Service) -> None:
+    client = service.client(service.key())
+    dataset_id = service.upload(client)
+    job = service.train(client, dataset_id)
+    ids = {"{dataset_id}": dataset_id, "{job_id}": job["id"], "{model}": job["model_id"]}
+    described = client.get("/openapi.json").json()["paths"]
+    found = 0
+    for template in [path for path, of_path in described.items() if "get" in of_path]:
+        path = "/".join(ids.get(part, part) for part in template.split("/"))
+        if "{" in path or path == "/metrics":  # its counts move
+            continue
+        got, head = client.get(path), client.head(path)
+        assert head.status_code == got.status_code, path
+        assert head.headers.get("Content-Type") == got.headers.get("Content-Type"), path
+        assert head.content == b""
+        found += got.status_code == 200
+    assert found > 15
+    assert client.head("/v1/jobs/job_none").status_code == 404
+    assert client.head("/v1/fits", params={"nix": 1}).status_code == 422
+    assert client.head("/v1/keys", headers={"Authorization": "Bearer no"}).status_code == 401
+
+
 def test_waiting_for_the_work(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())
@@ -86,3 +109,17 @@ def test_waiting_for_the_work(service_on_both: Service) -> None:
         assert answer.headers["Preference-Applied"] == "wait=60"
         assert answer.json()["state"] == "succeeded"
         assert answer.json()["name"] == "coordinate_rankboost"
+
+
+def test_the_replay_of_a_waiting_upload_waits_too(service: Service) -> None:
+    client = service.client(service.key())
+    headers = {"Content-Type": "text/csv", "Prefer": "wait=60", "Idempotency-Key": "nightly"}
+    send = partial(client.post, "/v1/datasets", content=table().encode(), headers=headers)
+    with service.at_work():
+        first, again = send(), send()
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json() == again.json()
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert client.delete(f"/v1/datasets/{first.json()['id']}").status_code == 204
+    late = send()  # at once, for there is nothing to wait for
+    assert (late.status_code, late.json()["status"]) == (202, "processing")

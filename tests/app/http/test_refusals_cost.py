@@ -6,7 +6,7 @@ import gc
 import json
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 import httpx
@@ -24,27 +24,21 @@ from app.ingest.stream import Upload
 from app.ingest.value_columns import MissingTokens
 from app.platform.errors import MAX_ERRORS, Invalid, ServiceError
 from app.scoring import table_rows
-from app.scoring.endpoints import rows_of
 from app.scoring.features import FeatureIndex
+from app.scoring.json_rows import Beside, read
 from app.scoring.table_rows import Bounds, TableOptions
 from tests.app.live_service import Service
 
 TIMES = 8
 MAX_RATIO = 24.0  # of the cost at `TIMES` the size: 8 where it is linear, 64 where it is quadratic
 MIN_SECONDS = 2e-3  # below that a ratio says nothing
-BOUNDS = Bounds(100_000, 1 << 26)
+BOUNDS = Bounds(100_000, 1 << 26, 1 << 26)
 NAMES = ("age", "income", "x")
 FEATURES = FeatureIndex([{"name": n, "type": "numeric", "missing": True} for n in NAMES])
 
 
-class Model(NamedTuple):
-    """As much of a served model as the readers of bodies ask for."""
-
-    features: FeatureIndex
-
-
 def ask_json(body: bytes, *, lenient: bool = False) -> None:
-    rows_of(Model(FEATURES), body, lenient, BOUNDS)  # type: ignore[arg-type]  # it asks for no more
+    read(FEATURES, body, Beside(), BOUNDS, lenient=lenient)
 
 
 def ask_query(query: bytes) -> None:
@@ -226,7 +220,7 @@ def test_lines_without_bytes_are_bounded_where_a_table_is_only_checked(
     names = json.dumps(keys(1500) | {"y": 1}).encode()
     body = names + b"\n{}" * (service.settings.max_score_bytes // 8 // 1501 + 1)
     answer = client.post(
-        "/v1/datasets?label=y&validate=true", content=body, headers={"Content-Type": NDJSON}
+        "/v1/datasets/validate?label=y", content=body, headers={"Content-Type": NDJSON}
     )
     assert (answer.status_code, answer.json()["code"]) == (422, "too_large")
     assert "rows × columns" in answer.json()["detail"]

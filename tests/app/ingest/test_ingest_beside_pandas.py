@@ -21,7 +21,7 @@ from tests.app.uploads import Ready
 
 Read = Callable[..., Ready]
 
-TOKENS = ["", "NA", "N/A", "null", "NaN", "?"]
+TOKENS = ["", "NA", "N/A", "#N/A", "<NA>", "null", r"\N", "NaN", "?"]
 """Ours, of which pandas is told; it compares them exactly."""
 
 

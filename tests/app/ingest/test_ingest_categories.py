@@ -185,7 +185,7 @@ def test_identifiers_may_be_long_and_many(ready: Read) -> None:
     table = ready(body, categories=100)
     assert table.column("text") == {
         "name": "text", "type": "categorical", "role": "identifier", "missing": 0, "distinct": 100,
-        "min": None, "max": None, "mean": None,
+        "distinct_is_bound": True, "min": None, "max": None, "mean": None,
     }  # fmt: skip
 
 

@@ -10,6 +10,8 @@ import pytest
 from app.ingest import csv as delimited
 from app.ingest import stream
 from app.ingest.errors import MAX_ERRORS, MAX_ERRORS_PER_COLUMN, BadTable
+from app.ingest.roles import split_names
+from app.ingest.values import DEFAULT_TOKENS
 from tests.app.uploads import Ready
 
 Read = Callable[..., Ready]
@@ -143,6 +145,64 @@ def test_a_column_without_a_name_is_left_out(ready: Read, header: str, number: i
     kept = ready(f"\n{header}\n{rows}", numeric=[name], label="y")
     assert kept.result["warnings"] == []
     assert set(kept.columns) == {"a", "y", name}
+
+
+NUMBERS = [str(n / 4) for n in range(40)]
+DAYS = [f"2026-01-{day:02}" for day in range(1, 29)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words", "tokens"),
+    [
+        ([*NUMBERS, *["unknown"] * 10], 10, ["unknown"]),
+        ([*NUMBERS, *["n.k.", "."] * 10, *['"left, out"'] * 5], 15, ["left, out", "n.k."]),
+        ([*DAYS, *["open"] * 8], 8, ["open"]),
+        ([*NUMBERS, *["10+"] * 10], 10, None),  # which is no missing value
+        ([*NUMBERS, *["unknown", "10+"] * 10], 20, None),
+    ],
+)
+def test_few_words_among_numbers_are_told(
+    ready: Read, cells: list[str], words: int, tokens: list[str] | None
+) -> None:
+    """With what is suggested the column has its type, and no warning."""
+    body = "a,b,y\n" + "".join(f"{cell},{i % 3},{i % 2}\n" for i, cell in enumerate(cells))
+    table = ready(body)
+    assert table.column("a")["type"] == "categorical"
+    (warning,) = table.result["warnings"]
+    told = (warning["code"], warning["column"], warning["count"])
+    assert told == ("words_among_numbers", "a", words)
+    if tokens is None:
+        assert "suggestion" not in warning
+        return
+    missing = split_names(warning["suggestion"]["missing"])
+    assert missing == [*DEFAULT_TOKENS, *tokens]
+    mended = ready(body, missing=missing)
+    assert mended.column("a")["type"] in ("numeric", "datetime")
+    assert mended.result["warnings"] == []
+    assert ready(body, categorical=["a"]).result["warnings"] == []
+
+
+def test_words_of_several_columns_are_one_suggestion(ready: Read) -> None:
+    cells = [f"{n},{n}" for n in NUMBERS] + ["none given,x"] * 10
+    body = "a,b,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(cells))
+    first, second = ready(body).result["warnings"]
+    assert first["suggestion"] == second["suggestion"]
+    table = ready(body, missing=split_names(first["suggestion"]["missing"]))
+    assert [table.column(name)["type"] for name in "ab"] == ["numeric", "numeric"]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [*NUMBERS, *["V1", "V2", "V3", "V4", "V5", "V6"] * 3],  # codes
+        ["0", "1", "2", "3+"] * 5,
+        ["x", *["None"] * 30, "z"],
+    ],
+)
+def test_words_and_codes_are_told_of_by_nothing(ready: Read, cells: list[str]) -> None:
+    table = ready("a,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(cells)))
+    assert table.column("a")["type"] == "categorical"
+    assert table.result["warnings"] == []
 
 
 def test_names_made_up_are_not_there_already(refused: Callable[..., BadTable]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,25 @@ def test_one_class_only(tmp_path: Path) -> None:
     assert error.errors == [
         {
             "column": "y",
-            "detail": "the label 'y' must have two different values, got only the value 'yes' in 2 rows; "
-            "likely labels are 'a'",
-            "suggestion": {"label": "a"},
+            "detail": "the label 'y' must have two different values, got only the value 'yes' in 2 rows",
         }
     ]
+
+
+def test_a_running_number_at_the_end_is_no_label(tmp_path: Path) -> None:
+    def label_of(head: str, *columns: Sequence[object], **roles: Any) -> str:
+        lines = [",".join(map(str, row)) for row in zip(*columns, strict=True)]
+        found: str = read(tmp_path, "\n".join([head, *lines, ""]), **roles).result["label"]
+        return found
+
+    rows = range(7, 47, 2)
+    odd, bad = [n % 4 for n in rows], ["yes" if n % 3 else "no" for n in rows]
+    assert label_of("a,odd,bad,no", rows, odd, bad, rows) == "bad"
+    assert label_of("a,bad,odd,no", rows, bad, odd, rows, label="bad") == "bad"
+    assert label_of("label,bad,no", odd, bad, rows) == "label"
+    assert label_of("a,bad,odd,g", rows, bad, odd, rows, group="g") == "odd"
+    with pytest.raises(BadTable):  # nothing else has two values
+        label_of("a,no", rows, rows)
 
 
 def test_what_a_refused_label_may_mean(tmp_path: Path) -> None:
@@ -50,7 +65,7 @@ def test_what_a_refused_label_may_mean(tmp_path: Path) -> None:
     assert error.detail.endswith("; likely labels are 'Outcome'")
     error = refuse(tmp_path, body)  # which takes target
     assert error.errors[0]["suggestion"] == {"positive": "0"}
-    wide = "a,b,c\n" + "".join(f"{i % 2},{i % 2},{i}\n" for i in range(30))
+    wide = "a,b,c\n" + "".join(f"{i % 2},{i % 2},{30 - i}\n" for i in range(30))
     error = refuse(tmp_path, wide)
     assert error.errors[0]["suggestion"] == {"label": "b"}
     assert "likely labels are 'b', 'a'" in error.detail
@@ -260,7 +275,7 @@ def test_profile_of_a_feature(tmp_path: Path) -> None:
 def test_profile_of_a_feature_with_many_values(tmp_path: Path) -> None:
     rows = 20_000
     profile = read(tmp_path, "a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(rows))).column("a")
-    assert profile["distinct"] == 10_000
+    assert (profile["distinct"], profile["distinct_is_bound"]) == (10_000, True)
     assert "top" not in profile
     assert (profile["min"], profile["max"]) == (0.0, rows - 1.0)
     assert profile["mean"] == pytest.approx((rows - 1) / 2, rel=1e-12)

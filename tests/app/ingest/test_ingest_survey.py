@@ -208,6 +208,7 @@ def test_batches_add_up(distinct: int) -> None:
     texts, counts = np.unique(known, return_counts=True)
     assert found["missing"] == len(values) - len(known)
     assert found["distinct"] == min(len(texts), MAX_DISTINCT)
+    assert found.get("distinct_is_bound", False) == (len(texts) >= MAX_DISTINCT)
     assert (found["min"], found["max"]) == (known.min(), known.max())
     assert found["mean"] == math.fsum(known) / len(known)
     if len(texts) < MAX_DISTINCT:

@@ -126,6 +126,14 @@ def test_the_order_of_dates_is_that_of_all_parts(tmp_path: Path) -> None:
     assert found[0]["columns"][0]["type"] == "datetime"
 
 
+def test_the_label_is_that_of_all_parts(tmp_path: Path) -> None:
+    """A number that runs in the first rows: a part whose own rows do not rise has the same label."""
+    rows = [f"{i % 7},{'yes' if i % 3 else 'no'},{i if i < 30 else 60 - i}" for i in range(60)]
+    bodies = [as_csv("a,bad,no", rows[:20]), as_csv("a,bad,no", rows[20:])]
+    found, _ = in_parts(tmp_path / "parts", bodies)
+    assert found[0]["label"] == "bad"
+
+
 def test_the_first_part_does_not_settle_the_order(tmp_path: Path) -> None:
     rows = [f"01/{i % 28 + 1}/2026,{i % 5},{i % 2}" for i in range(60)]
     bodies = [as_csv("when,k,y", part) for part in (["13/01/2026,1,0", *rows[:5]], rows, rows)]

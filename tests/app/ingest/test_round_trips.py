@@ -28,11 +28,11 @@ from app.ingest.formats import (
     THOUSANDS,
     fields_of,
 )
-from app.ingest.values import DEFAULT_TOKENS, Notation
+from app.ingest.values import DEFAULT_TOKENS, TYPED_TOKENS, Notation
 from tests.app.uploads import Ready, read
 
 EPOCH = datetime.datetime(1970, 1, 1)
-MISSING = {token.lower() for token in DEFAULT_TOKENS}
+MISSING = {token.lower() for token in (*DEFAULT_TOKENS, *TYPED_TOKENS)}
 KINDS = ("label", "group", "weight", "number", "truth", "date", "code", "text")
 
 names = st.text(
@@ -48,7 +48,6 @@ NASTY = [
     "7",
     "1e5",
     "=1+1",
-    "-",
     "a,b;c|d",
     'say "x"',
     '"',

@@ -25,12 +25,10 @@ from app.ingest.value_columns import MissingTokens
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.platform.documents import ModelFeature
 from app.platform.errors import Invalid, Malformed
-from app.scoring.endpoints import rows_of
+from app.scoring import json_rows
 from app.scoring.fastpath import PlainQuery
 from app.scoring.features import FeatureIndex
-from app.scoring.service import Served
 from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body
-from core.registry import ALGORITHMS
 from tests.app.ingest.corpus.case import typed_body
 from tests.app.ingest.corpus.values import (
     CATEGORIES,
@@ -45,7 +43,7 @@ from tests.app.ingest.corpus.values import (
 from tests.app.uploads import LIMITS, read
 
 KINDS = (NUMERIC, BOOLEAN, DATETIME, CATEGORICAL)
-BOUNDS = Bounds(10, 1 << 20)
+BOUNDS = Bounds(10, 1 << 20, 1 << 20)
 
 
 def index_of(kind: str, *, compiled: bool) -> FeatureIndex:
@@ -180,9 +178,8 @@ def by_json(
     """The door of a body of JSON."""
 
     def door(kind: str, literal: str) -> float | str | None:
-        served = Served("mdl_1", ALGORITHMS["rankboost"](), indices[kind], None, "")
         body = (form % literal).encode("utf-8", "surrogatepass")
-        return meant(kind, rows_of(served, body, False, BOUNDS))
+        return meant(kind, json_rows.read(indices[kind], body, json_rows.Beside(), BOUNDS).X)
 
     return door
 
@@ -284,3 +281,17 @@ def test_the_compiled_reader_of_queries_reads_it_so_or_leaves_it() -> None:
             row = readers[value.kind].read(f"a={quote_plus(value.spelling)}".encode())
             assert (row is None) == (value.found == REFUSED or is_left_in_query(value)), value
             assert row is None or meant(value.kind, row) == value.found, value
+
+
+@pytest.mark.parametrize("content_type", [CSV, ARROW, ARROW_FILE])
+def test_a_row_index_is_no_unknown_column_of_rows_to_score(content_type: str) -> None:
+    """Pandas writes it without a name in a CSV, and under one of its own elsewhere."""
+    if content_type == CSV:
+        body = b",a\n7,1.5\n8,2.5\n"
+    else:
+        body = typed_body(pa.table({"a": [1.5, 2.5], "__index_level_0__": [7, 8]}), content_type)
+    table = Format(content_type, None)
+    reader, source = read_body(body, table, GENERAL[NUMERIC], TableOptions(), None, BOUNDS)
+    (batch,) = reader.batches(source)
+    (X,) = batch.blocks(1)
+    assert X.tolist() == [[1.5], [2.5]]

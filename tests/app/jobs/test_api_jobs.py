@@ -41,7 +41,7 @@ def test_a_wake_up_is_sent_once_the_job_is_committed(
 
 def test_checking_only(service: Service, client: httpx.Client) -> None:
     dataset_id = service.upload(client)
-    answer = client.post("/v1/jobs?validate=true", json=body(dataset_id, seed=3))
+    answer = client.post("/v1/jobs/validate", json=body(dataset_id, seed=3))
     assert answer.status_code == 200
     check = answer.json()
     assert check["valid"]
@@ -82,9 +82,13 @@ def test_idempotency(service_on_both: Service) -> None:
     assert len({answer.text for answer in answers}) == 1
     assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 19
     service.work()
-    replay = client.post("/v1/jobs", json=body(dataset_id), headers=key | {"Prefer": "wait=5"})
-    assert replay.status_code == 202  # the accept as it was, whatever Prefer says
+    replay = submit()
+    assert replay.status_code == 202  # as the first was accepted
     assert replay.json()["state"] == "queued"
+    waited = submit(headers=key | {"Prefer": "wait=5"})
+    assert waited.json()["state"] == "succeeded"
+    assert waited.headers["Preference-Applied"] == "wait=5"
+    assert waited.headers["Idempotent-Replayed"] == "true"
     other = client.post("/v1/jobs", json=body(dataset_id, seed=1), headers=key)
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
     assert len(client.get("/v1/jobs").json()["data"]) == 1
@@ -154,10 +158,10 @@ def test_ending_early(service: Service, client: httpx.Client) -> None:
 def test_retrying(service: Service, client: httpx.Client) -> None:
     dataset_id = service.upload(client)
     first = client.post("/v1/jobs", json=body(dataset_id, tags={"a": "b"})).json()["id"]
-    for query in ("", "?validate=true"):
+    for query in ("", "/validate"):
         assert client.post(f"/v1/jobs/{first}/retry{query}").status_code == 409
     client.post(f"/v1/jobs/{first}/cancel")
-    assert client.post(f"/v1/jobs/{first}/retry?validate=true").json() == {"valid": True}
+    assert client.post(f"/v1/jobs/{first}/retry/validate").json() == {"valid": True}
     assert len(client.get("/v1/jobs").json()["data"]) == 1
     key = {"Idempotency-Key": "again"}
     again = client.post(f"/v1/jobs/{first}/retry", headers=key)

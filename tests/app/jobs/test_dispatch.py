@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import selectors
 import signal
+import socket
+import socketserver
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -53,9 +58,54 @@ def owed(db: Database) -> int:
         return len(rows.all())
 
 
-def no_workers(db: Database) -> bool:
+def is_gone(db: Database, worker_id: str) -> bool:
     with db.read() as session:
-        return session.scalars(select(Worker)).first() is None
+        return session.get(Worker, worker_id) is None
+
+
+@contextmanager
+def tls_relay(socket_path: Path, certificate: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """Pass what comes by TLS on to a server's unix socket; yields the port, and the bytes that have come.
+
+    The certificate is for 127.0.0.1, is its own authority, and is written to the file.
+    """
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=broker -days 2 -addext"
+    files = ["subjectAltName=IP:127.0.0.1", "-keyout", str(certificate), "-out", str(certificate)]
+    files += ["-addext", "keyUsage=critical,digitalSignature,keyCertSign"]
+    subprocess.run([*make.split(), *files], check=True, capture_output=True)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    received: list[bytes] = []
+
+    class Relay(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with (
+                suppress(OSError),
+                context.wrap_socket(self.request, server_side=True) as caller,
+                socket.socket(socket.AF_UNIX) as server,
+            ):
+                server.connect(str(socket_path))
+                ready = selectors.DefaultSelector()
+                for own, other in ((caller, server), (server, caller)):
+                    ready.register(own, selectors.EVENT_READ, (own, other))
+                while True:
+                    for key, _ in ready.select():
+                        own, other = key.data
+                        if not (data := own.recv(65536)):
+                            return
+                        if own is caller:
+                            received.append(data)
+                        other.sendall(data)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Relay) as relay:
+        relay.daemon_threads = True
+        thread = threading.Thread(target=relay.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield relay.server_address[1], received
+        finally:
+            relay.shutdown()
+            thread.join()
 
 
 @contextmanager
@@ -99,6 +149,23 @@ class TestProducer:
     def test_another_kind_of_broker_is_refused(self, url: str) -> None:
         with pytest.raises(ValueError, match="RANKWRIGHT_BROKER_URL must be a URL of redis"):
             Producer(url)
+
+    def test_a_password_goes_only_to_a_server_whose_certificate_is_verified(
+        self, broker: ValkeyServer, tmp_path: Path
+    ) -> None:
+        certificate = tmp_path / "broker.pem"
+        with tls_relay(broker.socket, certificate) as (port, received):
+            # Each its own database: Celery shares connections between URLs that differ in parameters alone.
+            url = f"rediss://:secret@127.0.0.1:{port}"
+            elsewhere = f"rediss://:secret@localhost:{port}/2?ssl_ca_certs={certificate}"
+            for refused in (f"{url}/0", f"{url}/1?ssl_cert_reqs=required", elsewhere):
+                with pytest.raises(BrokerAway, match="CERTIFICATE_VERIFY_FAILED"):
+                    Producer(refused).wake()
+            assert not received
+            broker.client.config_set("requirepass", "secret")
+            for trusted in (f"{url}/3?ssl_ca_certs={certificate}", f"{url}/4?ssl_cert_reqs=none"):
+                Producer(trusted).wake()
+            assert b"secret" in b"".join(received)
 
     def test_a_broker_that_was_never_there(self, tmp_path: Path) -> None:
         producer = Producer(f"redis+socket://{tmp_path / 'none'}")
@@ -226,7 +293,7 @@ class TestDispatcher:
         ids = [submit(db).id for _ in range(3)]
         producer = Producer(broker.broker_url)
         with running(Dispatcher(db, Settings(), producer, threading.Event.wait)):
-            eventually(lambda: "accepted jobs wait" in caplog.text)
+            eventually(lambda: "the broker is unavailable" in caplog.text)
             assert owed(db) == 3
             broker.start()
             eventually(lambda: owed(db) == 0)
@@ -241,7 +308,7 @@ class TestDispatcher:
         broker.stop()
         submit(db)
         with running(Dispatcher(db, Settings(), Producer(broker.broker_url), threading.Event.wait)):
-            eventually(lambda: "accepted jobs wait" in caplog.text)
+            eventually(lambda: "the broker is unavailable" in caplog.text)
             claimed(db)  # by a worker that looked by itself: nothing is owed now
             eventually(lambda: owed(db) == 0)
         assert "the broker is back" not in caplog.text
@@ -265,7 +332,7 @@ class TestDispatcher:
     def test_a_dead_workers_job_is_offered_again(
         self, db: Database, valkey: ValkeyServer, producer: Producer
     ) -> None:
-        settings = Settings(lease_seconds=0.2, reap_seconds=0.05)
+        settings = Settings(lease_seconds=0.2, heartbeat_seconds=0.1, reap_seconds=0.05)
         job = submit(db)
         stale = claimed(db, settings)
         with running(Dispatcher(db, settings, producer, threading.Event.wait)):
@@ -282,7 +349,37 @@ class TestDispatcher:
             session.get_one(Worker, "wrk_old").seen_at = 1.0
         beside = partial(run_housekeeping, db, BlobStore(tmp_path), Settings())
         with running(Dispatcher(db, Settings(), producer, beside)):
-            eventually(lambda: no_workers(db))
+            eventually(lambda: is_gone(db, "wrk_old"))
+
+    def test_it_is_heard_from_while_it_works(
+        self, db: Database, producer: Producer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(worker_rows, "DISPATCHER_BEAT_SECONDS", 0.01)
+        with running(Dispatcher(db, Settings(), producer, threading.Event.wait)):
+            (first,) = eventually(lambda: db.reading(worker_rows.dispatchers))
+            assert db.reading(worker_rows.alive, 60.0) == []  # it is no worker
+            db.writing(worker_rows.deregister, first.id)  # pruned while the machine slept
+            (again,) = eventually(lambda: db.reading(worker_rows.dispatchers))
+            assert again.id == first.id
+        assert db.reading(worker_rows.dispatchers) == []
+
+    def test_no_error_ends_it(
+        self,
+        db: Database,
+        valkey: ValkeyServer,
+        producer: Producer,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        def fail(*_: object) -> int:
+            raise RuntimeError("of nobody's making")
+
+        monkeypatch.setattr(dispatch, "publish_pending", fail)
+        with running(Dispatcher(db, Settings(), producer, threading.Event.wait)):
+            eventually(lambda: "of nobody's making" in caplog.text)
+            monkeypatch.setattr(dispatch, "publish_pending", publish_pending)
+            submit(db)
+            eventually(lambda: messages(valkey) == 1)
 
     def test_it_survives_a_database_that_goes_and_comes(
         self,

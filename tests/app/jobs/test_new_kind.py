@@ -23,7 +23,7 @@ def echoes(service: Service, monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
 def test_a_kind_of_one_file(service: Service, echoes: httpx.Client) -> None:
     refused(echoes.post("/v1/echoes", json={"text": " "}), 422, "invalid", "got ' '")
     refused(echoes.post("/v1/echoes", json={"words": "a"}), 422, "invalid")
-    checked = echoes.post("/v1/echoes?validate=true", json={"text": "a"})
+    checked = echoes.post("/v1/echoes/validate", json={"text": "a"})
     assert checked.json() == {"valid": True}
 
     answer = echoes.post("/v1/echoes", json={"text": "hello"})

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from app.jobs import queue, queue_repository
+from app.access import service as access
+from app.jobs import queue, queue_repository, repository
 from app.jobs import service as jobs
 from app.jobs.kinds import Claim
 from app.platform import logging as logs
@@ -30,6 +31,17 @@ from tests.app.queue_steps import (
 )
 
 SETTINGS = Settings()
+
+
+def ran(db: Database, owner: str, seconds: float, *, ago: float = 0.0, **values: Any) -> None:
+    """A job of the owner that took these seconds of a slot, and ended that many seconds ago."""
+    job = submit(db, owner=owner)
+    finish(db, claimed(db))
+    ended = db.reading(jobs.find, owner, job.id).finished_at
+    assert ended is not None
+    change(db, job.id, started_at=ended - ago - seconds, finished_at=ended - ago, **values)
+
+
 LATER = 4e9  # a time of the database's clock that no test lives to see
 
 
@@ -46,12 +58,12 @@ class TestClaim:
         assert seen(db, job.id)[-1] == (2, "state", "running")
 
     def test_an_empty_queue_gives_none(self, db: Database) -> None:
-        assert not db.reading(queue.has_work)
+        assert not db.reading(queue.has_work, SETTINGS)
         assert db.writing(queue.claim, SETTINGS, "wrk_a") is None
         submit(db)
-        assert db.reading(queue.has_work)
+        assert db.reading(queue.has_work, SETTINGS)
         claimed(db)
-        assert not db.reading(queue.has_work)
+        assert not db.reading(queue.has_work, SETTINGS)
         assert db.writing(queue.claim, SETTINGS, "wrk_a") is None
 
     def test_priority_comes_before_age(self, db: Database) -> None:
@@ -63,23 +75,71 @@ class TestClaim:
         many = [submit(db).id for _ in range(4)]
         few = [submit(db, owner="bob").id for _ in range(2)]
         order = [claimed(db).job_id for _ in range(6)]
-        assert order == [many[0], few[0], many[1], few[1], many[2], many[3]]
+        assert [id_ for id_ in order if id_ in many] == many
+        assert [id_ for id_ in order if id_ in few] == few
+        assert {*order[:2]} == {many[0], few[0]}
+        assert {*order[2:4]} == {many[1], few[1]}
+
+    def test_priority_does_not_come_before_another_owner(self, db: Database) -> None:
+        urgent = [submit(db, priority=100).id for _ in range(3)]
+        other = submit(db, owner="bob", priority=-100).id
+        assert claimed(db).job_id == urgent[0]
+        assert claimed(db).job_id == other
+
+    @pytest.mark.parametrize(
+        ("of_bob", "goes_first"), [(100.0, "bob"), (140.0, OWNER)], ids=["fewer", "more"]
+    )
+    def test_one_slot_is_shared_by_seconds_not_by_jobs(
+        self, db: Database, of_bob: float, goes_first: str
+    ) -> None:
+        ran(db, OWNER, 600.0)
+        for _ in range(5):
+            ran(db, "bob", of_bob)
+        submit(db, priority=100), submit(db, owner="bob")
+        assert claimed(db).owner == goes_first
+
+    def test_neither_old_seconds_count_nor_time_in_which_a_job_waited_for_its_parts(
+        self, db: Database
+    ) -> None:
+        ran(db, OWNER, 3000.0, ago=3700.0)
+        ran(db, OWNER, 3000.0, deadline_at=LATER)
+        ran(db, "bob", 60.0)
+        submit(db, owner="bob"), submit(db)
+        assert claimed(db).owner == OWNER
+
+    def test_one_slot_is_kept_free_for_other_owners(self, db: Database) -> None:
+        with db.write() as session:
+            repository.register(session, "wrk_a", host="a", version="1", slots=3)
+        for _ in range(4):
+            submit(db)
+        claims = [claimed(db), claimed(db)]
+        assert db.reading(queue.has_work, SETTINGS)  # it is the only owner with a key
+        with db.write() as session:
+            for owner in (OWNER, "bob"):
+                access.create(session, owner, "a key", ["train"])
+        assert not db.reading(queue.has_work, SETTINGS)
+        assert db.writing(queue.claim, SETTINGS, "wrk_a") is None
+        assert db.reading(queue.has_work, Settings(quota_running_jobs=3))
+        other = submit(db, owner="bob")
+        assert claimed(db).job_id == other.id
+        finish(db, claims.pop())
+        assert claimed(db).owner == OWNER
 
     def test_a_job_waits_for_its_time(self, db: Database) -> None:
         job = submit(db, not_before=LATER)
-        assert not db.reading(queue.has_work)
+        assert not db.reading(queue.has_work, SETTINGS)
         assert db.writing(queue.claim, SETTINGS, "wrk_a") is None
         change(db, job.id, not_before=1.0)
-        assert db.reading(queue.has_work)
+        assert db.reading(queue.has_work, SETTINGS)
         assert claimed(db).job_id == job.id
 
     def test_a_kind_that_the_worker_does_not_know_is_left_in_the_queue(self, db: Database) -> None:
         job = submit(db)
         known = {"ingest", "evaluate"}
-        assert not db.reading(queue.has_work, known)
+        assert not db.reading(queue.has_work, SETTINGS, known)
         assert db.writing(queue.claim, SETTINGS, "wrk_old", known) is None
         assert db.writing(queue.claim, SETTINGS, "wrk_old", ()) is None
-        assert db.reading(queue.has_work, {job.kind, *known})
+        assert db.reading(queue.has_work, SETTINGS, {job.kind, *known})
         claim = db.writing(queue.claim, SETTINGS, "wrk_new", {job.kind, *known})
         assert claim is not None
         assert claim.job_id == job.id
@@ -95,7 +155,7 @@ class TestClaim:
         def work(worker: str) -> list[Claim]:
             claims = []
             # An eager claimer may find every job locked by the others: only an empty queue ends it.
-            while db.reading(queue.has_work):
+            while db.reading(queue.has_work, SETTINGS):
                 claim = db.writing(queue.claim, SETTINGS, worker)
                 if claim is not None:
                     claims.append(claim)

@@ -11,6 +11,7 @@ import httpx
 import pytest
 import resvg_py
 
+from core import metrics
 from core.bounds import bound_partial_auc
 from tests.app.live_service import Service, table
 from tests.app.refusals import refused
@@ -91,6 +92,43 @@ def test_cuts_along_the_curve_are_the_single_ones(reader: httpx.Client, address:
     assert few["points"][few["least_cost"]] == cheapest
 
 
+@pytest.mark.parametrize("share", [0.0, 0.013, 0.2, 1.0])
+def test_all_thresholds_are_looked_at_for_a_share_of_the_rows(
+    reader: httpx.Client, address: str, share: float
+) -> None:
+    costs = {"cost_false_positive": 1.0, "cost_false_negative": 2.0}
+    for terms in ({}, {"prevalence": 0.1}, costs):
+        every = reader.get(f"{address}/operating-points", params=terms | {"points": 1000}).json()
+        assert (every["exact"], every["of_flagged"]) == (True, None)
+        within = [cut for cut in every["points"] if cut["flagged"]["value"] <= share + 1e-12]
+        best = min(within, key=lambda cut: cut["cost"]["value"]) if terms is costs else within[-1]
+        asked = terms | {"flagged": share}
+        few = reader.get(f"{address}/operating-points", params=asked | {"points": 10}).json()
+        assert (few["points"][few["of_flagged"]], few["exact"]) == (best, False)
+        alone = reader.get(f"{address}/operating-point", params=asked).json()
+        assert best == {name: alone[name] for name in best}
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("operating-point?flagged=1.5", "flagged"),
+        ("operating-point?flagged=nan", "flagged"),
+        ("operating-points?flagged=-1", "flagged"),
+        ("operating-points?flagged=x", "flagged"),
+        ("operating-point?flagged=.1&confidence=.9", "flagged"),
+        ("operating-point?flagged=.1&fpr=.1", None),
+    ],
+)
+def test_shares_of_the_rows_that_cannot_be(
+    reader: httpx.Client, address: str, query: str, parameter: str | None
+) -> None:
+    answer = reader.get(f"{address}/{query}")
+    assert answer.status_code == 422
+    if parameter is not None:
+        assert [each["parameter"] for each in answer.json()["errors"]] == [parameter]
+
+
 def test_the_cut_of_the_objective_is_among_them(small: Service, dataset_id: str) -> None:
     client = small.client(small.key())
     objective = {"metric": "tpr", "fpr": 0.2}
@@ -156,6 +194,54 @@ def test_a_model_with_its_parts_in_one_answer(reader: httpx.Client, address: str
             assert found.json() == {**alone, "included": {**expected, "absent": []}}
     plain = reader.get(address, params={"include": "roc"}).json()["included"]
     assert plain == {"roc": reader.get(f"{address}/roc").json(), "absent": []}
+
+
+COMPUTED = [
+    *("metrics", "roc", "roc?format=csv", "operating-point?fpr=0.1", "operating-points"),
+    *("figures?figure=auc", "gains", "curves/gains", "bounds", "margins", "structure"),
+    *("plot", "report", "partial-dependence?feature=age", "variable-dependence?feature=age"),
+]
+
+
+def test_what_is_computed_takes_a_turn(
+    small: Service, reader: httpx.Client, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.http.dependencies.COMPUTATION_WAIT_SECONDS", 0.01)
+    asked = [*(f"{address}/{part}" for part in COMPUTED), f"{address}?include=roc"]
+    with small.computing():
+        for path in asked:
+            refused(reader.get(path), 429, "too_many_computations")
+        assert reader.get(address).status_code == 200
+    assert {reader.get(path).status_code for path in asked} == {200}
+
+
+def test_nothing_is_computed_in_a_transaction(
+    small: Service, reader: httpx.Client, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections: list[int] = []
+    pool: Any = small.context.db.engine.pool
+
+    def watch(name: str) -> None:
+        compute = getattr(metrics, name)
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            connections.append(pool.checkedout())
+            return compute(*args, **kwargs)
+
+        monkeypatch.setattr(metrics, name, watched)
+
+    for name in ("operating_point_on_curve", "operating_points_on_curve", "tpr_at_fpr_interval"):
+        watch(name)
+    include = "metrics,roc,operating_points,operating_point"
+    for path in (
+        f"{address}?include={include}&fpr=0.1",
+        *(f"{address}/{part}" for part in (*COMPUTED[:5], "plot", "report")),
+    ):
+        before = len(connections)
+        assert reader.get(path).status_code == 200
+        if "roc" not in path.rpartition("/")[2]:
+            assert len(connections) > before
+    assert set(connections) == {0}
 
 
 def test_a_part_that_a_model_lacks_is_named(small: Service, dataset_id: str) -> None:

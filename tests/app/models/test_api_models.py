@@ -17,9 +17,9 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.evaluation import evaluations
-from app.evaluation.service import EvaluationRequest
+from app.evaluation.service import EvaluationInputs
 from app.models import service as models
-from app.platform.errors import Conflict
+from app.platform.errors import Conflict, Unavailable
 from app.scoring import batch as batch_scores
 from tests.app.live_service import OWNER, STRANGER, Service, table
 from tests.app.queue_steps import at_once
@@ -170,7 +170,8 @@ def test_aliases(service_on_both: Service) -> None:
     assert (stale.status_code, stale.json()["code"]) == (412, "precondition_failed")
     assert "revision 2, not 1" in stale.json()["detail"]
     assert put(other, If_Match='"2"').status_code == 422
-    assert put("mdl_" + "0" * 32, If_Match='"2"').status_code == 404
+    for unknown in ("mdl_" + "0" * 32, "churn:99", "churn@nix", "nix", "a:b:c", "", "x" * 9000):
+        assert put(unknown, If_Match='"2"').status_code in (404, 422)
     assert put(first, If_Match="x").status_code == 422
     alias = client.get(address)
     assert alias.headers["ETag"] == '"2"'
@@ -180,6 +181,9 @@ def test_aliases(service_on_both: Service) -> None:
     ]
     back = put(alias.json()["history"][1]["model_id"], If_Match='"2"')
     assert back.json()["model_id"] == first
+    again = put("churn:2", If_Match='"3"')
+    assert (again.status_code, again.json()["model_id"]) == (200, second)
+    assert put("churn:1", If_Match='"4"').json()["model_id"] == first
     assert (
         client.put("/v1/models/churn/aliases/canary", json={"model_id": second}).status_code == 201
     )
@@ -304,6 +308,24 @@ def test_a_lost_artifact_is_unavailable(
         assert (answer.status_code, answer.json()["code"]) == (503, "artifact_missing")
 
 
+def test_a_changed_artifact_is_not_loaded(
+    service: Service, client: httpx.Client, trained: list[str]
+) -> None:
+    for path in (service.context.blobs.root / "artifacts").rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))  # still an artifact
+    service.app.state.models.forget(OWNER, trained[0])
+    answer = client.get(f"/v1/models/{trained[0]}/score?age=1&income=2")
+    assert (answer.status_code, answer.json()["code"]) == (503, "artifact_damaged")
+    body = {"model": trained[0], "dataset_id": service.upload(client)}
+    batch = client.post("/v1/batch-scores", json=body).json()
+    with pytest.raises(Unavailable):  # no fault of the owner's: a worker would try again
+        service.work()
+    failed = client.get(f"/v1/batch-scores/{batch['id']}").json()
+    assert (failed["status"], failed["error"]["code"]) == ("failed", "artifact_damaged")
+
+
 def test_nothing_is_nan(client: httpx.Client, trained: list[str]) -> None:
     def refuse(constant: str) -> float:
         raise AssertionError(constant)
@@ -321,7 +343,7 @@ def score(session: Session, service: Service, model_id: str, dataset_id: str) ->
 
 
 def judge(session: Session, service: Service, model_id: str, dataset_id: str) -> object:
-    asked = EvaluationRequest(model_id, dataset_id)
+    asked = EvaluationInputs(model_id, dataset_id)
     return evaluations.submit(session, service.settings, OWNER, asked)
 
 

@@ -183,6 +183,20 @@ def test_the_strict_partial_area_by_name_and_by_definition(world: World) -> None
     assert strict["value"] == pytest.approx(window["empirical"])
 
 
+def test_a_fixed_prevalence_narrows_the_figures_that_depend_on_it(world: World) -> None:
+    for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
+        asked = {"figure": ["precision@50%", "auc"]}
+        free, fixed = (
+            world.read(f"{path}/figures", **asked, fixed_prevalence=known)["figures"]
+            for known in (False, True)
+        )
+        assert world.read(f"{path}/figures", **asked)["figures"] == free
+        assert free[1] == fixed[1]
+        assert free[0]["value"] == fixed[0]["value"]
+        assert free[0]["p_value"] == fixed[0]["p_value"]
+        assert free[0]["high"] - free[0]["low"] > fixed[0]["high"] - fixed[0]["low"]
+
+
 def test_the_gains_table(world: World) -> None:
     for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
         whole = world.read(f"{path}/gains")
@@ -325,6 +339,7 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
         ("figures?figure=empirical:0.2,0.1", "invalid_parameter", "fpr_max must be greater"),
         ("figures?" + "&".join(f"figure=ndcg@{k}" for k in range(1, 22)), "invalid", "figure"),
         ("figures?figure=auc&on=moon", "invalid", "on"),
+        ("figures?figure=auc&fixed_prevalence=0.1", "invalid", "fixed_prevalence"),
         ("gains?share=0", "invalid", "must be greater than or equal to 0.000000001"),
         ("gains?share=1.1", "invalid", "must be less than or equal to 1"),
         ("gains?share=nan", "invalid", "share"),

@@ -6,6 +6,7 @@ import functools
 from collections import Counter
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from app.models import repository
@@ -13,7 +14,7 @@ from app.models import service as models
 from app.platform.database import Database
 from app.platform.errors import NotFound, PreconditionFailed, PreconditionRequired
 from app.platform.ids import new_id
-from app.platform.tables import ModelCurve, ModelMetrics
+from app.platform.tables import ModelAliasHistory, ModelCurve, ModelMetrics
 from tests.app.queue_steps import OWNER, add_model, at_once, model_values
 
 
@@ -142,3 +143,17 @@ def test_of_many_makers_one_wins(db: Database, ids: list[str]) -> None:
     makes = [functools.partial(move, db, model_id, None, "new") for model_id in ids * 2]
     assert Counter(map(type, at_once(*makes))) == {int: 1, PreconditionRequired: 5}
     assert db.reading(models.get_alias, OWNER, "churn", "new").alias.revision == 1
+
+
+def test_of_an_alias_that_moves_often_the_newest_revisions_stay(
+    db: Database, ids: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "HISTORY_SHOWN", 3)
+    for revision in (None, 1, 2, 3, 4):
+        move(db, ids[(revision or 0) % 2], revision)
+    with db.read() as session:
+        kept = session.scalars(select(ModelAliasHistory.revision)).all()
+    assert sorted(kept) == [3, 4, 5]
+    db.writing(models.remove_alias, OWNER, "churn", "live", if_revision=5)
+    move(db, ids[0], None)
+    assert db.reading(models.get_alias, OWNER, "churn", "live").alias.revision == 6

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 from pydantic import SecretStr
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 
-from app import __version__
+from app import __version__, main
 from app.jobs import repository as workers
 from app.main import create_app
+from app.operations import health, repository
 from app.platform import migrate
 from app.platform.database import Database
-from app.platform.schema import REVISION, OtherTables
+from app.platform.schema import REVISION, CannotBegin, OtherTables
 from app.platform.settings import Settings
+from app.platform.tables import Role, Worker
 from tests.app.live_service import Service, running
-from tests.servers import ValkeyServer
+from tests.servers import PostgresServer, ValkeyServer, eventually
 
-SERVES = {"database", "schema", "blob_store"}
-WORKS = {"broker", "worker"}
+SERVES = {"database", "schema", "blob_store", "disk"}
+WORKS = {"broker", "worker", "dispatcher"}
 
 
 def test_each_part_that_is_away_is_named(
@@ -45,15 +54,21 @@ def test_each_part_that_is_away_is_named(
             assert found["ready"] == found["staffed"] & SERVES
             return found["staffed"]
 
-        assert away() == {"worker"}
+        assert away() == {"worker", "dispatcher"}
         with service.context.db.write() as session:
             workers.register(session, "w1", host="here", version="0", slots=1)
+        assert away() == {"dispatcher"}
+        with service.context.db.write() as session:
+            workers.register(session, "d1", host="here", version="0", slots=0, role=Role.DISPATCHER)
         assert away() == set()
         with service.context.db.write() as session:
             workers.seen(session, "w1", by_message=0, by_look=9, note="finds its jobs by looking")
         assert "here: finds its jobs by looking" in client.get("/health/staffed").text
+        with service.context.db.write() as session:
+            session.get_one(Worker, "d1").seen_at -= 14.0
+        assert away() == {"dispatcher"}
         shutil.rmtree(service.context.blobs.root)
-        assert away() == {"blob_store"}
+        assert away() == {"blob_store", "dispatcher"}
 
 
 def test_it_is_ready_without_broker_and_workers_as_scores_are_answered(service: Service) -> None:
@@ -66,6 +81,127 @@ def test_it_is_ready_without_broker_and_workers_as_scores_are_answered(service: 
     assert staffed.status_code == 503
     assert {name for name, part in parts.items() if not part["ok"]} == WORKS
     assert "unavailable" in parts["broker"]["detail"]
+
+
+def test_it_answers_while_requests_hold_every_thread_and_connection(settings: Settings) -> None:
+    with ExitStack() as stack:
+        service = stack.enter_context(running(settings.model_copy(update={"database_pool": 1})))
+        client = service.client(service.key())
+        assert client.get("/v1/jobs").status_code == 200  # the key is known
+        engine = service.context.db.engine
+        held = [stack.enter_context(engine.connect()) for _ in range(2)]
+        threads = stack.enter_context(ThreadPoolExecutor(45))
+        waiting = [threads.submit(client.get, "/v1/jobs") for _ in range(45)]
+        eventually(lambda: service.context.requests.taken == 45)
+        for path in ("live", "ready"):
+            assert client.get(f"/health/{path}").status_code == 200
+        assert service.client().get("/oip/v2/health/ready").status_code == 200
+        assert not any(each.done() for each in waiting)
+        for connection in held:
+            connection.close()
+        assert {each.result().status_code for each in waiting} == {200}
+
+
+def test_a_part_that_hangs_is_named_and_looked_at_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    goes_on = threading.Event()
+
+    def hang(session: object) -> None:
+        looks.append(1)
+        goes_on.wait(30)
+
+    monkeypatch.setattr(health, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(repository, "ping", hang)
+    client = service.client()
+    for _ in range(3):
+        answer = client.get("/health/ready")
+        assert answer.status_code == 503
+        assert "has not answered" in answer.json()["parts"]["database"]["detail"]
+    assert len(looks) == 1
+    goes_on.set()
+    monkeypatch.setattr(health, "ANSWER_SECONDS", 30)
+    assert client.get("/health/ready").status_code == 200
+
+
+def not_well(client: httpx.Client, path: str = "/health/ready") -> set[str]:
+    answer = client.get(path)
+    found = {name for name, part in answer.json()["parts"].items() if not part["ok"]}
+    assert answer.status_code == (503 if found else 200)
+    return found
+
+
+def test_it_is_not_ready_while_nothing_new_would_be_accepted(service: Service) -> None:
+    client = service.client(service.key())
+    assert not_well(client) == set()
+    with service.setting(min_free_bytes=1 << 62):
+        assert not_well(client) == {"disk"}
+        refused = client.post("/v1/datasets?name=people&label=left", content=b"left,x")
+        assert refused.status_code == 507
+        assert client.get("/oip/v2/health/ready").json() == {"ready": True}  # it can score
+
+
+def test_it_is_not_ready_while_it_may_not_write(
+    tmp_path: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url))
+    with running(settings) as service:
+        client = service.client()
+        for what, part in (
+            (tmp_path / "rankwright.db", "database"),
+            (service.context.blobs.root / "staging", "blob_store"),
+            (service.context.blobs.root / "tables", "blob_store"),
+        ):
+            what.mkdir(exist_ok=True) if part == "blob_store" else None
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "access", partial(_access, os.access, what))
+                assert not_well(client) == {part}
+            assert not_well(client) == set()
+
+
+def _access(real: Callable[[Path, int], bool], closed: Path, path: Path, mode: int) -> bool:
+    """Answer as for a user who may not write to one path. Root, who may run the tests, may write everywhere."""
+    return real(path, mode) and not (path == closed and mode & os.W_OK)
+
+
+def test_an_api_does_not_begin_on_a_file_that_may_not_be_written(
+    tmp_path: Path, sqlite_url: str
+) -> None:
+    url = f"sqlite:///file:{tmp_path / 'rankwright.db'}?mode=ro&uri=true"
+    with pytest.raises(CannotBegin, match=r"rankwright\.db cannot be written"):
+        create_app(Settings(state_dir=tmp_path, database_url=SecretStr(url)))
+
+
+def test_an_api_with_models_is_ready_once_it_can_score_at_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = service.client(service.key())
+    service.train(client, service.upload(client))
+    go_on = threading.Event()
+    monkeypatch.setattr(main, "preload", lambda: go_on.wait(30))
+    with running(service.settings) as restarted:
+        probe = restarted.client()
+        assert not_well(probe) == {"api"}
+        assert probe.get("/oip/v2/health/ready").json() == {"ready": False}
+        go_on.set()
+        eventually(lambda: not_well(probe) == set())
+
+
+def test_an_api_on_a_standby_is_not_ready_until_it_is_promoted(
+    tmp_path: Path, postgres: PostgresServer, postgres_url: str
+) -> None:
+    settings = Settings(state_dir=tmp_path, database_url=SecretStr(postgres_url))
+    option = f'ALTER DATABASE "{make_url(postgres_url).database}"'
+    postgres.run(f"{option} SET default_transaction_read_only = on")
+    try:
+        with running(settings) as service:
+            client = service.client()
+            assert not_well(client) - {"api"} == {"database", "schema"}  # it imports meanwhile
+            postgres.run(f"{option} RESET default_transaction_read_only")
+            eventually(lambda: not_well(client) == set())
+    finally:
+        postgres.run(f"{option} RESET default_transaction_read_only")
 
 
 def at_revision(db: Database, revision: str) -> None:
@@ -142,6 +278,7 @@ def test_figures(settings: Settings) -> None:
     assert 'rankwright_jobs{kind="ingest",state="succeeded"} 1.0' in lines
     assert 'rankwright_jobs_ended_total{kind="train",outcome="succeeded"} 1.0' in lines
     assert "rankwright_workers 0.0" in lines
+    assert "rankwright_dispatchers 0.0" in lines
     for name in ("resident_memory_bytes", "cpu_seconds_total", "open_fds"):
         assert any(line.startswith(f"process_{name} ") for line in lines)
     assert "rankwright_queue_oldest_seconds 0.0" in lines

@@ -54,7 +54,7 @@ def test_the_order_matters(
     copy.close()
     assert trouble(restored, tmp_path / "copy") == {}
     early = trouble(restored, tmp_path / "too-early")
-    assert early == {"blobs": f"1 of 3 are missing: upload of dataset {made_meanwhile}"}
+    assert early == {"blobs": f"1 of 3 are missing: upload of datasets {made_meanwhile}"}
 
 
 def trouble(url: str, blobs: Path) -> dict[str, str]:

@@ -17,6 +17,7 @@ from app.jobs import child_jobs as parts
 from app.jobs import repository as worker_rows
 from app.jobs import service as jobs
 from app.jobs.repository import insert_output
+from app.models import service as models
 from app.operations import housekeeping
 from app.operations import repository as housekeeping_rows
 from app.operations.housekeeping import Housekeeper
@@ -37,6 +38,7 @@ from app.platform.tables import (
     Job,
     JobEvent,
     Model,
+    ModelAliasHistory,
     Outbox,
     Worker,
 )
@@ -231,6 +233,22 @@ def test_the_audit_log_is_kept_for_so_many_days(db: Database, blobs: BlobStore) 
     with db.read() as session:
         page = audit_rows.list_page(session, OWNER, limit=10, after=None)
     assert [entry.action for entry in page.data] == ["make new"]
+
+
+def test_the_history_of_aliases_that_are_gone_goes(db: Database, blobs: BlobStore) -> None:
+    model = add_model(db)
+    for alias in ("there", "gone", "gone-lately"):
+        db.writing(models.set_alias, OWNER, model.name, alias, model.id, if_revision=None)
+    for alias in ("gone", "gone-lately"):
+        db.writing(models.remove_alias, OWNER, model.name, alias, if_revision=1)
+    with db.write() as session:
+        old = ModelAliasHistory.alias != "gone-lately"
+        session.execute(update(ModelAliasHistory).where(old).values(at=LONG_AGO))
+    assert tidy(db, blobs, keep_audit_days=None) == {}
+    assert tidy(db, blobs) == {"history of aliases": 1}
+    with db.read() as session:
+        left = session.scalars(select(ModelAliasHistory.alias)).all()
+    assert sorted(left) == ["gone-lately", "there"]
 
 
 def test_datasets_go_only_where_that_is_asked_for(db: Database, blobs: BlobStore) -> None:

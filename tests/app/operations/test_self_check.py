@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import update
 from typer.testing import CliRunner
 
 from app.cli import commands
 from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Reaper, publish_pending
-from app.operations.health import can_serve
+from app.operations.health import HealthProbes
 from app.operations.self_check import dispatcher_problem, worker_problem
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
-from app.platform.tables import Outbox, Worker
+from app.platform.tables import Outbox, Role, Worker
 from tests.app.queue_steps import change, claimed, hear_nothing, submit
 from tests.servers import PostgresServer
 
@@ -30,6 +32,13 @@ LONG = 3600.0
 def register(db: Database, host: str) -> None:
     with db.write() as session:
         worker_rows.register(session, f"wrk_{host}", host=host, version="0", slots=1)
+
+
+def work_as_dispatcher(db: Database) -> None:
+    with db.write() as session:
+        worker_rows.register(
+            session, "dsp_alpha", host="alpha", version="0", slots=0, role=Role.DISPATCHER
+        )
 
 
 def test_a_worker_is_well_while_its_host_is_heard_from(db: Database) -> None:
@@ -47,33 +56,39 @@ def test_a_worker_is_well_while_its_host_is_heard_from(db: Database) -> None:
 def test_a_dispatcher_is_well_until_it_owes_wake_ups_for_long(
     db: Database, producer: Producer
 ) -> None:
-    assert dispatcher_problem(db, producer, SETTINGS) is None
+    absent = dispatcher_problem(db, producer, SETTINGS, "alpha")
+    assert absent == "no dispatcher of alpha was heard from within 12 s"
+    work_as_dispatcher(db)
+    assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
     job = submit(db)
-    assert dispatcher_problem(db, producer, SETTINGS) is None
+    assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
     with db.write() as session:
         session.execute(update(Outbox).values(created_at=Outbox.created_at - LONG))
-    assert dispatcher_problem(db, producer, SETTINGS) == ("wake-ups not sent for more than 60 s: 1")
+    assert dispatcher_problem(db, producer, SETTINGS, "alpha") == (
+        "wake-ups not sent for more than 60 s: 1"
+    )
     change(db, job.id, not_before=4e9)
-    assert dispatcher_problem(db, producer, SETTINGS) is None, (
+    assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None, (
         "a job that backs off is owed nothing"
     )
     change(db, job.id, not_before=0.0)
     publish_pending(db, producer)
-    assert dispatcher_problem(db, producer, SETTINGS) is None
+    assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
 
 
 def test_a_dispatcher_is_well_until_it_leaves_lost_leases_for_long(
     db: Database, producer: Producer
 ) -> None:
+    work_as_dispatcher(db)
     submit(db)
     claim = claimed(db)
-    assert dispatcher_problem(db, producer, SETTINGS) is None
+    assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
     hear_nothing(db, claim.job_id, seconds=LONG)
-    assert dispatcher_problem(db, producer, SETTINGS) == (
+    assert dispatcher_problem(db, producer, SETTINGS, "alpha") == (
         "jobs without a lease for more than 60 s: 1"
     )
     Reaper(db, SETTINGS).reap()
-    assert dispatcher_problem(db, producer, SETTINGS) is None
+    assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
 
 
 def test_a_broker_that_is_away_ends_no_worker_and_is_named_by_the_dispatcher(
@@ -82,7 +97,7 @@ def test_a_broker_that_is_away_ends_no_worker_and_is_named_by_the_dispatcher(
     db, producer = Database(sqlite_url), Producer(f"redis+socket://{tmp_path}/none")
     register(db, "alpha")
     assert worker_problem(db, SETTINGS, "alpha") is None, "it fits, and looks for jobs itself"
-    assert "broker is unavailable" in str(dispatcher_problem(db, producer, SETTINGS))
+    assert "broker is unavailable" in str(dispatcher_problem(db, producer, SETTINGS, "alpha"))
     producer.close()
     db.close()
 
@@ -90,7 +105,7 @@ def test_a_broker_that_is_away_ends_no_worker_and_is_named_by_the_dispatcher(
 def test_a_database_that_is_away_is_named(tmp_path: Path, producer: Producer) -> None:
     db = Database(f"postgresql:///x?host={tmp_path}")
     assert worker_problem(db, SETTINGS, "alpha") == "the database is unavailable"
-    assert dispatcher_problem(db, producer, SETTINGS) == "the database is unavailable"
+    assert dispatcher_problem(db, producer, SETTINGS, "alpha") == "the database is unavailable"
     db.close()
 
 
@@ -98,7 +113,10 @@ def test_who_asks_for_health_learns_no_host_and_no_user(
     postgres: PostgresServer, producer: Producer, tmp_path: Path
 ) -> None:
     db = Database(postgres.url("not_there"))
-    asked = can_serve(db, SchemaCheck(db), BlobStore(tmp_path))
+    settings = Settings(database_url=SecretStr(postgres.url("not_there")))
+    probes = HealthProbes(db, settings, SchemaCheck(db), BlobStore(tmp_path), producer)
+    asked = asyncio.run(probes.can_score())
+    probes.close()
     assert [check.detail for check in asked if not check.ok] == [
         "the database refuses this service"
     ] * 2
@@ -131,5 +149,7 @@ def test_the_command_tells_by_its_exit_code(
     )
     register(environment, "alpha")
     assert run.invoke(app, ["health", "worker"]).exit_code == 0
+    assert run.invoke(app, ["health", "dispatcher"]).exit_code == 1
+    work_as_dispatcher(environment)
     assert run.invoke(app, ["health", "dispatcher"]).exit_code == 0
     assert run.invoke(app, ["health", "workers"]).exit_code == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from app.jobs import service as jobs
 from app.operations import repository
@@ -25,6 +26,20 @@ DAY = 86400.0
 @pytest.fixture
 def blobs(tmp_path: Path) -> BlobStore:
     return BlobStore(tmp_path / "blobs")
+
+
+def test_a_column_that_names_blobs_is_found_by_its_name() -> None:
+    class Tables(DeclarativeBase):
+        pass
+
+    class Picture(Tables):
+        __tablename__ = "pictures"
+        id: Mapped[str] = mapped_column(primary_key=True)
+        key: Mapped[str]
+        thumbnail_key: Mapped[str | None]
+
+    (found,) = repository.find_blob_columns(Tables.metadata)
+    assert (found.what, found.key.name) == ("thumbnail of pictures", "thumbnail_key")
 
 
 class TestSweep:

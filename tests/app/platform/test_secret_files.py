@@ -108,3 +108,11 @@ def test_a_file_without_one_password_is_named(tmp_path: Path, content: bytes | N
     with pytest.raises(ValidationError, match=f"the file {path}") as caught:
         Settings.model_validate({"broker_url": "redis://b/0", "broker_password_file": path})
     assert "s3cret" not in caught.value.errors()[0]["msg"]
+
+
+@pytest.mark.parametrize("said", ["", "optional", "CERT_NONE", "none&ssl_cert_reqs=required"])
+def test_the_check_of_a_broker_s_certificate_is_required_or_none(said: str) -> None:
+    url = f"rediss://:s3cret@b/0?ssl_cert_reqs={said}"
+    with pytest.raises(ValidationError, match="ssl_cert_reqs must be required or none") as caught:
+        Settings.model_validate({"broker_url": url})
+    assert "s3cret" not in caught.value.errors()[0]["msg"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +20,8 @@ from sqlalchemy.orm import Session
 
 from app.jobs import repository as workers
 from app.platform import database as session_module
+from app.platform import migrate
+from app.platform import postgres as postgres_module
 from app.platform.database import Database
 from app.platform.errors import Deadlock, OutOfSpace, Refused, Unavailable
 from app.platform.tables import Idempotency, Worker
@@ -342,3 +347,109 @@ def test_deadlocks_without_end_and_other_errors_come_through(db: Database) -> No
 def test_the_names_in_a_refusal_are_no_reason(said: str, useless: bool) -> None:
     found = session_module.describe_refusal(f"connection failed: {said}")
     assert found == (said if useless else None)
+
+
+def outages_in(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The levels of what the database's log says; services of other tests may still end, and log that."""
+    name = session_module.log.name
+    return [record.levelname for record in caplog.records if record.name == name]
+
+
+def test_a_standby_is_an_outage_for_who_writes_until_it_is_promoted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", session_module.log.name)
+    server = PostgresServer()
+    try:
+        url = server.create("standby")
+        migrate.upgrade(url)
+        server.become_standby()
+        db = Database(url, pool_size=1)
+        for _ in range(3):
+            with pytest.raises(Unavailable, match="standby") as caught:
+                register(db, "wrk_a")
+            assert (caught.value.status, caught.value.code) == (503, "database_unavailable")
+            assert db.reading(lambda session: session.scalars(select(Worker)).all()) == []
+        with pytest.raises(DBAPIError, match="read-only"), db.read() as session:
+            session.execute(delete(Worker))  # in a transaction that only reads it is our error
+        assert outages_in(caplog) == ["WARNING"]
+        server.promote()
+        register(db, "wrk_a")
+        assert outages_in(caplog) == ["WARNING", "INFO"]
+        db.close()
+    finally:
+        server.close()
+
+
+def test_connections_to_what_was_the_primary_are_made_anew(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    db = Database(postgres_url, pool_size=1)
+    option = f'ALTER DATABASE "{db.url.database}"'
+    postgres.run(f"{option} SET default_transaction_read_only = on")
+    try:
+        with pytest.raises(Unavailable, match="read-only"):
+            register(db, "wrk_a")
+    finally:
+        postgres.run(f"{option} RESET default_transaction_read_only")
+    register(db, "wrk_a")
+    db.close()
+
+
+def test_a_server_that_stands_still_is_an_outage(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    db = Database(postgres_url, pool_size=1)
+    stopped = []
+
+    def stand_still(session: Session) -> None:
+        stopped.append(session.execute(text("SELECT pg_backend_pid()")).scalar_one())
+        os.kill(stopped[0], signal.SIGSTOP)
+        monkeypatch.setattr(postgres_module, "SILENCE_SECONDS", 0.2)
+        session.execute(select(Worker))
+
+    try:
+        with pytest.raises(Unavailable, match="is unavailable"):
+            db.writing(stand_still)
+    finally:
+        os.kill(stopped[0], signal.SIGCONT)
+        monkeypatch.undo()
+    assert outages_in(caplog) == ["WARNING"]
+    register(db, "wrk_a")  # by another connection
+    db.close()
+
+
+def test_a_statement_that_takes_too_long_is_ended_by_the_server(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_module, "STATEMENT_SECONDS", 0.05)
+    wait = text("SELECT pg_sleep(0.5)")
+    db = Database(postgres_url, pool_size=1)
+    with pytest.raises(Unavailable) as caught, db.read() as session:
+        session.execute(wait)
+    assert caught.value.code == "database_unavailable"
+    db.close()
+    unbounded = Database(postgres_url, pool_size=1, bounded=False)
+    with unbounded.read() as session:
+        session.execute(wait)
+    unbounded.close()
+
+
+def test_an_outage_is_logged_once_and_so_is_its_end(
+    tmp_path: Path, sqlite_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", session_module.log.name)
+    away = tmp_path / "away"
+    db = Database(f"sqlite:///{away / 'rankwright.db'}", pool_size=1)
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            register(db, "wrk_a")
+        with pytest.raises(Unavailable), db.read() as session:
+            session.execute(select(Worker))
+    assert outages_in(caplog) == ["WARNING"]
+    away.mkdir()
+    shutil.copy(tmp_path / "rankwright.db", away)
+    register(db, "wrk_a")
+    db.reading(lambda session: session.scalar(select(1)))
+    assert outages_in(caplog) == ["WARNING", "INFO"]
+    db.close()

@@ -190,7 +190,7 @@ def test_folds(small: Service, writer: httpx.Client) -> None:
     text = writer.get(f"{address}?format=markdown").text
     assert f"AUC fold by fold: {', '.join(f'{auc:.4f}' for auc in aucs)}." in text
     assert "| validation | 3-fold cross-validation; the ranker that is served" in text
-    assert "its thresholds are approximate" in text
+    assert "thresholds are approximate" in text
     assert "on out-of-fold rows" in text
 
 

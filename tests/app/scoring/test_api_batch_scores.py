@@ -75,9 +75,11 @@ def expected(client: httpx.Client, model_id: str) -> dict[str, list[float]]:
     return {name: found[f"{name}s"] for name in ("score", "fpr", "tpr")}
 
 
-def ask(client: httpx.Client, body: bytes, kind: str = CSV, **params: Any) -> httpx.Response:
+def ask(
+    client: httpx.Client, body: bytes, kind: str = CSV, at: str = "", **params: Any
+) -> httpx.Response:
     sent: dict[str, Any] = {"params": params, "content": body}
-    return client.post(PATH, headers=headers(kind), **sent)
+    return client.post(f"{PATH}{at}", headers=headers(kind), **sent)
 
 
 def scored(service: Service, client: httpx.Client, answer: httpx.Response) -> dict[str, Any]:
@@ -147,9 +149,9 @@ def test_the_rows_of_a_dataset(
     keep = ["id", "since", "member", LABEL, "age"]
     refused(client.post(PATH, json=asked | {"keep": keep}), 403, "forbidden", "'read'")
     with shared.context.db.write():  # this blocks SQLite's only writer: reading does not wait
-        found = client.post(f"{PATH}?validate=true", json=asked)
+        found = client.post(f"{PATH}/validate", json=asked)
     assert (found.status_code, found.json()) == (200, {"valid": True})
-    bad = client.post(f"{PATH}?validate=true", json=asked | {"model": "nobody"})
+    bad = client.post(f"{PATH}/validate", json=asked | {"model": "nobody"})
     refused(bad, 404, "not_found", "/model")
     batch = scored(shared, client, client.post(PATH, json=asked))
     assert (batch["dataset_id"], batch["keep"]) == (dataset_id, [])
@@ -251,19 +253,36 @@ def test_bad_rows_fail_the_job_with_their_lines(
     assert client.delete(f"{PATH}/{batch['id']}").status_code == 204
 
 
+def test_a_setting_has_failed_jobs_show_nothing_of_rows(
+    shared: Service, client: httpx.Client, model_id: str
+) -> None:
+    rows: list[Row] = [dict(row) for row in ROWS]
+    rows[3]["age"] = "secret"
+    with shared.setting(terse_errors=True):
+        batch = scored(shared, client, ask(client, as_csv(rows), model=model_id))
+    assert (batch["status"], batch["error"]["code"]) == ("failed", "invalid_table")
+    assert batch["error"]["errors"] == []
+    job = shared.client(shared.key()).get(f"/v1/jobs/{batch['job_id']}")
+    for text in (orjson.dumps(batch["error"]).decode(), job.text):
+        assert "secret" not in text
+        assert "age" not in text
+    assert client.delete(f"{PATH}/{batch['id']}").status_code == 204
+
+
 def test_checks_and_replays(shared: Service, client: httpx.Client, model_id: str) -> None:
     before = client.get(PATH).json()["data"]
     sent: dict[str, Any] = {
-        "params": {"model": "churn", "validate": "true"},
+        "params": {"model": "churn"},
         "headers": headers(CSV),
     }
-    found = client.post(PATH, content=as_csv(ROWS), **sent)
+    path = f"{PATH}/validate"
+    found = client.post(path, content=as_csv(ROWS), **sent)
     assert found.json() == {"valid": True, "rows": len(ROWS), "ignored": []}
-    refused(client.post(PATH, content=as_csv(ROWS, WITH_ID), **sent), 422, "unknown_feature")
-    refused(client.post(PATH, content=b"x" * 60_000, **sent), 413, "too_large")
+    refused(client.post(path, content=as_csv(ROWS, WITH_ID), **sent), 422, "unknown_feature")
+    refused(client.post(path, content=b"x" * 60_000, **sent), 413, "too_large")
     parquet = sent | {"headers": headers(PARQUET)}
     refused(
-        client.post(PATH, content=as_parquet(as_table(ROWS)), **parquet),
+        client.post(path, content=as_parquet(as_table(ROWS)), **parquet),
         415,
         "unsupported_media_type",
     )
@@ -379,7 +398,7 @@ def test_the_label_of_the_model_is_let_through_and_unknown_columns_are_not(
     shared: Service, client: httpx.Client, model_id: str, expected: dict[str, list[float]]
 ) -> None:
     body = as_csv(ROWS, (*FEATURES, LABEL))
-    checked = ask(client, body, model="churn", validate="true")
+    checked = ask(client, body, model="churn", at="/validate")
     assert checked.json() == {"valid": True, "rows": len(ROWS), "ignored": [LABEL]}
     batch = scored(shared, client, ask(client, body, model="churn"))
     table = result(client, batch)
@@ -389,7 +408,7 @@ def test_the_label_of_the_model_is_let_through_and_unknown_columns_are_not(
     kept = scored(shared, client, ask(client, body, model="churn", keep=LABEL))
     assert result(client, kept).column(LABEL).to_pylist() == [row[LABEL] for row in ROWS]
     assert summary(client, kept)["ignored"] == []
-    both = ask(client, as_csv(ROWS, (*WITH_ID, LABEL)), model="churn", validate="true")
+    both = ask(client, as_csv(ROWS, (*WITH_ID, LABEL)), model="churn", at="/validate")
     assert [error["column"] for error in refused(both, 422, "unknown_feature")["errors"]] == ["id"]
 
 
@@ -406,14 +425,14 @@ def test_what_the_dataset_of_the_model_has_beside_its_features_is_let_through(
     dataset_id = shared.upload(owner, as_csv(rows, names, comma=False).decode(), **sent)
     shared.train(owner, dataset_id, name="houses")
     table = as_csv(rows, (*names, "age")[1:], comma=False)  # in another order
-    checked = ask(client, table, model="houses", validate="true")
+    checked = ask(client, table, model="houses", at="/validate")
     assert checked.json() == {"valid": True, "rows": 70, "ignored": ["house", "size", LABEL]}
     batch = scored(shared, client, ask(client, table, model="houses"))
     assert summary(client, batch)["ignored"] == ["house", "size", LABEL]
     assert "house" not in result(client, batch).column_names
     # Without the dataset the label alone is known.
     assert owner.delete(f"/v1/datasets/{dataset_id}").status_code == 204
-    error = refused(ask(client, table, model="houses", validate="true"), 422, "unknown_feature")
+    error = refused(ask(client, table, model="houses", at="/validate"), 422, "unknown_feature")
     assert [each["column"] for each in error["errors"]] == ["house", "size"]
 
 
@@ -533,8 +552,9 @@ def test_what_cannot_be_asked_for(
     code: str,
 ) -> None:
     before = client.get(PATH).json()["data"]
-    for asked in (params, params | {"validate": "true"}):
-        refused(client.post(PATH, params=asked, content=body, headers=headers(kind)), status, code)
+    for path in (PATH, f"{PATH}/validate"):
+        answer = client.post(path, params=params, content=body, headers=headers(kind))
+        refused(answer, status, code)
     assert client.get(PATH).json()["data"] == before
 
 

@@ -433,7 +433,7 @@ def test_a_newer_dataset_recalibrates_and_the_history_stays(
     assert drift["in_the_large"]["high"] < 0  # fewer positives than predicted
     assert drift["predicted"] > drift["observed"]
 
-    checked = client.put(f"{path}/calibration?validate=true", json={"dataset_id": newer})
+    checked = client.post(f"{path}/calibration/validate", json={"dataset_id": newer})
     assert (checked.status_code, checked.json()["valid"]) == (200, True)
     asked = client.put(f"{path}/calibration", json={"dataset_id": newer})
     assert asked.status_code == 202, asked.text
@@ -467,7 +467,8 @@ def test_a_newer_dataset_recalibrates_and_the_history_stays(
     shared.work()
     answer = client.get(f"/v1/evaluations/{again.json()['id']}").json()
     assert any("calibration was learnt on rows of this dataset" in x for x in answer["warnings"])
-    assert client.get(address).json()["warnings"] == []
+    warned = client.get(address).json()["warnings"]
+    assert not any("calibration was learnt" in each for each in warned)
     drift = answer["metrics"]["calibration"]
     assert drift["version"] == 2
     assert drift["in_the_large"]["low"] < 0 < drift["in_the_large"]["high"]

@@ -533,11 +533,11 @@ def test_estimates_are_bounded() -> None:
     served, samples = loaded(30)
     sources = ReasonSources(None, samples, None, [])
     X = np.zeros((25, 30))
-    with pytest.raises(Invalid, match="at most 24 rows of this model") as error:
+    with pytest.raises(Invalid, match="at most 22 rows of this model") as error:
         make_reasoner(served, ReasonOptions(1), sources, 1000).of(X, np.zeros(25))
     assert error.value.code == "too_many_rows"
-    with pytest.raises(Invalid, match="at most 6200 rows") as error:
-        make_reasoner(served, ReasonOptions(1), sources, None).of(np.zeros((6201, 30)), X[:, 0])
+    with pytest.raises(Invalid, match="at most 5560 rows") as error:
+        make_reasoner(served, ReasonOptions(1), sources, None).of(np.zeros((5561, 30)), X[:, 0])
     served, samples = loaded(701)
     with pytest.raises(Invalid, match="at most 700 features") as error:
         make_reasoner(served, ReasonOptions(1), ReasonSources(None, samples, None, []), 1000)
@@ -831,16 +831,10 @@ def test_one_row_takes_a_turn(
     shared: Service, client: httpx.Client, models: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.http.dependencies.COMPUTATION_WAIT_SECONDS", 0.01)
-    turns = shared.context.computations
-    taken = 0
-    while turns.acquire(blocking=False):
-        taken += 1
-    try:
+    with shared.computing():
         answer = client.get(PATH, params={**ROWS[0], "reasons": 1})
         refused(answer, 429, "try again")
         assert client.get(PATH, params=ROWS[0]).status_code == 200
-    finally:
-        turns.release(taken)
     assert client.get(PATH, params={**ROWS[0], "reasons": 1}).status_code == 200
 
 

@@ -15,9 +15,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from starlette.concurrency import run_in_threadpool
 
-from app.scoring import endpoints as score_bodies
 from app.scoring.answers import Answer
 from tests.app.live_service import Service
 from tests.app.refusals import refused
@@ -89,24 +87,23 @@ def test_every_format_gives_the_figures_of_json(
 
 
 def test_json_may_be_compressed(
+    shared: Service,
     scorer: httpx.Client,
     address: str,
     expected: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    in_threads: list[object] = []
-
-    async def note(work: Callable[[], Any]) -> Any:
-        in_threads.append(work)
-        return await run_in_threadpool(work)
-
-    monkeypatch.setattr(score_bodies, "run_in_threadpool", note)
+    monkeypatch.setattr("app.http.dependencies.COMPUTATION_WAIT_SECONDS", 0.01)
     body = json.dumps({"rows": [{name: row[name] for name in FEATURES} for row in ROWS]})
     said = headers("application/json", "gzip")
     sent = gzip.compress(body.encode())
-    answer = scorer.post(f"{address}/score", content=sent, headers=said)
-    assert answer.json() == expected
-    assert in_threads  # a few bytes may be many
+    with shared.computing():  # a few bytes may be many
+        refused(
+            scorer.post(f"{address}/score", content=sent, headers=said),
+            429,
+            "too_many_computations",
+        )
+    assert scorer.post(f"{address}/score", content=sent, headers=said).json() == expected
     bomb = gzip.compress(b" " * (9 << 20))
     refused(scorer.post(f"{address}/score", content=bomb, headers=said), 422, "too_large")
 

@@ -451,19 +451,23 @@ def test_trees_let_variables_act_together(shared: Service, reader: httpx.Client)
     assert found["joint"][0][1] == found["joint"][1][0] > 0.0
 
 
+def test_an_average_that_would_take_too_long_is_refused(
+    reader: httpx.Client, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.scoring.dependence.MAX_SECONDS", 0.0)
+    for kind in ("partial", "variable"):
+        answer = reader.get(f"{model}/{kind}-dependence?feature=age&feature=income")
+        assert "ask for fewer" in refused(answer, 422, "invalid_parameter")
+
+
 def test_only_so_many_are_averaged_at_once(
     shared: Service, reader: httpx.Client, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.http.dependencies.COMPUTATION_WAIT_SECONDS", 0.01)
-    turns = shared.context.computations
-    taken = 0
-    while turns.acquire(blocking=False):
-        taken += 1
-    answer = reader.get(f"{model}/partial-dependence?feature=age")
-    assert answer.headers["Retry-After"] == "1"
-    refused(answer, 429, "too_many")
-    turns.release()
+    with shared.computing():
+        answer = reader.get(f"{model}/partial-dependence?feature=age")
+        assert int(answer.headers["Retry-After"]) > 0
+        refused(answer, 429, "too_many_computations")
     assert reader.get(f"{model}/partial-dependence?feature=age").status_code == 200
     refused(reader.get(f"{model}/partial-dependence?feature=wage"), 422, "unknown_feature")
     assert reader.get(f"{model}/partial-dependence?feature=age").status_code == 200
-    turns.release(taken - 1)

@@ -175,7 +175,7 @@ def test_damaged_bodies_are_never_read_as_what_they_are_not(write: Callable[...,
 FEATURES = FeatureIndex([{"name": n, "type": "numeric", "missing": n == "a"} for n in NAMES])
 FEATURES.load_compiled_readers()
 LINES = Format(NDJSON, None)
-BOUNDS = Bounds(100, 1 << 20)
+BOUNDS = Bounds(100, 1 << 20, 1 << 20)
 
 
 def read_lines(text: bytes, options: TableOptions) -> tuple[np.ndarray | None, np.ndarray | None]:

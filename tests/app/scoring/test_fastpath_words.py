@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from app.platform.documents import ModelFeature
 from app.platform.errors import Invalid, Malformed
 from app.scoring import fastpath
-from app.scoring.endpoints import rows_of
 from app.scoring.fastpath import lay_out
 from app.scoring.features import FeatureIndex
-from app.scoring.service import Served
+from app.scoring.json_rows import Beside, read
 from app.scoring.table_rows import Bounds
-from core.registry import ALGORITHMS
 
 COLOURS = [
     *("", " pad ", "-5", "12", "3", "NA", "a\\b", 'a"b', "dark red", "eight bb", "false", "green"),
@@ -182,8 +180,7 @@ def test_many_words_and_words_that_share_a_bucket_are_all_found() -> None:
 
 
 def test_hostile_bodies_end_as_by_the_rules() -> None:
-    served = Served("mdl_1", ALGORITHMS["rankboost"](), ONE, None, "")
-    bounds = Bounds(10, 8 * 100)
+    bounds = Bounds(10, 8 * 100, 1 << 20)
     head = b'{"columns":["colour"],"data":['
     for tail in (
         b'["' + b"[" * 100_000,
@@ -192,7 +189,7 @@ def test_hostile_bodies_end_as_by_the_rules() -> None:
         b'["\xf4\x90\x80\x80"]]}',
     ):
         with pytest.raises(Malformed):
-            rows_of(served, head + tail, False, bounds)
-    assert len(rows_of(served, bodies([[b'"red"']] * 100, ["colour"]), False, bounds)) == 100
+            read(ONE, head + tail, Beside(), bounds)
+    assert len(read(ONE, bodies([[b'"red"']] * 100, ["colour"]), Beside(), bounds).X) == 100
     with pytest.raises(Invalid, match="at most 100 rows here, got 101"):
-        rows_of(served, bodies([[b'"red"']] * 101, ["colour"]), False, bounds)
+        read(ONE, bodies([[b'"red"']] * 101, ["colour"]), Beside(), bounds)

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from app.http.responses import escape_formulas
+from app.http.responses import escape_formula, escape_formulas
 from app.ingest.arrow import ArrowTable
 from app.ingest.errors import BadTable, Errors
 from app.ingest.stream import Upload
@@ -53,6 +53,16 @@ def carry(folder: Path, column: pa.Array) -> str:
 )
 def test_every_type_can_be_carried(tmp_path: Path, column: pa.Array, expected: str) -> None:
     assert carry(tmp_path, column) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["=1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠x"]
+)
+def test_what_a_spreadsheet_takes_for_a_formula_is_escaped(text: str) -> None:
+    batch = pa.record_batch({"a": [text, f"a{text}"]})
+    assert escape_formulas(batch).column(0).to_pylist() == [f"'{text}", f"a{text}"]
+    assert escape_formula(text) == f"'{text}"
+    assert escape_formula(f"a{text}") == f"a{text}"
 
 
 def test_times_beyond_what_can_be_written_are_refused(tmp_path: Path) -> None:

@@ -7,23 +7,26 @@ import gzip
 import json
 import tracemalloc
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import unquote
 
 import httpx
 import numpy as np
 import pytest
+from fastapi.routing import APIRoute
+from pydantic import ValidationError
 
+from app.access.authentication import scope_of
 from app.ingest.errors import BadTable
 from app.platform.documents import ModelFeature
 from app.platform.settings import Settings
 from app.scoring.features import FeatureIndex
 from app.scoring.inference_protocol import infer, read_request
-from app.scoring.service import Served
+from app.scoring.service import ModelCache, Served
 from app.scoring.table_rows import Bounds
 from core.registry import ALGORITHMS
-from tests.app.live_service import NAMES, Service, table
+from tests.app.live_service import NAMES, OWNER, Service, table
 
 ROWS = [[0.25, -1.5, 0.5], [1.0, 0.0, None], [-2.0, 0.75, -0.125]]
 NUMBERS = np.array(ROWS, dtype=np.float64)
@@ -228,16 +231,10 @@ def test_reasons_take_a_turn_however_they_are_spelled(
     spelled = [
         plain.replace("score", name) for name in ("reasons", r"\u0072easons", r"reason\u0073")
     ]
-    turns = shared.context.computations
-    taken = 0
-    while turns.acquire(blocking=False):
-        taken += 1
-    try:
+    with shared.computing():
         for body in spelled:
             assert "try again" in refuse(client, 429, content=body)
         assert client.post("/oip/v2/models/churn/infer", content=plain).status_code == 200
-    finally:
-        turns.release(taken)
     for body in spelled:
         assert client.post("/oip/v2/models/churn/infer", content=body).status_code == 200
 
@@ -331,10 +328,10 @@ def test_too_many_binary_rows_are_refused_before_a_value_is_converted(form: str)
     else:
         tensors = [(tensor(name, "FP16", [n_rows]), bytes(2 * n_rows)) for name in names]
     body, headers = binary(tensors)
-    asked = read_request(body, headers["Inference-Header-Content-Length"])
+    asked = read_request(body, headers["Inference-Header-Content-Length"], len(body))
     tracemalloc.start()
     try:
-        bounds = Bounds(100, 8 * len(names) * (n_rows - 1))
+        bounds = Bounds(100, 8 * len(names) * (n_rows - 1), n_rows)
         with pytest.raises(BadTable, match="at most 65535 rows"):
             infer(served, asked, "churn", None, bounds, lambda served, rows: None)
         _, peak = tracemalloc.get_traced_memory()
@@ -447,6 +444,18 @@ def test_what_is_wrong_with_an_invocation_is_named(
     assert said in answer.json()["message"]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [b"a\rb\n1,2,3\n", b'"' + b"a" * 200_000 + b'",2,3\n', b"1,2\r3\n"],
+    ids=["a lone return", "a long field", "a return within a row"],
+)
+def test_a_first_line_that_is_no_csv_is_refused(client: httpx.Client, body: bytes) -> None:
+    answer = client.post(
+        "/v1/models/churn/invocations", content=body, headers={"Content-Type": "text/csv"}
+    )
+    assert answer.status_code in (400, 422)
+
+
 def set_context(shared: Service, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     """Let the service run with other settings, until the test ends."""
     context = dataclasses.replace(shared.context, settings=settings)
@@ -466,6 +475,155 @@ def test_the_root_serves_the_model_that_a_setting_names(
     assert shared.client().get("/version").text
     found = client.post("/invocations", json={"instances": RECORDS}).json()
     assert found == {"predictions": scores}
+
+
+def test_a_setting_opens_the_root_to_callers_without_a_key_and_nothing_else(
+    client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch, scores: list[float]
+) -> None:
+    stranger = shared.client()
+    body = {"instances": ROWS}
+    asks: list[Callable[[httpx.Client], httpx.Response]] = [
+        lambda caller: caller.post("/invocations", json=body),
+        lambda caller: caller.get("/ping"),
+        lambda caller: caller.get("/health"),
+    ]
+    closed = shared.context.settings.model_copy(update={"served_model": "churn"})
+    set_context(shared, monkeypatch, closed)
+    assert [ask(stranger).status_code for ask in asks] == [401, 401, 401]
+    opened = closed.model_copy(update={"served_owner": OWNER})
+    set_context(shared, monkeypatch, opened)
+    assert [ask(stranger).status_code for ask in asks] == [200, 200, 200]
+    assert asks[0](stranger).json() == {"predictions": scores}
+    # A key that is sent is checked as everywhere.
+    assert [ask(shared.client("rw_bad")).status_code for ask in asks] == [401, 401, 401]
+    assert asks[0](shared.client(shared.key(scopes=["read"]))).status_code == 403
+    assert asks[0](shared.client(shared.key("theirs"))).status_code == 404
+    for route in shared.app.routes:
+        if not isinstance(route, APIRoute) or scope_of(route.endpoint) is None:
+            continue
+        path = route.path.replace("{ref}", "churn")
+        if path not in ("/invocations", "/ping", "/health") and not path.startswith("/console"):
+            for method in route.methods:
+                assert stranger.request(method, path).status_code == 401, (method, path)
+    assert stranger.post("/invocations", json={"instances": [3]}).status_code == 422
+    assert stranger.post("/invocations?x=1", json=body).status_code == 422
+    set_context(shared, monkeypatch, opened.model_copy(update={"served_owner": "nobody"}))
+    assert [ask(stranger).status_code for ask in asks] == [404, 404, 404]
+
+
+def test_an_owner_is_served_to_all_only_with_a_model() -> None:
+    assert Settings.model_validate({"served_owner": ""}).served_owner is None
+    with pytest.raises(ValidationError, match="RANKWRIGHT_SERVED_MODEL"):
+        Settings.model_validate({"served_owner": OWNER})
+
+
+@pytest.fixture
+def probabilities(client: httpx.Client) -> dict[str, list[float]]:
+    """Return the answer of our own route for another prevalence."""
+    body = {"columns": NAMES, "data": ROWS}
+    asked = {"interval": "true", "prevalence": "0.125"}
+    found: dict[str, list[float]] = client.post(
+        "/v1/models/churn/score", json=body, params=asked
+    ).json()
+    return found
+
+
+def test_probabilities_stand_beside_the_scores_if_they_are_asked_for(
+    client: httpx.Client, probabilities: dict[str, list[float]]
+) -> None:
+    names = ("score", "probability", "probability_low", "probability_high")
+    columns = ("scores", "probabilities", "probabilities_low", "probabilities_high")
+    rows = [*zip(*(probabilities[name] for name in columns), strict=True)]
+    wanted = [dict(zip(names, row, strict=True)) for row in rows]
+    address = "/v1/models/churn/invocations"
+    asked = {"interval": True, "prevalence": 0.125}
+    for member in ("params", "parameters"):
+        found = client.post(address, json={"instances": ROWS, member: asked}).json()
+        assert found == {"predictions": wanted}
+    attributes = {"X-Amzn-SageMaker-Custom-Attributes": "trace=1, interval=true,prevalence=0.125,"}
+    found = client.post(address, json={"instances": ROWS}, headers=attributes).json()
+    assert found == {"predictions": wanted}
+    plain = client.post(
+        address, json={"instances": ROWS}, headers={**attributes, "Accept": "text/csv"}
+    )
+    lines = [tuple(map(float, line.split(","))) for line in plain.text.splitlines()]
+    assert lines == rows
+    found = client.post(address, json={"instances": ROWS, "params": {"probability": True}}).json()
+    assert [set(each) for each in found["predictions"]] == [{"score", "probability"}] * 3
+    empty = {"instances": [], "parameters": {"probability": True}}
+    assert client.post(address, json=empty).json() == {"predictions": []}
+    unasked: list[dict[str, Any]] = [
+        {},
+        {"params": None},
+        {"parameters": {}},
+        {"params": {"probability": False}},
+    ]
+    for nothing in unasked:
+        found = client.post(address, json={"instances": ROWS, **nothing}).json()
+        assert found == {"predictions": probabilities["scores"]}
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ([], "params must be an object"),
+        ({"threshold": 1}, "params may have probability, interval, prevalence"),
+        ({"probability": 3}, "true or false"),
+        ({"interval": None}, "true or false"),
+        ({"prevalence": 1.0}, "strictly between 0 and 1"),
+        ({"prevalence": {"a": [1]}}, "strictly between 0 and 1"),
+        ({"probability": False, "interval": True}, "leaves out"),
+    ],
+)
+def test_what_is_wrong_with_parameters_is_named(
+    client: httpx.Client, stated: Any, said: str
+) -> None:
+    body = {"instances": ROWS, "params": stated}
+    answer = client.post("/v1/models/churn/invocations", json=body)
+    assert answer.status_code == 422
+    assert said in answer.text
+
+
+def test_a_model_without_probabilities_says_why(
+    client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = shared.app.state.models.find(OWNER, "churn")
+    without = dataclasses.replace(served, calibration=None, why_no_calibration="it has none")
+    monkeypatch.setattr(ModelCache, "cached", lambda *_: without)
+    body = {"instances": ROWS, "params": {"probability": True}}
+    answer = client.post("/v1/models/churn/invocations", json=body)
+    assert (answer.status_code, answer.json()["message"]) == (
+        422,
+        "the model has no probability: it has none",
+    )
+
+
+def test_triton_s_client_finds_models_and_their_configurations(
+    shared: Service, client: httpx.Client
+) -> None:
+    reader = shared.client(shared.key(scopes=["read"]))
+    index = reader.post("/oip/v2/repository/index", json={"ready": True}).json()
+    assert {"name": "churn", "version": "1", "state": "READY"} in index
+    assert len({each["name"] for each in index}) == len(index)
+    assert reader.post("/oip/v2/repository/index").json() == index
+    assert client.post("/oip/v2/repository/index").status_code == 403
+    theirs = shared.client(shared.key("theirs"))
+    assert theirs.post("/oip/v2/repository/index").json() == []
+    for path in ("churn", "churn/versions/1"):
+        found = client.get(f"/oip/v2/models/{path}/config").json()
+        described = client.get(f"/oip/v2/models/{path}").json()
+        assert (found["name"], found["max_batch_size"]) == ("churn", 0)
+        for part, whole in (("input", "inputs"), ("output", "outputs")):
+            assert found[part] == [
+                {
+                    "name": each["name"],
+                    "data_type": f"TYPE_{each['datatype']}",
+                    "dims": each["shape"],
+                }
+                for each in described[whole]
+            ]
+    assert client.get("/oip/v2/models/gone/config").status_code == 404
+    assert client.get("/oip/v2/models/churn/versions/x/config").status_code in (404, 422)
 
 
 @pytest.mark.parametrize(
@@ -500,3 +658,18 @@ def test_a_setting_has_refusals_show_nothing_of_rows(
     for word in ("secret", "income", "age "):
         assert word not in found.text
     assert any(word in told.text for word in ("secret", "income"))
+
+
+def test_ids_and_probabilities_stand_beside_the_scores_together(
+    client: httpx.Client, probabilities: dict[str, list[float]]
+) -> None:
+    rows = [dict(zip(NAMES, row, strict=True)) | {"key": f"k{i}"} for i, row in enumerate(ROWS)]
+    body = {"instances": rows, "id": "key", "params": {"interval": True, "prevalence": 0.125}}
+    address, ids = "/v1/models/churn/invocations", [row["key"] for row in rows]
+    found = client.post(address, json=body).json()
+    assert found["ids"] == ids
+    assert [each["probability"] for each in found["predictions"]] == probabilities["probabilities"]
+    lines = client.post(address, json=body, headers={"Accept": "text/csv"}).text.splitlines()
+    cells = [line.replace('"', "").split(",") for line in lines]
+    assert [each[0] for each in cells] == ids
+    assert [float(each[2]) for each in cells] == probabilities["probabilities"]

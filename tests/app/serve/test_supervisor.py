@@ -25,10 +25,11 @@ from app.platform.metrics import SHARED_BYTES
 from app.platform.processes import SignalWaiter
 from app.platform.resources import free_bytes, keep_reserve
 from app.platform.settings import Settings
+from app.platform.state_folder import make_private
 from app.serve import ServeError
 from app.serve import supervisor as supervision
 from tests.app.live_service import running
-from tests.harness import children_of, give_kernels, is_running
+from tests.harness import children_of, give_kernels, is_running, run_here
 from tests.servers import eventually
 
 SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]
@@ -161,6 +162,26 @@ def test_it_says_where_it_answers_and_keeps_the_first_key(served: Serve) -> None
     assert f"console: {address}/console\n" in served.output
     answer = httpx.get(f"{address}/v1/jobs", headers=served.headers())
     assert answer.status_code == 200
+
+
+def test_a_state_folder_that_existed_is_closed_or_refused(tmp_path: Path) -> None:
+    """Whoever may enter it reads the database."""
+    for mode in (0o755, 0o750, 0o711, 0o770):
+        state = tmp_path / f"{mode:o}"
+        state.mkdir()
+        state.chmod(mode)
+        make_private(state)
+        assert stat.S_IMODE(state.stat().st_mode) == 0o700
+        (state / "rankwright.db").touch()
+        make_private(state)
+        state.chmod(mode)
+        with pytest.raises(ServeError, match=rf"mode 0700, got {mode:04o}.*chmod 700"):
+            supervision.serve("127.0.0.1", 0, Settings(state_dir=state))
+        done = run_here("migrate", RANKWRIGHT_STATE_DIR=str(state))
+        assert done.returncode == 1
+        assert f"mode 0700, got {mode:04o}" in done.stderr
+        assert stat.S_IMODE(state.stat().st_mode) == mode
+        assert [path.name for path in state.iterdir()] == ["rankwright.db"]
 
 
 def test_a_first_key_is_shown_on_a_terminal_alone(tmp_path: Path) -> None:

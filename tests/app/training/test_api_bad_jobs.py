@@ -296,7 +296,7 @@ BY_CODE = {
 }
 
 
-@pytest.mark.parametrize("address", ["/v1/jobs", "/v1/jobs?validate=true"])
+@pytest.mark.parametrize("address", ["/v1/jobs", "/v1/jobs/validate"])
 @pytest.mark.parametrize("code", BY_CODE)
 def test_jobs(client: httpx.Client, dataset_id: str, code: str, address: str) -> None:
     for changes, pointer, words in BY_CODE[code]:

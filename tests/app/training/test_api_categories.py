@@ -121,8 +121,8 @@ def test_codes_columns_and_tokens_by_query_and_by_form(
     assert (columns["name"]["role"], columns["name"]["type"]) == ("dropped", None)
     assert "Country-1" not in [top["value"] for top in columns["native-country"]["top"]]
     checked = client.post(
-        "/v1/datasets",
-        params=fields | {"validate": "true"},
+        "/v1/datasets/validate",
+        params=fields,
         content=raw_table(80).encode(),
         headers={"Content-Type": "text/csv"},
     )

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.platform.tables import Dataset
 from core.metrics import auc
 from tests.app.live_service import NAMES, Service, table
 from tests.app.refusals import CSV, everything, job, refused
@@ -60,13 +61,169 @@ def test_a_check_tells_what_a_search_would_cost(service: Service, client: httpx.
         ({"name": "rankboost"}, {"method": "grid", "space": {"n_rounds": [10, 100_000]}}),
     ):
         body = {"dataset_id": dataset_id, "algorithm": algorithm, "search": search}
-        answer = client.post("/v1/jobs?validate=true", json=body)
+        answer = client.post("/v1/jobs/validate", json=body)
         assert answer.status_code == 200, answer.text
         found.append(answer.json())
     assert found[1]["search"]["fraction"] == 0.25
     assert found[1]["algorithm"]["n_rounds"] == 100_000
-    assert 1.5 < found[1]["estimate"]["seconds"] / found[0]["estimate"]["seconds"] < 2
+    one, both = (each["estimate"]["seconds"] for each in found)
+    assert one < both < 2 * one
     assert client.get("/v1/jobs").json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "least"),
+    [
+        ({"name": "additive"}, 60),
+        ({"name": "additive", "n_bags": 80}, 600),
+        ({"name": "greedy_pairs"}, 30),
+        ({"name": "komori_eguchi_boost", "n_rounds": 1_000}, 60),
+        ({"name": "auc_svm", "feature_map": "fourier"}, 200),
+        ({"name": "rankboost"}, 1),
+    ],
+)
+def test_an_estimate_is_of_the_algorithm(
+    service: Service, client: httpx.Client, algorithm: dict[str, Any], least: float
+) -> None:
+    """Of the size of a table of 70,000 rows and 49 features; measured were 68 s of `additive`."""
+    dataset_id = service.upload(client, table(300))
+    with service.context.db.write() as session:
+        dataset = session.get(Dataset, dataset_id)
+        assert dataset is not None
+        dataset.rows = 70_000 * 49 // 2
+    body = {"dataset_id": dataset_id, "algorithm": algorithm, "controls": False}
+    answer = client.post("/v1/jobs/validate", json=body)
+    assert answer.status_code == 200, answer.text
+    assert least < answer.json()["estimate"]["seconds"] < 5 * least + 10
+
+
+# --- rows with dates, and rows that belong together -----------------------------------------------
+
+DAYS = [f"2026-{1 + n // 28:02}-{1 + n % 28:02}" for n in range(120)]
+FORTY = [n % 40 for n in range(120)]
+
+
+def dated(**more: list[Any]) -> str:
+    """A CSV of a day, a feature, the label `left`, and more columns."""
+    x = [n % 7 for n in range(120)]
+    columns = {"day": DAYS, "x": x, "left": ["yes" if n % 3 else "no" for n in range(120)]} | more
+    rows = zip(*columns.values(), strict=True)
+    return "\n".join(",".join(map(str, row)) for row in [columns, *rows]) + "\n"
+
+
+def checked(client: httpx.Client, dataset_id: str, **job: Any) -> dict[str, Any]:
+    body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}} | job
+    answer = client.post("/v1/jobs/validate", json=body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+@pytest.mark.parametrize("method", ["holdout", "cross_validation"])
+def test_the_newest_rows_judge_where_rows_have_dates(
+    service: Service, client: httpx.Client, method: str
+) -> None:
+    dataset_id = service.upload(client, dated())
+    said = checked(client, dataset_id, validation={"method": method})
+    assert said["validation"]["time_column"] == "day"
+    assert (said["warnings"], said["duplicates"]["in_splits"]) == ([], "time")
+    job = service.train(client, dataset_id, validation={"method": method})
+    assert job["state"] == "succeeded", job
+    model = client.get("/v1/models/churn").json()
+    assert model["validation"] == job["validation"] == said["validation"]
+    assert [feature["name"] for feature in model["features"]] == ["x"]
+
+
+def test_a_random_split_of_dates_is_told(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client, dated())
+    assert checked(client, dataset_id)["validation"]["time_column"] == "day"
+    at_random = {"method": "holdout", "time_column": None}
+    for validation in (at_random, {"method": "cross_validation", "repeats": 2}):
+        said = checked(client, dataset_id, validation=validation)
+        assert said["validation"].get("time_column") is None
+        (warning,) = said["warnings"]
+        assert "'day'" in warning
+    job = service.train(client, dataset_id, validation=at_random)
+    model = client.get("/v1/models/churn").json()
+    assert model["validation"] == job["validation"] == at_random | {"fraction": 0.25}
+    assert [feature["name"] for feature in model["features"]] == ["day", "x"]
+    told = checked(client, dataset_id, validation=at_random)["warnings"]
+    assert set(told) <= set(model["warnings"])
+    assert checked(client, dataset_id, validation={"method": "none"})["warnings"] == []
+
+
+def test_a_constraint_on_the_column_of_times_is_refused(
+    service: Service, client: httpx.Client
+) -> None:
+    dataset_id = service.upload(client, dated())
+    algorithm = {"name": "rankboost", "monotone": {"day": "increasing"}}
+    body = {"dataset_id": dataset_id, "algorithm": algorithm}
+    answer = client.post("/v1/jobs/validate", json=body)
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (
+        422,
+        "/algorithm/monotone",
+    )
+    at_random = {"method": "holdout", "time_column": None}
+    assert checked(client, dataset_id, algorithm=algorithm, validation=at_random)["valid"]
+
+
+@pytest.mark.parametrize(
+    ("more", "fields", "expected", "is_told"),
+    [
+        ({"g": FORTY}, {"group": "g"}, None, True),
+        ({"g": FORTY}, {"query": "g"}, None, True),
+        ({"day": ["", *DAYS[1:]]}, {}, None, True),
+        ({"born": [f"{n + 1950}-01-01" for n in FORTY]}, {}, "day", False),
+        ({"day": ["2026-01-01"] * 120}, {}, None, False),
+        ({}, {"drop": "day"}, None, False),
+        ({}, {"categorical": "day"}, None, False),
+    ],
+)
+def test_where_dates_do_not_split_by_default(
+    service: Service,
+    client: httpx.Client,
+    more: dict[str, list[Any]],
+    fields: dict[str, str],
+    expected: str | None,
+    *,
+    is_told: bool,
+) -> None:
+    """With groups and queries, gaps, one value, dates in another role; of two dates the latest splits."""
+    said = checked(client, service.upload(client, dated(**more), **fields))
+    assert said["validation"].get("time_column") == expected
+    assert any("'day'" in each and "random" in each for each in said["warnings"]) is is_told
+
+
+def test_kinds_that_cannot_be_split_by_time_are_told(
+    service: Service, client: httpx.Client
+) -> None:
+    text = dated(up=[n % 2 for n in range(120)])
+    for query, algorithm in (
+        ("kind=multilabel&labels=left,up", "adaboost_mh"),
+        ("kind=graded&label=x", "rankboost"),
+    ):
+        answer = client.post(
+            f"/v1/datasets?{query}", content=text.encode(), headers={"Content-Type": "text/csv"}
+        )
+        service.work()
+        said = checked(client, answer.json()["id"], algorithm={"name": algorithm})
+        assert said["validation"].get("time_column") is None
+        (warning,) = said["warnings"]
+        assert "'day'" in warning
+
+
+def test_rows_that_seem_to_belong_together_are_told(service: Service, client: httpx.Client) -> None:
+    dataset_id = service.upload(client, dated(day=FORTY, customer_id=FORTY))
+    (warning,) = client.get(f"/v1/datasets/{dataset_id}").json()["warnings"]
+    assert (warning["code"], warning["column"]) == ("rows_of_groups", "customer_id")
+    assert warning["suggestion"] == {"group": "customer_id"}
+    (told,) = checked(client, dataset_id)["warnings"]
+    assert "group=customer_id" in told
+    answer = client.post(f"/v1/datasets/{dataset_id}/read", json=warning["suggestion"])
+    service.work()
+    again = answer.json()["id"]
+    assert client.get(f"/v1/datasets/{again}").json()["warnings"] == []
+    assert checked(client, again)["warnings"] == []
 
 
 # --- cross-validation, controls and `auto` --------------------------------------------------------
@@ -515,11 +672,10 @@ def test_waiting_for_the_pairs(service: Service, client: httpx.Client) -> None:
 
 REFUSED: list[tuple[dict[str, str], dict[str, str], bytes, int, str]] = [
     ({}, {}, b"", 422, "empty_body"),
-    ({}, {"Content-Type": "application/json"}, b"[]", 415, "unsupported_media_type"),
+    ({}, {"Content-Type": "application/pdf"}, b"[]", 415, "unsupported_media_type"),
     ({}, {"Content-Type": ""}, b"x", 415, "unsupported_media_type"),
     ({}, {"Content-Encoding": "br"}, b"x", 415, "unsupported_media_type"),
     ({"weight": "w"}, {}, b"better,worse\n", 422, "unknown_parameter"),
-    ({"validate": "true"}, {}, b"better,worse\n", 422, "unknown_parameter"),
     ({}, {"Content-Type": "multipart/form-data"}, b"x", 400, "malformed"),
 ]
 
@@ -558,7 +714,7 @@ def test_a_check_knows_of_the_pairs(service: Service, client: httpx.Client) -> N
 
     def check(**algorithm: Any) -> dict[str, Any]:
         body = {"dataset_id": dataset_id, "algorithm": algorithm}
-        answer = client.post("/v1/jobs?validate=true", json=body)
+        answer = client.post("/v1/jobs/validate", json=body)
         assert answer.status_code == 200, answer.text
         checked: dict[str, Any] = answer.json()
         return checked

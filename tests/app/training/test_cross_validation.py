@@ -19,9 +19,19 @@ from app.platform.tables import ModelControls, ModelOutOfFold
 from app.training import result
 from app.training.splits import divide, split_rows
 from core import artifact
-from core.metrics import auc, cross_validated_areas, roc_curve
+from core.metrics import auc, cross_validated_areas
+from core.probability import Calibration, reliability
 from core.registry import ALGORITHMS
-from tests.app.training_jobs import CONTROLS, FOLDS, kept, noisy, payload, run, table_of
+from tests.app.training_jobs import (
+    CONTROLS,
+    FOLDS,
+    kept,
+    noisy,
+    of_the_fit,
+    payload,
+    run,
+    table_of,
+)
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 
 
@@ -147,39 +157,82 @@ def test_what_is_told_of_a_threshold_holds_on_new_rows(tmp_path: Path) -> None:
         assert flagged[new["y"] == 1].mean() == pytest.approx(tpr[cut], abs=0.1)
 
 
-def test_a_yardstick_turns_one_scale_into_another() -> None:
+def test_scores_turn_from_one_scale_into_another() -> None:
     rng = np.random.default_rng(0)
     scores = rng.normal(size=5000)
     own, other = result.quantiles_of(scores), result.quantiles_of(np.exp(2 * scores))
     new = rng.normal(size=300).clip(-2.5, 2.5)
-    assert result.calibrate(new, own, other) == pytest.approx(np.exp(2 * new), rel=0.2)
-    beyond = result.calibrate(np.array([-9.0, -8.0, 8.0, 9.0]), own, other)
+    assert result.convert(new, own, other) == pytest.approx(np.exp(2 * new), rel=0.2)
+    beyond = result.convert(np.array([-9.0, -8.0, 8.0, 9.0]), own, other)
     assert (np.diff(beyond) > 0).all()
     leaves = rng.integers(0, 4, 1000).astype(float)  # a ranker of four scores
     marks = result.quantiles_of(leaves)
-    assert result.calibrate(np.arange(4.0), marks, 10 * marks) == pytest.approx([0, 10, 20, 30])
+    assert result.convert(np.arange(4.0), marks, 10 * marks) == pytest.approx([0, 10, 20, 30])
     one = result.quantiles_of(np.ones(9))
-    assert result.calibrate(np.array([1.0, 2.0]), one, one).tolist() == [1.0, 2.0]
+    assert result.convert(np.array([1.0, 2.0]), one, one).tolist() == [1.0, 2.0]
 
 
-def test_folds_of_any_scale_make_one_curve() -> None:
-    """Alignment keeps order and ties within a fold, and turns folds of the same ranking into one."""
-    rng = np.random.default_rng(1)
-    y = rng.permutation(np.arange(600) < 240)
-    base = (y + rng.normal(size=600)).round(1)
-    score = np.concatenate([base, 100 + 3 * base])
-    weight = np.tile(rng.integers(1, 4, 600).astype(float), 2)
-    folds = np.split(np.arange(1200), 2)
-    aligned = result.align(score, folds, np.tile(base, 2), weight)
-    for fold in folds:
-        order = np.argsort(score[fold], kind="stable")
-        steps = np.diff(score[fold][order]) > 0
-        assert np.array_equal(np.diff(aligned[fold][order]) > 0, steps)
-    assert aligned[:600] == pytest.approx(base, abs=1e-9)
-    assert aligned[600:] == pytest.approx(base, abs=1e-9)
-    curve = roc_curve(np.tile(y, 2), aligned, weight)
-    area = np.trapezoid(curve.tpr, curve.fpr)
-    assert area == pytest.approx(auc(y, base, weight[:600]), abs=1e-9)
+WORLDS = ("independent", "groups", "times")
+
+
+@pytest.mark.parametrize("algorithm", ["logistic", "rankboost"])
+@pytest.mark.parametrize("world", WORLDS)
+def test_probabilities_and_cuts_hold_on_new_rows(
+    tmp_path: Path, world: str, algorithm: str
+) -> None:
+    """Folds may differ: by groups of other means, or by a time in which the means move."""
+    rng = np.random.default_rng(WORLDS.index(world))
+    n, of_group = 1800, np.array([-2.4, -1.2, 0.0, 1.2, 2.4])
+
+    def draw(place: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return rows and their probabilities; place is in [0, 1)."""
+        shift = {
+            "independent": np.zeros(len(place)),
+            "groups": of_group[(place * 5).astype(int)],
+            "times": 3.0 * place - 1.5,
+        }[world]
+        x = {name: rng.normal(size=len(place)) + shift * (name in "ab") for name in "abc"}
+        p = 1.0 / (1.0 + np.exp(1.0 - x["a"] - 0.8 * x["b"] - 0.6 * x["c"]))
+        return x, p
+
+    place = np.arange(n) / n
+    x, p = draw(place)
+    columns: dict[str, Any] = {**x, "y": (rng.random(n) < p).astype(np.int8)}
+    validation: Validation = {"method": "cross_validation", "folds": 5}
+    if world == "groups":
+        columns["g"] = pa.array([f"g{int(5 * each)}" for each in place])
+    if world == "times":
+        columns["t"] = place
+        validation["time_column"] = "t"
+    job = payload(
+        tmp_path,
+        columns,
+        algorithm={"name": algorithm, "parameters": {}},
+        validation=validation,
+    )
+    job["table"]["features"] = [{"name": name, "type": "numeric"} for name in "abc"]
+    job["table"]["group"] = "g" if world == "groups" else None
+    found = run(job, quiet)
+    work = Path(job["workdir"])
+    ranker = artifact.load((work / found["artifact"]["file"]).read_bytes())
+    # Windows are judged from the second sixth on.
+    x, p = draw(rng.uniform(1 / 6 if world == "times" else 0.0, 1.0, 20_000))
+    y = rng.random(len(p)) < p
+    scores = ranker.decision_function(pa.table(x))
+    with np.load(work / found["calibration"]["file"]) as arrays:
+        calibration = Calibration(
+            found["calibration"]["method"],
+            arrays["parameters"],
+            found["calibration"]["prevalence"],
+        )
+    given = calibration.probability(scores)
+    judged = reliability(y, given)
+    assert 0.8 < judged.slope.value < 1.25  # of one sample; in the mean of many it is .95 to 1.05
+    unlikely = p < 0.1
+    assert given[unlikely].mean() == pytest.approx(p[unlikely].mean(), abs=0.05)
+    fpr, _, thresholds = np.fromfile(work / "validation.curve", "<f8").reshape(3, -1)
+    flagged = scores >= thresholds[np.searchsorted(fpr, 0.05, "right") - 1]
+    assert flagged[~y].mean() == pytest.approx(0.05, abs=0.03)  # three standard errors of 900
 
 
 def test_every_fold_searches_for_itself(tmp_path: Path) -> None:
@@ -254,7 +307,7 @@ def test_a_control_that_cannot_be_fitted_is_said_to_be(tmp_path: Path) -> None:
     failed, fitted = found["controls"]["controls"]
     assert fitted["failed"] is None
     assert "place" in failed["failed"]
-    assert found["warnings"] == [
+    assert of_the_fit(found["warnings"]) == [
         f"the control greedy_pairs could not be fitted: {failed['failed']}"
     ]
     (control,) = found["controls"]["windows"][0]["controls"]

@@ -144,6 +144,20 @@ def test_folds_are_stratified() -> None:
 
 
 @settings(max_examples=25)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 5))
+def test_unequal_groups_leave_no_fold_empty(seed: int, folds: int) -> None:
+    """Five groups whose shares of positives run from 2 to 98 %, as many as there are folds or more."""
+    group = np.repeat(np.arange(5, dtype=np.uint64), 100)
+    y = (np.tile(np.arange(100), 5) < np.repeat([2, 26, 50, 74, 98], 100)).astype(np.int8)
+    table = replace(make(500, 1), y=y, group=group)
+    found = split_rows(table, {"method": "cross_validation", "folds": folds}, seed)
+    assert np.array_equal(np.sort(np.concatenate([each.test for each in found])), np.arange(500))
+    for row_split in found:
+        assert len(set(group[row_split.test])) >= 1
+        assert not np.isin(group[row_split.test], group[row_split.train]).any()
+
+
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([None, 300]), st.sampled_from([25, 10_000]))
 def test_windows_expand_and_judge_what_comes_later(
     seed: int, groups: int | None, times: int
@@ -182,8 +196,11 @@ def test_parts_that_lack_a_class_are_refused(
 ) -> None:
     table = make(200, 1, times=times)
     few = replace(table, y=(np.arange(200) < 4).astype(np.int8))
-    with pytest.raises(Invalid, match=said):
+    with pytest.raises(Invalid, match=said) as caught:
         split_rows(few, validation, 0)
+    is_refused = "fraction" not in said
+    by_time = "time_column null" in caught.value.detail
+    assert by_time is (is_refused and times is not None)
 
 
 def test_a_search_is_judged_by_later_rows_too() -> None:

@@ -13,6 +13,7 @@ from sqlalchemy import select, text
 from app.datasets import tasks
 from app.jobs import service as jobs
 from app.platform.errors import Conflict, Invalid, NotFound
+from app.platform.settings import Settings
 from app.platform.tables import Dataset
 from app.training import service
 from app.training.service import TrainRequest
@@ -29,7 +30,9 @@ def dataset(bench: Workbench) -> Dataset:
     return bench.ready(breast_cancer(), label="diagnosis", positive="malignant")
 
 
-def check(bench: Workbench, dataset_id: str, **changes: Any) -> Any:
+def check(
+    bench: Workbench, dataset_id: str, settings: Settings | None = None, **changes: Any
+) -> Any:
     request = {
         "dataset_id": dataset_id,
         "algorithm": {"name": "rankboost"},
@@ -37,7 +40,23 @@ def check(bench: Workbench, dataset_id: str, **changes: Any) -> Any:
         "validation": {"method": "holdout", "fraction": 0.25},
     } | changes
     with bench.db.read() as session:
-        return service.check(session, OWNER, TrainRequest(**request))
+        return service.check(session, settings or Settings(), OWNER, TrainRequest(**request))
+
+
+@pytest.mark.parametrize(
+    ("pointer", "changes"),
+    [
+        ("/timeout_seconds", {"timeout_seconds": 86_401.0}),
+        ("/algorithm/budget_seconds", {"algorithm": {"name": "auto", "budget_seconds": 86_401.0}}),
+    ],
+)
+def test_the_operator_says_how_long_a_job_may_be(
+    bench: Workbench, dataset: Dataset, pointer: str, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(Invalid) as caught:
+        check(bench, dataset.id, **changes)
+    assert caught.value.errors[0]["pointer"] == pointer
+    check(bench, dataset.id, **changes, settings=Settings(max_job_seconds=86_401.0))
 
 
 def test_every_parameter_is_resolved(bench: Workbench, dataset: Dataset) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tests.app.ingest.corpus.case import Case, Refused, Table, column_of
-from tests.app.ingest.corpus.values import NO_NUMBERS, NUMBERS, SPACED, TOKENS
+from tests.app.ingest.corpus.values import NO_NUMBERS, NUMBERS, SPACED, TOKENS, TYPED
 
 MEANT: list[tuple[str, str]] = [
     ("inf", "'inf' is not a finite number"),
@@ -170,6 +170,19 @@ def missing_values() -> Iterator[Case]:
     yield Case("missing texts", "missing tokens", column_of(["x", *tokens, "x"]), expected)
     expected = Table({"a": [None, None]}, {"a": "numeric"})
     yield Case("nothing but tokens", "missing tokens", column_of(["?", "NA"]), expected)
+    yield Case("nothing but a dash", "missing tokens", column_of(["-", "None"]), expected)
+    for of_type, cell, value in (
+        ("numeric", "1.5", 1.5),
+        ("boolean", "true", 1.0),
+        ("datetime", "1970-01-01", 0.0),
+    ):
+        for name, listed in (("", None), (", whatever is said", ["unknown"]), (", if none is", [])):
+            expected = Table({"a": [value, *[None] * len(TYPED)]}, {"a": of_type})
+            body = column_of([cell, *TYPED])
+            about = f"more tokens than values of type {of_type}{name}"
+            yield Case(about, "tokens of a type", body, expected, said={"missing": listed})
+    expected = Table({"a": ["x", "None", "-", "."]}, {"a": "categorical"})
+    yield Case("words that may be tokens", "text", column_of(["x", "None", "-", "."]), expected)
     said: list[tuple[str, list[str], list[str], list[Any], str]] = [
         ("a word", ["unknown"], ["1", "Unknown", "2"], [1.0, None, 2.0], "numeric"),
         ("words", ["no idea", "-"], ["x", "NO IDEA", "-"], ["x", None, None], "categorical"),
@@ -210,7 +223,9 @@ def texts() -> Iterator[Case]:
     expected = Table({"a": ["u", "w"]}, {"a": "categorical"})
     yield Case("words are categories", "text", column_of(["u", "w"]), expected)
     nul = Refused(
-        "a category must have at most 255 characters without NUL, got 3: 'x\\x00z'", 3, "a"
+        "a category must have at most 255 characters (RANKWRIGHT_MAX_CATEGORY_LENGTH) without NUL, got 3: 'x\\x00z'",
+        3,
+        "a",
     )
     yield Case("a NUL in text", "no NUL in a category", column_of(["u", "x\0z"]), nul)
     codes = {

@@ -50,12 +50,13 @@ def cut() -> Iterator[Case]:
             b"a,y\n1,0\n2,1\n",
             b"PAR1",
             b"ARROW1\0\0",
-            b"PK\x03\x04" + b"\0" * 60,
         ]
         others += [typed_body(TABLE, other) for other in TYPED if other != content_type]
         for number, other in enumerate(others):
             refusal = Refused(CANNOT[content_type])
             yield Case(f"another format {number}", "damage is told", other, refusal, content_type)
+        archive, refusal = b"PK\x03\x04" + b"\0" * 60, Refused("the ZIP archive is damaged")
+        yield Case("a damaged archive", "damage is told", archive, refusal, content_type)
     stream = typed_body(TABLE, ARROW)
     schema = stream.index(b"\xff\xff\xff\xff", 8)
     refusal = Refused("row 1 cannot be read as Arrow")

@@ -117,12 +117,12 @@ def limits() -> Iterator[Case]:
                 content_type,
                 {what: 3},
             )
-        detail = "a table must have at most 2 rows; it has more"
+        detail = "a table must have at most 2 rows (RANKWRIGHT_MAX_ROWS); it has more"
         refusal = Refused(detail, code="too_many_rows")
         yield Case(
             "a row too many", "at most so many rows", body, refusal, content_type, {"rows": 2}
         )
-        detail = "a table must have at most 2 columns, got 3"
+        detail = "a table must have at most 2 columns (RANKWRIGHT_MAX_COLUMNS), got 3"
         refusal = Refused(detail, line, code="too_many_columns")
         rule = "at most so many columns"
         yield Case("a column too many", rule, body, refusal, content_type, {"columns": 2})
@@ -133,7 +133,8 @@ def limits() -> Iterator[Case]:
             yield Case(title, "as many bytes as may be", packed, whole, content_type, given)
             given = {"encoding": codec, "bytes": len(body) - 1}
             detail = (
-                f"the table must be at most {len(body) - 1} bytes once decompressed; it is longer"
+                f"the table must be at most {len(body) - 1} bytes (RANKWRIGHT_MAX_UPLOAD_BYTES) "
+                "once decompressed; it is longer"
             )
             refusal = Refused(detail, code="too_large")
             yield Case(
@@ -162,7 +163,9 @@ def limits() -> Iterator[Case]:
     expected = Table({"a": ["u", "ééé", "x"]})
     rule = "as long a category as may be"
     yield Case("a category of three characters", rule, body, expected, said={"category_length": 3})
-    refusal = Refused("at most 2 characters without NUL, got 3: 'ééé'", 3, "a")
+    refusal = Refused(
+        "at most 2 characters (RANKWRIGHT_MAX_CATEGORY_LENGTH) without NUL, got 3: 'ééé'", 3, "a"
+    )
     rule = "at most so long a category"
     yield Case("a character too many", rule, body, refusal, said={"category_length": 2})
 

@@ -58,7 +58,9 @@ def values() -> Iterator[Case]:
         expected = Table({"a": list(texts)}, {"a": "categorical"})
         rule = "categorical by declaration"
         yield json_case(f"declared {name}", rule, values_of(*cells), expected, categorical=["a"])
-    detail = "a category must have at most 255 characters without NUL"
+    detail = (
+        "a category must have at most 255 characters (RANKWRIGHT_MAX_CATEGORY_LENGTH) without NUL"
+    )
     body = values_of('"u"', '"\\u0000"')
     yield json_case("a NUL", "no NUL in a category", body, Refused(detail, 2, "a"))
     refusal = Refused("'1e999' is beyond the range of a double", 2, "a")

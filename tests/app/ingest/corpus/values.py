@@ -47,9 +47,9 @@ SPACED = [(" 3", 3.0), ("3 ", 3.0), ("\t3", 3.0), (" 3\t ", 3.0)]
 NO_NUMBERS = [
     "0x10", "0b1", "1_000", "1 000", "1'000", "12%", "$5", "5€", "1e", "e5", "--5", "+-5", "1.2.3", "٣", "Ⅳ",
     "½", "１２",
-    "−5", "5-", "1/2", "10:30", "∞", "nan(1)", "1.5f", "1d5", ".", "+", "-", "1e+", "1e5.5", "(5)", "5 5", "1·5",
+    "−5", "5-", "1/2", "10:30", "∞", "nan(1)", "1.5f", "1d5", "..", "+", "--", "1e+", "1e5.5", "(5)", "5 5", "1·5",
     "3 000",
-    "0x1p3", "1.#INF", "infinit", "#N/A",
+    "0x1p3", "1.#INF", "infinit", "#N/B",
 ]  # fmt: skip
 NOT_FINITE = ["inf", "-inf", "Infinity", "+INF", "1e400", "-1e400", "1e999999999", "9" * 400]
 TOKENS = [
@@ -65,9 +65,15 @@ TOKENS = [
     "nan",
     "NAN",
     "?",
+    "#N/A",
+    "#n/a",
+    "<NA>",
+    r"\N",
     " NULL ",
     "na\t",
 ]
+TYPED = [".", "-", "None", "NONE", " . ", "none\t"]
+"""Missing in a column of a type; a word among words."""
 
 NOON = 1769860800.0  # 2026-01-31T12:00:00Z
 DATES: list[tuple[str, float]] = [
@@ -134,8 +140,11 @@ def text_values() -> Iterator[Value]:
             for text in ("", " ", "\t "):
                 yield Value(carrier, kind, text, None)
             if kind != CATEGORICAL:
-                for text in TOKENS:
+                for text in [*TOKENS, *TYPED]:
                     yield Value(carrier, kind, text, REFUSED if carrier == QUERY else None)
+            elif carrier == UPLOAD:
+                for text in TYPED:
+                    yield Value(carrier, kind, text, text.strip())
         for text, category in KNOWN:
             yield Value(carrier, CATEGORICAL, text, category)
         for text in UNKNOWN:
@@ -197,7 +206,7 @@ def json_values() -> Iterator[Value]:
                 NUMERIC, text, 0.0 if text == "-0" else number
             )  # an integer has no such sign
         yield value(NUMERIC, json.dumps(text), REFUSED)
-    for literal in ("true", "false", '""', '"NA"', '"1970-01-02"', "[1]", "{}", '["1"]'):
+    for literal in ("true", "false", '""', '"NA"', '"None"', '"1970-01-02"', "[1]", "{}", '["1"]'):
         yield value(NUMERIC, literal, REFUSED)
     for literal, flag in (
         ("true", 1.0),
@@ -213,7 +222,7 @@ def json_values() -> Iterator[Value]:
     for text, seconds in DATES:
         yield value(DATETIME, json.dumps(text), seconds)
         yield value(DATETIME, json.dumps(f" {text}\n"), seconds)
-    for text in [*NO_DAYS, *NO_DATES, "", "NA", "5"]:
+    for text in [*NO_DAYS, *NO_DATES, "", "NA", "-", "5"]:
         yield value(DATETIME, json.dumps(text), REFUSED)
     for literal in ("0", "86400.5", "true", '["1970-01-02"]', "{}"):
         yield value(DATETIME, literal, REFUSED)

@@ -1,0 +1,495 @@
+"""What has changed since a model's validation: how well it ranks, its probabilities, the share of positives, its
+features and its scores.
+
+Each is one test, with its size and an interval. *Changed* is what is beyond chance, all tests of an evaluation taken
+together (Holm), and of a size that matters: among many rows the least difference is beyond chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from app.evaluation.metrics import list_areas, order_areas
+from app.models import repository as model_rows
+from app.models.service import VALIDATION, curve_of, lists_of, read_curve, write_curve
+from app.platform.documents import Reliability
+from app.platform.sql import Json, Session
+from app.platform.tables import DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from core.metrics import RocCurve
+    from core.metrics.drift import Stability
+
+Floats = npt.NDArray[np.float64]
+
+MODERATE = 0.1
+"""The population stability index from which a shift is no longer small (Siddiqi's rule of thumb), the change of log
+odds from which probabilities and prevalences have changed, and that of the slope of calibration."""
+MATTERS = 0.01
+"""Of all importance: the share from which a feature alone makes a model one that has changed."""
+_NAMED = 5  # features in a summary
+_LISTED = 100  # features of an evaluation
+_COMMON = 9  # categories that have a bin of their own
+
+
+class Remembered(TypedDict):
+    """What a model's validation has said; `curve` is a file, and `effective` the effective rows of either class.
+
+    `prevalence` is the fraction of positives with its interval, and `importance` the share of each feature.
+    """
+
+    level: float
+    areas: list[Json]
+    curve: NotRequired[str]
+    effective: NotRequired[list[float]]
+    prevalence: NotRequired[Json]
+    importance: NotRequired[dict[str, float]]
+
+
+_CURVE_FILE = "validation.curve"
+
+
+def remember_validation(
+    session: Session, model: Model, workdir: Path
+) -> tuple[Remembered | None, list[str]]:
+    """What the model's validation has said, for the fit process; its curve goes into the folder.
+
+    Returns it, or None where there is nothing to compare with, and what is to be said of what cannot be compared.
+    """
+    level, areas = _areas_of(session, model)
+    if level is None or not areas:
+        method = model.validation.get("method")
+        why = f"the model was trained with validation.method {method!r}"
+        if method != "none":
+            why = "the model's validation had too few rows"
+        return None, [f"the drift is not known: {why}"]
+    remembered: Remembered = {
+        "level": level,
+        "areas": areas,
+        "importance": _shares_of_importance(session, model),
+    }
+    found = model_rows.find_metrics(session, model.id, VALIDATION)
+    row = model_rows.find_curve(session, model.id, VALIDATION)
+    if found is None or row is None:
+        return remembered, []
+    effective = [found[0].positive_effective, found[0].negative_effective]
+    totals = (found[0].positive_weight, found[0].negative_weight)
+    remembered["effective"] = effective
+    remembered["prevalence"] = _prevalence(totals, effective, level)
+    if model.validation.get("method") == "cross_validation":
+        return remembered, [
+            "scores were not compared, because those of the validation come from the rankers of the folds and not "
+            "from this one"
+        ]
+    write_curve(workdir / _CURVE_FILE, curve_of(row))
+    return remembered | {"curve": _CURVE_FILE}, []
+
+
+def _shares_of_importance(session: Session, model: Model) -> dict[str, float]:
+    """The share of each feature in the importance of all; none where it was not measured."""
+    row = model_rows.find_importance(session, model.id)
+    if row is None:
+        return {}
+    sizes = {
+        each["name"]: float(np.maximum(np.nan_to_num(each["importance"]), 0.0).mean())
+        for each in row.features
+    }
+    whole = sum(sizes.values())
+    return {name: size / whole for name, size in sizes.items()} if whole > 0.0 else {}
+
+
+def _prevalence(totals: Sequence[float], effective: Sequence[float], level: float) -> Json:
+    """The fraction of positives with its interval."""
+    from core.metrics import wilson_interval
+
+    value = totals[0] / sum(totals)
+    return wilson_interval(value, sum(effective), level)._asdict()
+
+
+def _areas_of(session: Session, model: Model) -> tuple[float | None, list[Json]]:
+    """The areas of the model's validation, and the level of their intervals."""
+    if model.kind == DatasetKind.PREFERENCES:
+        pairs = model_rows.find_pair_metrics(session, model.id, VALIDATION)
+        if pairs is None:
+            return None, []
+        return pairs.level, [{"of": "pair_order", **_interval(pairs)}]
+    if model.kind == DatasetKind.MULTILABEL:
+        labels = model_rows.find_label_metrics(session, model.id, VALIDATION)
+        areas = [{"of": "auc", "label": one.label, **one.auc} for one in labels if one.auc]
+        return (labels[0].level if labels else None), areas
+    within = model_rows.find_list_metrics(session, model.id, VALIDATION)
+    of_lists = list_areas(lists_of(within))
+    if model.kind == DatasetKind.GRADED:
+        level = None if within is None else within.level
+        return level, [*of_lists, *order_areas(None if within is None else within.order)]
+    found = model_rows.find_metrics(session, model.id, VALIDATION)
+    if found is None:
+        return None, []
+    row, windows = found
+    auc = {"of": "auc", "value": row.auc, "low": row.auc_low, "high": row.auc_high}
+    return row.level, [
+        auc,
+        *(
+            {"of": "pauc", "fpr_min": one.fpr_min, "fpr_max": one.fpr_max, **_interval(one)}
+            for one in windows
+        ),
+        *of_lists,
+    ]
+
+
+def _interval(row: ModelPairMetrics | ModelPartialAuc) -> Json:
+    return {"value": row.value, "low": row.low, "high": row.high}
+
+
+class ScoredRows(NamedTuple):
+    """An evaluation's scores: their curve, and of either class, positives first, how many independent observations
+    they are worth, how many rows, which are more where rows come in groups, and their weight.
+    """
+
+    curve: RocCurve
+    effective: tuple[float, float]
+    rows: tuple[float, float]
+    totals: tuple[float, float]
+
+    @property
+    def worth(self) -> float:
+        """How many independent observations a row is."""
+        return min(1.0, sum(self.effective) / sum(self.rows))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What an evaluation has found: its areas, over the windows of the validation; of rows with one label their scores,
+    and how good the probabilities are. And the two tables of `features`, by path; `trained_on` is None if it is gone.
+    """
+
+    areas: Sequence[Json]
+    scored: ScoredRows | None
+    probabilities: Reliability | None
+    table: str
+    trained_on: str | None
+    features: Sequence[str]
+
+
+def measure_drift(before: Remembered, judged: Judged, workdir: Path) -> Json:
+    """Compare an evaluation, at the same level, with what `remember_validation` gave."""
+    from core.metrics.comparison import holm
+
+    level, scored = before["level"], judged.scored
+    after = {_key(area): area for area in judged.areas}
+    areas = [
+        _change(area, after[_key(area)], level) for area in before["areas"] if _key(area) in after
+    ]
+    shifts, prevalence = [], None
+    if scored is not None and "curve" in before:
+        curve = read_curve(workdir / before["curve"])
+        shifts = _shifts(curve, before["effective"], scored, level)
+    if scored is not None and "prevalence" in before:
+        here = _prevalence(scored.totals, scored.effective, level)
+        prevalence = _change({"of": "prevalence", **before["prevalence"]}, here, level)
+    probabilities = []
+    if judged.probabilities is not None and scored is not None and "effective" in before:
+        rows = sum(scored.effective) / sum(before["effective"])
+        probabilities = _errors_of(judged.probabilities, rows)
+    features = None
+    if judged.trained_on is not None:
+        worth = 1.0 if scored is None else scored.worth
+        features = _moves(judged, before.get("importance", {}), worth, level)
+    tests = [*areas, *filter(None, [prevalence]), *probabilities, *(features or ()), *shifts]
+    adjusted = holm(np.array([test["p_value"] for test in tests])).tolist()
+    for test, p_value in zip(tests, adjusted, strict=True):
+        test["adjusted_p_value"] = p_value
+        test["changed"] = p_value < 1.0 - level and _matters(test)
+        test["words"] = _words(test, level)
+    if features is not None:
+        features.sort(key=_by_weight)
+    moved = [each for each in features or () if each["changed"]]
+    weighty = any(each["importance"] is None or each["importance"] >= MATTERS for each in moved)
+    others = [test for test in tests if "name" not in test]
+    return {
+        "level": level,
+        "changed": weighty or any(test["changed"] for test in others),
+        "summary": _sum_up(areas, prevalence, probabilities, moved, shifts),
+        "areas": areas,
+        "prevalence": prevalence,
+        "probabilities": probabilities,
+        "features": features and features[:_LISTED],
+        "scores": shifts,
+    }
+
+
+def _by_weight(feature: Json) -> tuple[bool, float, float]:
+    """Return the key of the order: changed ones first, then by importance and size."""
+    size = feature["psi"]["value"]
+    return not feature["changed"], -size * (feature["importance"] or 0.0), -size
+
+
+def _matters(test: Json) -> bool:
+    """Return True if a change is of a size that matters; that of an area always is."""
+    if "psi" in test:
+        return bool(test["psi"]["value"] >= MODERATE)
+    if test["of"] == "prevalence":
+        before, after = (_log_odds(test[side]["value"]) for side in ("before", "after"))
+        return abs(after - before) >= MODERATE
+    if test["of"] in _RIGHT:
+        return bool(abs(test["value"] - _RIGHT[test["of"]]) >= MODERATE)
+    return True
+
+
+def _log_odds(share: float) -> float:
+    return math.log(share / (1.0 - share))
+
+
+def _key(area: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(area.get(name) for name in ("of", "label", "figure", "fpr_min", "fpr_max"))
+
+
+def _change(before: Json, after: Json, level: float) -> Json:
+    from core.metrics import Interval
+    from core.metrics.comparison import change
+
+    ends = ("value", "low", "high")
+    old, new = (Interval(*(area[end] for end in ends)) for area in (before, after))
+    found = change(old, new, level)
+    what = {name: before[name] for name in before.keys() - set(ends)}
+    return what | {
+        "before": old._asdict(),
+        "after": new._asdict(),
+        "change": {"value": found.value, "low": found.low, "high": found.high},
+        "p_value": found.p_value,
+    }
+
+
+_RIGHT = {"in_the_large": 0.0, "slope": 1.0}
+"""What the figures of calibration are where probabilities are right."""
+
+
+def _errors_of(found: Reliability, rows: float) -> list[Json]:
+    """How far the probabilities are from what has happened. `rows`: those here, for each one of the validation, on
+    which the calibration was learnt. It has the chance of so many rows, for which the test allows.
+    """
+    from core.metrics import Interval
+    from core.metrics.comparison import change
+
+    tests = []
+    for of, interval in (("in_the_large", found["in_the_large"]), ("slope", found["slope"])):
+        if interval is None:
+            continue
+        here = Interval(*(interval[end] for end in ("value", "low", "high")))
+        right, times = _RIGHT[of], math.sqrt(rows)
+        below, above = times * (here.value - here.low), times * (here.high - here.value)
+        tested = change(Interval(right, right - below, right + above), here, found["level"])
+        what = {"of": of, "predicted": found["predicted"], "observed": found["observed"]}
+        tests.append(what | here._asdict() | {"p_value": tested.p_value})
+    return tests
+
+
+def _moves(
+    judged: Judged, importance: Mapping[str, float], worth: float, level: float
+) -> list[Json]:
+    """How the features have moved since training."""
+    from app.ingest.profile import TableReader
+
+    assert judged.trained_on is not None
+    found = []
+    with TableReader(Path(judged.trained_on)) as old, TableReader(Path(judged.table)) as new:
+        for name in judged.features:
+            columns = old.sample(name), new.sample(name)
+            if columns[0].type == columns[1].type:
+                shift = _move(*columns, worth, level)
+                what = {"name": name, "importance": importance.get(name)}
+                found.append(what | shift._asdict() | {"psi": shift.psi._asdict()})
+
+    return found
+
+
+def _move(before: pa.ChunkedArray, after: pa.ChunkedArray, worth: float, level: float) -> Stability:
+    """How far a column has moved: over tenths of its numbers, or over its most frequent words."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from core.metrics.drift import bin_edges, population_stability
+
+    if pa.types.is_floating(before.type):
+        old, new = before.to_numpy(zero_copy_only=False), after.to_numpy(zero_copy_only=False)
+        edges = bin_edges(old[~np.isnan(old)])
+        masses = [
+            _masses(np.searchsorted(edges, x), np.isnan(x), len(edges) + 1) for x in (old, new)
+        ]
+    else:
+        words = pc.value_counts(before.drop_null())
+        order = np.argsort(-words.field(1).to_numpy(), kind="stable")
+        known = words.field(0).take(pa.array(order))  # the first have a bin each, the others one
+        n_bins = min(len(known), _COMMON) + 2  # and words that training did not know have one, too
+        masses = []
+        for column in (before, after):
+            at = pc.index_in(column, known).to_numpy(zero_copy_only=False)
+            at = np.where(np.isnan(at), n_bins - 1, np.minimum(at, n_bins - 2)).astype(np.intp)
+            masses.append(_masses(at, pc.is_null(column).to_numpy(zero_copy_only=False), n_bins))
+    rows = (len(before) * worth, len(after) * worth)
+    return population_stability(masses[0], masses[1], rows, level)
+
+
+def _masses(bins: npt.NDArray[np.intp], missing: npt.NDArray[np.bool_], n_bins: int) -> Floats:
+    """Count the rows of each bin; those without a value have one of their own."""
+    return np.bincount(np.where(missing, n_bins, bins), minlength=n_bins + 1).astype(np.float64)
+
+
+def _shifts(kept: RocCurve, rows: Sequence[float], scored: ScoredRows, level: float) -> list[Json]:
+    """How the scores of either class have moved. Nobody kept whether rows of the validation came in groups: they are
+    taken to have come in such as these do.
+    """
+    from core.metrics.comparison import ScoreSample, score_shift
+
+    found = []
+    for number, (of, shares) in enumerate((("positives", "tpr"), ("negatives", "fpr"))):
+        worth = min(1.0, scored.effective[number] / scored.rows[number])
+        old, new = (
+            ScoreSample(curve.thresholds, getattr(curve, shares), n)
+            for curve, n in ((kept, rows[number] * worth), (scored.curve, scored.effective[number]))
+        )
+        shift = score_shift(old, new, level)
+        found.append({"of": of, **shift._asdict(), "psi": shift.psi._asdict()})
+    return found
+
+
+def _words(test: Json, level: float) -> str:
+    """Say a test in words: what, its size, and whether it counts."""
+    p_value = f"adjusted p {_shown(test['adjusted_p_value'])}"
+    if test["changed"]:
+        chance = "more than chance"
+    elif test["adjusted_p_value"] < 1.0 - level:
+        chance = "more than chance, but small"
+    else:
+        chance = "not more than chance"
+    end = f"{chance} ({p_value})"
+    if "name" in test:
+        weight = (
+            ""
+            if test["importance"] is None
+            else f", {_percent(test['importance'])} of the importance"
+        )
+        return f"{test['name']}: PSI {_with_ends(test['psi'])}, distance {test['distance']:.3f}{weight}, {end}"
+    if "psi" in test:
+        direction = (
+            "higher" if test["higher"] > 0.5 else "lower" if test["higher"] < 0.5 else "spread"
+        )
+        return (
+            f"{test['of']} score {direction}: a score here is greater than one of the validation with probability "
+            f"{test['higher']:.3f}; distance {test['distance']:.3f}, PSI {_with_ends(test['psi'])}, {end}"
+        )
+    if test["of"] in _RIGHT and test["changed"]:
+        return f"{_say_error(test)}, {end}"
+    if test["of"] == "slope":
+        return f"slope of the probabilities' log odds {_with_ends(test)}, {end}"
+    if test["of"] == "in_the_large":
+        shares = f"{_percent(test['predicted'])}, positive {_percent(test['observed'])}"
+        return f"mean probability {shares}: {_with_ends(test)} in log odds, {end}"
+    moved = test["change"]
+    direction = "higher" if moved["value"] > 0 else "lower" if moved["value"] < 0 else "the same"
+    return (
+        f"{_name(test)} {test['before']['value']:.4f} at validation, {test['after']['value']:.4f} here: "
+        f"{direction} by {abs(moved['value']):.4f} [{moved['low']:+.4f}, {moved['high']:+.4f}], {end}"
+    )
+
+
+def _say_error(test: Json) -> str:
+    """Say what is wrong with probabilities."""
+    if test["of"] == "slope":
+        side = "extreme" if test["value"] < 1.0 else "moderate"
+        return f"probabilities are too {side}: the slope of log odds is {_with_ends(test)}"
+    side = "low" if test["value"] > 0.0 else "high"
+    return (
+        f"probabilities are too {side}: {_percent(test['predicted'])} of the rows are expected to be positive, "
+        f"{_percent(test['observed'])} are: {_with_ends(test)} in log odds"
+    )
+
+
+def _with_ends(interval: Mapping[str, float]) -> str:
+    return f"{interval['value']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _name(area: Json) -> str:
+    match area["of"]:
+        case "prevalence":
+            return "fraction of positives"
+        case "pair_order":
+            return "fraction of pairs in order"
+        case "list":
+            return f"mean {area['figure']} of a query"
+        case "grades":
+            return f"{area['figure']} of the grades"
+        case "pauc":
+            return f"pAUC on FPR [{area['fpr_min']:g}, {area['fpr_max']:g}]"
+    return f"AUC of {area['label']}" if "label" in area else "AUC"
+
+
+def _shown(p_value: float) -> str:
+    return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
+
+
+def _sum_up(
+    areas: Sequence[Json],
+    prevalence: Json | None,
+    probabilities: Sequence[Json],
+    moved: Sequence[Json],
+    shifts: Sequence[Json],
+) -> str:
+    """Say in sentences what has changed, and whether the model ranks as before."""
+    worse = [area for area in areas if area["changed"] and area["change"]["value"] < 0]
+    better = [area for area in areas if area["changed"] and area["change"]["value"] > 0]
+    said = []
+    if found := worse or better:
+        how = "worse" if worse else "better"
+        named = ", ".join(
+            f"{_name(each)} {each['before']['value']:.3f}, here {each['after']['value']:.3f}"
+            for each in found
+        )
+        said.append(f"The model ranks {how} than at validation: {named}.")
+    said += [_sentence(_say_error(test)) for test in probabilities if test["changed"]]
+    if prevalence is not None and prevalence["changed"]:
+        before, after = (_percent(prevalence[side]["value"]) for side in ("before", "after"))
+        more = "More" if prevalence["change"]["value"] > 0 else "Fewer"
+        said.append(f"{more} rows are positive: {before} at validation, {after} here.")
+    if moved:
+        named = ", ".join(
+            f"{each['name']} (PSI {each['psi']['value']:.2f}"
+            + (
+                ""
+                if each["importance"] is None
+                else f", {_percent(each['importance'])} of the importance"
+            )
+            + ")"
+            for each in moved[:_NAMED]
+        )
+        rest = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
+        said.append(f"Features have other values than in training: {named}{rest}.")
+    if classes := " and ".join(shift["of"] for shift in shifts if shift["changed"]):
+        said.append(
+            f"The scores of the {classes} have changed: the rates at a threshold have changed with them."
+        )
+    if not worse and not better:
+        said.append(
+            "The model ranks as well as at validation, as far as these rows tell."
+            if said
+            else "These rows show no difference from the validation in how well the model ranks, and no other change "
+            "that matters."
+        )
+    return " ".join(said)
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."

@@ -1,0 +1,63 @@
+"""What the bytes of an upload are. They decide, not the ending of a file's name or what the sender says of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from app.ingest import archives
+from app.ingest.errors import BadTable
+from app.ingest.formats import (
+    ARROW,
+    ARROW_FILE,
+    CSV,
+    JSON_ARRAY,
+    NDJSON,
+    PARQUET,
+    XLSX,
+    ZIP_ARCHIVE,
+)
+
+_HEAD_BYTES = 4096
+_BINARY = (PARQUET, ARROW, ARROW_FILE, XLSX)
+_MAGIC = {b"PAR1": PARQUET, b"ARROW1\0\0": ARROW_FILE, b"\xff\xff\xff\xff": ARROW}
+_ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*(?:[{\]]|$)")
+_OBJECT = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*["}]')
+_GENERIC = frozenset({"", "application/octet-stream", "text/plain", "application/vnd.ms-excel"})
+"""What senders say of any file, and browsers on some machines of a CSV."""
+_NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
+
+
+def find_format(path: Path, said: str, encoding: str | None) -> tuple[str, str | None]:
+    """Return the content type and the encoding of a file. What the bytes leave open is as `said`.
+
+    Bytes that are damaged are left to the reader of the format that was said, which names the damage.
+    """
+    from app.ingest.stream import Stream, find_compression  # pyarrow, which an API imports later
+
+    try:
+        packed = find_compression(path, encoding)
+        if packed == archives.ZIP:
+            with path.open("rb") as file, archives.open_archive(file) as archive:
+                if archives.is_workbook(archive):
+                    return XLSX, None
+        with Stream(path, encoding, _HEAD_BYTES) as stream:
+            head = stream.read(_HEAD_BYTES)
+    except BadTable:
+        return said, encoding
+    if packed == archives.ZIP:
+        return _type_of(head, "" if said == ZIP_ARCHIVE else said) or said, archives.ZIP
+    return _type_of(head, said), encoding
+
+
+def _type_of(head: bytes, said: str) -> str:
+    if head.startswith(archives.MAGIC):
+        return XLSX
+    if found := next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None):
+        return found
+    if _ARRAY.match(head):
+        return JSON_ARRAY
+    if _OBJECT.match(head):
+        return NDJSON
+    is_open = said in _GENERIC or said in _BINARY
+    return CSV if is_open and not _NO_TEXT.search(head) else said

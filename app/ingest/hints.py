@@ -1,0 +1,76 @@
+"""What the columns of a table say about how its rows should be split: which has dates, and which names groups.
+
+Columns are described as in a dataset's `columns`: name, type, role, and profile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.ingest.values import CATEGORICAL, DATETIME, NUMERIC
+from core.base.columns import MIN_DISTINCT_ROWS
+
+Column = Mapping[str, Any]
+
+_IDS = {"id", "uuid", "guid"}
+_NAMES = {"name", "number", "no", "nr"}
+_OWNERS = {
+    *("account", "borrower", "client", "company", "customer", "employee", "household", "member"),
+    *("participant", "patient", "person", "respondent", "student", "subject", "user"),
+}
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_MAX_DISTINCT_FRACTION = 0.9
+"""Of the rows: with more distinct values nearly every row has its own, as with an identifier."""
+
+
+def date_columns(columns: Sequence[Column]) -> list[Column]:
+    """Return the features that are dates or times of more than one value."""
+    return [
+        column
+        for column in columns
+        if (column["role"], column["type"]) == ("feature", DATETIME) and column["distinct"] > 1
+    ]
+
+
+def time_column(columns: Sequence[Column]) -> str | None:
+    """Return the column of dates that says when a row is known: all rows have one, and the latest value is latest.
+
+    Of several dates of a row (birth, order, delivery) the others are older. None where there is no such column, or no
+    other feature.
+    """
+    complete = [column for column in date_columns(columns) if not column["missing"]]
+    if not complete or sum(column["role"] == "feature" for column in columns) == 1:
+        return None
+    name: str = max(complete, key=lambda column: float(column["max"]))["name"]
+    return name
+
+
+def group_column(columns: Sequence[Column], rows: int) -> str | None:
+    """Return the first feature that by its name and its values names what rows belong to, such as `customer_id`.
+
+    Its name ends with `id`, or with a word such as `customer` or `patient`; it has 30 distinct values or more, and one
+    in ten rows or more repeats a value. Numbers of which only a least number of distinct values is known (no `top`)
+    are looked at if their range alone makes them repeat.
+    """
+    names = (column["name"] for column in columns if _names_groups(column, rows))
+    return next(names, None)
+
+
+def _names_groups(column: Column, rows: int) -> bool:
+    if column["role"] != "feature" or column["type"] not in (CATEGORICAL, NUMERIC):
+        return False
+    words = [word.lower() for word in _WORD.findall(column["name"])]
+    if len(words) > 1 and words[-1] in _NAMES:
+        words.pop()
+        if words[-1] not in _OWNERS:
+            return False
+    if not words or words[-1] not in _IDS | _OWNERS or column["distinct"] < MIN_DISTINCT_ROWS:
+        return False
+    most = _MAX_DISTINCT_FRACTION * (rows - column["missing"])
+    if column["type"] == CATEGORICAL:  # with more distinct values it would be an identifier
+        return True
+    if "top" in column:
+        return bool(column["distinct"] <= most)
+    return bool(column["max"] - column["min"] + 1 <= most)

@@ -1,0 +1,146 @@
+"""What stands in for the database while it is away: its last answers, for a bounded time."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from app.platform.background import TtlCache
+from app.platform.errors import Unavailable
+
+Value = TypeVar("Value")
+
+PATIENCE_SECONDS = 1.0
+"""How long a look-up waits whose last answer is known. A frozen server would hold it for much longer."""
+PAUSE_SECONDS = 1.0
+"""How long nobody asks again after that, but for what is not known."""
+_THREADS = 4
+
+
+class OutageMemory:
+    """The last answers of the database, used while it does not answer for at most `seconds` since their look-up.
+
+    For all threads of a process. 0 seconds: an answer is never used again.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._answers: TtlCache[Hashable, Any] = TtlCache(lambda _: None, seconds=seconds)
+        self._lookups = _Lookups()
+        self._away_since: float | None = None
+        self._ask_again_at = 0.0
+
+    @property
+    def away_seconds(self) -> float | None:
+        """Seconds since a last answer had to be used; None if the database has answered since."""
+        since = self._away_since
+        return None if since is None else time.monotonic() - since
+
+    def ask(self, key: Hashable, look_up: Callable[[], Value | None]) -> Value | None:
+        """Return what `look_up` returns or raises. If the database is away: its last answer for this key, which was
+        not None.
+        """
+        known: Value | None = self._answers.get(key)
+        if known is None:
+            return self._look(key, look_up)
+        if time.monotonic() < self._ask_again_at:
+            return known
+        try:
+            with self._lookups.waiting() as may_wait:
+                if may_wait and self._away_since is None:
+                    return self._look(key, look_up)
+            return self._lookups.run(lambda: self._look(key, look_up), PATIENCE_SECONDS)
+        except Unavailable:
+            now = time.monotonic()
+            self._away_since = self._away_since or now
+            self._ask_again_at = now + PAUSE_SECONDS
+            return known
+
+    def _look(self, key: Hashable, look_up: Callable[[], Value | None]) -> Value | None:
+        looked_at = time.monotonic()
+        try:
+            found = look_up()
+        except Unavailable:
+            raise
+        except Exception:  # it is not there any more
+            self._answers.drop(key)
+            raise
+        if found is None:
+            self._answers.drop(key)
+        else:
+            self._answers.put(key, found, looked_at)
+        self._away_since, self._ask_again_at = None, 0.0
+        return found
+
+
+class _Lookup:
+    """A function, and what became of it: a lock that is released when it is done is the cheapest to wait for."""
+
+    __slots__ = ("abandoned", "done", "error", "result", "work")
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work = work
+        self.result: Any = None
+        self.error: Exception | None = None
+        self.abandoned = False
+        self.done = threading.Lock()
+        self.done.acquire()
+
+
+class _Lookups:
+    """A few threads that look up for others, who need not wait for as long as they do. Handing a look-up over takes
+    longer than most of them, so a few callers at a time wait themselves, as long as none of them waits for long.
+
+    The threads are daemons: a frozen database must not delay the end of the process.
+    """
+
+    def __init__(self) -> None:
+        self._began: dict[object, float] = {}
+        self._waiting: queue.SimpleQueue[_Lookup] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    @contextmanager
+    def waiting(self) -> Iterator[bool]:
+        """Say whether the caller may look up itself in the block."""
+        began, caller = time.monotonic(), object()
+        others = tuple(self._began.values())
+        if len(others) >= _THREADS or (others and began - min(others) > PATIENCE_SECONDS):
+            yield False
+            return
+        self._began[caller] = began
+        try:
+            yield True
+        finally:
+            del self._began[caller]
+
+    def run(self, work: Callable[[], Value], seconds: float) -> Value:
+        """Return what `work` returns or raises. Raises Unavailable if that takes longer than so many seconds."""
+        if len(self._threads) < _THREADS:
+            thread = threading.Thread(target=self._serve, name="look-up", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        lookup = _Lookup(work)
+        self._waiting.put(lookup)
+        if not lookup.done.acquire(timeout=seconds):
+            lookup.abandoned = True
+            raise Unavailable(
+                f"the database did not answer within {seconds:g} s", code="database_unavailable"
+            )
+        if lookup.error is not None:
+            raise lookup.error
+        result: Value = lookup.result
+        return result
+
+    def _serve(self) -> None:
+        while True:
+            lookup = self._waiting.get()
+            if lookup.abandoned:
+                continue
+            try:
+                lookup.result = lookup.work()
+            except Exception as error:  # raised where it is waited for
+                lookup.error = error
+            lookup.done.release()

@@ -1,0 +1,39 @@
+"""The state folder: closed to other users of the machine, because it holds the database and the first key."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+
+class OpenToOthers(PermissionError):
+    """Other users may enter a folder that must be closed to them; the message names folder and mode."""
+
+
+def make_private(folder: Path) -> None:
+    """Make the folder, with the mode 0700. An empty one gets that mode.
+
+    Raises
+    ------
+    OpenToOthers
+        It holds something, and other users may enter it: what it holds may be meant for them, or is known to them
+        already.
+    OSError
+        It cannot be made, or does not belong to this user.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _is_open(folder):
+        return
+    if not any(folder.iterdir()):
+        folder.chmod(0o700)
+        if not _is_open(folder):
+            return
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    raise OpenToOthers(
+        f"the state folder {folder} must have the mode 0700, got {mode:04o}: other users may enter it. Close it by "
+        f"`chmod 700 {folder}`, or name another one by RANKWRIGHT_STATE_DIR"
+    )
+
+
+def _is_open(folder: Path) -> bool:
+    return bool(folder.stat().st_mode & 0o077)

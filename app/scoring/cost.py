@@ -1,0 +1,75 @@
+"""What it costs to score: measured when a model is loaded, so that no request holds up the others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+INLINE_SECONDS = 0.005
+"""Longest that a request may occupy the event loop: all other requests wait for so long."""
+PERMIT_SECONDS = 0.25
+"""Longest that a request may occupy a thread without a permit."""
+_BYTE_SECONDS = 1e-7
+_ROW_SECONDS = 2e-6
+"""What it takes to read a byte of a body, and beside its bytes a row, where compiled readers do not read it."""
+
+_MOST_ROWS = 64
+_ENOUGH_SECONDS = 0.02  # of measuring
+_REPEATS = 3
+
+
+class Cost(NamedTuple):
+    """Seconds that a call of a ranker takes, and that each row takes in it."""
+
+    call: float
+    row: float
+
+    def of(self, rows: int) -> float:
+        """Return the seconds that a call with so many rows takes."""
+        return self.call + rows * self.row
+
+
+def of_reading(n_bytes: int, rows: int) -> float:
+    """Return the seconds that it takes to read so many rows of so many bytes."""
+    return n_bytes * _BYTE_SECONDS + rows * _ROW_SECONDS
+
+
+def measure(
+    score: Callable[[Floats], object], n_categories: list[int | None], seed: int = 0
+) -> Cost:
+    """Measure a ranker on rows drawn at random: of numbers of all sizes, and of categories where a feature has any.
+
+    One row is scored, and then more and more of them, up to 64 or until this takes long.
+    """
+    X = _draw(n_categories, seed)
+    score(X[:1])  # loads kernels
+    first = last = min(_time(score, X[:1]) for _ in range(_REPEATS))
+    n = 1
+    while n < _MOST_ROWS and last < _ENOUGH_SECONDS:
+        n *= 4
+        last = min(_time(score, X[:n]) for _ in range(_REPEATS))
+    row = first if n == 1 else max(0.0, last - first) / (n - 1)
+    return Cost(max(0.0, first - row), row)
+
+
+def _time(score: Callable[[Floats], object], X: Floats) -> float:
+    started = time.perf_counter()
+    score(X)
+    return time.perf_counter() - started
+
+
+def _draw(n_categories: list[int | None], seed: int) -> Floats:
+    rng = np.random.default_rng(seed)
+    shape = (_MOST_ROWS, len(n_categories))
+    X = rng.choice([-1.0, 1.0], shape) * 10.0 ** rng.uniform(-3.0, 6.0, shape)
+    for feature, count in enumerate(n_categories):
+        if count is not None:
+            X[:, feature] = rng.integers(count, size=_MOST_ROWS) if count else np.nan
+    X[0] = np.nan
+    return X

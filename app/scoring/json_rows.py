@@ -1,0 +1,244 @@
+"""Rows to score in JSON: objects of features, or lists of values under one list of names. Each may carry an id; so may
+a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote_plus
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from app.ingest.values import spell
+from app.platform.errors import MAX_ERRORS, Invalid, Malformed, escape, invalid, refuse_all, shown
+from app.scoring.features import FeatureIndex
+from app.scoring.probabilities import take_parameters
+from app.scoring.table_rows import ALL, IGNORE, Bounds, describe
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Floats = npt.NDArray[np.float64]
+ID = "id"
+SHAPE = (
+    'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]}, with nothing beside but "id" and '
+    '"ignore"'
+)
+
+
+class Beside(NamedTuple):
+    """What may be beside the features: the field or column of the ids, and fields to ignore (`*`: all)."""
+
+    id: str | None = None
+    ignore: Sequence[str] = ()
+
+    def of_body(self, given: dict[str, Any]) -> Beside:
+        """Return the same with what a body says of it, which is taken out of it. Raises Invalid."""
+        for name in (ID, IGNORE):
+            if name in given and getattr(self, name):
+                raise invalid(f"/{name}", f"{name} must be given once: in the query or in the body")
+        id_, ignore = given.pop(ID, self.id), given.pop(IGNORE, self.ignore)
+        if id_ is not None and (not isinstance(id_, str) or not id_):
+            raise invalid("/id", f"id must name a field or column, got {shown(id_)}")
+        ignore = () if ignore is None else ignore
+        if not isinstance(ignore, list | tuple) or not all(isinstance(n, str) for n in ignore):
+            raise invalid("/ignore", f"ignore must be a list of names, got {shown(ignore)}")
+        return Beside(id_, ignore)
+
+    def check(self, features: Collection[str]) -> None:
+        """Raise Invalid if a feature is to be ignored."""
+        errors = [
+            {"detail": f"{shown(name)} cannot be ignored: it is a feature of the model"}
+            for name in self.ignore[:MAX_ERRORS]
+            if name in features
+        ]
+        refuse_all(errors, "column_in_two_roles")
+
+    def ignores(self, name: object, features: Collection[str]) -> bool:
+        """Return True for a name that is to be ignored."""
+        return name not in features and (ALL in self.ignore or name in self.ignore)
+
+
+class QueryIds(NamedTuple):
+    """The id that a query has for its row."""
+
+    has_id: bool
+    id: str | None
+
+
+_MARKS = (b"id=", b"ignore=")
+
+
+def is_asked(query: bytes) -> bool:
+    """Return True if a query may name an id, or fields to ignore; quick, for most do not."""
+    return any(mark in query for mark in _MARKS)
+
+
+def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | None]:
+    """Return a query with features alone, as far as it says what else there is, and the row's id. Raises Invalid."""
+    left, said = take_parameters(query, (ID, IGNORE), features)
+    if not said:
+        return query, None
+    ignore = describe({IGNORE: said[IGNORE]}, lenient=False).ignore if IGNORE in said else ()
+    beside = Beside(said.get(ID), ignore)
+    beside.check(features)
+    pairs, ids = [], []
+    for pair in left.split(b"&"):
+        raw_name, _, raw = pair.partition(b"=")
+        name = unquote_plus(raw_name.decode("latin-1"))
+        if name == beside.id:
+            ids.append(unquote_plus(raw.decode("latin-1")))
+        if name in features or not (name == beside.id or beside.ignores(name, features)):
+            pairs.append(pair)
+    if beside.id is not None and len(ids) != 1:
+        detail = f"the query must have {shown(beside.id)} once, which is the row's id"
+        errors = [{"parameter": beside.id[:1000], "detail": detail}]
+        raise Invalid(detail, code="invalid_id", errors=errors)
+    return b"&".join(pairs), QueryIds(bool(ids), ids[0] if ids else None)
+
+
+class JsonRows(NamedTuple):
+    """Rows of float64, shape (rows, features), and the id of each if there are ids."""
+
+    X: Floats
+    ids: pa.Array | None
+
+
+def read(
+    features: FeatureIndex, body: bytes, beside: Beside, bounds: Bounds, *, lenient: bool = False
+) -> JsonRows:
+    """Return the rows of a body, as many as a table may have: absent features take no bytes. Raises Malformed and
+    Invalid.
+    """
+    max_rows = bounds.max_rows(len(features.names))
+    plain = None if beside.id is not None else features.matrix_of_plain(body)
+    if plain is not None and len(plain) <= max_rows:
+        beside.check(features.names)
+        return JsonRows(plain, None)
+    try:
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
+    if not isinstance(given, dict):
+        raise Invalid(SHAPE)
+    match given:
+        case {"rows": list(rows), **rest} if rest.keys() <= {ID, IGNORE}:
+            return of_objects(features, rows, beside.of_body(given), max_rows, lenient=lenient)
+        case {"columns": list(columns), "data": list(data), **rest} if rest.keys() <= {ID, IGNORE}:
+            beside = beside.of_body(given)
+            return of_lists(features, columns, data, beside, max_rows, lenient=lenient)
+    raise Invalid(SHAPE)
+
+
+def of_objects(
+    features: FeatureIndex,
+    rows: list[Any],
+    beside: Beside,
+    max_rows: int,
+    *,
+    lenient: bool = False,
+) -> JsonRows:
+    """Return rows given as objects; what is not read is taken out of them. Raises Invalid."""
+    check_count(len(rows), max_rows)
+    beside.check(features.names)
+    ids: list[Any] | None = None
+    known = frozenset(features.names)
+    if (name := beside.id) is not None:
+        ids = [None] * len(rows)
+        errors: list[Mapping[str, str]] = []
+        for number, row in enumerate(rows):
+            if not isinstance(row, dict):  # refused below
+                continue
+            if name not in row:
+                detail = f"row {number} must have the field {shown(name)}, which is its id"
+                errors.append({"pointer": f"/rows/{number}", "detail": detail})
+            else:
+                ids[number] = row[name] if name in known else row.pop(name)
+                if (wrong := _wrong_id(ids[number])) is not None:
+                    pointer = f"/rows/{number}/{escape(name)}"
+                    errors.append({"pointer": pointer, "detail": wrong})
+            if len(errors) >= MAX_ERRORS:
+                break
+        refuse_all(errors, "invalid_id")
+    if beside.ignore:
+        rows = [
+            {name: row[name] for name in row if not beside.ignores(name, known)}
+            if isinstance(row, dict) and not row.keys() <= known
+            else row
+            for row in rows
+        ]
+    X = features.matrix_of_rows(rows, lenient=lenient)
+    return JsonRows(X, None if ids is None else _as_array(ids))
+
+
+def of_lists(
+    features: FeatureIndex,
+    columns: list[Any],
+    data: list[Any],
+    beside: Beside,
+    max_rows: int,
+    *,
+    lenient: bool = False,
+) -> JsonRows:
+    """Return rows given as lists under one list of names. Raises Invalid."""
+    check_count(len(data), max_rows)
+    beside.check(features.names)
+    known = frozenset(features.names)
+    id_at = None
+    if beside.id is not None:
+        if beside.id not in columns:
+            detail = f"columns must have {shown(beside.id)}, which names the ids"
+            raise invalid("/columns", detail, code="invalid_id")
+        id_at = columns.index(beside.id)
+    kept = [
+        i
+        for i, name in enumerate(columns)
+        if not (isinstance(name, str) and beside.ignores(name, known))
+        and (i != id_at or name in known)
+    ]
+    if id_at is None and len(kept) == len(columns):
+        return JsonRows(features.matrix_of_table(columns, data, lenient=lenient), None)
+    errors: list[Mapping[str, str]] = []
+    for number, row in enumerate(data):
+        if not isinstance(row, list) or len(row) != len(columns):
+            detail = f"row {number} of data must be a list of {len(columns)} values, one per column"
+            errors.append({"pointer": f"/data/{number}", "detail": detail})
+        elif id_at is not None and (wrong := _wrong_id(row[id_at])) is not None:
+            pointer = f"/data/{number}/{id_at}"
+            errors.append({"pointer": pointer, "detail": wrong, "code": "invalid_id"})
+        if len(errors) >= MAX_ERRORS:
+            break
+    refuse_all(errors)
+    ids = None if id_at is None else _as_array([row[id_at] for row in data])
+    columns, data = [columns[i] for i in kept], [[row[i] for i in kept] for row in data]
+    return JsonRows(features.matrix_of_table(columns, data, lenient=lenient), ids)
+
+
+def check_count(rows: int, max_rows: int) -> None:
+    """Raise Invalid for more rows than are read at once."""
+    if rows > max_rows:
+        raise Invalid(
+            f"a body may have at most {max_rows} rows here, got {rows}", code="too_many_rows"
+        )
+
+
+def _as_array(ids: list[Any]) -> pa.Array:
+    """Return ids of one type as they are, and those of several as texts."""
+    import pyarrow as pa
+
+    if len({type(value) for value in ids if value is not None}) <= 1:
+        with suppress(OverflowError, pa.ArrowInvalid):  # a whole number of more than 64 bits
+            return pa.array(ids)
+    texts = [each if each is None or isinstance(each, str) else spell(each) for each in ids]
+    return pa.array(texts, pa.string())
+
+
+def _wrong_id(value: object) -> str | None:
+    """Return what is wrong with the id of a row."""
+    if value is None or isinstance(value, str | int | float):
+        return None
+    return f"an id must be a text, a number, true, false or null, got {shown(value)}"

@@ -1,0 +1,63 @@
+"""Where a request is scored: in the event loop if that is quick, else in a thread; if it takes long, under a permit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+from starlette.concurrency import run_in_threadpool
+
+from app.http.dependencies import Context
+from app.ingest.formats import CSV, NDJSON
+from app.ingest.rows import most_rows
+from app.scoring import cost
+from app.scoring.answers import JSON
+from app.scoring.service import ModelCache, Served
+
+Found = TypeVar("Found")
+
+
+async def find_model(models: ModelCache, owner: str, ref: str) -> Served:
+    """Return what `ModelCache.find` does. While a model of the owner is loaded, others of the owner wait in the event
+    loop: no owner can occupy the threads of all.
+    """
+    served = models.cached(owner, ref) or await run_in_threadpool(models.look, owner, ref)
+    if served is not None:
+        return served
+    async with models.turn(owner):
+        return await run_in_threadpool(models.find, owner, ref)
+
+
+def seconds_of(
+    served: Served, body: bytes, media_type: str, *, compressed: bool, by_column: bool = False
+) -> float:
+    """Return the most seconds that it takes to score the rows of a body, as far as can be told before it is read.
+
+    `by_column`: JSON may have a list for each column, and not only something in brackets for each row.
+    """
+    if compressed:
+        return math.inf
+    if media_type == JSON:
+        rows = 1 + body.count(b",") if by_column else max(body.count(b"{"), body.count(b"["))
+    elif media_type in (CSV, NDJSON):
+        rows = 1 + body.count(b"\n") + body.count(b"\r")
+    else:
+        rows = most_rows(len(body))
+    return cost.of_reading(len(body), rows) + served.cost.of(rows)
+
+
+async def run(
+    context: Context,
+    owner: str,
+    seconds: float,
+    work: Callable[[], Found],
+    *,
+    inline: bool = False,
+) -> Found:
+    """Do work that takes at most so many seconds. With `inline` the quickest is done in the event loop."""
+    if inline and seconds <= cost.INLINE_SECONDS:
+        return work()
+    if seconds <= cost.PERMIT_SECONDS:
+        return await run_in_threadpool(work)
+    return await context.compute(owner, work)

@@ -1,0 +1,135 @@
+"""What an upload is, by its bytes: at the doors of datasets, and where only some formats are read."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.ingest.formats import CSV, JSON_ARRAY, NDJSON, PARQUET, XLSX
+from tests.app.ingest.test_workbooks import book, cell
+from tests.app.live_service import Service
+from tests.app.refusals import refused
+
+ROWS = [{"a": float(i), "left": "yes" if i % 3 else "no"} for i in range(12)]
+TEXT = "a,left\n" + "".join(f"{row['a']},{row['left']}\n" for row in ROWS)
+
+
+def archive(name: str, body: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(name, body)
+    return packed.getvalue()
+
+
+def parquet(table: pa.Table) -> bytes:
+    written = io.BytesIO()
+    pq.write_table(table, written)
+    return written.getvalue()
+
+
+@pytest.fixture
+def workbook(tmp_path: Any) -> bytes:
+    texts = ["a", "left", "yes", "no"]
+    rows = [cell("A1", 0, "s") + cell("B1", 1, "s")]
+    rows += [
+        cell(f"A{i}", row["a"]) + cell(f"B{i}", 2 if row["left"] == "yes" else 3, "s")
+        for i, row in enumerate(ROWS, start=2)
+    ]
+    return book(tmp_path / "t", [f"<row>{row}</row>" for row in rows], texts).read_bytes()
+
+
+@pytest.fixture
+def client(service: Service) -> httpx.Client:
+    return service.client(service.key())
+
+
+def test_the_bytes_of_an_upload_decide_what_it_is(
+    service: Service, client: httpx.Client, workbook: bytes
+) -> None:
+    lines = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
+    cases = [
+        (workbook, XLSX, None),
+        (json.dumps(ROWS, indent=1).encode(), JSON_ARRAY, None),
+        (lines, NDJSON, None),
+        (parquet(pa.Table.from_pylist(ROWS)), PARQUET, None),
+        (archive("t.csv", TEXT.encode()), CSV, "zip"),
+        (archive("t.json", json.dumps(ROWS).encode()), JSON_ARRAY, "zip"),
+    ]
+    made = []
+    for body, kind, packed in cases:
+        for said in (
+            {"content": body, "headers": {"Content-Type": CSV}},
+            {"files": {"file": ("table.csv", body)}},
+            {"files": {"file": ("table", body, "application/octet-stream")}},
+        ):
+            answer = client.post("/v1/datasets", params={"label": "left"}, **said)
+            assert answer.status_code == 202, answer.text
+            found = answer.json()
+            assert (found["content_type"], found["content_encoding"]) == (kind, packed)
+            made.append(found["id"])
+    service.work()
+    for dataset_id in made:
+        found = client.get(f"/v1/datasets/{dataset_id}").json()
+        assert (found["status"], found["rows"], found["positives"]) == ("ready", 12, 8), found
+
+
+def test_what_the_bytes_leave_open_is_as_it_is_said(client: httpx.Client) -> None:
+    for name, said, kind in (
+        ("table", "application/octet-stream", CSV),
+        ("table.dat", "application/vnd.ms-excel", CSV),
+        ("table.parquet", "application/octet-stream", CSV),
+    ):
+        answer = client.post("/v1/datasets", files={"file": (name, TEXT, said)})
+        assert answer.json()["content_type"] == kind
+    for name, body in (
+        ("t.bin", b"\0\1\2"),
+        ("t.zip", b"no archive"),
+        ("t.zip", archive("t.npy", b"\x93NUMPY\0")),
+    ):
+        answer = client.post("/v1/datasets", files={"file": (name, body)})
+        refused(answer, 415, "unsupported_media_type")
+    foreign = client.post(
+        "/v1/datasets?delimiter=comma", content=json.dumps(ROWS), headers={"Content-Type": CSV}
+    )
+    assert refused(foreign, 422, "invalid")["errors"][0]["parameter"] == "delimiter"
+
+
+def test_some_formats_are_for_workers_alone(
+    service: Service, client: httpx.Client, workbook: bytes
+) -> None:
+    dataset_id = service.upload(client, TEXT, label="left")
+    model_id = service.train(client, dataset_id, validation={"method": "holdout", "fraction": 0.5})
+    headers = {"Content-Type": XLSX}
+    path = f"/v1/models/{model_id['model_id']}/score"
+    answer = client.post(path, content=workbook, headers=headers)
+    assert "batch-scores" in refused(answer, 415, "unsupported_media_type")["detail"]
+    answer = client.post(
+        "/v1/batch-scores",
+        params={"model": model_id["model_id"]},
+        content=workbook,
+        headers=headers,
+    )
+    assert answer.status_code == 202, answer.text
+    service.work()
+    found = client.get(answer.headers["Location"]).json()
+    assert (found["status"], found["rows"]) == ("ready", 12)
+
+
+def test_a_nested_column_s_refusal_names_drop(service: Service, client: httpx.Client) -> None:
+    table = pa.Table.from_pylist([{**row, "tags": [1], "more": {"x": 1}} for row in ROWS])
+    asked: dict[str, Any] = {"headers": {"Content-Type": PARQUET}, "content": parquet(table)}
+    answer = client.post("/v1/datasets?label=left", **asked)
+    service.work()
+    (error, other) = client.get(answer.headers["Location"]).json()["errors"]
+    assert {error["column"], other["column"]} == {"tags", "more"}
+    assert error["suggestion"] == {"drop": "tags,more"}
+    answer = client.post("/v1/datasets", params={"label": "left", **error["suggestion"]}, **asked)
+    service.work()
+    assert client.get(answer.headers["Location"]).json()["status"] == "ready"

@@ -1,0 +1,298 @@
+"""Spreadsheets, archives and arrays: read as the CSV of the same cells would be, and bounded whatever they claim."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.ingest import archives, workbook
+from app.ingest.detection import find_format
+from app.ingest.errors import BadTable, Errors
+from app.ingest.formats import ARROW, ARROW_FILE, CSV, JSON_ARRAY, NDJSON, PARQUET, XLSX
+from app.ingest.readers import open_source
+from app.ingest.value_columns import MissingTokens
+
+LIMITS = {"rows": 1000, "columns": 20, "bytes": 1 << 22}
+MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+PARTS = {
+    "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"/>',
+    "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="r1" '
+    f'Type="{OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+    "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships">'
+    f'<Relationship Id="r1" Type="{OFFICE}/worksheet" Target="worksheets/sheet1.xml"/>'
+    f'<Relationship Id="r2" Type="{OFFICE}/worksheet" Target="worksheets/sheet2.xml"/></Relationships>',
+    "xl/workbook.xml": f'<workbook {MAIN} xmlns:r="{OFFICE}"><sheets><sheet name="hidden" sheetId="2" '
+    'state="hidden" r:id="r2"/><sheet name="rows" sheetId="1" r:id="r1"/></sheets></workbook>',
+    "xl/styles.xml": f'<styleSheet {MAIN}><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="22"/>'
+    '<xf numFmtId="46"/></cellXfs></styleSheet>',
+    "xl/worksheets/sheet2.xml": f"<worksheet {MAIN}><sheetData/></worksheet>",
+}
+
+
+def cell(place: str, value: object, kind: str = "n", style: int = 0) -> str:
+    return f'<c r="{place}" t="{kind}" s="{style}"><v>{value}</v></c>'
+
+
+def book(path: Path, rows: Iterable[str], texts: Iterable[str] = (), **parts: str) -> Path:
+    """Write a workbook: `rows` of its visible sheet as XML, and its shared texts."""
+    shared = "".join(f"<si><t>{text}</t></si>" for text in texts)
+    sheet = f"<worksheet {MAIN}><sheetData>{''.join(rows)}</sheetData></worksheet>"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, text in {
+            **PARTS,
+            "xl/sharedStrings.xml": f"<sst {MAIN}>{shared}</sst>",
+            "xl/worksheets/sheet1.xml": sheet,
+            **parts,
+        }.items():
+            file.writestr(name, text)
+    return path
+
+
+ROWS = [
+    f'<row r="2">{"".join(cell(f"{letter}2", i, "s") for i, letter in enumerate("ABCDE"))}</row>',
+    f'<row r="3">{cell("A3", "1.0")}{cell("B3", 5, "s")}{cell("C3", 46104, style=1)}{cell("D3", 1, "b")}'
+    f"{cell('E3', 0.25, style=3)}</row>",
+    f'<row r="5">{cell("A5", 2.5)}{cell("C5", 46104.4375, style=2)}{cell("D5", 0, "b")}</row>',
+]
+TEXTS = ["number", "text", "day", "flag", "length", "x,&#34;1&#34;"]
+
+
+def read(
+    path: Path, said: str = CSV, encoding: str | None = None, limits: Mapping[str, int] = LIMITS
+) -> tuple[tuple[str, str | None], list[dict[str, Any]]]:
+    """Return the format that the bytes have, and the rows as text."""
+    content_type, encoding = find_format(path, said, encoding)
+    payload = {"path": str(path), "content_type": content_type, "content_encoding": encoding}
+    with ExitStack() as stack:
+        source = open_source(
+            {**payload, "limits": limits, "workdir": str(path.parent)}, stack, MissingTokens(None)
+        )
+        errors = Errors()
+        rows = [row for batch in source.batches(errors) for row in batch.batch.to_pylist()]
+        if errors.total:
+            raise errors.summarise()
+    return (content_type, encoding), rows
+
+
+def test_the_first_visible_sheet_is_read_as_its_csv(tmp_path: Path) -> None:
+    path = book(tmp_path / "table.csv", ROWS, TEXTS)
+    found, rows = read(path)
+    assert found == (XLSX, None)
+    assert rows == [
+        {"number": "1", "text": 'x,"1"', "day": "2026-03-23", "flag": "true", "length": "0.25"},
+        {
+            "number": "2.5",
+            "text": None,
+            "day": "2026-03-23T10:30:00",
+            "flag": "false",
+            "length": None,
+        },
+    ]
+    assert [each.name for each in tmp_path.iterdir()] == ["table.csv"]  # nothing is left behind
+    aside = [row.replace('r="A', 'r="F') for row in ROWS]
+    _, rows = read(book(path, aside, TEXTS))
+    assert [*rows[0]] == ["text", "day", "flag", "length", "number"]
+
+
+def test_lines_of_a_sheet_s_errors_are_its_rows(tmp_path: Path) -> None:
+    path = book(tmp_path / "table.xlsx", ROWS, ["number", "number", *TEXTS[2:]])
+    with pytest.raises(BadTable, match="must differ") as caught:
+        read(path)
+    assert caught.value.errors[0]["line"] == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "texts", "code"),
+    [
+        ([cell("A1", 1) + cell("XFD1048576", 1)], [], "too_many_rows"),
+        ([cell("A1", 1) + cell("XFD2", 1)], [], "too_many_columns"),
+        (["<row>" + "<c><v>1</v></c>" * 21 + "</row>"], [], "too_many_columns"),
+        (["<row r='1003'><c><v>1</v></c></row>"], [], "too_many_rows"),
+        (["<row/>" * 1002], [], "too_many_rows"),
+        (["<x:row xmlns:x='y'><x:c r='ZZZ1'/></x:row>"], [], "too_many_columns"),
+        ([cell("A1", 1) * 600], [], "too_large"),
+        (["<row>" + cell("A1", 0, "s") * 50 + "</row>"], ["x" * 100_000], "too_large"),
+        ([cell("A1", 1)], [""] * 600, "too_large"),
+        ([" " * (1 << 22)], [], "too_large"),
+    ],
+)
+def test_a_small_workbook_takes_no_more_than_it_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], texts: list[str], code: str
+) -> None:
+    monkeypatch.setattr(workbook, "MAX_CELLS", 500)
+    path = book(tmp_path / "bomb.xlsx", rows, texts)
+    assert path.stat().st_size < 20_000
+
+    def untouched(_: Path) -> None:
+        raise AssertionError("it was handed on")
+
+    monkeypatch.setattr(workbook, "_rows_of", untouched)
+    with pytest.raises(BadTable) as caught:
+        read(path)
+    assert caught.value.code == code
+
+
+def test_what_is_no_workbook_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bad.xlsx"
+    doctype = f'<!DOCTYPE a [<!ENTITY b "c">]><worksheet {MAIN}/>'
+    for parts, said in (
+        ({"xl/worksheets/sheet1.xml": doctype}, "DTD"),
+        ({"xl/worksheets/sheet1.xml": "<worksheet"}, "damaged"),
+        ({"xl/worksheets/sheet1.xml": f"<worksheet {MAIN}/>"}, "empty"),
+        ({"xl/workbook.xml": f"<workbook {MAIN}/>"}, "no visible sheet"),
+        ({"xl/workbook.xml": "no XML"}, "damaged"),
+    ):
+        book(path, ROWS, TEXTS, **parts)
+        with pytest.raises(BadTable, match=said):
+            read(path)
+    whole = book(path, ROWS, TEXTS).read_bytes()
+    for cut in range(40, len(whole), len(whole) // 40):
+        path.write_bytes(whole[:cut] + whole[cut + 9 :])
+        with pytest.raises(BadTable):
+            read(path, XLSX)
+    book(path, ROWS, TEXTS)
+    with zipfile.ZipFile(path, "a") as file, pytest.warns(UserWarning, match="Duplicate"):
+        file.writestr("xl/styles.xml", PARTS["xl/styles.xml"])
+    with pytest.raises(BadTable, match="twice"):
+        read(path)
+
+
+TABLE = b"number,text\n1,x\n2.5,\n"
+RECORDS = [{"number": "1", "text": "x"}, {"number": "2.5", "text": None}]
+
+
+def zipped(path: Path, *files: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as file:
+        for name, data in files:
+            file.writestr(name, data)
+    return path
+
+
+def test_an_archive_of_one_table_is_read_as_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "table.zip"
+    beside = (("__MACOSX/._table.csv", b"x"), ("folder/", b""), ("folder/.DS_Store", b"x"))
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED):
+        zipped(path, ("folder/table.csv", TABLE), *beside, method=method)
+        assert read(path, "application/zip") == ((CSV, "zip"), RECORDS)
+    zipped(path, ("table.csv", json.dumps(RECORDS).encode()))
+    assert read(path, "application/zip") == ((JSON_ARRAY, "zip"), RECORDS)
+    inner = book(tmp_path / "inner.xlsx", ROWS, TEXTS)
+    zipped(path, ("inner.xlsx", inner.read_bytes()))
+    found, rows = read(path, "application/zip")
+    assert (found, len(rows)) == ((XLSX, "zip"), 2)
+
+
+def test_an_archive_is_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "table.zip"
+
+    def refused(said: str) -> None:
+        with pytest.raises(BadTable, match=said):
+            read(path)
+
+    zipped(path, ("a.csv", TABLE), ("b.csv", TABLE))
+    refused("exactly one table, got 2 files")
+    zipped(path, ("folder/", b""))
+    refused("got 0 files")
+    zipped(path, ("a.csv", TABLE), method=zipfile.ZIP_LZMA)
+    refused("stored or deflated")
+    zipped(path, ("a.csv", b"number\n" + b"1\n" * (LIMITS["bytes"] // 2)))
+    refused("at most 4194304 bytes")
+    whole = bytearray(zipped(path, ("a.csv", TABLE)).read_bytes())
+    for flags in (6, whole.index(b"PK\x01\x02") + 8):
+        whole[flags] |= 1
+    path.write_bytes(whole)
+    refused("encrypted")
+    path.write_bytes(zipped(path, ("a.csv", TABLE)).read_bytes()[:-30])
+    refused("damaged")
+    monkeypatch.setattr(archives, "MAX_DIRECTORY_BYTES", 1000)
+    zipped(path, *((f"{i}.csv", b"") for i in range(50)))
+    refused("at most 1000 bytes")
+
+
+def test_an_array_of_objects_is_read_as_its_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "table.csv"
+    records = [{"number": 1, "text": 'x\n"],[{', "é": None}, {"text": None, "number": 2.5}]
+    rows = [
+        {"number": "1", "text": 'x\n"],[{', "é": None},
+        {"number": "2.5", "text": None, "é": None},
+    ]
+    for indent in (None, 1):
+        path.write_text("\ufeff " + json.dumps(records, indent=indent, ensure_ascii=False) + "\n")
+        assert read(path) == ((JSON_ARRAY, None), rows)
+    monkeypatch.setattr("app.ingest.ndjson._PIECE", 3)
+    assert read(path) == ((JSON_ARRAY, None), rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("[]", 1, "each element must be a JSON object"),
+        ('[{"a": 1},\n 3]', 2, "must be a JSON object"),
+        ('[{"a": 1},\n]', 2, "an element is not JSON"),
+        ('[{"a": 1}\n', 2, "must follow an element, got its end"),
+        ('[{"a": 1}] x', 1, "nothing may follow"),
+        ('[\n{"a": 1} {"a": 2}]', 2, "a comma or the end"),
+        ('[{"a": 1},\n\n{"a": NaN}]', 3, "is not JSON"),
+        ('[{"a": 1}, {"a": 1, "a": 2}]', 1, "comes 2 times"),
+        ('[{"a": ' + "[" * 100_000, 1, "nested too deeply"),
+        ('[{"a": "' + "x" * (1 << 20), 1, "is not JSON"),
+        ('[{"a": [1]}]', 1, "drop=a leaves the column out"),
+        ('{"a": {"b": 1}}', 1, "drop=a leaves the column out"),
+    ],
+)
+def test_what_is_wrong_with_an_array_is_named_by_its_line(
+    tmp_path: Path, text: str, line: int, said: str
+) -> None:
+    path = tmp_path / "table.json"
+    path.write_text(text)
+    with pytest.raises(BadTable, match=said) as caught:
+        read(path, JSON_ARRAY)
+    assert caught.value.errors[0]["line"] == line
+
+
+def test_the_bytes_decide_and_leave_open_what_they_do_not_say(tmp_path: Path) -> None:
+    path, table = tmp_path / "table", pa.table({"a": [1]})
+    pq.write_table(table, path)
+    parquet = path.read_bytes()
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write(table)
+    arrow_file = path.read_bytes()
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write(table)
+    for data, kind in (
+        (parquet, PARQUET),
+        (arrow_file, ARROW_FILE),
+        (path.read_bytes(), ARROW),
+        (b'[{"a": 1}]', JSON_ARRAY),
+        (b'\n{"a": 1}\n', NDJSON),
+    ):
+        for packed in (data, pa.Codec("gzip").compress(data, asbytes=True)):
+            path.write_bytes(packed)
+            for said in (CSV, NDJSON, PARQUET, XLSX, ""):
+                assert find_format(path, said, None) == (kind, None)
+    for data, said, kind in (
+        (b"a,b\n1,2\n", NDJSON, NDJSON),
+        (b"a,b\n1,2\n", PARQUET, CSV),
+        (b"a,b\n1,2\n", "", CSV),
+        (b"a,b\n1,2\n", "application/msword", "application/msword"),
+        (b"[id],{name}\n1,2\n", CSV, CSV),
+        (b"\xff\xfea\0,\0", CSV, CSV),
+        (b"\x89PNG\r\n\x1a\n\0\0", "image/png", "image/png"),
+        (b"\0\1\2", PARQUET, PARQUET),
+        (b"\x1f\x8b and then nothing", CSV, CSV),
+        (b"PK\x03\x04 and then nothing", XLSX, XLSX),
+    ):
+        path.write_bytes(data)
+        assert find_format(path, said, None) == (kind, None)

@@ -1,0 +1,76 @@
+"""Last answers that stand in for a database that is away."""
+
+from __future__ import annotations
+
+import threading
+from typing import NoReturn
+
+import pytest
+
+from app.platform import outage
+from app.platform.errors import NotFound, Unavailable
+from app.platform.outage import OutageMemory
+
+
+def away() -> NoReturn:
+    raise Unavailable("the database is unavailable")
+
+
+def gone() -> NoReturn:
+    raise NotFound("it is gone")
+
+
+def test_the_last_answer_stands_in_and_the_next_ends_the_outage() -> None:
+    memory = OutageMemory(60.0)
+    assert memory.ask("a", lambda: 1) == 1
+    assert memory.away_seconds is None
+    assert memory.ask("a", away) == 1
+    assert memory.away_seconds is not None
+    assert memory.ask("b", lambda: 2) == 2  # nothing is known of it, so it is asked for
+    assert memory.away_seconds is None
+    assert memory.ask("a", lambda: 3) == 3
+
+
+def test_what_is_not_known_or_too_old_or_gone_has_no_stand_in() -> None:
+    memory = OutageMemory(60.0)
+    with pytest.raises(Unavailable):
+        memory.ask("a", away)
+    memory.ask("a", lambda: 1)
+    with pytest.raises(NotFound):
+        memory.ask("a", gone)
+    with pytest.raises(Unavailable):
+        memory.ask("a", away)
+    memory.ask("a", lambda: 1)
+    assert memory.ask("a", lambda: None) is None
+    with pytest.raises(Unavailable):
+        memory.ask("a", away)
+    none = OutageMemory(0.0)
+    none.ask("a", lambda: 1)
+    with pytest.raises(Unavailable):
+        none.ask("a", away)
+
+
+def test_nobody_waits_long_for_a_database_that_stands_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outage, "PATIENCE_SECONDS", 0.01)
+    memory, release = OutageMemory(60.0), threading.Event()
+    memory.ask("a", lambda: 1)
+
+    def stand_still() -> int:
+        release.wait(30.0)
+        return 2
+
+    # A few may wait for themselves; whoever comes while one of them waits for long does not.
+    stuck = [threading.Thread(target=memory.ask, args=("a", stand_still)) for _ in range(6)]
+    try:
+        for thread in stuck:
+            thread.start()
+        while any(thread.is_alive() for thread in stuck) and memory.away_seconds is None:
+            stuck[-1].join(0.01)
+        assert memory.ask("a", stand_still) == 1
+        assert memory.ask("a", lambda: pytest.fail("nobody asks for a while")) == 1
+    finally:
+        release.set()
+        for thread in stuck:
+            thread.join()
