@@ -1,7 +1,8 @@
 """The sentences of refusals and warnings, in one snapshot: tests/words.txt. `make words` writes it anew.
 
-Other tests hold codes, values and pointers, and no sentence. To change a sentence, change it, run `make words`, and
-read the difference. Each module of `PARTS` has a function `say()`, which yields pairs: the name of a case, and its sentence.
+Other tests hold codes, values and pointers, and no sentence. To change a sentence, change it, run `make words`,
+and read the difference. Each module of `PARTS` has a function `say()`, which yields pairs: the name of a case, and
+its sentence.
 """
 
 from __future__ import annotations
