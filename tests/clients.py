@@ -207,7 +207,8 @@ def generate(folder: Path, language: str, *properties: str) -> Path:
 
 def run_java_tour(folder: Path, **environment: str) -> None:
     """Generate the client for Java's own HttpClient, compile it with the tour, and run that."""
-    jar = generate(folder, "java", "library=native", "openApiNullable=false")
+    options = ("library=native", "openApiNullable=false", "useSingleRequestParameter=true")
+    jar = generate(folder, "java", *options)
     (folder / "javax" / "annotation").mkdir(parents=True)
     (folder / "javax" / "annotation" / "Generated.java").write_text(JAVAX)
     shutil.copy(CLIENTS / "Tour.java", folder)

@@ -31,8 +31,8 @@ public class Tour {
     }
 
     static Dataset upload(DatasetsApi datasets, String file, String name) throws ApiException {
-        Dataset found = datasets.uploadDataset(new File(file), null, WAIT, name, "churned", "1", null, null, null, null,
-            null, null, null, null, null, null, null, null, null, null, null, null);
+        Dataset found = datasets.uploadDataset(DatasetsApi.APIUploadDatasetRequest.newBuilder().body(new File(file))
+            .prefer(WAIT).name(name).label("churned").positive("1").build());
         check(found.getStatus() == Dataset.StatusEnum.READY, "the dataset is ready");
         return found;
     }
@@ -77,8 +77,8 @@ public class Tour {
             }
             rows.addDataItem(row);
         }
-        ScoreRows200Response scored = new ScoringApi(client).scoreRows("churn", new ScoreRowsRequest(rows), null, null, null,
-            null, null, null, null, null, null, null, null, null, null, null);
+        ScoreRows200Response scored = new ScoringApi(client).scoreRows(ScoringApi.APIScoreRowsRequest.newBuilder()
+            .ref("churn").scoreRowsRequest(new ScoreRowsRequest(rows)).build());
         check(scored.getScores().getScores().size() == rows.getData().size(), "each row has a score");
 
         EvaluationRequest asked = new EvaluationRequest().model("churn").datasetId(later.getId());
