@@ -133,6 +133,8 @@ class _Readers:
         Fields that hold several records: who asks for a list rarely looks at all of it.
     nothing : dict of str to None
         All fields as they are if the service leaves them out.
+    required : set of str
+        Fields that the service never leaves out.
     fixed : dict of str to tuple
         Fields with fixed values.
     """
@@ -145,6 +147,7 @@ class _Readers:
         }
         found = {name: _reader(hint) for name, hint in hints.items()}
         self.nothing = dict.fromkeys(hints)
+        self.required = {name for name in hints if not hasattr(cls, name)}
         self.plain = [name for name, read in found.items() if read is _as_it_is]
         self.lazy = {
             name: read
@@ -240,15 +243,17 @@ def _reader(hint: Any) -> _Read:
 def read_one_of(kinds: list[type[R]], data: Any) -> Any:
     """Return the record of the class whose fields the JSON object has the most of and lacks the fewest.
 
-    A field with a fixed value decides alone: the class whose value the object has.
+    A field with a fixed value decides alone: the class whose value the object has. Next come the fields that the
+    service never leaves out: an object that lacks one is of another class.
     """
     if not isinstance(data, Mapping) or isinstance(data, Record):
         return data
 
-    def fit(kind: type[R]) -> tuple[bool, int]:
+    def fit(kind: type[R]) -> tuple[bool, bool, int]:
         readers = _readers_of(kind)
         fixed = all(data[name] in values for name, values in readers.fixed.items() if name in data)
         common, fields = len(readers.nothing.keys() & data.keys()), len(readers.nothing)
-        return fixed, common - (fields + len(data) - 2 * common)
+        whole = readers.required <= data.keys()
+        return fixed, whole, common - (fields + len(data) - 2 * common)
 
     return max(kinds, key=fit).from_json(data)

@@ -456,8 +456,10 @@ def frame_of(answers: Sequence[tuple[bytes, str]], body: Body, n_reasons: int = 
 
 
 def _columns_of(data: Mapping[str, Any], n_reasons: int) -> dict[str, list[Any]]:
+    ids = {"id": data["ids"]} if data.get("ids") is not None else {}
     if "labels" in data:  # a list of scores per row, a score per label
-        return {label: [row[i] for row in data["scores"]] for i, label in enumerate(data["labels"])}
+        scores = enumerate(data["labels"])
+        return ids | {label: [row[i] for row in data["scores"]] for i, label in scores}
     names = (
         ("score", "scores"),
         ("fpr", "fprs"),
@@ -467,7 +469,7 @@ def _columns_of(data: Mapping[str, Any], n_reasons: int) -> dict[str, list[Any]]
         ("probability_high", "probabilities_high"),
         ("flag", "flags"),
     )
-    found = {name: data[many] for name, many in names if data.get(many) is not None}
+    found = ids | {name: data[many] for name, many in names if data.get(many) is not None}
     return found | (_reason_columns(data, n_reasons) if data.get("reasons") is not None else {})
 
 
