@@ -254,7 +254,7 @@ def _first_rows(summary: BatchSummary, keep: Sequence[str]) -> FirstRows | None:
     if summary.first is None:
         return None
     names = summary.columns
-    kept = [name for name in names if name in set(keep)]
+    kept = [name for name in names if name in {*keep, "id"}]
     n_reasons = sum(name.startswith("reason_") and name.endswith("_text") for name in names)
     rows = []
     for values in summary.first:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from app.scoring.reasons import check_options as check_reason_options
 from app.scoring.reasons import check_rows as check_reasoned_rows
 from app.scoring.service import ModelCache
 from app.scoring.summary import MAX_IGNORED
-from app.scoring.table_rows import FILE_NAME, TableOptions, bounds_of, check_options, read_body
+from app.scoring.table_rows import FILE_NAME, ID, TableOptions, bounds_of, check_options, read_body
 
 BATCH_SCORE = "batch_score"
 """The kind of job that scores a table."""
@@ -48,6 +47,7 @@ MAX_FILE_NAME = 255
 CUT = "cut"
 """Where the cut of the alias stands among the options, if it keeps a promise."""
 _DROPPED = "dropped"
+NOTHING_KEPT = TableOptions()
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,8 @@ def check_dataset(
     owner: str,
     ref: str,
     dataset_id: str,
-    keep: Sequence[str],
+    kept: TableOptions,
     options: ProbabilityOptions,
-    top: int | None = None,
     reasons: ReasonOptions | None = None,
     *,
     lock: bool = False,
@@ -121,14 +120,16 @@ def check_dataset(
     if (missing := missing_features(model.features, dataset)) is not None:
         detail = f"dataset {dataset.id} {missing}, which {model.name}:{model.version} takes"
         raise _invalid("pointer", "/dataset_id", detail, "unknown_column")
-    kept = {column["name"] for column in dataset.columns if column["role"] != _DROPPED}
-    for place, name in enumerate(keep):
-        if name not in kept:
+    there = {column["name"] for column in dataset.columns if column["role"] != _DROPPED}
+    n_ids = int(kept.id is not None)
+    for place, name in enumerate(kept.keep, -n_ids):
+        if name not in there:
             detail = f"dataset {dataset.id} keeps no column {show(name)}"
-            raise _invalid("pointer", f"/keep/{place}", detail, "unknown_column")
-    _check_results(_name(model), _labels(model), keep, options, top, reasons, "pointer", "/")
+            at = "/id" if place < 0 else f"/keep/{place}"
+            raise _invalid("pointer", at, detail, "unknown_column")
+    _check_results(_name(model), _labels(model), kept, options, reasons, "pointer", "/")
     n_rows = dataset.rows or 0
-    n_rows = n_rows if top is None else min(n_rows, top)
+    n_rows = n_rows if kept.top is None else min(n_rows, kept.top)
     _check_reasons(session, found, reasons, "pointer", "/", n_rows)
     return found, dataset
 
@@ -139,18 +140,16 @@ def submit(
     owner: str,
     ref: str,
     dataset_id: str,
-    keep: Sequence[str],
+    kept: TableOptions = NOTHING_KEPT,
     options: ProbabilityOptions = DEFAULT,
-    top: int | None = None,
     reasons: ReasonOptions | None = None,
 ) -> BatchScore:
     """Have the rows of a dataset scored: written with its job into the caller's transaction."""
     found, dataset = check_dataset(
-        session, owner, ref, dataset_id, keep, options, top, reasons, lock=True
+        session, owner, ref, dataset_id, kept, options, reasons, lock=True
     )
-    read_options = TableOptions(keep=tuple(keep), top=top)
     given = _Given(ref, dataset=dataset)
-    return _insert(session, settings, found, read_options, options, reasons, given)
+    return _insert(session, settings, found, kept, options, reasons, given)
 
 
 def accept(
@@ -195,7 +194,7 @@ def _check_upload(
     probability: ProbabilityOptions,
     reasons: ReasonOptions | None,
 ) -> None:
-    _check_results(model, labels, options.keep, probability, options.top, reasons, "parameter", "")
+    _check_results(model, labels, options, probability, reasons, "parameter", "")
 
 
 def _check_reasons(
@@ -226,21 +225,26 @@ def _check_reasons(
 def _check_results(
     model: str,
     labels: list[str] | None,
-    keep: Sequence[str],
+    kept: TableOptions,
     options: ProbabilityOptions,
-    top: int | None,
     reasons: ReasonOptions | None,
     key: str,
     place: str,
 ) -> None:
     """Raise Invalid if the result cannot have these columns; `place` comes before the name of a field."""
-    if top is not None and labels is not None:
+    if kept.top is not None and labels is not None:
         detail = f"top needs a model with one score per row, {model} has {len(labels)}"
         raise _invalid(key, f"{place}top", detail, "invalid_parameter")
     taken = {*score_names(labels), *(options.names if options.asked and labels is None else ())}
     if reasons is not None:
         taken |= {*reasons.names}
-    for name in keep:
+    names = list(kept.keep)
+    if kept.id is not None:
+        names.remove(kept.id)
+        if kept.id in names or ID in (*names, *taken):
+            detail = f"the result has the ids as {ID!r}: no other column can have this name, and keep cannot name them"
+            raise _invalid(key, f"{place}{ID}", detail, "column_in_two_roles")
+    for name in names:
         if name in taken:
             detail = f"a column with the name of a score column cannot be kept, got {show(name)}"
             raise _invalid(key, f"{place}keep", detail, "column_in_two_roles")

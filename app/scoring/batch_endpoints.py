@@ -52,6 +52,7 @@ from app.scoring.schemas import (
     ScoreTableCheck,
     batch_score_of,
 )
+from app.scoring.table_rows import TableOptions
 
 PATH = "/v1/batch-scores"
 router = APIRouter(prefix=PATH, tags=["scoring"], route_class=GuardedRoute)
@@ -59,6 +60,7 @@ router = APIRouter(prefix=PATH, tags=["scoring"], route_class=GuardedRoute)
 _MODEL = "model"
 _FIELDS = {
     _MODEL: "For rows that you send: the model, as id, name, name:version or name@alias.",
+    "id": "Column that holds the ids of the rows: it becomes the column `id` of the result.",
     "keep": "Columns to copy to the result, separated by commas.",
     "top": "Keep only so many rows, those with the highest scores, best first.",
     "ignore": "Columns to ignore that are not features, separated by commas; `*`: all of them.",
@@ -175,6 +177,11 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
         detail = "model must name the model that is to score the rows, as in model=churn@champion"
         raise Invalid(detail, errors=[{"parameter": _MODEL, "detail": detail}])
     options = replace(table_rows.describe(given, lenient=lenient), top=_top_of(given))
+    if (ids := given.get(table_rows.ID)) is not None:
+        if not 0 < len(ids) <= MAX_LIST_LENGTH or "\0" in ids:
+            detail = f"id must have 1 to {MAX_LIST_LENGTH} characters and no NUL"
+            raise Invalid(detail, errors=[{"parameter": table_rows.ID, "detail": detail}])
+        options = replace(options, id=ids, keep=(ids, *options.keep))
     probability = options_of({name: given[name] for name in probabilities.NAMES if name in given})
     terms = options.as_json()
     if probability != DEFAULT:  # so that a request of an older version has the same hash
@@ -218,12 +225,17 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
     asked = _parse(body)
     if asked.keep:
         check_reads(caller, "keep")
+    if asked.id is not None:
+        check_reads(caller, "id")
 
     options = asked.probability_options()
     wanted = asked.reason_options()
     if wanted is not None:  # their texts have the row's values
         check_reads(caller, "reasons")
-    given = (sending.owner, asked.model, asked.dataset_id, asked.keep, options, asked.top, wanted)
+    kept = TableOptions(keep=tuple(asked.keep), top=asked.top)
+    if asked.id is not None:
+        kept = replace(kept, id=asked.id, keep=(asked.id, *kept.keep))
+    given = (sending.owner, asked.model, asked.dataset_id, kept, options, wanted)
 
     def work(session: Session) -> dict[str, Any]:
         return _shown(batch_scores.submit(session, context.settings, *given))

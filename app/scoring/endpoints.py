@@ -38,7 +38,7 @@ from app.scoring import json_rows, large_tables, probabilities, reasons, table_r
 from app.scoring import service as scoring
 from app.scoring.answers import JSON, OFFERS, Answer, Column
 from app.scoring.cost import INLINE_SECONDS
-from app.scoring.json_rows import ID, Beside, JsonRows, QueryIds
+from app.scoring.json_rows import Beside, JsonRows, QueryIds
 from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, ProbabilityOptions
 from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS, Estimates, ReasonOptions, Reasons
 from app.scoring.reasons import options_of as options_of_reasons
@@ -56,7 +56,7 @@ from app.scoring.schemas import (
 )
 from app.scoring.service import ModelCache, Served
 from app.scoring.service import Scores as Rows
-from app.scoring.table_rows import IGNORE, TableOptions, bounds_of
+from app.scoring.table_rows import ID, IGNORE, TableOptions, bounds_of
 
 Fields = Mapping[str, str]
 Text = Annotated[str | None, Query(min_length=1, max_length=4096)]

@@ -34,10 +34,10 @@ from app.scoring import service as scoring
 from app.scoring.answers import JSON, Answer, Column
 from app.scoring.cost import PERMIT_SECONDS
 from app.scoring.endpoints import IdQuery, ModelsDep, media_type_of
-from app.scoring.json_rows import ID, Beside
+from app.scoring.json_rows import Beside
 from app.scoring.probabilities import NAMES, options_of
 from app.scoring.service import ModelCache, Scores, Served
-from app.scoring.table_rows import ALL, Bounds, TableOptions, bounds_of
+from app.scoring.table_rows import ALL, ID, Bounds, TableOptions, bounds_of
 
 SERVER = "rankwright"
 MAX_LISTED = 1000

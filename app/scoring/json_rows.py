@@ -17,13 +17,12 @@ from app.ingest.values import spell
 from app.platform.errors import MAX_ERRORS, Invalid, Malformed, escape, invalid, refuse_all, shown
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import take_parameters
-from app.scoring.table_rows import ALL, IGNORE, Bounds, describe
+from app.scoring.table_rows import ALL, ID, IGNORE, Bounds, describe
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Floats = npt.NDArray[np.float64]
-ID = "id"
 SHAPE = (
     'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]}, with nothing beside but "id" and '
     '"ignore"'

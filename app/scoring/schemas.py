@@ -397,6 +397,11 @@ class BatchScoreRequest(Body):
     dataset_id: Text = Field(
         description="A ready dataset that has the model's features. It needs no label."
     )
+    id: Text | None = Field(
+        default=None,
+        description="Column of the dataset that holds the ids of the rows: it becomes the column `id` of the result. "
+        "Needs the scope `read` as well.",
+    )
     keep: Annotated[list[Text], Field(max_length=MAX_NAMES)] = Field(
         default_factory=list,
         description="Columns of the dataset to copy to the result. Needs the scope `read` as well. Default: none.",

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from app.ingest.stream import Look, Upload
     from app.ingest.value_columns import MissingTokens
 
-IGNORE, KEEP, MISSING = "ignore", "keep", "missing"
+ID, IGNORE, KEEP, MISSING = "id", "ignore", "keep", "missing"
 LISTS = (IGNORE, KEEP, MISSING)
 FILE_NAME = "file_name"
 ALL = "*"
@@ -86,12 +86,15 @@ class TableOptions:
     lenient: bool = False
     top: int | None = None
     """Of a batch: how many of the best rows are kept."""
+    id: str | None = None
+    """Of a batch: the first kept column, if the result has it as the column `id`."""
 
     def as_json(self) -> Json:
         """Return the options as a job's row stores them."""
         kept = {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
-        if self.top is None:  # so that a request of an older version has the same hash
-            del kept[TOP]
+        for name in (TOP, ID):  # so that a request of an older version has the same hash
+            if kept[name] is None:
+                del kept[name]
         return kept
 
     @classmethod
@@ -105,6 +108,7 @@ class TableOptions:
             dialect=kept["dialect"],
             lenient=kept["lenient"],
             top=kept.get(TOP),
+            id=kept.get(ID),
         )
 
     def missing_of(self, table_dialect: TableDialect | None) -> Sequence[str] | None:

@@ -58,7 +58,7 @@ from app.scoring.reasons import (
 )
 from app.scoring.service import FLAG, Served, rank
 from app.scoring.summary import MAX_IGNORED, N_FIRST, Histogram, first_rows
-from app.scoring.table_rows import ALL, RowReader, TableOptions
+from app.scoring.table_rows import ALL, ID, RowReader, TableOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -221,7 +221,9 @@ def _table(
         "content_encoding": None,
         "missing": [],
         "typed": True,
-        "read_options": TableOptions(ignore=(ALL,), keep=options.keep, top=options.top).as_json(),
+        "read_options": TableOptions(
+            ignore=(ALL,), keep=options.keep, top=options.top, id=options.id
+        ).as_json(),
         "probability": batch.read_options.get(PROBABILITY_OPTIONS),
     }
     return read, {name: form_of(dataset, name) for name in options.keep}
@@ -257,13 +259,16 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
     with ExitStack() as stack:
         source = open_source(payload, stack, missing)
         fields = kept_fields(source, payload["keep"])
+        if options.id is not None:
+            fields[0] = fields[0].with_name(ID)
+        kept_names = [each.name for each in fields]
         probability = ProbabilityOptions.from_json(payload["probability"])
-        added = () if served.labels is not None else probability.names_without(options.keep)
+        added = () if served.labels is not None else probability.names_without(kept_names)
         names = (*score_names(served.labels), *added)
-        numbered = ROW_COLUMN not in (*options.keep, *names)
+        numbered = ROW_COLUMN not in (*kept_names, *names)
         fields += [pa.field(ROW_COLUMN, pa.int64())] if numbered else []
         fields += [pa.field(name, pa.float64()) for name in names]
-        flagged = served.flag_threshold is not None and FLAG not in options.keep
+        flagged = served.flag_threshold is not None and FLAG not in kept_names
         if served.reasoner is not None:
             fields += _reason_fields(served.reasoner.options)
         fields += [pa.field(FLAG, pa.bool_())] if flagged else []

@@ -1212,6 +1212,7 @@ class _ClientOperations(ApiObject):
         model: Any,
         table: Table,
         *,
+        id: str | None = None,
         keep: Names = None,
         top: int | None = None,
         ignore: Names = None,
@@ -1241,6 +1242,8 @@ class _ClientOperations(ApiObject):
         model : Model or str
         table : Dataset, or anything that `upload` takes
             A dataset is scored as it is there.
+        id : str, optional
+            Column of the ids of the rows: it stands first beside the scores, as the column `id`.
         keep : str or list of str, optional
             Columns that stand beside the scores.
         probability, interval : bool, optional
@@ -1256,7 +1259,12 @@ class _ClientOperations(ApiObject):
         idempotency_key : str, optional
             As of `upload`.
         """
-        query = {"model": _ref(model), "keep": _joined(keep), "ignore": _joined(ignore)}
+        query = {
+            "model": _ref(model),
+            "id": id,
+            "keep": _joined(keep),
+            "ignore": _joined(ignore),
+        }
         wanted = {
             "probability": probability,
             "interval": interval,
@@ -1271,6 +1279,7 @@ class _ClientOperations(ApiObject):
             body = {
                 "model": _ref(model),
                 "dataset_id": table.id,
+                "id": id,
                 "keep": kept,
                 "top": top,
                 **wanted,

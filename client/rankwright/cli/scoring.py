@@ -73,6 +73,10 @@ def score(
     output: Annotated[
         str, typer.Option("--out", help="Write to this .csv or .parquet file; -: print CSV.")
     ] = _STDOUT,
+    id: Annotated[
+        str | None,
+        typer.Option(help="Column that holds the ids of the rows: they come back as id."),
+    ] = None,
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy to the result, separated by commas.")
     ] = None,
@@ -141,6 +145,7 @@ def score(
         dates=dates,
     )
     wanted = given(
+        id=id,
         interval=interval or None,
         prevalence=prevalence,
         reasons=reasons,
@@ -162,7 +167,7 @@ def score(
         try:
             found = client.models[model].score_row(row, **wanted)
         except SeveralLabels:
-            found = client.models[model].score_row_by_label(row)
+            found = client.models[model].score_row_by_label(row, **given(id=id))
         out.print_json(data=found.to_json())
 
 
@@ -188,7 +193,7 @@ def _score_file(
         scores = client.models[model].score_to_bytes(path, format, ignore="*", **asked)
         with _opened(output) as sink:
             if as_json:
-                _write_objects(io.BytesIO(scores), sink, ())
+                _write_objects(io.BytesIO(scores), sink, ["id"])
             else:
                 sink.write(scores)
         return
@@ -211,7 +216,7 @@ def _score_file(
                 with tempfile.TemporaryFile() as file:
                     batch.result(file, format=format)
                     file.seek(0)
-                    kept = next(csv.reader([asked.get("keep", "")]), [])
+                    kept = ["id", *next(csv.reader([asked.get("keep", "")]), [])]
                     _write_objects(file, sink, kept)
             else:
                 batch.result(sink, format=format)

@@ -92,6 +92,23 @@ def test_tables_come_by_standard_input(service: Service, run: Run, head: bytes) 
     )
 
 
+def test_ids_come_back_from_one_row_a_file_and_a_job(
+    service: Service, run: Run, tmp_path: Path
+) -> None:
+    people, rows = tmp_path / "people.csv", tmp_path / "rows.csv"
+    people.write_text(table())
+    dataset = run("upload", people, "--label", "left").output.split()[0]
+    run("train", dataset, "--name", "churn", "--set", "n_rounds=3", "--no-controls")
+    head, *lines = table(3).splitlines()
+    rows.write_text("\n".join([f"key,{head}", *(f"{k},{line}" for k, line in enumerate(lines))]))
+    for more in ((), ("--top", 3)):
+        said = run("score", "churn", rows, "--id", "key", "--json", *more).stdout
+        found = {each["id"] for each in map(json.loads, said.splitlines())}
+        assert found == {"0", "1", "2"}
+    one = run("score", "churn", "age=1", "income=2", "score 1=", "key=k7", "--id", "key")
+    assert json.loads(one.stdout)["id"] == "k7"
+
+
 def test_scores_as_json_go_to_standard_output_alone(run: Run, tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     rows.write_text("age\n1\n")

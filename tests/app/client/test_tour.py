@@ -73,7 +73,7 @@ def test_what_the_page_shows_runs_as_it_stands_there(
 
 
 def test_from_a_file_to_a_scored_frame(
-    client: rankwright.Client, csv: Path, monkeypatch: pytest.MonkeyPatch
+    client: rankwright.Client, csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = client.upload(csv, label="left", positive="yes")
     assert (data.data.name, data.data.rows, data.data.status) == ("churn", 120, "ready")
@@ -132,6 +132,16 @@ def test_from_a_file_to_a_scored_frame(
     assert (with_id.id, with_id.score) == ("c1", one.score)
     several = model.score_rows([{**gap, "key": 7, "more": 1}], id="key", ignore=["more"])
     assert (several.ids, several.scores) == ([7], [one.score])
+    assert isinstance(several, types.Scores)
+    assert several.tprs == [one.tpr]
+    with_keys = tmp_path / "keys.csv"
+    frame.assign(key=keys).to_csv(with_keys, index=False)
+    for rows in (with_keys, frame.assign(key=keys).to_dict("records")):
+        many = model.score(rows, id="key")
+        assert [int(row["id"]) for row in many] == list(keys)
+        assert [row["score"] for row in many] == list(scores["score"])
+    batch = client.score_batch(model, with_keys, id="key")
+    assert batch.result(format="csv").startswith(b"id,row_number,score")
 
 
 def test_an_alias_with_a_promise_flags_every_part_of_a_table(

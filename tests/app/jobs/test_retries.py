@@ -76,7 +76,7 @@ def ask_for_all(bench: Workbench) -> list[Output]:
         train(bench, old, name)
     items, _, _ = upload_items(bench, 20)
     with bench.db.write() as session:
-        scores = batch.submit(session, bench.settings, OWNER, "churn", new, [])
+        scores = batch.submit(session, bench.settings, OWNER, "churn", new)
     outputs = [
         made(bench, EVALUATIONS, ask(bench, "churn", new)),
         made(bench, COMPARISONS, ask_comparison(bench, ["churn", "other"], new)),

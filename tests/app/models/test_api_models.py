@@ -339,7 +339,7 @@ def test_nothing_is_nan(client: httpx.Client, trained: list[str]) -> None:
 
 
 def score(session: Session, service: Service, model_id: str, dataset_id: str) -> object:
-    return batch_scores.submit(session, service.settings, OWNER, model_id, dataset_id, ())
+    return batch_scores.submit(session, service.settings, OWNER, model_id, dataset_id)
 
 
 def judge(session: Session, service: Service, model_id: str, dataset_id: str) -> object:

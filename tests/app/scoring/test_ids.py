@@ -169,6 +169,63 @@ def test_one_row_by_query(scorer: httpx.Client, path: str) -> None:
         assert scorer.get(f"{path}/score", params=features | wrong).status_code == 422
 
 
+@pytest.mark.parametrize("name", ["CSV", "NDJSON", "Arrow"])
+@pytest.mark.parametrize("top", [None, 2])
+def test_batches_have_them_as_the_first_column(
+    shared: Service, model_id: str, plain: dict[str, Any], name: str, top: int | None
+) -> None:
+    client = shared.client(shared.key())
+    kind, body = BODIES[name]
+    asked = {"model": model_id, "id": "customer", "keep": "left"} | ({"top": top} if top else {})
+    sent = client.post(
+        "/v1/batch-scores", params=asked, content=body, headers={"Content-Type": kind}
+    )
+    shared.work()
+    found = client.get(f"{sent.headers['Location']}/result")
+    rows = pq.read_table(io.BytesIO(found.content)).to_pylist()
+    assert [*rows[0]][:3] == ["id", "left", "row_number"]
+    expected = sorted(zip(plain["scores"], KEYS, strict=True), reverse=True)[:top]
+    assert sorted(((row["score"], row["id"]) for row in rows), reverse=True) == expected
+
+
+def test_batches_of_datasets_have_them(
+    shared: Service, scorer: httpx.Client, model_id: str
+) -> None:
+    client = shared.client(shared.key())
+    lines = [",".join([*NAMES, "customer", "left"])]
+    lines += [f"{i},0,1,c{i % 7},{'ny'[i % 2]}" for i in range(40)]
+    text = "\n".join(lines) + "\n"
+    dataset_id = shared.upload(client, text, positive="y")
+    asked = {"model": model_id, "dataset_id": dataset_id, "id": "customer"}
+    sent = client.post("/v1/batch-scores", json=asked)
+    shared.work()
+    found = client.get(f"{sent.headers['Location']}/result", params={"format": "csv"})
+    rows = list(csv.DictReader(io.StringIO(found.text)))
+    assert [row["id"] for row in rows] == [f"c{i % 7}" for i in range(40)]
+    assert scorer.post("/v1/batch-scores", json=asked).status_code == 403
+    for wrong in ({"id": "nobody"}, {"keep": ["customer"]}, {"id": ""}, {"id": 7}):
+        assert client.post("/v1/batch-scores", json=asked | wrong).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"id": ""}, {"id": "left", "keep": "left"}, {"id": "customer", "keep": "id"}],
+    ids=["an empty name", "kept as well", "two columns of the name"],
+)
+def test_ids_that_a_batch_cannot_have(
+    scorer: httpx.Client, model_id: str, wrong: dict[str, str]
+) -> None:
+    body, headers = as_csv(), {"Content-Type": "text/csv"}
+    for door in ("", "/validate"):
+        answer = scorer.post(
+            f"/v1/batch-scores{door}",
+            params={"model": model_id, "ignore": "*", **wrong},
+            content=body,
+            headers=headers,
+        )
+        assert answer.status_code == 422
+
+
 @pytest.mark.parametrize("rows", [0, 50])
 def test_large_tables_carry_them(
     shared: Service, scorer: httpx.Client, path: str, monkeypatch: pytest.MonkeyPatch, rows: int
