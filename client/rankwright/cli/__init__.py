@@ -6,12 +6,15 @@ A distribution adds commands by an entry point of the group `rankwright.commands
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from rankwright import __version__
 
@@ -98,6 +101,19 @@ def _added_by(point: metadata.EntryPoint) -> Add:
 
 
 class _Commands(TyperGroup):
+    def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
+        """Run the command line. With `--json` among its words, what is wrong with them is told as JSON, too."""
+        words = sys.argv[1:] if args is None else args
+        if "--json" not in words:
+            return super().main(args, *more, **options)
+        try:
+            code = super().main(args, *more, **{**options, "standalone_mode": False})
+        except TyperException as error:
+            told = {"detail": error.format_message(), "exit_code": error.exit_code}
+            typer.echo(json.dumps({"error": told}), err=True)
+            code = error.exit_code
+        sys.exit(code)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in OF_THE_SERVER and self.get_command(ctx, args[0]) is None:
             typer.secho(

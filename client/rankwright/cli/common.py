@@ -6,7 +6,7 @@ import math
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
@@ -180,11 +180,17 @@ class Exit(IntEnum):
 
 
 class CommandFailed(RankwrightError):
-    """A command cannot do what it was asked for, and ends with `exit_code`."""
+    """A command cannot do what it was asked for, and ends with `exit_code`. `errors` are those of a table."""
 
-    def __init__(self, message: str, exit_code: Exit = Exit.BAD_INPUT) -> None:
+    def __init__(
+        self,
+        message: str,
+        exit_code: Exit = Exit.BAD_INPUT,
+        errors: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+        self.errors = list(errors)
 
 
 _EXITS: dict[type[RankwrightError], Exit] = {
@@ -213,7 +219,7 @@ def _as_json(error: RankwrightError) -> dict[str, Any]:
     found: dict[str, Any] = {"detail": str(error)}
     if isinstance(error, ProblemError):
         found = {**error.problem}
-    if isinstance(error, InvalidTable):
+    if isinstance(error, (InvalidTable, CommandFailed)) and error.errors:
         found["errors"] = error.errors
     return {"error": {**found, "exit_code": int(_exit_code(error))}}
 

@@ -96,11 +96,11 @@ def upload(
     with service(url, key, as_json=as_json) as client, table_file(table) as path:
         if parent is not None:
             dataset = _send_version(
-                client, path, parent, fields, "append" if append_to else "replace"
+                client, path, parent, fields, "append" if append_to else "replace", table
             )
         else:
             fields["name"] = name or path.resolve().name.split(".")[0]
-            dataset = send_table(client, path, pairs, fields)
+            dataset = send_table(client, path, pairs, fields, table)
     if as_json:
         out.print_json(data=dataset.to_json())
     else:
@@ -183,15 +183,16 @@ def _numbered(dataset: types.Dataset) -> str:
 
 
 def send_table(
-    client: Client, table: Path, pairs: Path | None, fields: dict[str, Any]
+    client: Client, table: Path, pairs: Path | None, fields: dict[str, Any], typed: Path
 ) -> types.Dataset:
-    """Upload a table, and its pairs if there are any; return the dataset once it is ready.
+    """Upload a table, and its pairs if there are any; return the dataset once it is ready. `typed` is its name for the
+    user: `-` for standard input.
 
     Raises CommandFailed if the table or its pairs are invalid.
     """
     with sending(table) as progress:
         dataset = client.upload(table, **fields, progress=progress, wait=False)
-    _wait(dataset, table, fields)
+    _wait(dataset, typed, fields)
     if pairs is not None:
         with sending(pairs) as progress:
             dataset.put_pairs(pairs, progress=progress, wait=False)
@@ -200,7 +201,7 @@ def send_table(
 
 
 def _send_version(
-    client: Client, table: Path, parent: str, fields: dict[str, Any], mode: str
+    client: Client, table: Path, parent: str, fields: dict[str, Any], mode: str, typed: Path
 ) -> types.Dataset:
     """Upload a table as a new version of a dataset; return that once it is ready."""
     if others := fields.keys() - set(OF_A_VERSION):
@@ -211,7 +212,7 @@ def _send_version(
         dataset = client.datasets[find_dataset(client, parent)].add_version(
             table, mode=mode, **fields, progress=progress, wait=False
         )
-    _wait(dataset, table)
+    _wait(dataset, typed)
     return dataset.data
 
 
@@ -252,7 +253,7 @@ def _wait(dataset: Dataset, path: Path | str, fields: Mapping[str, Any] | None =
             "try:",
             "  " + shlex.join(["rankwright", "upload", str(path), *options, *strict]),
         ]
-    raise CommandFailed("\n".join(lines))
+    raise CommandFailed("\n".join(lines), errors=errors)
 
 
 def _target(dataset: types.Dataset) -> str:

@@ -254,7 +254,7 @@ def _send(
     path = Path(data)
     if path == STDIN or path.is_file():
         with table_file(path) as table:
-            return send_table(client, table, pairs, _fields(model, table) | roles).id
+            return send_table(client, table, pairs, _fields(model, table) | roles, path).id
     if pairs is not None or any(roles.values()):
         raise typer.BadParameter(f"the options for columns need a file; {data!r} is not a file")
     return find_dataset(client, data)

@@ -158,7 +158,7 @@ def score(
     with service(url, key, as_json=as_json) as client:
         if path is not None:
             with table_file(path) as table:
-                _score_file(client, model, table, output, asked | wanted, as_json=as_json)
+                _score_file(client, model, table, output, asked | wanted, path, as_json=as_json)
             return
         if asked or output != _STDOUT:
             raise typer.BadParameter("these options need a file; one row is only printed")
@@ -180,9 +180,19 @@ def _as_file(words: list[str]) -> Path | None:
 
 
 def _score_file(
-    client: Client, model: str, path: Path, output: str, asked: dict[str, Any], *, as_json: bool
+    client: Client,
+    model: str,
+    path: Path,
+    output: str,
+    asked: dict[str, Any],
+    typed: Path,
+    *,
+    as_json: bool,
 ) -> None:
-    """Score a small file in one request; a large one, or one with kept columns, best rows or reasons, by a job."""
+    """Score a small file in one request; a large one, or one with kept columns, best rows or reasons, by a job.
+
+    `typed` is its name for the user: `-` for standard input.
+    """
     format = _format_of(output)
     by_workers_alone = body_of(path).media_type not in SCORED_AT_ONCE
     if (
@@ -207,8 +217,9 @@ def _score_file(
         errors = describe_errors(problem.get("errors", []))
         batch.delete()
         raise CommandFailed(
-            "\n".join([f"{path} was not scored ({failed.state}): {reason}", *errors]),
+            "\n".join([f"{typed} was not scored ({failed.state}): {reason}", *errors]),
             Exit.BAD_INPUT if errors else Exit.FAILED_JOB,
+            problem.get("errors", ()),
         ) from failed
     try:
         with _opened(output) as sink:

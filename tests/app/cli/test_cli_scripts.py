@@ -25,6 +25,7 @@ def test_a_script_can_tell_failures_apart(service: Service, run: Run, tmp_path: 
     bad = error_of(run("upload", path, "--label", "gone", "--json", code=2).stderr)
     assert bad["exit_code"] == 2
     assert "'gone'" in bad["detail"]
+    assert bad["errors"][0]["column"] == "gone"
     dataset = run("upload", path, "--label", "left").output.split()[0]
     wrong = error_of(run("train", dataset, "--set", "n_rounds=0", "--json", code=2).stderr)
     assert (wrong["status"], wrong["errors"][0]["pointer"]) == (422, "/algorithm/n_rounds")
@@ -41,6 +42,12 @@ def test_a_script_can_tell_failures_apart(service: Service, run: Run, tmp_path: 
     client.post(f"/v1/jobs/{job}/cancel")
     assert "cancelled" in error_of(run("follow", job, "--json", code=6).stderr)["detail"]
     assert run("train", "--algorithm", code=2).stdout == ""
+    for words in (
+        ("upload",),
+        ("upload", tmp_path / "gone.csv"),
+        ("train", dataset, "--priority", "x"),
+    ):
+        assert error_of(run(*words, "--json", code=2).stderr)["exit_code"] == 2
 
 
 def test_a_job_has_all_that_a_request_can_say(service: Service, run: Run, tmp_path: Path) -> None:
