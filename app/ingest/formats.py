@@ -109,8 +109,14 @@ def find_clash(given: Mapping[str, str]) -> str | None:
 
 
 def foreign_fields(dialect: Mapping[str, str], content_type: str) -> list[str]:
-    """Return the fields that mean nothing for a format: those of a CSV for any other."""
-    return [] if content_type == CSV else [field for field in dialect if field != ANY_FORMAT]
+    """Return the fields that mean nothing for a format: those of a CSV for any other.
+
+    A sheet may have numbers as text.
+    """
+    if content_type == CSV:
+        return []
+    known = (ANY_FORMAT, "decimal", "thousands") if content_type == XLSX else (ANY_FORMAT,)
+    return [field for field in dialect if field not in known]
 
 
 def check_length(content_type: str) -> None:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from app.ingest.archives import ZIP
 from app.ingest.arrow import ArrowFile, ArrowTable, ParquetTable, read_claims, stream_of
 from app.ingest.csv import CsvTable, find_codec, read_layout
 from app.ingest.errors import BadTable, too_many_rows
@@ -23,7 +24,7 @@ from app.ingest.formats import (
 )
 from app.ingest.ndjson import NdjsonTable
 from app.ingest.rows import Source, most_rows
-from app.ingest.stream import PLAIN, Upload, plain_bytes, plain_file, too_long
+from app.ingest.stream import PLAIN, Upload, find_compression, plain_bytes, plain_file, too_long
 from app.ingest.value_columns import MissingTokens
 from app.ingest.workbook import sheet_as_csv
 from app.platform.errors import UnsupportedMedia
@@ -43,13 +44,17 @@ def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTo
     content_type, columns = payload["content_type"], limits["columns"]
     if content_type in (PARQUET, ARROW_FILE, XLSX):
         workdir = Path(payload["workdir"])
-        # A workbook is an archive itself.
-        encoding = PLAIN if content_type == XLSX and upload.encoding is None else upload.encoding
+        encoding = upload.encoding
+        if content_type == XLSX and encoding is None:
+            found = find_compression(Path(payload["path"]), None)
+            encoding = PLAIN if found == ZIP else found  # a workbook is an archive itself
         path = stack.enter_context(
             plain_file(Path(payload["path"]), encoding, upload.max_bytes, workdir, setting=setting)
         )
         if content_type == XLSX:
-            sheet = stack.enter_context(sheet_as_csv(path, limits, workdir))
+            sheet = stack.enter_context(
+                sheet_as_csv(path, limits, workdir, dialect.notation.decimal)
+            )
             layout = read_layout(Upload(sheet, PLAIN, upload.max_bytes), COMMAS, columns)
             return CsvTable(
                 Upload(sheet, PLAIN, upload.max_bytes), layout, missing, dialect.notation

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from app.ingest.archives import open_archive, read_member
+from app.ingest.archives import is_workbook, open_archive, read_member
 from app.ingest.errors import MAX_ROWS, BadTable, show, too_many_columns, too_many_rows
 from app.ingest.stream import too_long
 from app.ingest.values import spell
@@ -40,8 +40,12 @@ _DAY = timedelta(days=1)
 
 
 @contextmanager
-def sheet_as_csv(path: Path, limits: Mapping[str, int], workdir: Path) -> Iterator[Path]:
+def sheet_as_csv(
+    path: Path, limits: Mapping[str, int], workdir: Path, decimal: str
+) -> Iterator[Path]:
     """Yield a file with the first visible sheet of a workbook, one line for each of its rows.
+
+    Cells that are numbers are written with the `decimal` mark of the texts beside them.
 
     Raises
     ------
@@ -51,16 +55,16 @@ def sheet_as_csv(path: Path, limits: Mapping[str, int], workdir: Path) -> Iterat
     with tempfile.TemporaryDirectory(dir=workdir) as name:
         checked, written = Path(name, "workbook.xlsx"), Path(name, "sheet.csv")
         _copy_checked(path, checked, limits)
-        _write_csv(_rows_of(checked), written, min(limits["bytes"], MAX_BYTES))
+        _write_csv(_rows_of(checked), written, min(limits["bytes"], MAX_BYTES), decimal)
         checked.unlink()
         yield written
 
 
-def _write_csv(rows: Iterator[list[Any]], path: Path, max_bytes: int) -> None:
+def _write_csv(rows: Iterator[list[Any]], path: Path, max_bytes: int, decimal: str) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         for row in rows:
-            texts = [_text(value) for value in row]
+            texts = [_text(value, decimal) for value in row]
             if any(texts):
                 writer.writerow(texts)
             else:
@@ -91,7 +95,7 @@ def _rows_of(path: Path) -> Iterator[list[Any]]:
         raise BadTable(f"the workbook is damaged: {error}"[:300]) from error
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, decimal: str) -> str:
     """Return a cell as CSV has it: dates by ISO 8601, durations as days, as the sheet itself counts them."""
     if isinstance(value, datetime):
         return value.isoformat().removesuffix("T00:00:00")
@@ -99,7 +103,8 @@ def _text(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, timedelta):
         value = value / _DAY
-    return spell(value)
+    text = spell(value)
+    return text.replace(".", decimal) if isinstance(value, float) else text
 
 
 def _copy_checked(source: Path, target: Path, limits: Mapping[str, int]) -> None:
@@ -109,6 +114,8 @@ def _copy_checked(source: Path, target: Path, limits: Mapping[str, int]) -> None
         members = {member.filename: member for member in archive.infolist()}
         if len(members) != len(archive.infolist()):
             raise BadTable("the workbook is damaged: a part of it is there twice")
+        if not is_workbook(archive):
+            raise BadTable("a ZIP archive of a table must not be compressed once more")
         sheets = [name for name in members if _SHEETS.fullmatch(name)]
         texts = [_TEXTS] if _TEXTS in members else []
         others = [name for name in members if _PARTS.fullmatch(name)]

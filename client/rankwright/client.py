@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -52,7 +52,15 @@ from rankwright.resources import (
     key_header,
     refuse_key,
 )
-from rankwright.tables import Progress, Table, body_of, folder_bodies, is_folder
+from rankwright.tables import (
+    MEDIA_TYPES,
+    NDJSON,
+    Progress,
+    Table,
+    body_of,
+    folder_bodies,
+    is_folder,
+)
 from rankwright.transport import (
     RETRIES,
     AsyncHttpTransport,
@@ -1287,6 +1295,10 @@ class _ClientOperations(ApiObject):
             data = yield from self._post("/v1/batch-scores", body, key=idempotency_key)
         else:
             sent = body_of(table, media_type)
+            if (
+                sent.media_type == MEDIA_TYPES[".json"]
+            ):  # as which this address takes the name of a dataset
+                sent = replace(sent, media_type=NDJSON)  # the bytes tell an array
             data = yield from self._send_table(
                 "/v1/batch-scores",
                 sent,

@@ -172,6 +172,9 @@ _MAGICS = {
     b"ARROW1": ".arrow",
     b"\xff\xff\xff\xff": ".arrows",
     b"{": ".ndjson",
+    b"[{": ".json",
+    b"[\n": ".json",
+    b"PK\x03\x04": ".zip",  # or a workbook: the service looks
     b"\x1f\x8b": ".csv.gz",
     b"\x28\xb5\x2f\xfd": ".csv.zst",
 }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -120,6 +122,43 @@ def test_some_formats_are_for_workers_alone(
     service.work()
     found = client.get(answer.headers["Location"]).json()
     assert (found["status"], found["rows"]) == ("ready", 12)
+
+
+def test_a_sheet_may_have_numbers_as_text(
+    service: Service, client: httpx.Client, tmp_path: Path
+) -> None:
+    numbers = [(f"{i}.234,5", i + 0.125) for i in range(1, 13)]
+    texts = ["text", "number", "left", "yes", "no", *(text for text, _ in numbers)]
+    rows = ["".join(cell(f"{column}1", k, "s") for k, column in enumerate("ABC"))]
+    for k, (_, number) in enumerate(numbers):
+        left = cell(f"C{k + 2}", 3 + k % 2, "s")
+        rows.append(cell(f"A{k + 2}", 5 + k, "s") + cell(f"B{k + 2}", number) + left)
+    path = book(tmp_path / "numbers", [f"<row>{row}</row>" for row in rows], texts)
+    asked = {"label": "left", "decimal": "comma", "thousands": "point"}
+    answer = client.post(
+        "/v1/datasets", params=asked, content=path.read_bytes(), headers={"Content-Type": XLSX}
+    )
+    service.work()
+    found = client.get(answer.headers["Location"]).json()
+    assert found["status"] == "ready", found
+    of = {column["name"]: column for column in found["columns"]}
+    assert (of["text"]["min"], of["text"]["max"]) == (1234.5, 12234.5)
+    assert (of["number"]["min"], of["number"]["max"]) == (1.125, 12.125)
+    foreign = client.post(
+        "/v1/datasets?delimiter=comma", content=path.read_bytes(), headers={"Content-Type": XLSX}
+    )
+    assert refused(foreign, 422, "invalid")["errors"][0]["parameter"] == "delimiter"
+
+
+def test_archives_within_gzip(service: Service, client: httpx.Client, workbook: bytes) -> None:
+    packed = gzip.compress(workbook), gzip.compress(archive("t.csv", TEXT.encode()))
+    for body, status in zip(packed, ("ready", "invalid"), strict=True):
+        for encoding in ({}, {"Content-Encoding": "gzip"}):
+            answer = client.post(
+                "/v1/datasets?label=left", content=body, headers={"Content-Type": XLSX, **encoding}
+            )
+            service.work()
+            assert client.get(answer.headers["Location"]).json()["status"] == status
 
 
 def test_a_nested_column_s_refusal_names_drop(service: Service, client: httpx.Client) -> None:
