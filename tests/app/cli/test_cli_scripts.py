@@ -51,12 +51,12 @@ def test_a_script_can_tell_failures_apart(
         failed = error_of(run("train", dataset, "--json", code=6).stderr)
     assert (failed["exit_code"], "the rows are refused" in failed["detail"]) == (6, True)
     assert run("train", "--algorithm", code=2).stdout == ""
-    for words in (
+    for typed in (
         ("upload",),
         ("upload", tmp_path / "gone.csv"),
         ("train", dataset, "--priority", "x"),
     ):
-        assert error_of(run(*words, "--json", code=2).stderr)["exit_code"] == 2
+        assert error_of(run(*typed, "--json", code=2).stderr)["exit_code"] == 2
 
 
 def test_a_job_has_all_that_a_request_can_say(service: Service, run: Run, tmp_path: Path) -> None:
