@@ -15,7 +15,7 @@ EACH ?= 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help openapi words browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers
+.PHONY: help openapi sentences browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,8 +57,8 @@ browser:  ## Install Chromium without windows, which the tests of the console dr
 openapi: $(VENV)/.dev  ## Write openapi.json, the description of the HTTP API, and the client's types, which are made from it.
 	$(BIN)/python -m tests.app.client.make_types
 
-words: $(VENV)/.dev  ## Write tests/words.txt, the snapshot of the sentences of refusals and warnings.
-	$(BIN)/python -m tests.test_words
+sentences: $(VENV)/.dev  ## Write tests/sentences.txt, the snapshot of the sentences of refusals and warnings; of some tests with PYTEST_ARGS=tests/core.
+	$(PYTEST) --sentences $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .

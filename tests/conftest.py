@@ -23,7 +23,10 @@ from app.platform import migrate
 from app.platform.database import Database
 from app.platform.sql import Base
 from tests.long_form import LONG_FORM
+from tests.sentences import Snapshot, sentences
 from tests.servers import PostgresServer, ValkeyServer
+
+__all__ = ["sentences"]
 
 LONGEST = ("deploy", "e2e", "workers", "serve", "cli", "app")
 BETWEEN = 6  # files of other folders between two of these
@@ -63,6 +66,16 @@ def _create_engine(*given: Any, **options: Any) -> Engine:
 
 _compiled: LRUCache[Any, Any] = LRUCache(5000)
 sessions.create_engine = _create_engine  # type: ignore[attr-defined]  # it is imported there
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the option of `make sentences`."""
+    parser.addoption("--sentences", action="store_true", help="write tests/sentences.txt")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the snapshot of sentences."""
+    config.pluginmanager.register(Snapshot(config))
 
 
 # What is imported to find the tests stays. To go through it for garbage, time and again, takes a third of the time

@@ -13,6 +13,7 @@ import pytest
 
 import core
 from core.registry import ALGORITHMS
+from tests.sentences import Sentences
 
 SCIENCE = {"numba", "llvmlite", "scipy", "sklearn", "narwhals", "safetensors", "threadpoolctl"}
 ARROW = {"pyarrow"}
@@ -216,14 +217,14 @@ def test_one_ranker_brings_no_other_family_and_moved_modules_are_found_by_their_
     ],
 )
 def test_renamed_things_are_found_by_their_old_names_which_warn(
-    module: str, old: str, new: str
+    module: str, old: str, new: str, sentences: Sentences
 ) -> None:
     home = importlib.import_module(module)
     with pytest.warns(DeprecationWarning, match=rf"^{module}\.{old} is now {new}$") as caught:
         found = getattr(home, old)
     assert found is getattr(home, new)
     assert [warning.filename for warning in caught] == [__file__]
-    with pytest.raises(AttributeError, match=f"module '{module}' has no attribute 'nothing'"):
+    with sentences.raises(AttributeError):
         _ = home.nothing
 
 

@@ -18,6 +18,7 @@ from core.boosting import RankBoost
 from core.errors import ArtifactError
 from core.registry import ALGORITHMS
 from tests.core.artifact_bytes import put_together, table_for, take_apart, training_table
+from tests.sentences import Sentences
 
 ROOT = Path(__file__).parents[2]
 STORED = Path(__file__).parent / "stored_artifacts"
@@ -135,41 +136,41 @@ class Stranger(RankBoost):
     """A subclass may override anything, so its state says nothing."""
 
 
-def test_a_class_that_is_not_registered_is_refused() -> None:
-    with pytest.raises(ArtifactError, match=r"only registered algorithms .*, got Stranger"):
+def test_a_class_that_is_not_registered_is_refused(sentences: Sentences) -> None:
+    with sentences.raises(ArtifactError):
         save(Stranger(n_rounds=1).fit(*training_table()))
     with pytest.raises(ArtifactError, match="got dict"):
         save({})
 
 
-def test_an_unfitted_ranker_is_refused() -> None:
-    with pytest.raises(ArtifactError, match="RankBoost must be fitted to be saved"):
+def test_an_unfitted_ranker_is_refused(sentences: Sentences) -> None:
+    with sentences.raises(ArtifactError):
         save(RankBoost())
 
 
-def test_labels_that_json_does_not_know_are_refused() -> None:
+def test_labels_that_json_does_not_know_are_refused(sentences: Sentences) -> None:
     X, y = training_table()
     ranker = RankBoost(n_rounds=1).fit(X, np.array([b"no", b"yes"], object)[y])
-    with pytest.raises(ArtifactError, match="must be JSON values: got b'no' of type bytes"):
+    with sentences.raises(ArtifactError):
         save(ranker)
 
 
-def test_an_array_of_objects_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_array_of_objects_is_refused(
+    monkeypatch: pytest.MonkeyPatch, sentences: Sentences
+) -> None:
     ranker = RankBoost(n_rounds=1).fit(*training_table())
     arrays, state = ranker.get_state()
     arrays["log_f_plus"] = arrays["log_f_plus"].astype(object)
     monkeypatch.setattr(RankBoost, "get_state", lambda self: (arrays, state))
-    with pytest.raises(
-        ArtifactError, match="array log_f_plus must be boolean or a number, got object"
-    ):
+    with sentences.raises(ArtifactError):
         save(ranker)
 
 
-def test_a_header_too_large_to_load_is_not_saved() -> None:
+def test_a_header_too_large_to_load_is_not_saved(sentences: Sentences) -> None:
     X, y = training_table()
     names = ["x" * (MAX_HEADER_BYTES // 4 + n) for n in range(4)]
     ranker = RankBoost(n_rounds=1).fit(pd.DataFrame(X, columns=names), y)
-    with pytest.raises(ArtifactError, match="header must be at most"):
+    with sentences.raises(ArtifactError):
         save(ranker)
 
 

@@ -19,6 +19,7 @@ from tests.core.artifact_bytes import (
     take_apart,
     training_table,
 )
+from tests.sentences import Sentences
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +29,8 @@ def small() -> bytes:
 
 
 @pytest.mark.parametrize("data", [None, "text", 5, bytearray(8), memoryview(b"12345678")])
-def test_what_is_not_bytes_is_refused(data: Any) -> None:
-    with pytest.raises(ArtifactError, match="an artifact must be bytes, got"):
+def test_what_is_not_bytes_is_refused(data: Any, sentences: Sentences) -> None:
+    with sentences.raises(ArtifactError):
         load(data)
 
 
@@ -99,29 +100,29 @@ def test_an_extra_array_is_refused_by_name(small: bytes) -> None:
         load(put_together(header, arrays | {"surprise": np.zeros(2)}))
 
 
-def test_an_array_type_that_is_not_ours_is_refused(small: bytes) -> None:
+def test_an_array_type_that_is_not_ours_is_refused(small: bytes, sentences: Sentences) -> None:
     header, arrays = take_apart(small)
     half = arrays | {"log_f_plus": arrays["log_f_plus"].astype(np.float16)}
-    with pytest.raises(
-        ArtifactError, match=r"array 'log_f_plus' must be of a type in BOOL, .*, got 'F16'"
-    ):
+    with sentences.raises(ArtifactError):
         load(put_together(header, half))
 
 
-def test_a_boolean_that_is_neither_is_refused(small: bytes) -> None:
+def test_a_boolean_that_is_neither_is_refused(small: bytes, sentences: Sentences) -> None:
     header, arrays = take_apart(small)
     arrays["has_missing"] = np.frombuffer(b"\x02\x00\x01\x00", dtype=np.bool_)
-    with pytest.raises(ArtifactError, match="boolean array 'has_missing' must hold 0 and 1 only"):
+    with sentences.raises(ArtifactError):
         load(put_together(header, arrays))
 
 
-def test_arrays_larger_than_the_file_are_refused_before_any_memory_is_taken(small: bytes) -> None:
+def test_arrays_larger_than_the_file_are_refused_before_any_memory_is_taken(
+    small: bytes, sentences: Sentences
+) -> None:
     header, _ = take_apart(small)
     layout = {
         "__metadata__": {"rankwright": json.dumps(header)},
         "log_f_plus": {"dtype": "F64", "shape": [2**40], "data_offsets": [0, 2**43]},
     }
-    with pytest.raises(ArtifactError, match="the artifact is not whole"):
+    with sentences.raises(ArtifactError):
         load(raw_safetensors(layout))
 
 

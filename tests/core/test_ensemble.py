@@ -29,6 +29,7 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.explain import partial_dependence, permutation_importance
 from tests.core import test_contract
 from tests.core.artifact_bytes import put_together, take_apart, training_table, with_categories
+from tests.sentences import Sentences
 
 KEPT = (
     "ranks",
@@ -241,24 +242,24 @@ def test_bad_parameters_are_refused_by_name(case: str) -> None:
         RankAverage(**parameters).fit(*training_table())
 
 
-def test_what_a_member_refuses_the_ensemble_refuses() -> None:
+def test_what_a_member_refuses_the_ensemble_refuses(sentences: Sentences) -> None:
     X, y = training_table()
     from core import GreedyPairs
 
     numbers_only = RankAverage(members=[Logistic(), GreedyPairs()])
     assert not numbers_only.takes_categories()
-    with pytest.raises(InvalidData, match="RankAverage takes numeric columns only"):
+    with sentences.raises(InvalidData):
         numbers_only.fit(with_categories(X), y)
-    with pytest.raises(InvalidParameter, match="smoothing must be at most 1 unless"):
+    with sentences.raises(InvalidParameter):
         RankAverage(members=[RankBoost(smoothing=2.0)]).fit(X, y)
 
 
-def test_only_what_is_registered_is_saved() -> None:
+def test_only_what_is_registered_is_saved(sentences: Sentences) -> None:
     class Own(LogitBoost):
         pass
 
     X, y = training_table()
-    with pytest.raises(ArtifactError, match="only registered algorithms can be saved, got Own"):
+    with sentences.raises(ArtifactError):
         save(RankAverage(members=[Own(n_rounds=2)]).fit(pd.DataFrame(X), y))
     with pytest.raises(ArtifactError, match="RankAverage must be fitted"):
         save(RankAverage())
@@ -267,7 +268,7 @@ def test_only_what_is_registered_is_saved() -> None:
 @pytest.mark.parametrize("weights", [None, [1.0, 2.0, 3.0]])
 @pytest.mark.parametrize(("first_refused", "kept"), [(1500, [0]), (400, [0]), (2001, [0, 1])])
 def test_a_fit_that_its_callback_stops_keeps_the_members_so_far(
-    weights: list[float] | None, first_refused: int, kept: list[int]
+    weights: list[float] | None, first_refused: int, kept: list[int], sentences: Sentences
 ) -> None:
     X, y = training_table(100)
     given_members = [RankBoost(n_rounds=10), RankBoost(n_rounds=5), LogitBoost(n_rounds=10)]
@@ -281,7 +282,7 @@ def test_a_fit_that_its_callback_stops_keeps_the_members_so_far(
     numba.set_num_threads(1)  # one member after the other, so that it is known which are over
     try:
         n_whole = min(first_refused // 1000, 2)
-        with pytest.warns(UserWarning, match=f"^stopped after {n_whole} of 3 members$"):
+        with sentences.warns(UserWarning):
             ranker.fit(X, y, callback=stop)
     finally:
         numba.set_num_threads(threads)
@@ -299,7 +300,7 @@ def test_a_fit_that_its_callback_stops_keeps_the_members_so_far(
     assert (again.decision_function(X) == ranker.decision_function(X)).all()
     arrays, meta = ranker.get_state()
     for wrong in ([], [3], [0, 0, 1], ["0"], [True], 0, None, [0, 1, 2]):
-        with pytest.raises(ArtifactError, match=r"kept must name|state must hold"):
+        with sentences.raises(ArtifactError):
             RankAverage.from_state(ranker.get_parameters(), arrays, meta | {"kept": wrong})
 
 

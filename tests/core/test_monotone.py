@@ -42,6 +42,7 @@ from core.svm.baselines import LinearClassifier
 from core.trees.category_sets import NO_SET
 from core.trees.order import find_regions, order_leaves, pool_ratios, raise_values
 from tests.core.threads import on_one_thread_and_on_all
+from tests.sentences import Sentences
 
 CONSTRAINTS: dict[str | int, Any] = {
     0: "increasing", 1: "increasing", 2: "decreasing", 4: "increasing",
@@ -457,9 +458,9 @@ def test_refusals(monotone: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize("monotone", [{6: "increasing"}, {-1: "increasing"}, {"a": "increasing"}])
-def test_indices_that_are_no_column(monotone: Any) -> None:
+def test_indices_that_are_no_column(monotone: Any, sentences: Sentences) -> None:
     X, y = make_table(60)
-    with pytest.raises(InvalidParameter, match="columns have no names: write an index from 0 to 5"):
+    with sentences.raises(InvalidParameter):
         RankBoost(monotone=monotone).fit(X, y)
     with pytest.raises(InvalidParameter, match="names column 2 twice"):
         RankBoost(monotone={2: "increasing", "2": "increasing"}).fit(X, y)
@@ -473,8 +474,8 @@ def test_indices_of_too_many_digits_are_no_column(key: Any) -> None:
 
 
 @pytest.mark.parametrize("direction", [["increasing"], {}, None, 1])
-def test_a_direction_of_another_type_is_refused(direction: Any) -> None:
-    with pytest.raises(InvalidParameter, match=r"monotone\[0\] must be one of 'increasing'"):
+def test_a_direction_of_another_type_is_refused(direction: Any, sentences: Sentences) -> None:
+    with sentences.raises(InvalidParameter):
         find_directions({0: direction}, None, [0, 0])
 
 
@@ -488,7 +489,7 @@ def test_an_index_may_be_an_integer_of_numpy() -> None:
     assert load(save(ranker)).monotone == {"1": "decreasing"}
 
 
-def test_members_keep_their_own_constraints_beside_the_ensembles() -> None:
+def test_members_keep_their_own_constraints_beside_the_ensembles(sentences: Sentences) -> None:
     X, y = make_table(100)
     own = LogitBoost(n_rounds=3, monotone={1: "increasing", 2: "decreasing"})
     ensemble = RankAverage(
@@ -496,21 +497,17 @@ def test_members_keep_their_own_constraints_beside_the_ensembles() -> None:
     ).fit(X, y)
     found = [member.find_directions().tolist() for member in ensemble.members_]
     assert found == [[0, 1, -1, 1, 0, 0], [0, 1, 0, 1, 0, 0]]
-    with pytest.raises(
-        InvalidParameter, match="monotone has '2' increasing, LogitBoost at 0 has it decreasing"
-    ):
+    with sentences.raises(InvalidParameter):
         RankAverage(members=[own], monotone={"2": "increasing"}).fit(X, y)
 
 
-def test_what_cannot_keep_a_constraint_says_so() -> None:
+def test_what_cannot_keep_a_constraint_says_so(sentences: Sentences) -> None:
     X, y = make_table(100)
-    with pytest.raises(
-        InvalidParameter, match="monotone needs weak_ranker 'stump', got 'logistic'"
-    ):
+    with sentences.raises(InvalidParameter):
         AUCBoost(weak_ranker="logistic", monotone={0: "increasing"}).fit(X, y)
     with pytest.raises(InvalidParameter, match="TreeRank at 0 cannot"):
         RankAverage(members=[TreeRank()], monotone={0: "increasing"}).fit(X, y)
-    with pytest.raises(InvalidParameter, match="a TreeRank cannot be proven monotone"):
+    with sentences.raises(InvalidParameter):
         check_monotone(TreeRank(max_depth=2).fit(X, y), {0: "increasing"})
 
 

@@ -42,6 +42,7 @@ from core.errors import ShardsLost
 from tests.core.coding.test_stored import make_rows
 from tests.harness import ENDLESS, OWNER, Shop, csv_table
 from tests.long_form import LONG_FORM
+from tests.sentences import Sentences
 from tests.servers import eventually
 from workers import join
 from workers.fit_process import FitProcess
@@ -191,7 +192,7 @@ def test_an_answer_may_come_at_a_tick(
     assert fit_on(workers.place, tmp_path, None, make_stumps(60)) == in_memory(make_stumps(60))
 
 
-def test_every_error_of_a_worker_arrives(workers: Cluster) -> None:
+def test_every_error_of_a_worker_arrives(workers: Cluster, sentences: Sentences) -> None:
     """Dask's own proxy of an actor waits for ever for those that it does not expect."""
     workers.grow(1)
     with DaskHosts(*workers.place, SECONDS) as hosts:
@@ -213,23 +214,18 @@ def test_every_error_of_a_worker_arrives(workers: Cluster) -> None:
             Path("/srv/codes/1").read_bytes()
 
         piece = Piece(0, (), (), np.ones(1, dtype=bool), np.ones(1))
-        for make, said in (
-            (fail, "Unreadable: it cannot be unpickled"),
-            (end_connection, "ConnectionResetError: of its own"),
-            (name_a_place, "OSError: no disk at … nor at …$"),
-            (find_nothing, "FileNotFoundError: No such file or directory$"),
-        ):
+        for make in (fail, end_connection, name_a_place, find_nothing):
             hosts.call("begin", [(1, 1, make, [])] * hosts.n_hosts)
-            with pytest.raises(ShardsLost, match=f"of the Dask cluster: {said}"):
+            with sentences.raises(ShardsLost):
                 hosts.call("make", [(1, piece)] * hosts.n_hosts)
-        with pytest.raises(ShardsLost, match="asked for fit 2, got 1"):
+        with sentences.raises(ShardsLost):
             hosts.call("ask", [(2, "totals", ())] * hosts.n_hosts)
         hosts._client.run(lambda dask_worker: dask_worker.state.actors.clear())
         with pytest.raises(ShardsLost, match="failed: KeyError"):
             hosts.call("begin", [(2, 1, fail, [])] * hosts.n_hosts)
     with DaskHosts(*workers.place, SECONDS) as hosts:
         hosts._client.cancel(list(hosts._hosts.values()))
-        with pytest.raises(ShardsLost, match="holds no shards of this fit any more: cancelled"):
+        with sentences.raises(ShardsLost):
             hosts._probe()
 
 
@@ -256,14 +252,14 @@ def test_a_scheduler_that_is_gone_and_one_that_is_silent(
 
 
 def test_a_worker_that_cannot_listen_at_its_address_says_so(
-    workers: Cluster, tmp_path: Path
+    workers: Cluster, tmp_path: Path, sentences: Sentences
 ) -> None:
-    with pytest.raises(ShardsLost, match=r"listening at 192\.0\.2\.1: .*[Cc]annot assign"):
+    with sentences.raises(ShardsLost):
         asyncio.run(join._work(*workers.place, "192.0.2.1", tmp_path))
 
 
 def test_a_worker_that_hangs_ends_the_fit_and_the_next_goes_on(
-    workers: Cluster, tmp_path: Path
+    workers: Cluster, tmp_path: Path, sentences: Sentences
 ) -> None:
     workers.grow(2)
     checkpoints = Checkpoints()
@@ -275,7 +271,7 @@ def test_a_worker_that_hangs_ends_the_fit_and_the_next_goes_on(
             taken.append(checkpoints.take())
             os.kill(hung, signal.SIGSTOP)
 
-    with checkpoints, pytest.raises(ShardsLost, match="has not been heard for 5 s"):
+    with checkpoints, sentences.raises(ShardsLost):
         fit_on(workers.place, tmp_path, attack)
     os.kill(hung, signal.SIGCONT)
     steps: list[int] = []
@@ -287,20 +283,18 @@ def test_a_worker_that_hangs_ends_the_fit_and_the_next_goes_on(
 
 
 def test_a_worker_of_another_version_is_refused_by_both_sides(
-    workers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     workers.grow(1)
     own = cluster.describe_program()
     for name in ("version", "libraries", "new"):
         other = OtherProgram(own | {name: "0.1.9"})
         monkeypatch.setattr(cluster, "describe_program", other)
-        with pytest.raises(
-            ShardsLost, match=r"must run Rankwright .* runs 0\.2\.0 \(code .*; numpy"
-        ):
+        with sentences.raises(ShardsLost):
             fit_on(workers.place, tmp_path)
     monkeypatch.undo()
     monkeypatch.setattr(join, "__version__", "0.1.9")
-    with pytest.raises(ShardsLost, match=r"runs 0\.2\.0, this one 0\.1\.9"):
+    with sentences.raises(ShardsLost):
         join._check_versions(*workers.place)
 
 
@@ -330,8 +324,8 @@ class OtherProgram:
         "tcp://a:8786",
     ],
 )
-def test_what_is_no_address_of_a_scheduler_is_refused(address: str) -> None:
-    with pytest.raises(ValueError, match="must be an address as tls"):
+def test_what_is_no_address_of_a_scheduler_is_refused(address: str, sentences: Sentences) -> None:
+    with sentences.raises(ValueError):
         checked_scheduler(address)
     assert checked_scheduler("tls://[::1]:8786") == "tls://[::1]:8786"
 
@@ -346,16 +340,14 @@ def test_a_full_disk_of_a_worker_says_so() -> None:
 
 
 def test_an_address_that_nobody_answers_is_an_error_at_once(
-    tmp_path: Path, dask_secret: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, dask_secret: Path, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     with socket.socket() as silent:  # accepts, and says nothing
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         for port in (1, silent.getsockname()[1]):
-            with pytest.raises(
-                ShardsLost, match=r"no Dask scheduler answers within 0\.5 s: \w+Error"
-            ):
+            with sentences.raises(ShardsLost):
                 fit_on((f"tls://127.0.0.1:{port}", dask_secret), tmp_path)
 
 
@@ -481,7 +473,9 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
 @pytest.mark.skipif(
     not LONG_FORM, reason="it waits for silence, and needs rights on the network: `make long`"
 )
-def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(tmp_path: Path, dask_secret: Path) -> None:
+def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(
+    tmp_path: Path, dask_secret: Path, sentences: Sentences
+) -> None:
     """Two hosts in one machine: the scheduler here, a worker in a network namespace."""
     here, there, names = "10.77.9.1", "10.77.9.2", ("rwcut0", "rwcut1")
     space = ["ip", "netns", "exec", "rwcut"]
@@ -510,7 +504,7 @@ def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(tmp_path: Path, dask_se
                 if step == 5:
                     subprocess.run(["ip", "link", "set", names[0], "down"], check=True)
 
-            with pytest.raises(ShardsLost, match="has not been heard for 5 s"):
+            with sentences.raises(ShardsLost):
                 fit_on((local.scheduler_address, dask_secret), tmp_path, cut)
             worker.kill()
             worker.wait(30)

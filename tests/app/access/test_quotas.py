@@ -18,6 +18,7 @@ from app.platform.errors import OutOfSpace, ServiceError, TooMany, Unavailable
 from app.platform.settings import Settings
 from app.platform.tables import Job
 from tests.app.queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, submit
+from tests.sentences import Sentences
 
 AT_ONCE = 100
 MOST = 10
@@ -76,12 +77,12 @@ def test_only_what_is_queued_counts_and_no_parts(db: Database) -> None:
     assert refusal(db, settings).code == "quota_exceeded"
 
 
-def test_a_retry_is_a_job_like_any_other(db: Database) -> None:
+def test_a_retry_is_a_job_like_any_other(db: Database, sentences: Sentences) -> None:
     settings = Settings(quota_queued_jobs=1)
     old = submit(db, settings)
     db.writing(jobs.cancel, OWNER, old.id)
     submit(db, settings)
-    with db.write() as session, pytest.raises(TooMany, match="at most 1 queued jobs"):
+    with db.write() as session, sentences.raises(TooMany):
         jobs.retry(session, settings, OWNER, old.id)
 
 

@@ -26,6 +26,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from app.platform.settings import Settings
 from tests.app.live_service import Service, table
 from tests.long_form import LONG_FORM
+from tests.sentences import Sentences
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"
@@ -73,7 +74,11 @@ def test_what_the_page_shows_runs_as_it_stands_there(
 
 
 def test_from_a_file_to_a_scored_frame(
-    client: rankwright.Client, csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: rankwright.Client,
+    csv: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sentences: Sentences,
 ) -> None:
     data = client.upload(csv, label="left", positive="yes")
     assert (data.data.name, data.data.rows, data.data.status) == ("churn", 120, "ready")
@@ -108,7 +113,7 @@ def test_from_a_file_to_a_scored_frame(
     assert [float(line.split(",")[0]) for line in in_csv[1:]] == list(scores["score"])
     in_parquet = pd.read_parquet(io.BytesIO(model.score_to_bytes(csv, "parquet", ignore="left")))
     assert list(in_parquet["score"]) == list(scores["score"])
-    with pytest.raises(rankwright.ConfigurationError, match="csv, parquet, arrow, got 'xlsx'"):
+    with sentences.raises(rankwright.ConfigurationError):
         model.score_to_bytes(csv, "xlsx")
     one = client.models["churn"].score_row(frame.iloc[0].dropna().to_dict())
     assert isinstance(one, types.Score)
@@ -145,7 +150,7 @@ def test_from_a_file_to_a_scored_frame(
 
 
 def test_an_alias_with_a_promise_flags_every_part_of_a_table(
-    client: rankwright.Client, csv: Path, monkeypatch: pytest.MonkeyPatch
+    client: rankwright.Client, csv: Path, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     data = client.upload(csv, label="left")
     model = client.train(data, "logistic", name="churn").wait()
@@ -158,7 +163,7 @@ def test_an_alias_with_a_promise_flags_every_part_of_a_table(
     assert champion.score(frame).equals(whole)
     rows = champion.score(frame.to_dict("records"))
     assert [row["flag"] for row in rows] == list(whole["flag"])
-    with pytest.raises(rankwright.ConfigurationError, match="'prevalence' is a feature of the row"):
+    with sentences.raises(rankwright.ConfigurationError):
         champion.score_row({"prevalence": "2"}, prevalence=0.1)
 
 
@@ -242,14 +247,14 @@ def test_the_same_by_calls_that_are_awaited(service: Service, csv: Path) -> None
 
 
 def test_what_the_service_refuses_is_an_error_that_names_it(
-    client: rankwright.Client, csv: Path
+    client: rankwright.Client, csv: Path, sentences: Sentences
 ) -> None:
     data = client.upload(csv, label="left")
     with pytest.raises(Invalid) as refused:
         client.train(data, "rankboost", n_rounds=0)
     assert refused.value.pointer == "/algorithm/n_rounds"
     assert refused.value.request_id is not None
-    with pytest.raises(rankwright.InvalidTable, match="'gone' is not in the table"):
+    with sentences.raises(rankwright.InvalidTable):
         client.upload(csv, label="gone")
     with pytest.raises(rankwright.ConfigurationError, match=r"table\.xlsx"):
         client.upload("table.xlsx", label="y")

@@ -46,6 +46,8 @@ from rankwright.transport import (
 )
 from rankwright.types import KeyWithSecret
 
+from tests.sentences import Sentences
+
 Answer = Response | BrokenConnection
 
 
@@ -190,7 +192,7 @@ def test_limits_that_are_none(limits: dict[str, Any]) -> None:
             kind("http://127.0.0.1:1", "key", **limits)
 
 
-def test_a_caller_may_have_a_key_of_its_own_for_a_request() -> None:
+def test_a_caller_may_have_a_key_of_its_own_for_a_request(sentences: Sentences) -> None:
     calls: tuple[Callable[[Client, str | None], Any], ...] = (
         lambda client, key: client.train("ds_1", idempotency_key=key),
         lambda client, key: client.compare(["a", "b"], "ds_1", wait=False, idempotency_key=key),
@@ -204,14 +206,14 @@ def test_a_caller_may_have_a_key_of_its_own_for_a_request() -> None:
             sent.append(scripted.requests[0].headers["Idempotency-Key"])
         assert sent[0] == "nightly-2026-01-31" != sent[1]
         for bad in ("", "a\nb", "é"):
-            with pytest.raises(ConfigurationError, match="idempotency_key must be printable ASCII"):
+            with sentences.raises(ConfigurationError):
                 call(Client(transport=Scripted()), bad)
 
 
-def test_a_folder_has_no_key_of_the_callers(tmp_path: Path) -> None:
+def test_a_folder_has_no_key_of_the_callers(tmp_path: Path, sentences: Sentences) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
     for call in (Client(transport=Scripted()).upload, Dataset._of(Scripted(), {}).add_version):
-        with pytest.raises(ConfigurationError, match="idempotency_key is for one file"):
+        with sentences.raises(ConfigurationError):
             call(tmp_path, idempotency_key="k")
 
 
@@ -501,10 +503,10 @@ def test_a_pause_says_why() -> None:
     assert scripted.reasons == ["the connection broke", "429 Busy: too much to do"]
 
 
-def test_a_file_that_does_not_come_whole_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_does_not_come_whole_is_an_error(tmp_path: Path, sentences: Sentences) -> None:
     scripted = Scripted(ok(), chunks=((b"part", BROKEN),))
     model = Model._of(scripted, "churn")
-    with pytest.raises(ConnectionFailed, match=r"the answer is incomplete: .*broke"):
+    with sentences.raises(ConnectionFailed):
         model.download("artifact", tmp_path / "model")
     assert scripted.closed == 1
 

@@ -17,6 +17,7 @@ from app.ingest.formats import ARROW, ARROW_FILE, PARQUET
 from app.platform.errors import Conflict, Invalid, NotFound, UnsupportedMedia
 from app.platform.tables import Dataset, Job, Outbox
 from tests.app.workbench import OWNER, Workbench, on_both
+from tests.sentences import Sentences
 
 SMALL = "age,left\n" + "1,yes\n2,no\n,no\n" * 5
 
@@ -120,12 +121,12 @@ def test_formats() -> None:
 
 
 @on_both
-def test_the_preview_speaks_the_caller_s_words(bench: Workbench) -> None:
+def test_the_preview_speaks_the_caller_s_words(bench: Workbench, sentences: Sentences) -> None:
     dataset = bench.ready(SMALL, label="left", positive="yes")
     shown = datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, dataset.id), 3)
     assert shown == {"columns": ["age", "left"], "data": [[1.0, "yes"], [2.0, "no"], [None, "no"]]}
     waiting = bench.upload(SMALL)
-    with pytest.raises(Conflict, match="must be ready, it is processing"):
+    with sentences.raises(Conflict):
         datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, waiting.id), 3)
 
 

@@ -17,6 +17,7 @@ from app.platform.errors import Deadlock, Invalid
 from app.platform.settings import Settings
 from app.platform.tables import Idempotency, Job, Outbox
 from tests.app.queue_steps import OWNER, at_once
+from tests.sentences import Sentences
 
 
 def accept(session: Session) -> tuple[int, dict[str, Any]]:
@@ -54,9 +55,9 @@ def test_twenty_at_once_are_one_job(db: Database) -> None:
     assert [answer.replayed for answer in answers].count(False) == 1
 
 
-def test_the_same_key_with_another_body_is_refused(db: Database) -> None:
+def test_the_same_key_with_another_body_is_refused(db: Database, sentences: Sentences) -> None:
     post(db)
-    with pytest.raises(Invalid, match="'key-1' was used with another") as caught:
+    with sentences.raises(Invalid) as caught:
         post(db, body="xyz")
     assert caught.value.code == "idempotency_key_reused"
     assert count(db, Job) == 1

@@ -21,6 +21,7 @@ from app.ingest.columns import DistinctCounter
 from app.ingest.csv import CsvTable
 from app.ingest.errors import BadTable
 from tests.app.uploads import ARROW, PARQUET, Ready, halves, read
+from tests.sentences import Sentences
 
 Read = Callable[..., Ready]
 Refuse = Callable[..., BadTable]
@@ -133,9 +134,9 @@ def test_text_first_and_numbers_later(refused: Refuse, monkeypatch: pytest.Monke
 # --- declared columns ----------------------------------------------------------------------------
 
 
-def test_lists_cannot_be_declared_categorical(tmp_path: Path) -> None:
+def test_lists_cannot_be_declared_categorical(tmp_path: Path, sentences: Sentences) -> None:
     body = halves(pa.table({"n": [1, 2], "a": [[1], [2]], "y": [0, 1]}), ARROW)
-    with pytest.raises(BadTable, match="must hold text, numbers or booleans, not list"):
+    with sentences.raises(BadTable):
         read(tmp_path, body, ARROW, categorical=["a"])
 
 
@@ -307,14 +308,16 @@ def test_long_values_of_a_dictionary_are_not_written_out(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("role", ["label", "group"])
-def test_long_labels_of_a_dictionary_are_not_written_out(tmp_path: Path, role: str) -> None:
+def test_long_labels_of_a_dictionary_are_not_written_out(
+    tmp_path: Path, role: str, sentences: Sentences
+) -> None:
     array = pa.DictionaryArray.from_arrays(
         pa.array(np.arange(20_000, dtype=np.int32) % 2), pa.array(["x" * (4 << 20), "y"])
     )
     columns = {"n": range(20_000), "a": array, "label": pa.array(np.arange(20_000) % 2)}
     body = halves(pa.table(columns), ARROW)
     roles: dict[str, Any] = {role: "a"} | ({"drop": ["label"]} if role == "label" else {})
-    with pytest.raises(BadTable, match="must take at most 268435456 bytes a batch"):
+    with sentences.raises(BadTable):
         read(tmp_path, body, ARROW, **roles)
 
 

@@ -13,6 +13,7 @@ from app.ingest.errors import MAX_ERRORS, MAX_ERRORS_PER_COLUMN, BadTable
 from app.ingest.roles import split_names
 from app.ingest.values import DEFAULT_TOKENS
 from tests.app.uploads import Ready
+from tests.sentences import Sentences
 
 Read = Callable[..., Ready]
 
@@ -251,10 +252,10 @@ def test_decimal_commas_late_in_a_long_table(ready: Read) -> None:
     assert ready(body, dialect={"decimal": "comma"}).columns["a"][-2:] == [rows - 1.0, 1.5]
 
 
-def test_a_stream_that_was_refused_can_be_closed() -> None:
+def test_a_stream_that_was_refused_can_be_closed(sentences: Sentences) -> None:
     """As `io` closes each when it goes: what fails then is printed by Python 3.13."""
     refused = stream.Stream.__new__(stream.Stream)
-    with pytest.raises(BadTable, match="Content-Encoding must be gzip or zstd"):
+    with sentences.raises(BadTable):
         refused.__init__(b"a,y\n", "br", 100)  # type: ignore[misc]  # what is made in part is the test
     refused.close()
     assert refused.closed

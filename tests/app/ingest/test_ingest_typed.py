@@ -18,6 +18,7 @@ from app.ingest.arrow import ArrowFile, ArrowTable, ParquetTable, read_claims
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors
 from app.ingest.stream import Upload
 from tests.app.uploads import read
+from tests.sentences import Sentences
 
 PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -206,10 +207,12 @@ def test_ndjson(tmp_path: Path) -> None:
     assert [column["name"] for column in ready.result["columns"]] == ["a", "b", "y", "c"]
 
 
-def test_an_endless_line_of_ndjson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_line_of_ndjson(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
+) -> None:
     monkeypatch.setattr(ndjson, "MAX_LINE_LENGTH", 1000)
     body = '{"a": 1, "y": 0}\n{"a": "' + "x" * (3 << 20)
-    with pytest.raises(BadTable, match="a line must be shorter than 1000 bytes") as caught:
+    with sentences.raises(BadTable) as caught:
         read(tmp_path, body, NDJSON)
     assert caught.value.errors[0]["line"] == 2
 

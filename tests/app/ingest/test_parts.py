@@ -23,6 +23,7 @@ from app.ingest.errors import BadTable
 from app.ingest.readers import open_source
 from app.platform.blobs import stamp_of
 from tests.app.uploads import LIMITS
+from tests.sentences import Sentences
 
 UNSAID = "label positive labels item weight group query categorical numeric drop missing dialect"
 PARQUET = "application/vnd.apache.parquet"
@@ -314,7 +315,11 @@ def test_other_kinds(
     ],
 )
 def test_what_is_compared_as_text_has_one_type(
-    tmp_path: Path, role: str, values: list[Any], types: tuple[pa.DataType, pa.DataType]
+    tmp_path: Path,
+    role: str,
+    values: list[Any],
+    types: tuple[pa.DataType, pa.DataType],
+    sentences: Sentences,
 ) -> None:
     """Two types may write one value in two ways: its rows would be two groups."""
     left = ["yes", "no", "yes", "no"]
@@ -324,7 +329,7 @@ def test_what_is_compared_as_text_has_one_type(
     ]
     bodies = [as_parquet(table) for table in tables]
     given: dict[str, Any] = {"label": "left", role: ["g"] if role == "categorical" else "g"}
-    with pytest.raises(BadTable, match=r"'g' is .* here, and .* in a part before"):
+    with sentences.raises(BadTable):
         in_parts(tmp_path / "of two types", bodies, PARQUET, **given)
     in_parts(tmp_path / "of one", [bodies[0], bodies[0]], PARQUET, **given)
     short = pa.table({"g": pa.array([1, 2, 2, 1], pa.int16()), "x": range(4), "left": left})
@@ -332,13 +337,13 @@ def test_what_is_compared_as_text_has_one_type(
     in_parts(tmp_path / "integers", [as_parquet(t) for t in (short, long)], PARQUET, **given)
 
 
-def test_a_label_of_dates_has_one_type(tmp_path: Path) -> None:
+def test_a_label_of_dates_has_one_type(tmp_path: Path, sentences: Sentences) -> None:
     days = pa.array([datetime(2026, 1, day) for day in (1, 2, 1, 2)])
     bodies = [
         as_parquet(pa.table({"x": range(4), "day": days.cast(pa.timestamp(unit))}))
         for unit in ("ms", "us")
     ]
-    with pytest.raises(BadTable, match=r"'day' is timestamp\[us\] here, and timestamp\[ms\]"):
+    with sentences.raises(BadTable):
         in_parts(tmp_path / "two", bodies, PARQUET, label="day")
     in_parts(tmp_path / "one", [bodies[0], bodies[0]], PARQUET, label="day")
 
@@ -375,7 +380,7 @@ def test_parts_of_ndjson_are_not_read_by_the_plan(
     assert set(opened) == {files[0]["path"]}
 
 
-def test_parts_that_are_compressed_as_a_whole(tmp_path: Path) -> None:
+def test_parts_that_are_compressed_as_a_whole(tmp_path: Path, sentences: Sentences) -> None:
     """Several are opened at once, and each is decompressed for itself."""
     rng = np.random.default_rng(1)
     tables = [
@@ -388,7 +393,7 @@ def test_parts_that_are_compressed_as_a_whole(tmp_path: Path) -> None:
     wanted, *one = whole(tmp_path / "whole", body, PARQUET, label="left")
     assert (found["columns"], files) == (wanted["columns"], one)
     bodies[4] = gzip.compress(as_parquet(tables[4].rename_columns(["z", "left"])))
-    with pytest.raises(BadTable, match="part 5: all parts must have the columns of part 1"):
+    with sentences.raises(BadTable):
         in_parts(tmp_path / "other", bodies, PARQUET, label="left")
     bodies[2] = bodies[2][:-9]
     with pytest.raises(BadTable, match="part 3: "):
@@ -396,7 +401,7 @@ def test_parts_that_are_compressed_as_a_whole(tmp_path: Path) -> None:
     assert not [*tmp_path.rglob("plain-*")]
 
 
-def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, sentences: Sentences) -> None:
     """A file that nobody has copied: what was read must be what is there at the end, or nothing is made of it."""
     rows = [f"{i},{'yes' if i % 3 else 'no'}" for i in range(200)]
     asked = payload(tmp_path / "work", {"label": "left"})
@@ -411,7 +416,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
 
     reading = asked | {"part": part, "guess": guess, "parent_id": "job_1"}
     assert parts.read_part(reading, quiet)["rows"] == 200
-    with pytest.raises(BadTable, match=r"part 1: the file 'days/1\.csv' must stay as it was"):
+    with sentences.raises(BadTable):
         parts.read_part(reading, write_to_it)
 
 

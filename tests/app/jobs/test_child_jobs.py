@@ -33,10 +33,13 @@ from tests.app.queue_steps import (
     seen,
     submit,
 )
+from tests.sentences import Sentences
 
 
 class TestFanOut:
-    def test_parts_are_jobs_of_their_own_that_nobody_sees(self, db: Database) -> None:
+    def test_parts_are_jobs_of_their_own_that_nobody_sees(
+        self, db: Database, sentences: Sentences
+    ) -> None:
         job = divided(db, 2, priority=3, spec={"seed": 7}, dataset_id="ds_x")
         kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.lease_expires_at, kept.attempt) == ("waiting", None, 1)
@@ -55,7 +58,7 @@ class TestFanOut:
             assert [row.id for row in db.reading(jobs.list_page, OWNER, state=state).data] == [
                 job.id
             ]
-        with pytest.raises(Invalid, match="kind must be one of"):
+        with sentences.raises(Invalid):
             db.reading(jobs.list_page, OWNER, kind="train_part")
         with db.read() as session:
             assert set(session.scalars(select(Outbox.job_id))) == {job.id, first.id, second.id}
@@ -105,17 +108,17 @@ class TestFanOut:
             fan_out(db, claim)
         assert states(db, job) == ("running", [])
 
-    def test_nonsense_is_refused(self, db: Database) -> None:
-        job = divided(db, 1)
+    def test_nonsense_is_refused(self, db: Database, sentences: Sentences) -> None:
+        divided(db, 1)
         part = claimed(db)
-        with pytest.raises(ValueError, match="is a child job and cannot fan out"):
+        with sentences.raises(ValueError):
             fan_out(db, part)
         end_part(db, part)
-        with pytest.raises(ValueError, match=f"stage must be above 0, the last of {job.id}, got 0"):
+        with sentences.raises(ValueError):
             fan_out(db, claimed(db))
-        with pytest.raises(ValueError, match="stage 1 must have a part"):
+        with sentences.raises(ValueError):
             parts.FanOut(1, [])
-        with pytest.raises(ValueError, match=r"share must be above 0 and at most 1, got 1\.5"):
+        with sentences.raises(ValueError):
             parts.FanOut(1, [{}], share=1.5)
 
     def test_a_result_that_asks_for_parts_has_them(self, db: Database, tmp_path: Path) -> None:
@@ -183,7 +186,7 @@ class TestJoin:
         end_part(db, claim)
         assert states(db, job) == ("queued", ["succeeded"])
 
-    def test_a_stale_part_can_do_nothing(self, db: Database) -> None:
+    def test_a_stale_part_can_do_nothing(self, db: Database, sentences: Sentences) -> None:
         job = divided(db, 2)
         stale = claimed(db)
         db.writing(queue.give_back, stale)
@@ -196,7 +199,7 @@ class TestJoin:
             with pytest.raises(LeaseLost):
                 act()
         assert states(db, job) == ("waiting", ["queued"] * 2)
-        with pytest.raises(ValueError, match="is not a child job"):
+        with sentences.raises(ValueError):
             end_part(db, _of_nobody(stale))
 
     def test_silent_workers_parts_run_again_and_the_join_counts_each_once(

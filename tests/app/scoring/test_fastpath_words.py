@@ -18,6 +18,7 @@ from app.scoring.fastpath import lay_out
 from app.scoring.features import FeatureIndex
 from app.scoring.json_rows import Beside, read
 from app.scoring.table_rows import Bounds
+from tests.sentences import Sentences
 
 COLOURS = [
     *("", " pad ", "-5", "12", "3", "NA", "a\\b", 'a"b', "dark red", "eight bb", "false", "green"),
@@ -179,7 +180,7 @@ def test_many_words_and_words_that_share_a_bucket_are_all_found() -> None:
     assert not np.isnan(found[: len(many), 2]).any()
 
 
-def test_hostile_bodies_end_as_by_the_rules() -> None:
+def test_hostile_bodies_end_as_by_the_rules(sentences: Sentences) -> None:
     bounds = Bounds(10, 8 * 100, 1 << 20)
     head = b'{"columns":["colour"],"data":['
     for tail in (
@@ -191,5 +192,5 @@ def test_hostile_bodies_end_as_by_the_rules() -> None:
         with pytest.raises(Malformed):
             read(ONE, head + tail, Beside(), bounds)
     assert len(read(ONE, bodies([[b'"red"']] * 100, ["colour"]), Beside(), bounds).X) == 100
-    with pytest.raises(Invalid, match="at most 100 rows here, got 101"):
+    with sentences.raises(Invalid):
         read(ONE, bodies([[b'"red"']] * 101, ["colour"]), Beside(), bounds)

@@ -20,6 +20,7 @@ from app.platform.tables import Job, JobState
 from app.training.progress import MAX_CHARACTERS, MAX_PARAMETERS, MAX_ROWS, Leaderboard, Reporter
 from tests.app.training_jobs import HOLDOUT, noisy, of_the_fit, payload, run, sharing, table
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
+from tests.sentences import Sentences
 
 GRID = {"method": "grid", "space": {"max_bins": [2, 4, 8, 16]}, "fraction": 0.25}
 HALVING = {
@@ -406,22 +407,22 @@ class TestKeep:
         assert done.state == "succeeded"
         assert ENDED in bench.model(done).warnings[0]
 
-    def test_a_plain_cancel_comes_first(self, bench: Workbench) -> None:
+    def test_a_plain_cancel_comes_first(self, bench: Workbench, sentences: Sentences) -> None:
         job = self.keepable(bench)
         bench.db.writing(jobs.cancel, OWNER, job.id)
-        with pytest.raises(Conflict, match="was already asked to stop") as caught:
+        with sentences.raises(Conflict) as caught:
             bench.db.writing(parts.end_early, OWNER, job.id)
         assert caught.value.code == "job_cancelling"
 
-    def test_nothing_fitted_nothing_kept(self, bench: Workbench) -> None:
+    def test_nothing_fitted_nothing_kept(self, bench: Workbench, sentences: Sentences) -> None:
         upload = bench.upload(table())
         assert upload.job_id is not None
-        with pytest.raises(Conflict, match=r"keep is for training jobs, .* of kind 'ingest'"):
+        with sentences.raises(Conflict):
             bench.db.writing(parts.end_early, OWNER, upload.job_id)
         bench.work()
         job = bench.submit(upload, search=GRID)
         for _ in range(2):  # queued, then running
-            with pytest.raises(Conflict, match=f"{job.id} has nothing to keep: it has") as caught:
+            with sentences.raises(Conflict) as caught:
                 bench.db.writing(parts.end_early, OWNER, job.id)
             assert caught.value.code == "nothing_to_keep"
             if bench.db.reading(jobs.find, OWNER, job.id).state == "queued":

@@ -27,6 +27,7 @@ from core.base.state import (
     write_state,
 )
 from core.errors import ArtifactError
+from tests.sentences import Sentences
 
 CUT = np.dtype([("feature", np.int64), ("threshold", np.float64)])
 
@@ -102,10 +103,10 @@ def test_what_is_written_is_read_back() -> None:
         assert not np.shares_memory(again_arrays[name], array)
 
 
-def test_an_optional_array_is_read_where_it_is_there() -> None:
+def test_an_optional_array_is_read_where_it_is_there(sentences: Sentences) -> None:
     arrays, meta = write_state(replace(make(), older=np.zeros(3)))
     assert Kept.from_arrays(arrays, KNOWN, meta).older.tolist() == [0.0, 0.0, 0.0]
-    with pytest.raises(ArtifactError, match=r"older must be float64 of shape \(3,\)"):
+    with sentences.raises(ArtifactError):
         Kept.from_arrays(arrays | {"older": np.zeros(2)}, KNOWN, meta)
 
 
@@ -212,10 +213,10 @@ def test_arrays_are_cut_into_pieces() -> None:
     assert put_under("a.", {"b": 1}) == {"a.b": 1}
 
 
-def test_an_array_without_a_dtype_is_refused_before_it_is_written() -> None:
+def test_an_array_without_a_dtype_is_refused_before_it_is_written(sentences: Sentences) -> None:
     @dataclass(frozen=True, eq=False)
     class Untyped(State):
         scale: Annotated[npt.NDArray[np.float64], Array("n_features")]
 
-    with pytest.raises(TypeError, match="array scale must be declared with a dtype"):
+    with sentences.raises(TypeError):
         write_state(Untyped(np.ones(3)))

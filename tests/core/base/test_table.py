@@ -19,6 +19,7 @@ from core.base.table import (
     to_matrix,
 )
 from core.errors import InvalidData
+from tests.sentences import Sentences
 
 nan = math.nan
 
@@ -127,16 +128,16 @@ def test_a_column_without_values_fits_a_numeric_and_a_categorical_one() -> None:
     assert to_matrix(pa.table({"t": pa.nulls(2, pa.string())}))[1] == ((),)
 
 
-def test_a_column_of_another_kind_than_at_fit_is_refused() -> None:
+def test_a_column_of_another_kind_than_at_fit_is_refused(sentences: Sentences) -> None:
     text, number = pa.table({"a column": ["1", "2"]}), pa.table({"a column": [1, 2]})
-    with pytest.raises(InvalidData, match=r"numeric at fit .* got 'a column' \(String\)"):
+    with sentences.raises(InvalidData):
         to_matrix(text, (None,))
-    with pytest.raises(InvalidData, match=r"categorical at fit .* got 'a column' \(Int64\)"):
+    with sentences.raises(InvalidData):
         to_matrix(number, (("1", "2"),))
     coded = CodedTable(np.array([[0.0]]), ("a column",), (("1",),))
-    with pytest.raises(InvalidData, match="numeric at fit must be so, 'a column' is categorical"):
+    with sentences.raises(InvalidData):
         to_matrix(coded, (None,))
-    with pytest.raises(InvalidData, match="categorical at fit must be so, 'a column' is numeric"):
+    with sentences.raises(InvalidData):
         to_matrix(CodedTable(np.array([[0.5]]), ("a column",), (None,)), (("1", "2"),))
 
 
@@ -148,28 +149,26 @@ def test_a_column_of_another_kind_than_at_fit_is_refused() -> None:
         ([b"x", b"y"], "Binary"),
     ],
 )
-def test_other_columns_are_refused_by_name(column: Any, kind: str) -> None:
+def test_other_columns_are_refused_by_name(column: Any, kind: str, sentences: Sentences) -> None:
     table = pa.table({"good": [1, 2], "bad one": column, "worse": [[1], [2]]})
-    with pytest.raises(
-        InvalidData, match=rf"boolean or text, got 'bad one' \({kind}.*\), 'worse' \(List"
-    ):
+    with sentences.raises(InvalidData):
         to_matrix(table)
 
 
-def test_text_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidData, match="'c' cannot be read as text"):
+def test_text_that_is_none_is_refused(sentences: Sentences) -> None:
+    with sentences.raises(InvalidData):
         to_matrix(pd.DataFrame({"c": pd.Categorical([1, "a"])}))
-    with pytest.raises(InvalidData, match="'s' cannot be read as text"):
+    with sentences.raises(InvalidData):
         to_matrix(pd.DataFrame({"s": pd.Series(["\ud800", "a"], dtype=object)}))
 
 
-def test_too_many_categories_are_refused() -> None:
+def test_too_many_categories_are_refused(sentences: Sentences) -> None:
     names = [f"{k:06}" for k in range(MAX_CATEGORIES + 1)]
-    with pytest.raises(InvalidData, match="at most 65535 distinct values, 'id' has 65536"):
+    with sentences.raises(InvalidData):
         to_matrix(pa.table({"id": names}))
     assert len(to_matrix(pa.table({"id": names[1:]}))[1][0]) == MAX_CATEGORIES
     long = pa.table({"text": ["x" * MAX_CATEGORY_TEXT]})
-    with pytest.raises(InvalidData, match="at most 3145728 bytes as JSON, got 31457"):
+    with sentences.raises(InvalidData):
         to_matrix(long)
 
 
@@ -230,7 +229,7 @@ def test_objects_are_refused() -> None:
         to_matrix(pd.DataFrame({"a": [1, "x"]}, dtype=object))
 
 
-def test_names_of_mixed_types_are_refused() -> None:
-    with pytest.raises(InvalidData, match=r"all text or none, got \['a', 7\]"):
+def test_names_of_mixed_types_are_refused(sentences: Sentences) -> None:
+    with sentences.raises(InvalidData):
         to_matrix(pd.DataFrame([[1, 2]], columns=["a", 7]))
     assert to_matrix(pd.DataFrame([[1, 2]]))[0].tolist() == [[1, 2]]

@@ -13,6 +13,7 @@ from core import AUCBoost, RankBoost, save
 from core.coding import two_sided
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc
+from tests.sentences import Sentences
 
 WEAK = {
     "stump": "stump",
@@ -81,12 +82,12 @@ def test_a_booster_of_estimators_can_be_cloned_and_searched() -> None:
     assert clone(ranker).get_params()["weak_ranker__max_depth"] == 1
 
 
-def test_foreign_estimators_are_not_saved() -> None:
+def test_foreign_estimators_are_not_saved(sentences: Sentences) -> None:
     X, y, _ = table()
     ranker = AUCBoost(n_rounds=2, weak_ranker=LogisticRegression()).fit(X, y)
-    with pytest.raises(ArtifactError, match="got estimators of class LogisticRegression"):
+    with sentences.raises(ArtifactError):
         save(ranker)
-    with pytest.raises(InvalidParameter, match="the weak rankers are LogisticRegression"):
+    with sentences.raises(InvalidParameter):
         ranker.contributions(X)
 
 
@@ -135,7 +136,7 @@ def test_a_perfect_estimator_ends_the_run() -> None:
     assert ranker.predict(X).tolist() == [0, 1, 1, 0, 1, 0]
 
 
-def test_what_an_estimator_refuses_is_said_of_it() -> None:
+def test_what_an_estimator_refuses_is_said_of_it(sentences: Sentences) -> None:
     X, y = np.array([[0.0], [np.nan], [1.0], [2.0]]), np.array([0, 1, 0, 1])
-    with pytest.raises(InvalidData, match="the weak ranker LogisticRegression refused its rows"):
+    with sentences.raises(InvalidData):
         AUCBoost(weak_ranker=LogisticRegression()).fit(X, y)

@@ -19,6 +19,7 @@ from core import (
 )
 from core.coding.categories import pack, unpack
 from core.errors import InvalidData
+from tests.sentences import Sentences
 
 COLOURS = ("blue", "green", "pink", "red", "white")
 
@@ -150,21 +151,19 @@ def test_rules_name_their_categories(name: str) -> None:
     assert "thresholds" in features["number"]
 
 
-def test_what_has_no_use_for_categories_refuses_them_by_name() -> None:
+def test_what_has_no_use_for_categories_refuses_them_by_name(sentences: Sentences) -> None:
     table, y = make_table()
     for ranker in (
         RankBoost(weak_ranker="column"),
         AUCBoost(weak_ranker=LogisticRegression()),
     ):
         assert not ranker.takes_categories()
-        with pytest.raises(
-            InvalidData, match=r"numeric columns only .* 'colour', 'shape', 'id' are"
-        ):
+        with sentences.raises(InvalidData):
             ranker.fit(table, y)
     fitted_ranker = RankBoost(n_rounds=3).fit(table, y)
-    with pytest.raises(InvalidData, match="X must be a table, as at fit: 'colour', 'shape', 'id'"):
+    with sentences.raises(InvalidData):
         fitted_ranker.decision_function(np.zeros((1, 4)))
-    with pytest.raises(InvalidData, match="numeric at fit must be so, got 'number'"):
+    with sentences.raises(InvalidData):
         fitted_ranker.decision_function(table.assign(number="1"))
 
 

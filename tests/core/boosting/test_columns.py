@@ -16,6 +16,7 @@ from core.errors import InvalidData
 from tests.core.boosting.test_fit_pairs import random_pairs
 from tests.core.oracles import pairs_of_classes
 from tests.core.threads import on_one_thread_and_on_all
+from tests.sentences import Sentences
 
 ALL = pytest.mark.parametrize("algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank])
 
@@ -195,8 +196,8 @@ def test_a_column_in_perfect_order_ends_the_run(algorithm: type[Any]) -> None:
 
 
 @ALL
-def test_values_beyond_all_sums_are_refused(algorithm: type[Any]) -> None:
-    with pytest.raises(InvalidData, match=r"takes values up to 1e\+100, got 1e\+200"):
+def test_values_beyond_all_sums_are_refused(algorithm: type[Any], sentences: Sentences) -> None:
+    with sentences.raises(InvalidData):
         algorithm(weak_ranker="column").fit([[1e200], [0.0]], [0, 1])
 
 
@@ -310,10 +311,10 @@ def test_smooth_margin_ranking_goes_to_the_greatest_margin(
     assert (np.diff(climbs.smooth_margin_[climbs.smooth_margin_ > 0]) >= -1e-12).all()
 
 
-def test_values_too_great_are_refused_where_a_pair_names_them() -> None:
+def test_values_too_great_are_refused_where_a_pair_names_them(sentences: Sentences) -> None:
     X = np.array([[1.0], [2.0], [1e200]])
     RankBoost(weak_ranker="column", n_rounds=2).fit_pairs(X, [(1, 0)])
-    with pytest.raises(InvalidData, match="values up to 1e\\+100, got 1e\\+200"):
+    with sentences.raises(InvalidData):
         RankBoost(weak_ranker="column").fit_pairs(X, [(1, 2)])
 
 

@@ -16,6 +16,7 @@ from tests.core.boosting.test_pairs import follow
 from tests.core.oracles import PairBoosting, Stump, pairs_of_classes
 from tests.core.threads import on_one_thread_and_on_all
 from tests.long_form import LONG_FORM
+from tests.sentences import Sentences
 
 ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
 
@@ -271,7 +272,7 @@ def test_a_ranker_may_be_fitted_again_the_other_way() -> None:
     assert save(ranker.fit(X, y)) == save(RankBoost(n_rounds=5).fit(X, y))
 
 
-def test_bad_input_is_named() -> None:
+def test_bad_input_is_named(sentences: Sentences) -> None:
     X = np.arange(6.0).reshape(3, 2)
     for pairs, weight, words in [
         ([], None, "must not be empty"),
@@ -291,20 +292,20 @@ def test_bad_input_is_named() -> None:
         RankBoost().fit_pairs([[np.inf], [0.0]], [(0, 1)])
     with pytest.raises(InvalidParameter, match="n_rounds"):
         RankBoost(n_rounds=0).fit_pairs(X, [(0, 1)])
-    with pytest.raises(InvalidParameter, match="weak_ranker must be one of 'stump', 'column'"):
+    with sentences.raises(InvalidParameter):
         CoordinateRankBoost(weak_ranker="tree").fit_pairs(X, [(0, 1)])
-    with pytest.raises(InvalidParameter, match="push must be 1 to learn from pairs, got 2"):
+    with sentences.raises(InvalidParameter):
         RankBoost(weak_ranker="tree", push=2.0).fit_pairs(X, [(0, 1)])
 
 
-def test_a_fit_that_its_callback_stops_keeps_its_rounds() -> None:
+def test_a_fit_that_its_callback_stops_keeps_its_rounds(sentences: Sentences) -> None:
     X, pairs, weight = random_pairs(0)
 
     def stop(step: Any, of: Any, info: Any) -> None:
         if step == 3:
             raise StopFit
 
-    with pytest.warns(UserWarning, match="^stopped after 3 of 9 rounds$"):
+    with sentences.warns(UserWarning):
         ranker = RankBoost(n_rounds=9).fit_pairs(X, pairs, weight, callback=stop)
     assert ranker.stop_reason_ == "stopped"
     fewer = RankBoost(n_rounds=3).fit_pairs(X, pairs, weight)

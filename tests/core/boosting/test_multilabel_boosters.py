@@ -13,6 +13,7 @@ from core.errors import InvalidData
 from core.metrics import auc
 from tests.core.oracles import cuts_of
 from tests.core.threads import on_one_thread_and_on_all
+from tests.sentences import Sentences
 
 BOTH = pytest.mark.parametrize("algorithm", [AdaBoostMH, AdaBoostMR])
 
@@ -125,14 +126,14 @@ def test_each_round_of_the_example_form_is_schapire_and_singers(seed: int) -> No
     assert (again.decision_function(X) == f).all()
 
 
-def test_rows_without_a_pair_count_for_nothing_in_the_example_form() -> None:
+def test_rows_without_a_pair_count_for_nothing_in_the_example_form(sentences: Sentences) -> None:
     X, y = table(0)
     paired = (y.sum(axis=1) % 3) > 0
     assert not paired.all()
     whole = AdaBoostMR(n_rounds=5, pairs="example").fit(X, y)
     alone = AdaBoostMR(n_rounds=5, pairs="example").fit(X[paired], y[paired])
     assert whole.loss_ == pytest.approx(alone.loss_, rel=1e-9)
-    with pytest.raises(InvalidData, match="a row that has some labels, but not all"):
+    with sentences.raises(InvalidData):
         AdaBoostMR(pairs="example").fit(X, np.repeat(y[:, :1], 3, axis=1))
 
 
@@ -238,9 +239,11 @@ def test_bad_labels_are_refused_by_name(algorithm: type[Any], case: str) -> None
 
 
 @BOTH
-def test_weights_that_leave_one_kind_are_refused(algorithm: type[Any]) -> None:
+def test_weights_that_leave_one_kind_are_refused(
+    algorithm: type[Any], sentences: Sentences
+) -> None:
     X, y = table(n_labels=1)
-    with pytest.raises(InvalidData, match="every weight is zero in class 1"):
+    with sentences.raises(InvalidData):
         algorithm().fit(X, y, 1 - y[:, 0])
 
 

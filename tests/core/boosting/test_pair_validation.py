@@ -12,6 +12,7 @@ from core.boosting.data import ListedPairs
 from core.errors import InvalidData
 from core.metrics import pair_order
 from tests.core.oracles import pairs_of_classes
+from tests.sentences import Sentences
 
 ALGORITHMS = pytest.mark.parametrize(
     "algorithm", [RankBoost, CoordinateRankBoost, SmoothMarginRank]
@@ -56,10 +57,11 @@ def test_items_are_held_out_with_all_their_pairs() -> None:
 
 def test_few_items_are_split_by_pairs_both_directions_together(
     monkeypatch: pytest.MonkeyPatch,
+    sentences: Sentences,
 ) -> None:
     X, pairs, weight = noisy_pairs(n=12, n_pairs=200)
     monkeypatch.setattr(data, "MIN_PAIRS", 10**6)
-    with pytest.warns(UserWarning, match="too few items to hold some out"):
+    with sentences.warns(UserWarning):
         (learnt, w), (held, v) = split(pairs, weight, len(X))
     units = [{frozenset(pair) for pair in part} for part in (learnt, held)]
     assert not units[0] & units[1]
@@ -133,11 +135,11 @@ def test_the_training_share_is_a_samples(monkeypatch: pytest.MonkeyPatch) -> Non
     )
 
 
-def test_pairs_of_two_items_cannot_be_split() -> None:
+def test_pairs_of_two_items_cannot_be_split(sentences: Sentences) -> None:
     X = np.arange(4.0)[:, None]
-    with pytest.raises(InvalidData, match="pairs of at least 3 items, got pairs of 2"):
+    with sentences.raises(InvalidData):
         RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 0)])
-    with pytest.warns(UserWarning, match="new pairs of known items"):
+    with sentences.warns(UserWarning):
         RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 2)])
 
 
@@ -152,7 +154,9 @@ def test_two_classes_are_held_out_as_fit_would() -> None:
 
 
 @pytest.mark.parametrize("told_by", ["copies", "groups"])
-def test_copies_of_an_item_and_items_of_a_group_are_held_out_together(told_by: str) -> None:
+def test_copies_of_an_item_and_items_of_a_group_are_held_out_together(
+    told_by: str, sentences: Sentences
+) -> None:
     X, pairs, weight = noisy_pairs(n=240)
     item = np.arange(240) % 120
     group = item.astype(np.uint64) if told_by == "groups" else None
@@ -163,7 +167,7 @@ def test_copies_of_an_item_and_items_of_a_group_are_held_out_together(told_by: s
         ends = [np.unique(item[part.rows]) for part in (learnt, held)]
         assert not set(ends[0]) & set(ends[1])
         assert len(held.weight) >= data.MIN_PAIRS
-    with pytest.raises(InvalidData, match="items of at least 2 groups, got 1"):
+    with sentences.raises(InvalidData):
         RankBoost(early_stopping_rounds=3).fit_pairs(X, pairs, groups=np.zeros(240))
-    with pytest.raises(InvalidData, match="groups must have one value"):
+    with sentences.raises(InvalidData):
         RankBoost(n_rounds=3).fit_pairs(X, pairs, groups=np.zeros(3))

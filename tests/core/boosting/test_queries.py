@@ -26,6 +26,7 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import ListAuc, ListNdcg, list_values, measure_lists
 from core.registry import ALGORITHMS
 from tests.core.threads import on_one_thread_and_on_all
+from tests.sentences import Sentences
 
 STUMPS = [RankBoost, CoordinateRankBoost, SmoothMarginRank]
 
@@ -125,18 +126,18 @@ def test_a_row_of_weight_k_counts_as_k_rows(ranker: Any, top: int) -> None:
 
 
 @pytest.mark.parametrize("weak_ranker", ["stump", "tree"])
-def test_one_query_of_two_classes_is_a_table_without_queries(weak_ranker: str) -> None:
+def test_one_query_of_two_classes_is_a_table_without_queries(
+    weak_ranker: str, sentences: Sentences
+) -> None:
     table = Table(4, 1, n=300)
     ranker = RankBoost(weak_ranker=weak_ranker, n_rounds=20)
     plain = save(ranker.fit(table.X, table.y, table.weight))
     of_query = ranker.fit(table.X, table.y, table.weight, query=["a"] * 300)
     assert save(of_query) == plain
-    with pytest.raises(InvalidData, match="at least 2 queries, got 1"):
+    with sentences.raises(InvalidData):
         RankBoost(early_stopping_rounds=5).fit(table.X, table.y, query=np.zeros(300))
     large = Table(5, 1, n=800)
-    with pytest.warns(
-        UserWarning, match="n_rounds was set to 100, because one query cannot be held out"
-    ):
+    with sentences.warns(UserWarning):
         chosen = RankBoost(weak_ranker="tree").fit(large.X, large.y, query=np.zeros(800))
     assert len(chosen.rounds_) == 100
 
@@ -363,7 +364,7 @@ def test_only_rankboosts_family_and_lambdamart_take_queries_and_grades() -> None
                 ranker.fit(table.X, table.y, **asked)
 
 
-def test_bad_input_is_named() -> None:
+def test_bad_input_is_named(sentences: Sentences) -> None:
     table = Table(17, 3)
     ranker = RankBoost(n_rounds=2)
     for query, says in (
@@ -391,11 +392,11 @@ def test_bad_input_is_named() -> None:
     for graded in (1, "yes", None):
         with pytest.raises(InvalidParameter, match="graded must be"):
             ranker.fit(table.X, table.y, query=table.query, graded=graded)
-    with pytest.raises(InvalidData, match="no query has rows of two grades"):
+    with sentences.raises(InvalidData):
         ranker.fit(table.X, table.y, (table.y == 2).astype(float), query=table.query, graded=True)
-    with pytest.raises(InvalidData, match="no query has rows of two classes"):
+    with sentences.raises(InvalidData):
         ranker.fit(table.X, table.y > 1, query=table.y)
-    with pytest.raises(InvalidData, match="early stopping needs pairs on both sides"):
+    with sentences.raises(InvalidData):
         RankBoost(early_stopping_rounds=3).fit(
             table.X, table.y, query=table.query, graded=True, groups=np.zeros(60)
         )

@@ -20,6 +20,7 @@ from core.boosting.stumps import StumpLearner
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
+from tests.sentences import Sentences
 
 BOOSTERS = {
     name: algorithm
@@ -173,6 +174,7 @@ def test_the_rounds_before_a_checkpoint_count() -> None:
 @EACH
 def test_a_stopped_fit_keeps_its_best_rounds_and_goes_on_from_a_checkpoint(
     algorithm: type[Any],
+    sentences: Sentences,
 ) -> None:
     X, y = noisy_table()
     booster = algorithm(n_rounds=30, early_stopping_rounds=30)
@@ -183,7 +185,7 @@ def test_a_stopped_fit_keeps_its_best_rounds_and_goes_on_from_a_checkpoint(
             kept.append(checkpoints.take())
             raise StopFit
 
-    with checkpoints, pytest.warns(UserWarning, match="^stopped after 12 of 30 rounds$"):
+    with checkpoints, sentences.warns(UserWarning):
         booster.fit(X, y, callback=stop)
     assert (booster.stop_reason_, len(booster.validation_auc_)) == ("stopped", 12)
     assert booster.validation_auc_.tolist() == whole.validation_auc_[:12].tolist()
@@ -289,7 +291,7 @@ def test_what_was_learnt_from_does_not_judge(algorithm: Any, told_by: str) -> No
         assert booster.validation_auc_.max() > 0.62
 
 
-def test_groups_are_checked_and_say_nothing_where_nothing_is_held_out() -> None:
+def test_groups_are_checked_and_say_nothing_where_nothing_is_held_out(sentences: Sentences) -> None:
     X, y = noisy_table()
     plain = RankBoost(n_rounds=5).fit(X, y)
     grouped = RankBoost(n_rounds=5).fit(X, y, groups=np.arange(len(y)) // 3)
@@ -303,7 +305,7 @@ def test_groups_are_checked_and_say_nothing_where_nothing_is_held_out() -> None:
         with pytest.raises(InvalidData, match=said):
             RankBoost(n_rounds=5).fit(X, y, groups=wrong)
     booster = RankBoost(n_rounds=5, early_stopping_rounds=2)
-    with pytest.raises(InvalidData, match="in at least 2 groups"):
+    with sentences.raises(InvalidData):
         booster.fit(X, y, groups=["one"] * len(y))
     weight = (np.arange(len(y)) % 2).astype(float)  # rows of weight 0 are in no group
     groups = np.where(weight > 0, np.arange(len(y)) // 4, 0)
@@ -314,17 +316,17 @@ def test_groups_are_checked_and_say_nothing_where_nothing_is_held_out() -> None:
     assert (booster.decision_function(X) == again.decision_function(X)).all()
 
 
-def test_copies_that_are_all_of_a_class_are_parted_with_a_warning() -> None:
+def test_copies_that_are_all_of_a_class_are_parted_with_a_warning(sentences: Sentences) -> None:
     X, y = noisy_table()
     X[y == 1] = X[y == 1][0]
-    with pytest.warns(UserWarning, match="copies of rows that it learnt from"):
+    with sentences.warns(UserWarning):
         RankBoost(n_rounds=5, early_stopping_rounds=2).fit(X, y)
 
 
-def test_a_class_too_small_to_hold_out_is_refused() -> None:
+def test_a_class_too_small_to_hold_out_is_refused(sentences: Sentences) -> None:
     X, y = noisy_table()
     one = np.concatenate([[0], np.ones(len(y) - 1, int)])
-    with pytest.raises(InvalidData, match="at least 2 rows of positive weight in each class"):
+    with sentences.raises(InvalidData):
         BOOSTERS["rankboost"](early_stopping_rounds=5).fit(X, one)
 
 
@@ -384,7 +386,9 @@ def test_a_watched_fit_ends_when_its_patience_does_and_is_evaluated_now_and_then
     assert np.isnan(last).tolist() == [True] * 4 + [False, True, False]
 
 
-def test_a_metric_cannot_change_the_scores_and_a_stop_keeps_the_best_so_far() -> None:
+def test_a_metric_cannot_change_the_scores_and_a_stop_keeps_the_best_so_far(
+    sentences: Sentences,
+) -> None:
     X, y = noisy_table()
 
     def metric(scores: Any) -> Any:
@@ -397,7 +401,7 @@ def test_a_metric_cannot_change_the_scores_and_a_stop_keeps_the_best_so_far() ->
             raise StopFit
 
     ranker = RankBoost(n_rounds=50)
-    with pytest.warns(UserWarning, match="^stopped after 6 of 50 rounds$"):
+    with sentences.warns(UserWarning):
         figures = ranker.fit_watched(X, y, X_valid=X, metric=metric, callback=stop)
     expected = [auc(y, s) for s in RankBoost(n_rounds=6).fit(X, y).staged_decision_function(X)]
     assert figures == pytest.approx(expected, abs=1e-9)
@@ -405,9 +409,9 @@ def test_a_metric_cannot_change_the_scores_and_a_stop_keeps_the_best_so_far() ->
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, "3"])
 @pytest.mark.parametrize("name", ["patience", "every"])
-def test_bad_steps_of_a_watched_fit_are_refused(name: str, bad: Any) -> None:
+def test_bad_steps_of_a_watched_fit_are_refused(name: str, bad: Any, sentences: Sentences) -> None:
     X, y = noisy_table()
-    with pytest.raises(InvalidParameter, match=f"{name} must be an integer of at least 1, or None"):
+    with sentences.raises(InvalidParameter):
         RankBoost().fit_watched(X, y, X_valid=X, metric=auc_of(y), **{name: bad})
 
 

@@ -22,6 +22,7 @@ from core.bounds import (
 from core.bounds.game import MAX_CELLS, BestMargin
 from core.errors import InvalidData
 from core.metrics.margins import max_tied_mass
+from tests.sentences import Sentences
 
 # Rudin, Daubechies & Schapire 2004: AdaBoost and RankBoost stall at 1/3, the best margin is 3/8.
 CYCLIC = np.array(
@@ -183,13 +184,13 @@ def test_bad_matrices_are_refused(M: Any, message: str) -> None:
         best_margin(M)
 
 
-def test_numbers_beyond_the_solver_are_told_apart_from_bad_input() -> None:
-    with pytest.raises(Unsolved, match="the best margin was not found"):
+def test_numbers_beyond_the_solver_are_told_apart_from_bad_input(sentences: Sentences) -> None:
+    with sentences.raises(Unsolved):
         best_margin(np.array([[1e300, -1e-300], [-1e300, 1e300]]))
 
 
-def test_classes_of_different_width_are_refused() -> None:
-    with pytest.raises(InvalidData, match="one column per weak ranker, got 2 and 1"):
+def test_classes_of_different_width_are_refused(sentences: Sentences) -> None:
+    with sentences.raises(InvalidData):
         best_bipartite_margin([[0, 1]], [[0]])
 
 
@@ -208,6 +209,6 @@ def test_weak_rankers_that_tie_nothing_always_pass() -> None:
     assert makes_progress(d_plus, 1 - d_plus).all()
 
 
-def test_shapes_must_agree() -> None:
-    with pytest.raises(InvalidData, match=r"one shape, got \(2,\) and \(1,\)"):
+def test_shapes_must_agree(sentences: Sentences) -> None:
+    with sentences.raises(InvalidData):
         makes_progress([0.5, 0.5], [0.1])

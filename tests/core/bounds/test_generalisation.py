@@ -30,6 +30,7 @@ from core.bounds.generalisation import Sample
 from core.errors import InvalidParameter
 from core.metrics import roc_curve
 from core.metrics.margins import margin_distribution
+from tests.sentences import Sentences
 
 sizes = st.integers(1, 10**6)
 thetas = st.floats(0.01, 1)
@@ -240,16 +241,16 @@ def test_parameters_out_of_range_are_refused(given_: dict[str, float], message: 
         bound_misranking(SPREAD, two_classes(5, 5), column_rankers(2), **asked)
 
 
-def test_other_bad_input_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="n_weak_rankers must be at least 1, got 0"):
+def test_other_bad_input_is_refused(sentences: Sentences) -> None:
+    with sentences.raises(InvalidParameter):
         log_uniform_cover(0, 0.1)
-    with pytest.raises(InvalidParameter, match="epsilon must be above 0, got 0"):
+    with sentences.raises(InvalidParameter):
         log_sloppy_cover(2, 0.1, 0)
-    with pytest.raises(InvalidParameter, match="rows must be at least 2, got 1"):
+    with sentences.raises(InvalidParameter):
         corollary_5_epsilon(0.0, 0.05, 1, 0.25)
-    with pytest.raises(InvalidParameter, match="crucial_share must be above 0 and at most 1/2"):
+    with sentences.raises(InvalidParameter):
         corollary_5_epsilon(0.0, 0.05, 10, 0.6)
-    with pytest.raises(InvalidParameter, match=r"misrank_fraction must lie in \[0, 1\], got 1.5"):
+    with sentences.raises(InvalidParameter):
         bound_held_out(1.5, two_classes(5, 5), delta=0.05)
 
 

@@ -10,6 +10,7 @@ import pytest
 from core.bounds import bound_partial_auc, dkw_deviation, step_risk, vc_deviation
 from core.errors import InvalidParameter
 from core.metrics import roc_curve
+from tests.sentences import Sentences
 
 
 def test_values_by_hand() -> None:
@@ -81,7 +82,9 @@ def test_two_samples_obey_the_inequality_that_the_proof_rests_on(
 
 
 @pytest.mark.parametrize("window", [(0.0, 0.1), (0.013, 0.2), (0.3, 1.0)])
-def test_the_risk_of_a_curve_is_that_of_its_rows(window: tuple[float, float]) -> None:
+def test_the_risk_of_a_curve_is_that_of_its_rows(
+    window: tuple[float, float], sentences: Sentences
+) -> None:
     rng = np.random.default_rng(0)
     for digits in (9, 1, 0):  # ties between the classes, and within
         positive = np.round(rng.normal(1, 1, 150), digits)
@@ -92,7 +95,7 @@ def test_the_risk_of_a_curve_is_that_of_its_rows(window: tuple[float, float]) ->
             risk_by_definition(positive, negative, *window)
         )
         assert step_risk(curve.thin(20), *window) >= step_risk(curve, *window)
-    with pytest.raises(InvalidParameter, match="fpr_max must be greater than fpr_min"):
+    with sentences.raises(InvalidParameter):
         step_risk(curve, 0.2, 0.1)
 
 

@@ -33,6 +33,7 @@ from core.boosting.stumps import MIN_SURE_MASS
 from core.coding import stored
 from core.errors import InvalidData, ShardsLost
 from tests.core.coding.test_stored import copy_of, make_rows
+from tests.sentences import Sentences
 
 RANKERS: list[Ranker] = [
     RankBoost(n_rounds=20),
@@ -265,12 +266,12 @@ def flip_a_bit(path: Path) -> None:
     path.write_bytes(data)
 
 
-def test_a_shard_that_was_changed_is_refused_on_arrival(tmp_path: Path) -> None:
+def test_a_shard_that_was_changed_is_refused_on_arrival(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     with pytest.raises(ShardsLost, match=r"000002\.codes was changed"):
         fit_on(tmp_path, Changing(tmp_path, flip_a_bit))()
-    with pytest.raises(
-        ShardsLost, match=r"000002\.codes was changed: it must have \d+ bytes, got 0"
-    ):
+    with sentences.raises(ShardsLost):
         fit_on(tmp_path, Changing(tmp_path, lambda path: path.write_bytes(b"")))()
     assert fit_on(tmp_path, Changing(tmp_path, Path.unlink))()  # one that is gone is sent
 
@@ -302,9 +303,11 @@ def test_a_shard_that_a_host_cannot_open_or_finds_to_be_another_is_sent(tmp_path
         assert hosts.sent > 2
 
 
-def test_bytes_that_were_changed_on_the_way_are_refused(tmp_path: Path) -> None:
+def test_bytes_that_were_changed_on_the_way_are_refused(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     file = CodeFile(b"0" * 32, None, ("|u1",), 3)
-    with pytest.raises(ShardsLost, match="that was sent was changed"):
+    with sentences.raises(ShardsLost):
         ShardHost(str(tmp_path)).receive(file, b"abc")
 
 

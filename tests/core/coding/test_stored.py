@@ -33,6 +33,7 @@ from core.coding import stored
 from core.errors import InvalidData
 from core.registry import ALGORITHMS
 from core.trees import coding as trees_coding
+from tests.sentences import Sentences
 
 RANKERS: list[Ranker] = [
     RankBoost(n_rounds=4),
@@ -369,7 +370,7 @@ def test_wide_tables_take_no_block_of_memory(
     assert {len(block) for block in codes._blocks(None)} == {5}
 
 
-def test_bad_tables_are_refused_by_name(tmp_path: Path) -> None:
+def test_bad_tables_are_refused_by_name(tmp_path: Path, sentences: Sentences) -> None:
     X, y, names, categories = make_rows(7)
 
     def fit(ranker: Ranker, X: np.ndarray, categories: Categories = categories) -> None:
@@ -378,16 +379,14 @@ def test_bad_tables_are_refused_by_name(tmp_path: Path) -> None:
     for value in (np.inf, -np.inf):
         infinite = X.copy()
         infinite[77, 4] = value
-        with pytest.raises(
-            InvalidData, match=f"'f4' must hold finite numbers, got {value} at row 77"
-        ):
+        with sentences.raises(InvalidData):
             fit(RankBoost(n_rounds=1), infinite)
     for value in (-1.0, 5.0, 0.5):
         unknown = X.copy()
         unknown[7, 2] = value
-        with pytest.raises(InvalidData, match="'f2' must hold positions 0 to 4"):
+        with sentences.raises(InvalidData):
             fit(RankBoost(n_rounds=1), unknown)
-    with pytest.raises(InvalidData, match="rows and columns, got 0 rows"):
+    with sentences.raises(InvalidData):
         ColumnTable(ArrayColumns(X[:0]), tmp_path)
     with pytest.raises(InvalidData, match="each once"):
         ColumnTable(ArrayColumns(X[:, :2], ("a", "a")), tmp_path)
@@ -406,16 +405,16 @@ def test_bad_tables_are_refused_by_name(tmp_path: Path) -> None:
     many = (tuple(f"w{k:04}" for k in range(300)),)
     words = np.arange(90.0)[:, None] * 3
     words = ArrayColumns(np.repeat(words, 2, axis=1), None, (*many, None))
-    with pytest.raises(InvalidData, match="target_encoding of more than 10 categories"):
+    with sentences.raises(InvalidData):
         LogitBoost(target_encoding=10).fit(ColumnTable(words, tmp_path), y)
     with pytest.raises(InvalidData, match="crosses read the rows"):
         LogitBoost(crosses=3).fit(table, y)
-    with pytest.raises(InvalidData, match="weak_ranker 'column' reads the rows"):
+    with sentences.raises(InvalidData):
         RankBoost(weak_ranker="column").fit(table, y)
     refusal = "for this TreeRankForest, got a table that is read by columns: it reads the rows"
     with pytest.raises(InvalidData, match=refusal):
         TreeRankForest().fit(table, y)
-    with pytest.raises(InvalidData, match="splitter 'grid' reads the rows"):
+    with sentences.raises(InvalidData):
         TreeRank(splitter="grid").fit(table, y)
 
 
@@ -467,7 +466,7 @@ def test_a_stopped_fit_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     assert load(whole).n_rounds == 9
 
 
-def test_a_fit_ends_between_columns(tmp_path: Path) -> None:
+def test_a_fit_ends_between_columns(tmp_path: Path, sentences: Sentences) -> None:
     class Cancelled(Exception):
         pass
 
@@ -488,7 +487,7 @@ def test_a_fit_ends_between_columns(tmp_path: Path) -> None:
     def stop(step: int, of: int, info: object) -> None:
         raise StopFit
 
-    with pytest.warns(UserWarning, match="stopped after 1 of 50"):
+    with sentences.warns(UserWarning):
         stopped = RankBoost(n_rounds=50).fit(table, y, callback=stop)
     assert len(stopped.rounds_) == 1
 

@@ -10,6 +10,7 @@ from core import AdaBoostMH, RankBoost
 from core.errors import InvalidData, InvalidParameter
 from core.explain import Axis, make_axis, partial_dependence, score_grid
 from core.explain.dependence import BLOCK_ROWS
+from tests.sentences import Sentences
 
 
 def four_leaves(X: np.ndarray) -> np.ndarray:
@@ -153,13 +154,13 @@ def test_other_features_are_refused(features: Any, message: str) -> None:
         partial_dependence(ranker, table, features)
 
 
-def test_other_input_is_refused() -> None:
+def test_other_input_is_refused(sentences: Sentences) -> None:
     ranker, table = trained()
-    with pytest.raises(InvalidParameter, match="n_points must be at least 2, got 1"):
+    with sentences.raises(InvalidParameter):
         partial_dependence(ranker, table, ["a"], n_points=1)
-    with pytest.raises(InvalidData, match="sample_weight must leave some row a weight"):
+    with sentences.raises(InvalidData):
         partial_dependence(ranker, table, ["a"], sample_weight=np.zeros(300))
-    with pytest.raises(InvalidData, match="one value for each of the 300 rows"):
+    with sentences.raises(InvalidData):
         partial_dependence(ranker, table, ["a"], sample_weight=np.ones(3))
     with pytest.raises(InvalidData):
         partial_dependence(ranker, table[["a", "b"]], ["a"])

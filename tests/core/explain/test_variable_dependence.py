@@ -9,6 +9,7 @@ import pytest
 from core import AdaBoostMH, RankBoost
 from core.errors import InvalidData, InvalidParameter
 from core.explain import variable_dependence
+from tests.sentences import Sentences
 
 
 def ranker_of(score: Callable[..., Any], n_features: int = 3) -> RankBoost:
@@ -78,17 +79,17 @@ def test_trees_join_what_stumps_only_add() -> None:
     assert not np.array_equal(other.joint, joined.joint)
 
 
-def test_other_input_is_refused() -> None:
+def test_other_input_is_refused(sentences: Sentences) -> None:
     ranker = ranker_of(lambda X: X[:, 0])
-    with pytest.raises(InvalidParameter, match="n_rows must be at least 2, got 1"):
+    with sentences.raises(InvalidParameter):
         variable_dependence(ranker, balanced(), n_rows=1)
-    with pytest.raises(InvalidParameter, match="must differ, got 1 twice"):
+    with sentences.raises(InvalidParameter):
         variable_dependence(ranker, balanced(), [1, 0, 1])
-    with pytest.raises(InvalidParameter, match="'a' is unknown; the ranker has no names"):
+    with sentences.raises(InvalidParameter):
         variable_dependence(ranker, balanced(), ["a"])
     with pytest.raises(InvalidData, match="sample_weight"):
         variable_dependence(ranker, balanced(), sample_weight=np.zeros(40))
     X = np.random.default_rng(0).normal(size=(50, 2))
     many = AdaBoostMH(n_rounds=2).fit(X, (X > 0).astype(int))
-    with pytest.raises(InvalidData, match="the ranker has one per label"):
+    with sentences.raises(InvalidData):
         variable_dependence(many, X)

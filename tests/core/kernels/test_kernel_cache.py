@@ -14,6 +14,7 @@ import pytest
 
 from core.kernels import folders as kernel_folders
 from core.kernels.folders import CPU
+from tests.sentences import Sentences
 
 ROOT = Path(__file__).parents[3]
 CALLER = """
@@ -336,10 +337,10 @@ def test_a_processor_below_the_level_compiles_for_itself(run: Run) -> None:
     assert run(before=below, **LEVEL) == NONE
 
 
-def test_a_level_that_is_none_is_refused() -> None:
+def test_a_level_that_is_none_is_refused(sentences: Sentences) -> None:
     from core.kernels import use_cpu_level
 
-    with pytest.raises(ValueError, match=r"must be of x86-64-v2, .*, got 'i386'"):
+    with sentences.raises(ValueError):
         use_cpu_level("i386")
 
 

@@ -12,6 +12,7 @@ from core import SampledMartiRank, load, save
 from core.errors import InvalidData
 from core.martirank.sampled import Demand, draws_needed, guess_and_halve
 from core.metrics import auc
+from tests.sentences import Sentences
 
 
 def batch(seed: int, n: int = 3_000) -> tuple[np.ndarray, np.ndarray]:
@@ -141,12 +142,12 @@ def test_a_rate_to_be_guessed_is_taken_for_none_and_said() -> None:
     assert ranker.noise_rate_ == 0.0
 
 
-def test_classes_may_be_told_before_both_are_seen() -> None:
+def test_classes_may_be_told_before_both_are_seen(sentences: Sentences) -> None:
     X, y = batch(0)
     ranker = SampledMartiRank(noise_rate=0.0)
     ranker.partial_fit(X[y == 1], y[y == 1], classes=[0, 1]).partial_fit(X, y)
     assert ranker.classes_.tolist() == [0, 1]
-    with pytest.raises(InvalidData, match="two classes, got 1 class"):
+    with sentences.raises(InvalidData):
         SampledMartiRank(noise_rate=0.0).partial_fit(X, y, classes=[1])
     with pytest.raises(InvalidData, match="y must hold"):
         SampledMartiRank(noise_rate=0.0).partial_fit(X, y, classes=["a", "b"])

@@ -13,6 +13,7 @@ from core import MartiRank, SampledMartiRank, save
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.martirank import any_ranker
 from core.metrics import auc
+from tests.sentences import Sentences
 
 
 def table(seed: int = 0, n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -180,9 +181,7 @@ def test_sampled_programs_of_any_ranker_are_those_of_stumps(
     assert columns.expected_position(X) == pytest.approx(stumps.expected_position(X), abs=1e-9)
 
 
-def test_a_stream_takes_stumps_only() -> None:
+def test_a_stream_takes_stumps_only(sentences: Sentences) -> None:
     X, y, _ = table()
-    with pytest.raises(
-        InvalidParameter, match=r"must be .stump. in partial_fit, .* got .logistic."
-    ):
+    with sentences.raises(InvalidParameter):
         SampledMartiRank(weak_ranker="logistic", noise_rate=0.0).partial_fit(X, y)

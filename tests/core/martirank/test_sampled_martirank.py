@@ -11,6 +11,7 @@ from core.martirank import SampledMartiRank
 from core.martirank.program import Mass, split
 from core.martirank.sampled import bound_noise_rate
 from core.metrics import auc
+from tests.sentences import Sentences
 
 
 def flip(y: np.ndarray, rate: float, seed: int) -> np.ndarray:
@@ -141,9 +142,9 @@ def test_the_bound_is_the_purest_end() -> None:
     assert 0.0 < bound.upper < 0.05
 
 
-def test_a_noise_rate_that_explains_all_of_a_label_is_refused() -> None:
+def test_a_noise_rate_that_explains_all_of_a_label_is_refused(sentences: Sentences) -> None:
     X, y = np.arange(20.0)[:, None], (np.arange(20) < 3).astype(int)
-    with pytest.raises(InvalidData, match=r"share of the rarer label.*\(0.15\), got 0.4"):
+    with sentences.raises(InvalidData):
         SampledMartiRank(noise_rate=0.4).fit(X, y)
 
 

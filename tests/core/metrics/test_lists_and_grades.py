@@ -33,6 +33,7 @@ from core.metrics import (
     measure_lists,
     partial_auc,
 )
+from tests.sentences import Sentences
 
 NAMES = ("auc", "pauc:0,0.3", "ndcg", "ndcg@3", "map", "mrr", "precision@2")
 
@@ -305,7 +306,7 @@ def test_labels_that_are_no_grades_are_refused(y: Any, says: str) -> None:
         measure_lists(y, [1.0, 2.0, 3.0, 4.0], [1, 1, 1, 1], [ListAuc()], graded=True)
 
 
-def test_input_that_breaks_a_rule_is_refused() -> None:
+def test_input_that_breaks_a_rule_is_refused(sentences: Sentences) -> None:
     y, scores = [0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0]
     for query, says in (
         ([1, 1, 2], "4 rows"),
@@ -318,11 +319,11 @@ def test_input_that_breaks_a_rule_is_refused() -> None:
             measure_lists(y, scores, query, [ListAuc()])
     with pytest.raises(InvalidData, match="two values"):
         measure_lists([0, 1, 2, 1], scores, [1, 1, 1, 1], [ListAuc()])
-    with pytest.raises(InvalidData, match="needs labels of two classes, got 3 grades"):
+    with sentences.raises(InvalidData):
         measure_lists([0, 1, 2, 1], scores, [1] * 4, [ListAuc(0.0, 0.1)], graded=True)
     with pytest.raises(InvalidData, match="finite"):
         measure_lists(y, [1.0, 2.0, 3.0, math.nan], [1, 1, 2, 2], [ListAuc()])
-    with pytest.raises(InvalidData, match="leave some row a weight"):
+    with sentences.raises(InvalidData):
         measure_lists(y, scores, [1, 1, 2, 2], [ListAuc()], sample_weight=[0, 0, 0, 0])
     for relevant, graded in ((2, False), (0, True), (32, True), (True, True), (1.0, True)):
         with pytest.raises(InvalidParameter, match="relevant"):

@@ -20,6 +20,7 @@ from core.metrics.margins import (
     smooth_margin,
 )
 from tests.core.metrics.naive import pair_margins, rankings, repeat_rows
+from tests.sentences import Sentences
 
 
 @given(rankings(weighted=True), st.sampled_from([0.5, 1.0, 4.0]), st.integers(2, 40))
@@ -88,8 +89,10 @@ def test_a_list_without_weights_counts_each_pair_once() -> None:
 
 
 @pytest.mark.parametrize("margins", [[], [math.nan], [math.inf, 0.0]])
-def test_margins_that_are_none_are_refused(margins: list[Any] | list[float]) -> None:
-    with pytest.raises(InvalidData, match="margins must be finite, and at least one"):
+def test_margins_that_are_none_are_refused(
+    margins: list[Any] | list[float], sentences: Sentences
+) -> None:
+    with sentences.raises(InvalidData):
         listed_margin_distribution(margins)
 
 
@@ -140,16 +143,16 @@ def test_scores_far_from_zero_neither_overflow_nor_vanish() -> None:
 
 
 @pytest.mark.parametrize("l1_norm", [0.0, -1.0, math.inf, math.nan])
-def test_a_norm_that_is_none_is_refused(l1_norm: float) -> None:
+def test_a_norm_that_is_none_is_refused(l1_norm: float, sentences: Sentences) -> None:
     curve = roc_curve([1, 0], [1.0, 0.0])
-    with pytest.raises(InvalidParameter, match="l1_norm must be finite and above 0, got"):
+    with sentences.raises(InvalidParameter):
         margin_distribution(curve, l1_norm)
-    with pytest.raises(InvalidParameter, match="l1_norm must be finite and above 0, got"):
+    with sentences.raises(InvalidParameter):
         smooth_margin(0.0, l1_norm)
 
 
-def test_other_bad_input_is_refused() -> None:
-    with pytest.raises(InvalidParameter, match="n_thetas must be at least 2, got 1"):
+def test_other_bad_input_is_refused(sentences: Sentences) -> None:
+    with sentences.raises(InvalidParameter):
         margin_distribution(roc_curve([1, 0], [1.0, 0.0]), 1.0, n_thetas=1)
-    with pytest.raises(InvalidData, match="scores must be finite, got nan at index 1"):
+    with sentences.raises(InvalidData):
         log_pair_loss([1, 0], [1.0, math.nan])

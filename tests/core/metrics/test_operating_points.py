@@ -22,6 +22,7 @@ from core.metrics import (
     wilson_interval,
 )
 from tests.core.metrics.naive import rankings, repeat_rows, roc_points
+from tests.sentences import Sentences
 
 rates = st.integers(0, 24).map(lambda k: k / 24) | st.floats(0, 1)
 
@@ -245,8 +246,8 @@ def test_bad_requests_are_refused(options: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
-def test_totals_must_be_positive(value: float) -> None:
-    with pytest.raises(InvalidData, match="negative must be positive and finite"):
+def test_totals_must_be_positive(value: float, sentences: Sentences) -> None:
+    with sentences.raises(InvalidData):
         ClassTotals(1.0, value, 1.0, 1.0)
 
 
@@ -308,12 +309,12 @@ def test_cuts_along_a_long_curve_have_both_ends_the_top_and_what_is_kept() -> No
     assert (curve.fpr[cuts] <= 0.001).sum() > 10
 
 
-def test_bad_points_of_a_curve() -> None:
+def test_bad_points_of_a_curve(sentences: Sentences) -> None:
     summary = summarise([0, 1, 0], [1.0, 2.0, 3.0])
     for points in ([-1], [4], [0.5], [[0]]):
-        with pytest.raises(InvalidParameter, match="indices from 0 to 3"):
+        with sentences.raises(InvalidParameter):
             operating_points_on_curve(summary.curve, summary.totals, points)
-    with pytest.raises(InvalidParameter, match="strictly between 0 and 1"):
+    with sentences.raises(InvalidParameter):
         operating_points_on_curve(summary.curve, summary.totals, [0], prevalence=1.0)
-    with pytest.raises(InvalidParameter, match="at least 3, got 2"):
+    with sentences.raises(InvalidParameter):
         cuts_along(summary.curve, 2, kept=[1])

@@ -24,6 +24,7 @@ from core.metrics import (
     rows_to_promise,
 )
 from tests.core.metrics.naive import rankings
+from tests.sentences import Sentences
 
 DRAWS = 2_000
 
@@ -137,16 +138,14 @@ def test_the_curve_and_the_counts_are_enough() -> None:
     assert direct.point == operating_point(y, scores, fpr=fraction, prevalence=0.01)
 
 
-def test_unequal_weights_of_the_class_are_refused() -> None:
+def test_unequal_weights_of_the_class_are_refused(sentences: Sentences) -> None:
     rng = np.random.default_rng(2)
     y = np.repeat([1, 0], [40, 100])
     scores, weights = rng.normal(size=140), np.where(y == 1, rng.random(140) + 0.1, 3.7)
     assert promised_point(y, scores, fpr=0.1, sample_weight=weights).promise.rows == 100
     with pytest.raises(NoPromise, match="unequal weights"):
         promised_point(y, scores, tpr=0.5, sample_weight=weights)
-    with pytest.raises(
-        NoPromise, match="100 negatives have unequal weights or groups, and count as 20"
-    ):
+    with sentences.raises(NoPromise):
         promised_point_on_curve(
             roc_curve(y, scores), ClassTotals(40, 100, 40, 20), (40, 100), fpr=0.1
         )
@@ -167,7 +166,7 @@ def test_unequal_weights_of_the_class_are_refused() -> None:
         ({"fpr": 0.1, "confidence": None}, "confidence must lie strictly"),
     ],
 )
-def test_bad_input_is_refused(asked: dict[str, Any], words: str) -> None:
+def test_bad_input_is_refused(asked: dict[str, Any], words: str, sentences: Sentences) -> None:
     y, scores = np.repeat([1, 0], 50), np.arange(100.0)
     for ask in (
         lambda: promised_point(y, scores, **asked),
@@ -176,5 +175,5 @@ def test_bad_input_is_refused(asked: dict[str, Any], words: str) -> None:
     ):
         with pytest.raises(InvalidParameter, match=words):
             ask()
-    with pytest.raises(InvalidData, match="by must have one value"):
+    with sentences.raises(InvalidData):
         promises_by_group(y, scores, [1, 2], fpr=0.1)

@@ -11,6 +11,7 @@ from core.errors import InvalidData, InvalidParameter
 from core.metrics import RocCurve, roc_curve, roc_hull
 from core.metrics.curve import GuideTable
 from tests.core.metrics.naive import rankings, repeat_rows, roc_points, windows
+from tests.sentences import Sentences
 
 
 def random_ranking(
@@ -85,10 +86,10 @@ def test_height_is_interpolated_and_takes_the_top_of_a_step() -> None:
     np.testing.assert_allclose(curve.tpr_at([0, 0.25, 0.5, 0.75, 1]), [0.4, 0.4, 0.4, 0.7, 1])
 
 
-def test_height_refuses_what_is_no_rate() -> None:
+def test_height_refuses_what_is_no_rate(sentences: Sentences) -> None:
     curve = RocCurve([0, 1], [0, 1], [np.inf, 0])
     for rate in (-0.1, 1.1, np.nan):
-        with pytest.raises(InvalidParameter, match=r"fpr must lie in \[0, 1\]"):
+        with sentences.raises(InvalidParameter):
             curve.tpr_at(rate)
 
 
@@ -243,8 +244,8 @@ def check_thin(curve: RocCurve, max_points: int) -> None:
 
 
 @pytest.mark.parametrize("value", [1, 0, -3])
-def test_thinning_needs_two_points(value: int) -> None:
-    with pytest.raises(InvalidParameter, match=f"max_points must be at least 2, got {value}"):
+def test_thinning_needs_two_points(value: int, sentences: Sentences) -> None:
+    with sentences.raises(InvalidParameter):
         RocCurve([0, 1], [0, 1], [np.inf, 0]).thin(value)
 
 

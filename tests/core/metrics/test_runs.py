@@ -35,6 +35,7 @@ from core.metrics.runs import (
 )
 from tests.core.coding.test_shards import Elsewhere
 from tests.core.metrics.naive import pair_auc, rankings
+from tests.sentences import Sentences
 
 WINDOWS = [(0.0, 0.05), (0.1, 0.4), (0.25, 1.0)]
 
@@ -305,29 +306,27 @@ def test_no_file_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1])
-def test_one_class_has_no_curve(tmp_path: Path, value: int) -> None:
+def test_one_class_has_no_curve(tmp_path: Path, value: int, sentences: Sentences) -> None:
     runs = ScoreRuns(tmp_path)
     runs.add(np.full(3, value == 1), np.arange(3.0))
-    with pytest.raises(InvalidData, match=r"rows of both classes.*got [03] positive and [03] neg"):
+    with sentences.raises(InvalidData):
         runs.merge()
 
 
-def test_bad_rows_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidData, match="scores must be finite, got nan at index 1"):
+def test_bad_rows_are_refused(tmp_path: Path, sentences: Sentences) -> None:
+    with sentences.raises(InvalidData):
         sorted_run([True, False], [1.0, np.nan])
-    with pytest.raises(InvalidData, match="scores must have one value for each of the 2 rows"):
+    with sentences.raises(InvalidData):
         sorted_run([True, False], [1.0])
     with pytest.raises(InvalidData, match="sample_weight"):
         sorted_run([True, False], [1.0, 2.0], [1.0, -1.0])
     runs = ScoreRuns(tmp_path, rows_at_once=2)
-    with pytest.raises(
-        InvalidData, match=r"scores must have the shape of positive, \(2,\), got \(3,\)"
-    ):
+    with sentences.raises(InvalidData):
         runs.add([True, False], [1.0, 2.0, 3.0])
-    with pytest.raises(InvalidData, match=r"sample_weight must have the shape of positive"):
+    with sentences.raises(InvalidData):
         runs.add([True, False], [1.0, 2.0], [1.0])
     runs.add([True], [1.0])
-    with pytest.raises(InvalidData, match=r"runs must all have weights or none.*3 columns, got 5"):
+    with sentences.raises(InvalidData):
         runs.add([False], [1.0], [2.0])
 
 

@@ -51,6 +51,7 @@ from core.metrics.figures import Masses
 from core.metrics.intervals import wilson_interval
 from core.metrics.window import window_counts
 from tests.core.metrics.naive import rankings, repeat_rows
+from tests.sentences import Sentences
 
 Ranking = tuple[np.ndarray, np.ndarray, Any]
 FIGURES = [
@@ -295,7 +296,7 @@ def spread(compared: Any) -> np.ndarray:
     return np.array([difference.value, difference.low, difference.high, difference.p_value])
 
 
-def test_figures_of_folds_are_means_with_the_error_of_means() -> None:
+def test_figures_of_folds_are_means_with_the_error_of_means(sentences: Sentences) -> None:
     rng = np.random.default_rng(3)
     y, fold = np.repeat([1, 0], [80, 320]), np.arange(400) % 4
     one, other = (rng.normal(size=400).round(1) + y for _ in range(2))
@@ -334,7 +335,7 @@ def test_figures_of_folds_are_means_with_the_error_of_means() -> None:
     )
     for single, repeated in zip((area, precision, lift), twice, strict=True):
         np.testing.assert_allclose(repeated.values, single.values)
-    with pytest.raises(InvalidParameter, match="needs a share instead of a count"):
+    with sentences.raises(InvalidParameter):
         cross_validated_compare_figures(y, [one, other], fold, [PrecisionAt(count=5)])
 
 
@@ -506,7 +507,7 @@ def test_a_row_of_the_gains_table_is_precision_at_its_size(ranking: Ranking, sha
     assert gain.positives == pytest.approx(caught)
 
 
-def test_a_gains_table_of_another_population() -> None:
+def test_a_gains_table_of_another_population(sentences: Sentences) -> None:
     rng = np.random.default_rng(0)
     y = np.repeat([1, 0], [100, 100])
     scores = rng.normal(size=200) + y
@@ -520,7 +521,7 @@ def test_a_gains_table_of_another_population() -> None:
     whole = gains_table(y, scores)
     assert [gain.share for gain in whole][:4] == [0.01, 0.02, 0.05, 0.1]
     assert (whole[-1].recall.value, whole[-1].lift.value, whole[-1].size) == (1.0, 1.0, 200.0)
-    with pytest.raises(InvalidParameter, match="counts are of these rows"):
+    with sentences.raises(InvalidParameter):
         gains_table(y, scores, counts=[5], prevalence=0.1)
 
 
@@ -584,7 +585,7 @@ def test_curves_of_a_list_have_the_points_of_their_definitions(
             assert points.issuperset(zip(*(column.tolist() for column in thin[:3]), strict=True))
 
 
-def test_a_thinned_curve_keeps_the_top_of_the_list() -> None:
+def test_a_thinned_curve_keeps_the_top_of_the_list(sentences: Sentences) -> None:
     rng = np.random.default_rng(0)
     y = (rng.random(100_000) < 0.02).astype(int)
     curve = roc_curve(y, rng.normal(size=y.size) + 1.5 * y)
@@ -595,11 +596,11 @@ def test_a_thinned_curve_keeps_the_top_of_the_list() -> None:
     flagged = np.searchsorted(-whole.thresholds, -thin.thresholds)
     steps = np.diff(np.log(flagged + 1.0))
     assert steps[flagged[:-1] > 200].max() < 2 * math.log(y.size) / 199
-    with pytest.raises(InvalidParameter, match="max_points must be at least 2, got 1"):
+    with sentences.raises(InvalidParameter):
         whole.thin(1)
 
 
-def test_the_histogram_of_scores_is_that_of_the_rows() -> None:
+def test_the_histogram_of_scores_is_that_of_the_rows(sentences: Sentences) -> None:
     rng = np.random.default_rng(4)
     y = np.repeat([1, 0], [300, 700])
     scores = rng.normal(size=1000).round(2) + y
@@ -619,7 +620,7 @@ def test_the_histogram_of_scores_is_that_of_the_rows() -> None:
         assert np.isfinite(wide.edges).all()
         assert (np.diff(0.5 * wide.edges) > 0).all()
         assert wide.positives.sum() == pytest.approx(1.0)
-    with pytest.raises(InvalidParameter, match="n_bins must be at least 1, got 0"):
+    with sentences.raises(InvalidParameter):
         score_histogram(roc_curve(y, scores), 0)
 
 
@@ -730,9 +731,11 @@ def test_equal_weights_of_any_size_are_rows_to_ndcg() -> None:
 @pytest.mark.parametrize(
     "weights", [[1e-3, 1, 1, 1e16], [0.5, 1, 1, 1], [1e-20, 1e-20, 1, 1], [1.5, 3, 1.5, 3]]
 )
-def test_ndcg_refuses_weights_of_which_some_are_fractions(weights: list[float]) -> None:
+def test_ndcg_refuses_weights_of_which_some_are_fractions(
+    weights: list[float], sentences: Sentences
+) -> None:
     for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
-        with pytest.raises(InvalidParameter, match="ndcg needs whole weights, or equal ones"):
+        with sentences.raises(InvalidParameter):
             measure([1, 1, 0, 0], np.arange(4.0), [Ndcg()], sample_weight=np.array(weights)[order])
 
 
@@ -758,9 +761,9 @@ def test_weights_of_any_size_have_intervals() -> None:
             assert all(low <= value <= high for value, low, high in intervals)
 
 
-def test_bad_input_is_refused() -> None:
+def test_bad_input_is_refused(sentences: Sentences) -> None:
     y, scores = np.array([1, 0, 1, 0]), np.arange(4.0)
-    with pytest.raises(InvalidParameter, match="at most the 4 rows, got 5"):
+    with sentences.raises(InvalidParameter):
         measure(y, scores, [PrecisionAt(count=5)])
     with pytest.raises(InvalidParameter, match="at least one figure"):
         measure(y, scores, [])

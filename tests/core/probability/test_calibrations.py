@@ -25,6 +25,7 @@ from core.probability import (
     reliability,
 )
 from core.probability.isotonic import masses_of, smoothed_isotonic, venn_abers_of
+from tests.sentences import Sentences
 
 
 @pytest.fixture
@@ -291,8 +292,8 @@ def test_another_prevalence_is_bayes_rule() -> None:
 
 
 @pytest.mark.parametrize("prevalence", [0, 1, -0.1, float("nan"), True, "0.5"])
-def test_a_prevalence_lies_strictly_between_0_and_1(prevalence: Any) -> None:
-    with pytest.raises(InvalidParameter, match="prevalence must lie strictly between 0 and 1, got"):
+def test_a_prevalence_lies_strictly_between_0_and_1(prevalence: Any, sentences: Sentences) -> None:
+    with sentences.raises(InvalidParameter):
         at_prevalence([0.5], 0.5, prevalence)
 
 
@@ -338,12 +339,12 @@ def test_a_fold_without_weight_of_a_class_leaves_the_simplest_method(generator: 
     assert (chosen.calibration.method, chosen.held_out) == ("platt", None)
 
 
-def test_one_class_cannot_be_calibrated() -> None:
-    with pytest.raises(InvalidData, match="two classes, got 1 class"):
+def test_one_class_cannot_be_calibrated(sentences: Sentences) -> None:
+    with sentences.raises(InvalidData):
         choose_calibration([1, 1, 1], [1.0, 2.0, 3.0])
-    with pytest.raises(InvalidData, match="got 0 for every positive row"):
+    with sentences.raises(InvalidData):
         fit_calibration([1, 0], [1.0, 2.0], "platt", sample_weight=[0.0, 1.0])
-    with pytest.raises(InvalidParameter, match="method must be one of"):
+    with sentences.raises(InvalidParameter):
         fit_calibration([1, 0], [1.0, 2.0], "spline")
 
 

@@ -67,6 +67,7 @@ from core.selection.candidates import (
 from core.selection.leaderboard import Evaluator, SelectionContext, _select
 from core.selection.planner import Searched
 from core.selection.trial import Trial, TrialKey
+from tests.sentences import Sentences
 
 FAMILIES = {name for name, it in ALGORITHMS.items() if it.target == "binary"} - {"lambdamart"}
 """All but the one that learns from lists."""
@@ -369,7 +370,7 @@ def test_a_fit_that_its_limit_stops_has_not_converged() -> None:
     assert not is_cut([early, early])
 
 
-def test_what_is_chosen_scores_a_row_within_its_bound() -> None:
+def test_what_is_chosen_scores_a_row_within_its_bound(sentences: Sentences) -> None:
     def choose(bound: float | None) -> Chosen:
         return World(lambda t: 2.0, price=1e-9).run(planner(max_score_microseconds=bound))[0]
 
@@ -393,7 +394,7 @@ def test_what_is_chosen_scores_a_row_within_its_bound() -> None:
         told = any("no candidate is predicted to score a row in" in n for n in untried.notes)
         assert told == (untried.score_microseconds > bound) == (n_features == 3000)
     for bad in (0.0, -1.0, float("nan"), float("inf"), "5", True, 10**400):
-        with pytest.raises(InvalidParameter, match="max_score_microseconds must be a finite numb"):
+        with sentences.raises(InvalidParameter):
             choose(bad)
 
 
@@ -565,8 +566,8 @@ def test_figures_of_few_scores_decide_by_their_standard_error() -> None:
     assert abs(found[0] - found[1]) < 0.7 * error  # by the figure
 
 
-def test_a_count_is_no_objective_where_rows_are_held_out() -> None:
-    with pytest.raises(InvalidParameter, match="precision@20 needs a share instead of a count"):
+def test_a_count_is_no_objective_where_rows_are_held_out(sentences: Sentences) -> None:
+    with sentences.raises(InvalidParameter):
         planner(figure=PrecisionAt(count=20))
     X, y = np.arange(40.0)[:, None], np.arange(40) % 3 == 0
     search = GridSearch("logistic", {"C": [0.1, 1.0]})
@@ -615,11 +616,11 @@ def test_few_rows_are_parted_into_folds() -> None:
     assert len({trial.path for trial in first}) == 1  # all folds are judged after the same rounds
 
 
-def test_failures_are_on_the_leaderboard_and_all_failing_is_an_error() -> None:
+def test_failures_are_on_the_leaderboard_and_all_failing_is_an_error(sentences: Sentences) -> None:
     chosen, _ = World(fails={"logitboost", "komori_eguchi_boost"}).run(planner(60.0))
     failed = {row.algorithm: row.reason for row in chosen.candidates if row.state == "failed"}
     assert failed == {"logitboost": "it breaks", "komori_eguchi_boost": "it breaks"}
-    with pytest.raises(NothingFitted, match=r"none of the \d+ candidates .* the first: it breaks"):
+    with sentences.raises(NothingFitted):
         World(fails={"all"}).run(planner(5.0))
 
 
@@ -637,6 +638,7 @@ def test_it_is_said_that_all_boosted_trees_failed() -> None:
 
 def test_who_asks_for_a_ranker_is_warned_that_all_boosted_trees_failed(
     monkeypatch: pytest.MonkeyPatch,
+    sentences: Sentences,
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise InvalidData("trees are not for these rows")
@@ -644,33 +646,32 @@ def test_who_asks_for_a_ranker_is_warned_that_all_boosted_trees_failed(
     for name in ("logitboost", "rankboost"):
         monkeypatch.setattr(ALGORITHMS[name], "fit", refuse)
     X = RNG.normal(size=(60, 1))
-    with pytest.warns(UserWarning, match=r"boosted trees failed.*: trees are not for these rows"):
+    with sentences.warns(UserWarning):
         searched = auto_ranker(X, (X[:, 0] > 0).astype(int), budget_seconds=0.5)
     assert "boosted trees failed" in searched.chosen.notes[0]
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 2**33, 1.0, True, "0", None])
-def test_a_seed_is_one_thing_everywhere(seed: Any) -> None:
+def test_a_seed_is_one_thing_everywhere(seed: Any, sentences: Sentences) -> None:
     """A bad seed is refused at once; otherwise each trial's estimator would refuse it later."""
     X, y = RNG.normal(size=(30, 1)), np.arange(30) % 2
-    says = pytest.raises(InvalidParameter, match=r"random_state must be .*, got")
-    with says:
+    with sentences.raises(InvalidParameter):
         planner(random_state=seed)
-    with says:
+    with sentences.raises(InvalidParameter):
         auto_ranker(X, y, random_state=seed)
-    with says:
+    with sentences.raises(InvalidParameter):
         search_ranker(X, y, GridSearch("logistic", {"C": [1.0]}), random_state=seed)
-    with says:
+    with sentences.raises(InvalidParameter):
         RandomSearch("logistic", {"C": [1.0]}, random_state=seed)
-    with says:
+    with sentences.raises(InvalidParameter):
         SuccessiveHalving("logistic", {"C": [1.0]}, random_state=seed)
-    with says:
+    with sentences.raises(InvalidParameter):
         variable_dependence(Logistic().fit(X, y), X, random_state=seed)
-    with says:
+    with sentences.raises(InvalidParameter):
         permutation_importance(lambda rows: rows[:, 0], X, y, random_state=seed)
     for algorithm in ALGORITHMS.values():
         if "random_state" in algorithm().get_params(deep=False):
-            with says:
+            with sentences.raises(InvalidParameter):
                 algorithm(random_state=seed).fit(X, y)
 
 
@@ -695,15 +696,15 @@ def test_the_same_record_gives_the_same_end_whatever_the_clock_says_after_it() -
     "budget",
     [0, -1.0, float("nan"), float("inf"), "60", None, True, pytest.param(10**400, id="huge")],
 )
-def test_a_budget_must_be_a_time(budget: Any) -> None:
-    with pytest.raises(InvalidParameter, match="budget_seconds must be a finite number greater"):
+def test_a_budget_must_be_a_time(budget: Any, sentences: Sentences) -> None:
+    with sentences.raises(InvalidParameter):
         planner(budget)
 
 
-def test_other_bad_parameters_are_refused() -> None:
-    with pytest.raises(InvalidParameter, match=r"n_rare must be from 1 to n_rows \(12500\), got 0"):
+def test_other_bad_parameters_are_refused(sentences: Sentences) -> None:
+    with sentences.raises(InvalidParameter):
         planner(n_rare=0)
-    with pytest.raises(InvalidParameter, match="at_once must be at least 1, got 0"):
+    with sentences.raises(InvalidParameter):
         planner(at_once=0)
 
 
@@ -750,13 +751,10 @@ def test_what_was_chosen_is_what_anybody_may_fit(
     assert save(anew) == save(searched.ranker)
 
 
-def test_the_last_fit_keeps_its_rounds_when_the_time_is_up() -> None:
+def test_the_last_fit_keeps_its_rounds_when_the_time_is_up(sentences: Sentences) -> None:
     X, y = RNG.normal(size=(200, 2)), np.arange(200) % 2
     ticks = count()
-    with (
-        pytest.warns(UserWarning, match="no candidate is predicted to score a row in 0.01 µs"),
-        pytest.warns(UserWarning, match=r"stopped after 1 of \d+ rounds"),  # no time to try any
-    ):
+    with sentences.warns(UserWarning):  # no time to try any
         searched = auto_ranker(
             X, y, budget_seconds=1e-6, max_score_microseconds=0.01, clock=lambda: 1e-6 * next(ticks)
         )
@@ -789,7 +787,7 @@ def test_compiling_takes_nothing_of_the_budget() -> None:
     assert max(one.seconds for one in searched.tried) < 4.0
 
 
-def test_bad_rows_are_refused_before_anything_is_fitted() -> None:
+def test_bad_rows_are_refused_before_anything_is_fitted(sentences: Sentences) -> None:
     X, y = np.zeros((40, 2)), np.arange(40) % 2
     with pytest.raises(InvalidData, match="two classes"):
         auto_ranker(X, np.zeros(40))
@@ -798,11 +796,11 @@ def test_bad_rows_are_refused_before_anything_is_fitted() -> None:
     with pytest.raises(InvalidData, match="two dimensions, got 1"):
         auto_ranker(X[:, 0], y)
     for words in ([["a"], ["b"]], [[1.0], [2.0, 3.0]], [[{}], [1.0]]):
-        with pytest.raises(InvalidData, match="X must be rows of numbers, all of one length, or a"):
+        with sentences.raises(InvalidData):
             auto_ranker(words, [0, 1])
-    with pytest.raises(InvalidData, match="group must have one value"):
+    with sentences.raises(InvalidData):
         auto_ranker(X, y, group=np.zeros(3))
-    with pytest.raises(InvalidParameter, match="fpr_max must be greater than fpr_min"):
+    with sentences.raises(InvalidParameter):
         auto_ranker(X, y, fpr_min=0.5, fpr_max=0.1)
 
 

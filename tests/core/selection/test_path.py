@@ -12,6 +12,7 @@ from core.errors import InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
 from core.selection import choose, path_parameter, walk_path
+from tests.sentences import Sentences
 
 ROUNDS = [1, 4, 9, 25]
 ON_A_PATH = {name: it for name, it in ALGORITHMS.items() if path_parameter(it) == "n_rounds"}
@@ -130,11 +131,11 @@ def test_a_penalty_keeps_the_best_of_all_subtrees() -> None:
         assert kept.auc - penalty * kept.n_leaves == pytest.approx(worth, abs=1e-12)
 
 
-def test_two_ways_to_prune_are_refused() -> None:
+def test_two_ways_to_prune_are_refused(sentences: Sentences) -> None:
     X, y = noisy_table("binary")
-    with pytest.raises(InvalidParameter, match="leaf_penalty must be 0 unless pruning is None"):
+    with sentences.raises(InvalidParameter):
         ALGORITHMS["treerank"](pruning="cv", leaf_penalty=0.1).fit(X, y)
-    with pytest.raises(InvalidParameter, match="pruning must be None where leaf_penalty is sea"):
+    with sentences.raises(InvalidParameter):
         ALGORITHMS["treerank"](pruning="cv").check_path_parameters()
 
 
@@ -190,8 +191,8 @@ def test_the_first_of_the_best_is_chosen() -> None:
     assert choose([0.7]) == 0
 
 
-def test_early_stopping_leaves_no_path() -> None:
+def test_early_stopping_leaves_no_path(sentences: Sentences) -> None:
     ranker = ALGORITHMS["rankboost"](early_stopping_rounds=5)
-    with pytest.raises(InvalidParameter, match="early_stopping_rounds must be None where n_rounds"):
+    with sentences.raises(InvalidParameter):
         ranker.check_path_parameters()
     ALGORITHMS["rankboost"]().check_path_parameters()

@@ -29,6 +29,7 @@ from core.selection import (
     split_rows,
 )
 from core.selection.planner import Chosen
+from tests.sentences import Sentences
 
 TREES = {"weak_ranker": "tree"}
 
@@ -215,9 +216,9 @@ def test_what_fails_is_out_of_the_race(resource: str) -> None:
     ],
     ids=["grid", "random", "halving"],
 )
-def test_all_failing_is_an_error_that_says_why(planner: Any) -> None:
+def test_all_failing_is_an_error_that_says_why(planner: Any, sentences: Sentences) -> None:
     held = [HeldOut(np.array([0, 1]))] * planner.n_splits
-    with pytest.raises(NothingFitted, match=r"none of the \d candidates .* the first: no rows"):
+    with sentences.raises(NothingFitted):
         run_plan(planner, held, lambda t, _: TrialResult(t, (), (), 0.1, failed="no rows"))
 
 
@@ -261,29 +262,29 @@ def test_a_bad_space_is_refused_where_it_is_bad(case: str) -> None:
     assert refused.value.pointer == pointer
 
 
-def test_other_bad_searches_are_refused() -> None:
-    with pytest.raises(InvalidSpace, match="a list of values in a grid"):
+def test_other_bad_searches_are_refused(sentences: Sentences) -> None:
+    with sentences.raises(InvalidSpace):
         GridSearch("logistic", {"C": {"low": 0.1, "high": 1}})
     with pytest.raises(InvalidSpace, match="early_stopping_rounds must be None") as refused:
         GridSearch("rankboost", {"n_rounds": [1, 2]}, {"early_stopping_rounds": 3})
     assert refused.value.pointer == "/space/n_rounds"
-    with pytest.raises(InvalidSpace, match="C must be a number in a search, got 'auto'"):
+    with sentences.raises(InvalidSpace):
         GridSearch("pauc_svm", {"C": ["auto", 1.0]})
     values = {name: [k / 40 for k in range(1, 41)] for name in ("subsample", "max_features")}
-    with pytest.raises(InvalidParameter, match="at most 1000 combinations, got 1600"):
+    with sentences.raises(InvalidParameter):
         GridSearch("rankboost", values, TREES)
-    with pytest.raises(InvalidParameter, match=r"algorithm must be one of .*, got 'xgboost'"):
+    with sentences.raises(InvalidParameter):
         GridSearch("xgboost", values)
-    with pytest.raises(InvalidParameter, match="subsample must be at most 1"):
+    with sentences.raises(InvalidParameter):
         GridSearch("rankboost", {"n_rounds": [1, 2]}, TREES | {"subsample": 2.0})
-    with pytest.raises(InvalidParameter, match="n_candidates must be from 1 to 1000, got 0"):
+    with sentences.raises(InvalidParameter):
         RandomSearch("logistic", {"C": [1.0]}, n_candidates=0)
-    with pytest.raises(InvalidParameter, match="n_splits must be from 1 to 20, got 21"):
+    with sentences.raises(InvalidParameter):
         RandomSearch("logistic", {"C": [1.0]}, n_splits=21)
     for bad, message in {"eta": "from 2 to 10, got 1", "least_share": "at most 1, got 1.5"}.items():
         with pytest.raises(InvalidParameter, match=message):
             SuccessiveHalving("logistic", {"C": [1.0]}, **{bad: 1.0 if bad == "eta" else 1.5})
-    with pytest.raises(InvalidParameter, match="has no path of n_rounds"):
+    with sentences.raises(InvalidParameter):
         SuccessiveHalving("logistic", {"C": [1.0, 2.0]}, resource="rounds")
     with pytest.raises(InvalidSpace, match="more than n_rounds"):
         SuccessiveHalving("rankboost", {"n_rounds": [1, 2]}, resource="rounds")
@@ -442,9 +443,9 @@ def test_splits_are_stratified_and_part_nothing_that_belongs_together(grouped: b
     assert (folds[0] != split_rows(X, y, weight, 5, group=group, seed=2)[0]).any()
 
 
-def test_splits_that_lack_a_class_are_refused() -> None:
+def test_splits_that_lack_a_class_are_refused(sentences: Sentences) -> None:
     y = np.arange(50) == 0
-    with pytest.raises(ValueError, match="one has no rows of a class"):
+    with sentences.raises(ValueError):
         split_rows(np.arange(50.0)[:, None], y, np.ones(50), 3)
     for options, message in (
         ({"n_splits": 0}, "at least 1"),

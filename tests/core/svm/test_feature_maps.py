@@ -15,6 +15,7 @@ from core.svm.estimators import SupportVectorParameters, fit_map
 from core.svm.feature_maps import fit_binned
 from tests.core.svm.generic_solver import minimum
 from tests.core.svm.mapped_tables import NAMES, mixed_table, xor
+from tests.sentences import Sentences
 
 N_CATEGORIES = np.array([0, 3, 0, 2], dtype=np.int64)
 
@@ -183,9 +184,11 @@ def test_the_bandwidth_is_the_median_distance() -> None:
     assert feature_maps.choose_bandwidth(one, "auto") == 1.0
 
 
-def test_a_map_that_takes_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_map_that_takes_too_much_memory_is_refused(
+    monkeypatch: pytest.MonkeyPatch, sentences: Sentences
+) -> None:
     monkeypatch.setattr(feature_maps, "MAX_CELLS", 99)
     X, y = xor(50)
-    for name, shape in (("fourier", "2 x 60"), ("nystroem", "2 x 50")):
-        with pytest.raises(InvalidData, match=f"{name}' must keep at most 99 numbers, got {shape}"):
+    for name in ("fourier", "nystroem"):
+        with sentences.raises(InvalidData):
             AUCSVM(feature_map=name, n_components=120, C=1.0).fit(X, y)

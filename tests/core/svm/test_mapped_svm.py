@@ -13,6 +13,7 @@ from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
 from tests.core.svm.mapped_tables import NAMES, frame_of, mixed_table, xor
 from tests.core.threads import on_one_thread_and_on_all
+from tests.sentences import Sentences
 
 
 @pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
@@ -56,10 +57,10 @@ def test_structure_says_what_bins_add() -> None:
     assert added == pytest.approx(ranker.decision_function(row)[0])
 
 
-def test_contributions_of_a_kernel_are_refused() -> None:
+def test_contributions_of_a_kernel_are_refused(sentences: Sentences) -> None:
     X, y = xor(50)
     ranker = AUCSVM(feature_map="fourier", C=1.0).fit(X, y)
-    with pytest.raises(InvalidParameter, match="feature_map None or 'bins', got 'fourier'"):
+    with sentences.raises(InvalidParameter):
         ranker.contributions(X)
 
 
@@ -75,9 +76,9 @@ def test_sparse_rows_are_scored_as_dense_ones(name: str) -> None:
     assert auc(y, own.decision_function(sparse.csc_matrix(X))) > 0.8
 
 
-def test_bins_take_no_sparse_matrix() -> None:
+def test_bins_take_no_sparse_matrix(sentences: Sentences) -> None:
     X, y = xor(50)
-    with pytest.raises(InvalidData, match="'bins' takes dense tables only, got a sparse matrix"):
+    with sentences.raises(InvalidData):
         AUCSVM(feature_map="bins", C=1.0).fit(sparse.csr_matrix(X), y)
 
 

@@ -14,6 +14,7 @@ from core.metrics import partial_auc
 from core.svm import SupportWarning
 from core.svm.solvers import Limits, Progress, SigmoidSolver
 from core.svm.surrogates import MAX_BLOCKS, SigmoidSurrogate, Window, window_of
+from tests.sentences import Sentences
 
 
 def sigmoid(t: float) -> float:
@@ -141,7 +142,7 @@ def test_descent_ends_low_and_never_above_its_start(C: float) -> None:
         assert found.objective <= min(nearby) + 1e-3 * C
 
 
-def test_the_machine_tells_no_gap() -> None:
+def test_the_machine_tells_no_gap(sentences: Sentences) -> None:
     X, y = table()
     seen = []
     ranker = PAUCSVM(surrogate="sigmoid", C=100.0, fpr_max=0.2)
@@ -160,7 +161,7 @@ def test_the_machine_tells_no_gap() -> None:
     plain = PAUCSVM(surrogate="tight", C=100.0, fpr_max=0.2).fit(X, y)
     for one, gap in ((ranker, 0.0), (plain, None)):
         arrays, meta = one.get_state()
-        with pytest.raises(ArtifactError, match="gap must be None where none is known"):
+        with sentences.raises(ArtifactError):
             PAUCSVM.from_state(one.get_params(), arrays, meta | {"gap": gap})
 
 
@@ -172,10 +173,10 @@ def outlying(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([Xp, Xn]), np.arange(1100) < 100
 
 
-def test_it_need_not_collapse_where_the_convex_ones_do() -> None:
+def test_it_need_not_collapse_where_the_convex_ones_do(sentences: Sentences) -> None:
     X, y = outlying()
     convex = PAUCSVM(C=100.0, fpr_max=0.05, anchor=None)
-    with pytest.warns(SupportWarning, match="constant scores are the optimum whatever C"):
+    with sentences.warns(SupportWarning):
         convex.fit(X, y)
     assert convex.collapsed_
     with warnings.catch_warnings():
@@ -185,13 +186,13 @@ def test_it_need_not_collapse_where_the_convex_ones_do() -> None:
     assert partial_auc(y, smooth.decision_function(X), 0, 0.05) / 0.05 > 0.7
 
 
-def test_a_collapse_is_told_without_a_claim() -> None:
+def test_a_collapse_is_told_without_a_claim(sentences: Sentences) -> None:
     """The positives are in the middle of the negatives: whatever w, most of those in the window are above them."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(500, 2)), np.arange(500) < 100
     X[y] *= 0.1
     ranker = PAUCSVM(surrogate="sigmoid", C=10.0, fpr_max=0.1, anchor=None)
-    with pytest.warns(SupportWarning, match="nothing better than constant scores was found"):
+    with sentences.warns(SupportWarning):
         ranker.fit(X, y)
     assert ranker.collapsed_
     assert ranker.critical_fpr_ is None
@@ -199,9 +200,9 @@ def test_a_collapse_is_told_without_a_claim() -> None:
     assert load(save(ranker)).collapsed_
 
 
-def test_classes_with_the_same_mean_have_no_start() -> None:
+def test_classes_with_the_same_mean_have_no_start(sentences: Sentences) -> None:
     X = np.array([[1.0], [-1.0], [2.0], [-2.0]])
     for window in ({}, {"fpr_max": 1.0}):
-        with pytest.warns(SupportWarning, match="nothing better than constant scores"):
+        with sentences.warns(SupportWarning):
             ranker = PAUCSVM(surrogate="sigmoid", C=1.0, **window).fit(X, [1, 1, 0, 0])
         assert (ranker.decision_function(X) == ranker.intercept_).all()

@@ -20,6 +20,7 @@ from core.linear.newton import logistic_loss, squared_hinge_loss
 from core.metrics import partial_auc
 from core.svm.baselines import ASYMMETRIES, COSTS
 from tests.core.threads import on_one_thread_and_on_all
+from tests.sentences import Sentences
 
 
 def make_rows(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -128,23 +129,23 @@ def stop_at(step: int) -> Callable[..., Any]:
     return callback
 
 
-def test_a_logistic_regression_that_is_stopped_keeps_its_last_step() -> None:
+def test_a_logistic_regression_that_is_stopped_keeps_its_last_step(sentences: Sentences) -> None:
     X, y, _ = make_rows()
     whole = Logistic().fit(X, y)
-    with pytest.warns(UserWarning, match="stopped after 0 of 1 minima, at step 2 of the next"):
+    with sentences.warns(UserWarning):
         ranker = Logistic().fit(X, y, callback=stop_at(2))
     assert (ranker.n_iter_, whole.n_iter_ > 2) == (2, True)
     assert whole.objective_ < ranker.objective_ < 1.1 * whole.objective_
     assert load(save(ranker)).n_iter_ == 2
 
 
-def test_a_path_that_is_stopped_has_the_values_it_came_to() -> None:
+def test_a_path_that_is_stopped_has_the_values_it_came_to(sentences: Sentences) -> None:
     X, y, _ = make_rows()
     costs = [1e-3, 1e-2, 1e-1]
     ranker, seen = Logistic(), []
     ranker.fit_path(X, y, values=costs, callback=lambda step, of, info: seen.append(step))
     first, _, _ = ranker.path_rankers()
-    with pytest.warns(UserWarning, match="stopped after 1 of 3 minima, at step 1 of the next"):
+    with sentences.warns(UserWarning):
         ranker.fit_path(X, y, values=costs, callback=stop_at(first.n_iter_ + 1))
     same, cut = ranker.path_rankers()
     assert (same._w == first._w).all()
@@ -152,9 +153,9 @@ def test_a_path_that_is_stopped_has_the_values_it_came_to() -> None:
     assert seen[-1] > first.n_iter_ + 1
 
 
-def test_an_asymmetric_machine_that_is_stopped_takes_the_best_so_far() -> None:
+def test_an_asymmetric_machine_that_is_stopped_takes_the_best_so_far(sentences: Sentences) -> None:
     X, y, _ = make_rows()
-    with pytest.warns(UserWarning, match="stopped after 3 of 35 pairs of asymmetry and C"):
+    with sentences.warns(UserWarning):
         ranker = AsymmetricSVM().fit(X, y, callback=stop_at(3))
     assert ranker.asymmetry_ == ASYMMETRIES[0]
     assert ranker.C_ in COSTS[:3]

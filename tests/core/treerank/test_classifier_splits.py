@@ -20,6 +20,7 @@ from core.treerank.classifiers import (
 )
 from core.treerank.growth import Cell, Sample, Split
 from core.treerank.tree import Tree
+from tests.sentences import Sentences
 
 
 def oblique(n: int = 500, seed: int = 0, share: float = 0.2) -> Sample:
@@ -179,15 +180,15 @@ def test_foreign_estimators_cannot_be_saved() -> None:
         type(tree.rules).from_arrays({}, {"n_rules": 2, "n_categories": sample.n_categories})
 
 
-def test_what_cannot_split_is_refused() -> None:
+def test_what_cannot_split_is_refused(sentences: Sentences) -> None:
     sample = oblique()
     with pytest.raises(InvalidParameter, match="KNeighborsClassifier has not"):
         EstimatorSplitter(KNeighborsClassifier(), sample)
     with pytest.raises(InvalidParameter, match="LinearDiscriminantAnalysis has not"):
         EstimatorSplitter(LinearDiscriminantAnalysis(), sample)
     coded = sample._replace(n_categories=np.array([0, 0, 2]))
-    with pytest.raises(InvalidData, match="LogisticRegression takes numeric columns only"):
+    with sentences.raises(InvalidData):
         EstimatorSplitter(LogisticRegression(), coded)
     holed = sample._replace(X=np.where(sample.X > 1, np.nan, sample.X))
-    with pytest.raises(InvalidData, match="LogisticRegression refused its rows: Input X contains"):
+    with sentences.raises(InvalidData):
         EstimatorSplitter(LogisticRegression(), holed).split(cell_of(holed))

@@ -11,6 +11,7 @@ from core.metrics import auc
 from core.treerank import pruning
 from core.treerank.cuts import CutRules
 from core.treerank.tree import Tree, are_trees
+from tests.sentences import Sentences
 
 
 def make_tree(shape: str, seed: int = 0, whole: bool = True) -> Tree:
@@ -167,12 +168,12 @@ def test_collapse_keeps_rules_and_masses() -> None:
 
 
 @pytest.mark.parametrize("flags", ["", "i", "li", "il", "ll", "illl", "iill"])
-def test_flags_that_are_no_tree(flags: str) -> None:
+def test_flags_that_are_no_tree(flags: str, sentences: Sentences) -> None:
     tree = make_tree("ill")
     is_leaf = np.array([flag == "l" for flag in flags], dtype=bool)
     masses = np.ones(int(is_leaf.sum()))
     arrays = tree.arrays() | {"leaf_positive": masses, "leaf_negative": masses}
-    with pytest.raises(ArtifactError, match=r"one tree in preorder|cut_n_leaves must be"):
+    with sentences.raises(ArtifactError):
         Tree.from_arrays(arrays | {"is_leaf": is_leaf}, KNOWN)
 
 
@@ -181,20 +182,20 @@ def test_several_trees_follow_one_another() -> None:
     assert not are_trees(np.array([False, True, True, False, True]))
 
 
-def test_a_tree_too_deep_is_refused() -> None:
+def test_a_tree_too_deep_is_refused(sentences: Sentences) -> None:
     shape = "i" * 63 + "l" * 64
     tree = make_tree(shape)
-    with pytest.raises(ArtifactError, match="at most 62 deep, got 63"):
+    with sentences.raises(ArtifactError):
         Tree.from_arrays(tree.arrays(), KNOWN)
 
 
-def test_sets_must_be_where_features_are_categorical() -> None:
+def test_sets_must_be_where_features_are_categorical(sentences: Sentences) -> None:
     arrays = make_tree("iillill").arrays()
     known = KNOWN | {"n_categories": np.array([70])}
-    with pytest.raises(ArtifactError, match="cut_n_words must be what each feature's"):
+    with sentences.raises(ArtifactError):
         Tree.from_arrays(arrays, known)
     arrays["cut_n_words"] = 2 * (arrays["cut_feature"] >= 0)
-    with pytest.raises(ArtifactError, match="cut_words must be uint64 of shape"):
+    with sentences.raises(ArtifactError):
         Tree.from_arrays(arrays, known)
     arrays["cut_words"] = np.zeros(6, np.uint64)
     assert (Tree.from_arrays(arrays, known).rules.threshold[[0, 3, 6]] == 70).all()

@@ -8,6 +8,7 @@ from core.metrics import auc
 from core.treerank import TreeRank, TreeRankForest
 from core.treerank.cuts import sum_gains
 from tests.core.treerank.treerank_oracle import Rows, cuts_of, goes_top, make_rows, masses
+from tests.sentences import Sentences
 
 
 def table(n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -139,11 +140,11 @@ def test_merged_cuts_go_with_their_rules() -> None:
 
 
 @pytest.mark.parametrize("splitter", ["grid", "logistic"])
-def test_splits_that_are_no_cuts_have_none(splitter: str) -> None:
+def test_splits_that_are_no_cuts_have_none(splitter: str, sentences: Sentences) -> None:
     X, y, _ = table(200)
     ranker = TreeRank(splitter=splitter, max_depth=2).fit(X, y)
     assert not hasattr(ranker, "feature_importances_")
-    with pytest.raises(AttributeError, match=f"splits by '{splitter}' have no gain per feature"):
+    with sentences.raises(AttributeError):
         _ = ranker.auc_gains_
 
 

@@ -13,6 +13,7 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, roc_curve
 from core.treerank import pruning
 from core.treerank.growth import Sample
+from tests.sentences import Sentences
 
 
 def make_quarters(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -117,27 +118,27 @@ def test_folds_by_hand() -> None:
         assert path.validation_auc[k] == pytest.approx(np.mean(aucs), abs=1e-12)
 
 
-def test_a_pruning_sample_of_ones_own() -> None:
+def test_a_pruning_sample_of_ones_own(sentences: Sentences) -> None:
     X, y = make_gaussians(600, 0, d=8)
     X_own, y_own = make_gaussians(600, 1, d=8)
     ranker = TreeRank(min_samples_leaf=2.0).fit(X, y)
     before = auc(y_own, ranker.decision_function(X_own))
     assert ranker.prune(X_own, y_own) is ranker
     assert auc(y_own, ranker.decision_function(X_own)) > before
-    with pytest.raises(InvalidData, match=r"labels of fit, \[False, True\], got \[0, 2\]"):
+    with sentences.raises(InvalidData):
         ranker.prune(X_own, 2 * y_own)
-    with pytest.raises(InvalidData, match="5 features, but TreeRank is expecting 8"):
+    with sentences.raises(InvalidData):
         ranker.prune(X_own[:, :5], y_own)
 
 
-def test_validation_chooses_the_order() -> None:
+def test_validation_chooses_the_order(sentences: Sentences) -> None:
     X, y = make_gaussians(3000, 0)
     chosen = TreeRank(pruning="cv", order="validation", n_folds=5).fit(X, y)
     assert chosen.order_ in ("tree", "concave")
     again = load(save(chosen))
     assert again.order_ == chosen.order_
     for bad in (None, "structural"):
-        with pytest.raises(InvalidParameter, match="unless pruning holds rows out"):
+        with sentences.raises(InvalidParameter):
             TreeRank(order="validation", pruning=bad).fit(X, y)
 
 
@@ -154,9 +155,9 @@ def test_better_order_by_hand() -> None:
 
 
 @pytest.mark.parametrize("pruning_way", ["cv", "holdout"])
-def test_one_row_of_a_class_cannot_be_held_out(pruning_way: str) -> None:
+def test_one_row_of_a_class_cannot_be_held_out(pruning_way: str, sentences: Sentences) -> None:
     X, y = np.arange(12.0)[:, None], np.arange(12) == 3
-    with pytest.raises(InvalidData, match="at least 2 rows of positive weight in each class"):
+    with sentences.raises(InvalidData):
         TreeRank(pruning=pruning_way).fit(X, y)
     assert TreeRank().fit(X, y).tree_.n_leaves == 1
 
@@ -201,7 +202,7 @@ def test_progress_counts_the_steps_of_all_folds() -> None:
 
 @pytest.mark.parametrize(("stop_at", "n_levels"), [(2, 2), (5, 4), (9, 4)])
 def test_a_fit_that_is_stopped_before_all_folds_are_known_keeps_the_whole_tree(
-    stop_at: int, n_levels: int
+    stop_at: int, n_levels: int, sentences: Sentences
 ) -> None:
     X, y = make_quarters(400, 0)
 
@@ -210,7 +211,7 @@ def test_a_fit_that_is_stopped_before_all_folds_are_known_keeps_the_whole_tree(
         if step >= stop_at:
             raise StopFit
 
-    with pytest.warns(UserWarning, match=f"^stopped after {stop_at} of 12 steps$"):
+    with sentences.warns(UserWarning):
         ranker = TreeRank(max_depth=4, pruning="cv", n_folds=2).fit(X, y, callback=stop)
     plain = TreeRank(max_depth=n_levels, pruning=None, order="tree").fit(X, y)
     assert (ranker.decision_function(X) == plain.decision_function(X)).all()

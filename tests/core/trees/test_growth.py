@@ -14,6 +14,7 @@ from core.trees.grower import Splits, TreeGrower, TreeStep
 from core.trees.sampling import find_threshold
 from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
 from tests.core.threads import on_one_thread_and_on_all
+from tests.sentences import Sentences
 
 
 def make_rows(
@@ -307,8 +308,8 @@ def test_a_set_of_a_step_takes_a_bit_for_each_code_of_its_column() -> None:
     assert (other.leaves == grower.leaves).all()
 
 
-def test_more_rows_than_numbers_of_rows_are_refused() -> None:
-    with pytest.raises(InvalidData, match="fewer than 4,294,967,296 rows, got 4,294,967,296"):
+def test_more_rows_than_numbers_of_rows_are_refused(sentences: Sentences) -> None:
+    with sentences.raises(InvalidData):
         positives_first(np.broadcast_to(np.True_, 2**32))
 
 
@@ -319,10 +320,10 @@ def test_weights_of_zero_make_no_split() -> None:
     assert len(splits.leaf) == 0
 
 
-def test_histograms_that_do_not_fit_are_refused() -> None:
+def test_histograms_that_do_not_fit_are_refused(sentences: Sentences) -> None:
     table, _ = make_table(3000, 40, 1000)
     huge = replace(table, cell_feature=np.broadcast_to(np.int32(0), 2**25))
-    with pytest.raises(InvalidParameter, match=r"histograms of 31 leaves .* take .* GB, at most"):
+    with sentences.raises(InvalidParameter):
         TreeGrower(huge, np.ones(3000), 1, 12, 31)
 
 

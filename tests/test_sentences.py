@@ -1,0 +1,20 @@
+"""The snapshot of sentences has no sentence of a test that is gone."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from tests.sentences import read
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_each_test_of_the_snapshot_is_there() -> None:
+    functions: dict[str, set[str]] = {}
+    for test in read():
+        file, _, name = test.partition("::")
+        if file not in functions:
+            tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+            functions[file] = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+        assert name.partition("[")[0].rpartition("::")[2] in functions[file], test
