@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -11,6 +13,13 @@ from app.cli import commands
 from tests.app.live_service import Service
 
 Run = Callable[..., Result]
+
+
+def told(result: Result) -> dict[str, Any]:
+    """Return the error that a command with `--json` has told."""
+    error: dict[str, Any] = json.loads(result.stderr)["error"]
+    assert error["exit_code"] == result.exit_code
+    return error
 
 
 @pytest.fixture

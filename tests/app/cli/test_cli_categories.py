@@ -15,8 +15,10 @@ from sqlalchemy import select
 
 from app.platform.tables import BatchScore
 from core.registry import ALGORITHMS
+from tests.app.cli.conftest import told
 from tests.app.live_service import Service
 from tests.raw_table import raw_table
+from tests.sentences import Sentences
 
 Run = Callable[..., Result]
 ALGORITHM = next(
@@ -31,12 +33,12 @@ def scores_of(result: Result) -> list[str]:
     return [row["score"] for row in csv.DictReader(io.StringIO(result.stdout))]
 
 
-def test_a_raw_table(run: Run, tmp_path: Path, service: Service) -> None:
+def test_a_raw_table(run: Run, tmp_path: Path, service: Service, sentences: Sentences) -> None:
     table = tmp_path / "raw.csv"
     table.write_text(raw_table(200))
     said = run("upload", table, "--label", "income", "--positive", ">50K")
     assert "5 features" in said.output
-    assert "column name: left out, because nearly every row has a different value" in said.output
+    assert "column name: left out" in said.output
     assert "(--categorical)" in said.output
     dataset_id = next(word for word in said.output.split() if word.startswith("ds_"))
     run("train", dataset_id, "--name", "rich", "--algorithm", ALGORITHM, "--no-controls")
@@ -67,7 +69,7 @@ def test_a_raw_table(run: Run, tmp_path: Path, service: Service) -> None:
     table.write_text(raw_table(200).replace("39, ", "old, "))
     for more in ((), ("--keep", "name")):
         said = run("score", "rich", table, *more, code=2)
-        assert "column age: feature 'age' must be a finite number, got 'old'" in said.output
+        sentences(said.output.splitlines()[0])
     run("score", "rich", table, "--out", "scores.xlsx", code=2)
     with (
         service.context.db.read() as session
@@ -83,11 +85,13 @@ def test_columns_are_declared(run: Run, tmp_path: Path) -> None:
     assert (dataset["categorical"], dataset["drop"]) == (["age"], ["name"])
     columns = {column["name"]: column for column in dataset["columns"]}
     assert columns["workclass"]["missing"] > 10
-    refused = run("upload", table, "--drop", "town", code=2)
-    assert "'town' is not in the table" in refused.output
+    (refused,) = told(run("upload", table, "--drop", "town", "--json", code=2))["errors"]
+    assert refused["column"] == "town"
 
 
-def test_a_refused_label_comes_with_the_command_that_mends_it(run: Run, tmp_path: Path) -> None:
+def test_a_refused_label_comes_with_the_command_that_mends_it(
+    run: Run, tmp_path: Path, sentences: Sentences
+) -> None:
     table = tmp_path / "my table.csv"
     table.write_text("a,grade,y\n" + "".join(f"{i},{'ABC'[i % 3]},{i % 2}\n" for i in range(30)))
     said = run("upload", table, "--label", "grad", "--missing", "none", code=2)
@@ -95,7 +99,8 @@ def test_a_refused_label_comes_with_the_command_that_mends_it(run: Run, tmp_path
     assert command in said.output
     assert "line None" not in said.output
     said = run("upload", table, "--label", "grade", "--strict", code=2)
-    assert f"rankwright upload '{table}' --label grade --positive A\n" in said.output
+    command = f"rankwright upload '{table}' --label grade"
+    assert said.output.rstrip().endswith(f"{command} --positive A")
     said = run("upload", table, "--label", "grade", "--positive", "A")
-    assert "10 positive (grade = A)" in said.output
-    assert "column grade: 2 values other than 'A' count as negative (--positive)" in said.output
+    assert "positive (grade = A)" in said.output
+    sentences(next(line for line in said.output.splitlines() if "(--positive)" in line))

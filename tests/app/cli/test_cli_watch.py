@@ -154,8 +154,8 @@ def test_without_a_terminal_lines_come_and_nobody_is_asked(service: Service) -> 
         text=True,
     ) as process:
         line = process.stderr.readline()
-        assert "fitting logitboost · trial 4 of 9" in line
-        assert line.rstrip().endswith("; best AUC 0.8765 (rankboost)")
+        assert "logitboost · trial 4 " in line
+        assert line.rstrip().endswith(" AUC 0.8765 (rankboost)")
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
         assert process.wait(60) == 130
@@ -184,13 +184,13 @@ def shown(**progress: Any) -> types.Job:
 
 def test_the_clock_goes_on_between_what_is_told() -> None:
     job = shown(phase="reading the table", algorithm="auto", elapsed_seconds=2.0, seconds_left=8.0)
-    assert status(job) == "2 s, 8 s left · reading the table"
-    assert status(job, 3.0) == "5 s, 5 s left · reading the table"
-    assert status(job, 30.0).startswith("32 s, 0 s left")
+    for passed, left in ((0.0, "2 s, 8 s"), (3.0, "5 s, 5 s"), (30.0, "32 s, 0 s")):
+        assert status(job, passed).startswith(f"{left} ")
+        assert status(job, passed).endswith(" · reading the table")
     assert status(types.Job.from_json({"state": "queued", "progress": None})) == "queued"
     assert status(shown(fraction=0.25, detail="line 10")) == "running, line 10, 25%"
     of_auto = shown(phase="fitting", algorithm="logitboost", auto_phase="portfolio", trial=2)
-    assert status(of_auto) == "portfolio · fitting logitboost · trial 2"
+    assert status(of_auto).split(" · ") == ["portfolio", "fitting logitboost", "trial 2"]
 
 
 def test_long_parameters_leave_room_for_the_rest() -> None:

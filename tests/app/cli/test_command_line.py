@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import rankwright
 import typer
@@ -21,7 +22,6 @@ from app.cli import commands
 from app.operations import doctor
 from app.platform import installation
 from tests.app.live_service import Service
-from tests.sentences import Sentences
 
 ROOT = Path(__file__).parents[3]
 
@@ -34,8 +34,21 @@ def test_both_distributions_have_one_version_and_the_server_asks_for_it() -> Non
     assert {server["version"], client["version"]} == {app.__version__}
     assert rankwright.__version__ == app.__version__
     assert f"rankwright=={app.__version__}" in server["dependencies"]
-    sent = HttpTransport("http://127.0.0.1:9", None, 1.0)._http.headers["User-Agent"]
-    assert sent == f"rankwright-python/{app.__version__}"
+
+
+@pytest.mark.parametrize("key", [None, "rw_1"])
+def test_requests_name_the_client_and_its_version(
+    key: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+
+    def send(_: httpx.Client, request: httpx.Request, **options: Any) -> httpx.Response:
+        sent.append(request.headers["User-Agent"])
+        return httpx.Response(200, content=b"{}", request=request)
+
+    monkeypatch.setattr(httpx.Client, "send", send)
+    HttpTransport("http://127.0.0.1:9", key, 1.0).do(Request("GET", "/v1/version"))
+    assert sent == [f"rankwright-python/{app.__version__}"]
 
 
 def test_without_the_server_its_commands_say_what_to_install() -> None:
@@ -47,7 +60,7 @@ def test_without_the_server_its_commands_say_what_to_install() -> None:
     for words in (["serve", "--port", "0"], ["keys", "create"], ["doctor"]):
         said = CliRunner().invoke(alone, words)
         assert said.exit_code == 1
-        assert said.stderr.startswith(f"`rankwright {words[0]}` is a command of the server, which")
+        assert said.stderr.startswith(f"`rankwright {words[0]}` ")
         assert f"rankwright_server-{app.__version__}-py3-none-any.whl" in said.stderr
     assert CliRunner().invoke(alone, ["nothing"]).exit_code == 2
 
@@ -99,7 +112,8 @@ def test_a_plugin_adds_its_commands_and_a_broken_one_is_a_sentence(
         install(value)
         code, out, err = type_in("--version")
         assert (code, out) == (0, f"rankwright {app.__version__}\n")
-        assert err == f"the commands of {value} cannot be loaded: {why}\n"
+        assert f" {value} " in err
+        assert err.endswith(f": {why}\n")
         assert type_in("greet")[0] == 2
         assert type_in("serve")[0] == 1
 
@@ -153,7 +167,7 @@ def test_a_wait_of_seconds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_without_its_client_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sentences: Sentences
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     installation.check_client()
     wheels = (
@@ -163,16 +177,16 @@ def test_a_server_without_its_client_says_what_to_install(
     monkeypatch.setattr(rankwright, "__version__", "0.1.9")
     installation.check_files.cache_clear()
     finding = doctor.check_installation()
-    assert (finding.level, finding.detail) == (
-        doctor.Level.FAIL,
-        f"the client `rankwright` has version 0.1.9, the server {app.__version__}: {wheels}",
-    )
+    assert finding.level == doctor.Level.FAIL
+    assert " 0.1.9, " in finding.detail
+    assert finding.detail.endswith(f" {app.__version__}: {wheels}")
     for name in [name for name in sys.modules if name.partition(".")[0] == "rankwright"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "rankwright", None)  # as if it were not installed
     with pytest.raises(SystemExit) as ended:
         commands()
-    assert ended.value.code == f"the client `rankwright` is not installed: {wheels}"
+    assert "not installed" in str(ended.value.code)
+    assert str(ended.value.code).endswith(f": {wheels}")
     old = tmp_path / "rankwright-0.2.0.dist-info"
     old.mkdir()
     (old / "METADATA").write_text("Metadata-Version: 2.1\nName: rankwright\nVersion: 0.2.0\n")
@@ -182,6 +196,6 @@ def test_a_server_without_its_client_says_what_to_install(
         tmp_path / "workers" / "old.py"
     ).touch()  # with importlib_metadata, as of Dask, files must be there
     monkeypatch.syspath_prepend(tmp_path)
-    with sentences.raises(installation.Incomplete) as found:
+    with pytest.raises(installation.Incomplete) as found:
         installation.check_client()
     assert "pip uninstall rankwright rankwright-server" in str(found.value)
