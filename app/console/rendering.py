@@ -30,17 +30,18 @@ _TIME = re.compile(
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return what reads templates, with the filters and names that they use."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(
+    made = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
+    made.filters.update(
         number=number,
         count=count,
         rows=rows,
@@ -60,19 +61,19 @@ def _environment() -> Environment:
         segment=lambda text: quote(str(text), safe=""),
     )
     numbers = count_up(1)
-    environment.globals.update(
+    made.globals.update(
         static=STATIC.url,
         METRICS=METRICS,
         # The id of a part that a page may have several times, also by fragments that come later.
         new_id=lambda: f"u{next(numbers)}",
         service_time=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"),
     )
-    return environment
+    return made
 
 
 def render(template: str, **values: Any) -> str:
     """Return the text of a template; values are escaped."""
-    return _environment().get_template(template).render(**values)
+    return environment().get_template(template).render(**values)
 
 
 def number(value: float | None, digits: int = 3) -> str:

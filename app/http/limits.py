@@ -15,7 +15,7 @@ from typing import Any
 
 from app.platform.errors import ServiceError, TooMany
 
-_MAX_BUCKETS = 10_000
+MAX_BUCKETS = 10_000
 
 
 class RateLimiter:
@@ -48,7 +48,7 @@ class RateLimiter:
         if tokens < 1.0:
             wait = (1.0 - tokens) / self._per_second
             raise TooMany(self._rule, code=self._code, retry_after=math.ceil(wait))
-        if len(self._buckets) >= _MAX_BUCKETS and name not in self._buckets:
+        if len(self._buckets) >= MAX_BUCKETS and name not in self._buckets:
             self._forget_full(now)
         self._buckets[name] = (tokens - 1.0, now)
 
@@ -63,7 +63,7 @@ class RateLimiter:
         self._buckets = {
             name: bucket for name, bucket in self._buckets.items() if now - bucket[1] < refilled_in
         }
-        if len(self._buckets) >= _MAX_BUCKETS:  # a caller can make up any number of addresses
+        if len(self._buckets) >= MAX_BUCKETS:  # a caller can make up any number of addresses
             self._buckets.clear()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import httpx
 import pytest
 from sqlalchemy import event
 
+from app.access import authentication
 from app.access import service as audit
 from app.access import service as keys
 from app.http.limits import RateLimiter
@@ -132,10 +134,14 @@ def test_what_cost_nothing_is_given_back_and_buckets_are_bounded(
     pace.take("one")
     with pytest.raises(TooMany, match="one at once"):
         pace.take("one")
-    monkeypatch.setattr("app.http.limits._MAX_BUCKETS", 5)
-    for i in range(20):  # none of them is full again
+    monkeypatch.setattr("app.http.limits.MAX_BUCKETS", 5)
+    for i in range(3):
         pace.take(str(i))
-        assert len(pace._buckets) <= 5
+    with pytest.raises(TooMany):
+        pace.take("0")
+    for i in range(3, 20):  # none of them is full again, and the first ones are forgotten
+        pace.take(str(i))
+    pace.take("0")
 
 
 def test_unknown_keys_cost_little_and_their_address_alone(settings: Settings) -> None:
@@ -182,7 +188,9 @@ def test_unknown_keys_cost_little_and_their_address_alone(settings: Settings) ->
         )
 
 
-def test_an_upload_under_way_does_not_feel_unknown_keys_of_its_address(settings: Settings) -> None:
+def test_an_upload_under_way_does_not_feel_unknown_keys_of_its_address(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not even after so many other keys that its own was forgotten."""
     with running(settings.model_copy(update={"max_unknown_keys": 1})) as service:
         context = service.context
@@ -192,12 +200,16 @@ def test_an_upload_under_way_does_not_feel_unknown_keys_of_its_address(settings:
             yield b"age,left\n"
             eventually(lambda: context.uploads.taken)
             ring.recent.clear()
-            ring._noted.clear()
+            with monkeypatch.context() as patch:
+                patch.setattr(authentication, "MAX_NOTED", 1)
+                assert service.client(other).get("/v1/jobs").status_code == 200
+            assert not ring.was_good(hashlib.sha256(secret.encode()).digest())
             assert service.client("rw_guess").get("/v1/jobs").status_code == 401
             assert service.client("rw_other").get("/v1/jobs").status_code == 429
             yield b"1,yes\n2,no\n"
 
-        client = service.client(service.key())
+        secret, other = service.key(), service.key()
+        client = service.client(secret)
         answer = client.post(
             "/v1/datasets?label=left", content=slow(), headers={"Content-Type": "text/csv"}
         )

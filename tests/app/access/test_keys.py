@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from sqlalchemy import event, select, update
 
+from app.access import authentication, sessions
 from app.access import service as keys
-from app.access import sessions
 from app.access.authentication import REFUSED_FOR, KeyRing
 from app.http.dependencies import Caller
+from app.platform.background import TtlCache
 from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound, Unauthenticated, Unavailable
 from app.platform.outage import OutageMemory
@@ -132,6 +134,7 @@ def test_a_key_ring_refuses_the_unknown_the_revoked_and_the_expired(db: Database
 def test_a_refusal_is_remembered_for_a_while_and_bounded(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(authentication, "TtlCache", partial(TtlCache, size=3))
     ring = KeyRing(db, Later(), OutageMemory(0.0))
     good, secret = db.writing(keys.create, "ann", "k", ["read"])
     assert not ring.was_good(digest(secret.encode()))
@@ -152,7 +155,12 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
     later = time.monotonic() + REFUSED_FOR
     monkeypatch.setattr(time, "monotonic", lambda: later)
     ring.refuse_again(digest(b"rw_unknown"))
-    assert ring._refused._size == 10_000
+    for guess in (b"1", b"2", b"3", b"4"):
+        with pytest.raises(Unauthenticated):
+            ring.authenticate(digest(guess))
+    ring.refuse_again(digest(b"1"))  # it was forgotten for others
+    with pytest.raises(Unauthenticated):
+        ring.refuse_again(digest(b"4"))
 
 
 def test_a_use_is_noted_once_a_minute(db: Database) -> None:

@@ -39,7 +39,7 @@ def count(db: Database) -> int:
 
 
 def test_of_a_hundred_submits_at_once_no_more_are_accepted_than_the_quota_allows(
-    db: Database,
+    db: Database, sentences: Sentences
 ) -> None:
     settings = Settings(quota_queued_jobs=MOST)
     other = submit(db, owner="bob")
@@ -48,7 +48,7 @@ def test_of_a_hundred_submits_at_once_no_more_are_accepted_than_the_quota_allows
     assert kinds == {Job: MOST, TooMany: AT_ONCE - MOST}
     refused = next(answer for answer in answers if isinstance(answer, TooMany))
     assert refused.code == "quota_exceeded"
-    assert refused.detail == "an owner may have at most 10 queued jobs, this one has 10"
+    sentences(refused.detail)
     assert refused.errors[0] | {"detail": ""} == {
         "quota": "queued_jobs",
         "limit": MOST,
@@ -86,7 +86,7 @@ def test_a_retry_is_a_job_like_any_other(db: Database, sentences: Sentences) -> 
         jobs.retry(session, settings, OWNER, old.id)
 
 
-def test_bytes_are_counted_by_rows(db: Database) -> None:
+def test_bytes_are_counted_by_rows(db: Database, sentences: Sentences) -> None:
     add_dataset(db, bytes=100, table_bytes=50)
     add_dataset(db, bytes=7)
     add_dataset(db, bytes=1000, owner="bob")
@@ -97,11 +97,8 @@ def test_bytes_are_counted_by_rows(db: Database) -> None:
     submit(db, settings, adds_bytes=43)
     refused = refusal(db, settings, adds_bytes=44)
     assert refused.status == 429
-    assert "at most 200 stored bytes, this one has 157 and asks for 44 more" in refused.detail
-    assert (
-        "at most 100 stored bytes, this one has 157"
-        in refusal(db, Settings(quota_bytes=100)).detail
-    )
+    sentences(refused.detail)
+    sentences(refusal(db, Settings(quota_bytes=100)).detail)
     with db.read() as session:
         with pytest.raises(TooMany, match="asks for 44 more"):
             service.check(session, settings, OWNER, 44)
@@ -135,7 +132,7 @@ def test_nothing_is_accepted_where_the_disk_is_nearly_full(db: Database) -> None
     refused = refusal(db, Settings(min_free_bytes=2**62))
     assert isinstance(refused, OutOfSpace)
     assert (refused.status, refused.code) == (507, "out_of_space")
-    assert f"must keep {2**62} bytes free" in refused.detail
+    assert f" {2**62} bytes" in refused.detail
     assert int(refused.headers["Retry-After"]) > 0
 
 

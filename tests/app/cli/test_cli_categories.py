@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow.csv
 import pyarrow.parquet as pq
-from click.testing import Result
 from sqlalchemy import select
+from typer.testing import Result
 
 from app.platform.tables import BatchScore
 from core.registry import ALGORITHMS

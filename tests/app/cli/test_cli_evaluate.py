@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
 from sqlalchemy import select, text
+from typer.testing import Result
 
 from app.platform.tables import BatchScore
 from tests.app.cli.conftest import told

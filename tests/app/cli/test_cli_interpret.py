@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
-from click.testing import Result
+from typer.testing import Result
 
 from tests.app.cli.conftest import told
 

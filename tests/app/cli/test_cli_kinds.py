@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
+from typer.testing import Result
 
 from tests.app.cli.conftest import told
 from tests.sentences import Sentences

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from html import unescape
 from typing import Any
 
 import httpx
 
 from app.access import service as keys
 from tests.app.live_service import OWNER, Service
+
+
+def alert(page: str) -> str:
+    """Return the first paragraph in which a page says what is wrong."""
+    (said, *_) = re.findall(r'(?s)role="alert"[^>]*>(.*?)</p>', page)
+    return " ".join(unescape(re.sub("<[^>]+>", "", said)).split())
 
 
 class PlainBrowser:

@@ -11,8 +11,9 @@ import pytest
 from markupsafe import escape
 from playwright.sync_api import expect
 
-from tests.app.console.plain_browser import PlainBrowser
+from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import STRANGER, Service, table
+from tests.sentences import Sentences
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 
@@ -42,9 +43,10 @@ def test_a_table_is_uploaded_by_a_plain_form(service: Service, ours: PlainBrowse
     answer = ours.post("/console/datasets", ("people.csv", table()), **fields)
     assert answer.status_code == 303, answer.text
     page = answer.headers["location"]
-    assert "A worker is reading the table" in ours.get(page).text
+    assert "hx-trigger" in ours.get(page).text
     service.work()
     text = ours.get(page).text
+    assert "hx-trigger" not in text
     for words in ("by hand", "ready", "score 1", "Train on this", "First rows", "AUC alone"):
         assert words in text
     assert "by hand" in ours.get("/console/datasets").text
@@ -55,8 +57,9 @@ def test_what_is_wrong_with_the_fields_is_said_and_they_are_kept(ours: PlainBrow
         "/console/datasets", ("a.csv", table()), name=NASTY, kind="preferences", label="left"
     )
     assert answer.status_code == 422
-    assert "label cannot be given with kind=preferences" in answer.text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;&#34;&#39;{{ 7 * 7 }}" in answer.text
+    assert alert(answer.text).endswith(" Label")
+    assert " given with kind=preferences" in answer.text
+    assert escape(NASTY) in answer.text
     assert "<script>alert" not in answer.text
     assert '<option value="preferences" selected>' in answer.text
 
@@ -75,7 +78,7 @@ def test_a_plain_form_has_the_bound_of_a_body_and_a_streamed_one_that_of_an_uplo
     assert len(large[1]) > 100_000
     answer = ours.post("/console/datasets", large, label="left")
     assert answer.status_code == 413
-    assert "the body may have at most 100000 bytes here" in answer.text
+    assert " 100000 bytes " in alert(answer.text)
     assert answer.headers["content-type"].startswith("text/html")
     streamed = ours.client.post(
         "/console/uploads/datasets",
@@ -111,10 +114,10 @@ def test_faults_are_a_table_of_lines_and_columns(service: Service, ours: PlainBr
     answer = ours.post("/console/datasets", ("a.csv", text), label="left", name="three values")
     service.work()
     page = ours.get(answer.headers["location"]).text
-    assert "The table cannot be used as it is" in page
+    assert 'role="alert"' in page
     assert "left" in page
     assert "Upload another file" in page
-    assert "Which rows do you want to catch?" in page
+    assert 'id="label-step"' in page
 
 
 def test_names_and_values_are_text(service: Service, ours: PlainBrowser) -> None:
@@ -124,10 +127,10 @@ def test_names_and_values_are_text(service: Service, ours: PlainBrowser) -> None
     service.work()
     for path in (answer.headers["location"], "/console/datasets"):
         page = ours.get(path).text
-        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+        assert escape(NASTY) in page
         assert "<script>alert" not in page
-        assert "{{ 7 * 7 }}" in page
-        assert 'data-undo="Deleting version 1 of “&lt;script' in page or path.endswith("datasets")
+        undone = re.findall('data-undo="([^"]*)"', page)
+        assert path.endswith("datasets") or any(escape(NASTY) in each for each in undone)
 
 
 def test_a_sample_is_there_to_try(service: Service, ours: PlainBrowser) -> None:
@@ -160,11 +163,11 @@ def test_pairs_are_uploaded(service: Service, ours: PlainBrowser) -> None:
     answer = ours.post("/console/datasets", ("i.csv", items), kind="preferences", item="item")
     service.work()
     page = answer.headers["location"]
-    assert "There are no pairs yet" in ours.get(page).text
+    assert " no pairs yet" in ours.get(page).text
     pairs = "better,worse\n" + "".join(f"i{n + 1},i{n}\n" for n in range(19))
     assert ours.post(f"{page}/pairs", ("p.csv", pairs)).status_code == 303
     service.work()
-    assert "19 pairs of 20 items" in ours.get(page).text
+    assert "19 pairs of 20" in ours.get(page).text
     assert ours.post(f"{page}/pairs", ("p.csv", "better,worse\nx,y\n")).status_code == 303
     service.work()
     assert "What is wrong" in ours.get(page).text
@@ -245,7 +248,7 @@ def test_the_list_pages_and_filters(
     assert "search=t" in older[1]
     assert ">t0<" in browser.get(older[1].replace("&amp;", "&")).text
     for nothing in ("name=%3Cscript", "search=nothing"):
-        assert "There is no such dataset" in browser.get(f"/console/datasets?{nothing}").text
+        assert '<p class="empty">' in browser.get(f"/console/datasets?{nothing}").text
     assert browser.get("/console/datasets?after=x").status_code == 422
 
 
@@ -319,12 +322,13 @@ def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
     ]
     window.open("/console/datasets/new")
     sent.clear()
+    preview = page.get_by_role("region", name="What is in the file")
     for name, content, what, how in cases:
         page.set_input_files("#file", {"name": name, "mimeType": "text/csv", "buffer": content})
         said = page.get_by_role("alert")
         said.get_by_text(f"“{name}” {what}").wait_for()
         assert how in said.inner_text()
-        assert not page.get_by_role("region", name="What is in the file").is_visible()
+        assert not preview.is_visible()
         for button in ("Upload", "Check without keeping"):
             page.get_by_label("Name", exact=True).fill("people")
             page.get_by_label("Label", exact=True).fill("b")
@@ -377,10 +381,12 @@ def test_the_preview_says_what_the_service_will_do(
     )
     expect(hint).to_contain_text("“Frist” has dates such as 09/01/2026, and the values do not show")
     before = told()
-    assert before["Betrag"] == ("numbers with a decimal comma", "feature")
+    assert before["Betrag"][0].endswith(" decimal comma")
+    assert before["Betrag"][1] == "feature"
     assert before["am"] == ("dates", "feature")
     assert before["Frist"] == ("words", "feature")
-    assert before["Schaden-Nr"] == ("identifiers", "left out: nearly every row differs")
+    assert before["Schaden-Nr"][0] == "identifiers"
+    assert before["Schaden-Nr"][1].startswith("left out: ")
     assert before["Ort"] == ("words", "feature")
     assert before[""] == ("empty, 300 gaps", "left out: no name")
     page.get_by_label("Use Alter as").select_option("leave out")
@@ -568,7 +574,7 @@ def test_a_stored_table_is_read_again_from_its_page(
     again.get_by_role("button", name="Read again").click()
     shown = made()
     assert (shown["status"], shown["name"]) == ("invalid", "another name")
-    assert "positive must be one of the label's values" in page.content()
+    assert "positive must be one" in page.content()
     page.get_by_text("Read this table again in another way").click()
     again.get_by_label("Values to catch").fill("Q")
     again.get_by_label("Rows that belong together").fill("")
@@ -675,7 +681,11 @@ def test_where_copies_stand_is_said_on_the_page_and_before_training(
 
 
 def test_what_cannot_be_read_again_is_said(
-    service: Service, ours: PlainBrowser, browser_of: Callable[..., PlainBrowser], dataset_id: str
+    service: Service,
+    ours: PlainBrowser,
+    browser_of: Callable[..., PlainBrowser],
+    dataset_id: str,
+    sentences: Sentences,
 ) -> None:
     page = f"/console/datasets/{dataset_id}"
     for fields, words in (
@@ -699,10 +709,8 @@ def test_what_cannot_be_read_again_is_said(
     service.work()
     assert "/read" not in ours.get(more).text
     refused = ours.post(f"{more}/read", group="age")
-    assert (refused.status_code, "only a table that was uploaded whole" in refused.text) == (
-        409,
-        True,
-    )
+    assert refused.status_code == 409
+    sentences(alert(refused.text))
 
 
 def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
@@ -770,7 +778,7 @@ def test_words_among_numbers_are_mended_by_one_click(service: Service, ours: Pla
     assert warning["code"] == "words_among_numbers"
     missing = warning["suggestion"]["missing"]
     assert f'<input type="hidden" name="missing" value="{escape(missing)}">' in page.text
-    assert "There are only 3 rows to catch" in page.text
+    assert " only 3 rows " in page.text
     answer = ours.post(f"/console/datasets/{dataset_id}/read", missing=missing)
     assert answer.status_code == 303, answer.text
     service.work()

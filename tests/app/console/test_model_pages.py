@@ -17,8 +17,9 @@ from app.console.api import Api
 from app.console.model_curve import TERMS
 from app.console.rendering import percent
 from app.console.words import figure as in_words
-from tests.app.console.plain_browser import PlainBrowser
+from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import STRANGER, Service
+from tests.sentences import Sentences
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 WORD = "<img src=x>"
@@ -332,11 +333,12 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
         assert page.locator("[data-threshold] .limits").inner_text() == repr(threshold)
         verdict = page.get_by_role("region", name="Verdict").inner_text()
         flagged = f"{100 * cut['flagged']['value']:.1f} %"
-        assert f"The cut of {name}@live flags the {flagged} of the rows with the high" in verdict
+        assert f" {name}@live flags the {flagged} " in verdict
         link = page.locator(".model-head").get_by_role("link", name="Score a file")
         assert f"model={name}%40live" in link.get_attribute("href")
     # As a share of the rows it is kept by the next version, at that version's own threshold.
-    assert page.get_by_label("Alias that flags by it").input_value() == "live"
+    alias = page.get_by_label("Alias that flags by it")
+    assert alias.input_value() == "live"
     page.get_by_label("Later versions keep").select_option("its share of the validation rows")
     stale = visit(world.service, script=script)
     stale.expect("412")
@@ -581,7 +583,7 @@ def test_a_row_is_scored_and_parts_come_by_themselves(
     scored = world.api.post(address, json={"rows": [row]}).json()
     page.get_by_text(f"Score {scored['scores'][0]:.4f}").wait_for()
     text = page.locator("#score").inner_text()
-    assert f"{100 * scored['fprs'][0]:.2f} % of the negatives" in text
+    assert f"{100 * scored['fprs'][0]:.2f} % of the " in text
     assert f"Probability {100 * scored['probabilities'][0]:.1f} %" in text
     (part,) = (each for each in scored["reasons"][0] if each["columns"] == ["age"])
     told = page.locator(".reasons tr").filter(has_text="age = 44.5")
@@ -642,7 +644,7 @@ def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..
     move.click()
     page.get_by_role("button", name="Do it now").click()
     page.get_by_text("Somebody changed the alias after you opened the page").wait_for()
-    assert "is at revision 3, not 1" in page.locator("#aliases").inner_text()
+    assert "revision 3, not 1" in page.locator("#aliases").inner_text()
     window.check()
     page.get_by_role("button", name="Point live here").click()
     page.get_by_role("button", name="Do it now").click()
@@ -657,7 +659,8 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     page = window.open(world.page)
     auc = world.ask("metrics")["auc"]
     verdict = page.get_by_role("region", name="Verdict")
-    assert f"AUC {auc['value']:.3f} ({auc['low']:.3f} to {auc['high']:.3f})" in verdict.inner_text()
+    assert f"AUC {auc['value']:.3f} (" in verdict.inner_text()
+    assert f"({auc['low']:.3f} to {auc['high']:.3f})" in verdict.inner_text()
     # The verdict speaks of the cut that is shown, while it is dragged, too.
     for key in ("Home", "ArrowRight", "End"):
         page.get_by_role("slider").press(key)
@@ -741,15 +744,15 @@ def text_of(answer: httpx.Response) -> str:
     return html.unescape(re.sub(r"<[^>]+>", " ", answer.text))
 
 
-def test_the_list_is_filtered_and_paged(world: World, ours: Browser) -> None:
+def test_the_list_is_filtered_and_paged(world: World, ours: Browser, sentences: Sentences) -> None:
     text = text_of(ours.get("/console/models"))
     assert "churn:1" in text
-    assert "partial AUC, FPR 0 to 0.2" in text
+    assert "FPR 0 to 0.2" in text
     assert f"{world.ask('metrics')['auc']['value']:.3f}" in text
-    assert "There is no such model" in text_of(ours.get("/console/models", name="nothing"))
+    assert "churn:1" not in text_of(ours.get("/console/models", name="nothing"))
     bad = ours.get("/console/models", name="<b>")
     assert bad.status_code == 422
-    assert "name must begin with a small letter" in text_of(bad)
+    sentences(alert(bad.text))
     assert "“&lt;b&gt;”" in bad.text
     api = world.api.get("/v1/models", params={"limit": 1}).json()
     older = ours.get("/console/models", after=api["next"])
@@ -798,7 +801,7 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
         assert f"{1 - bound['risk']:.3f}" in limits
         if not bound["vacuous"]:
             assert f"{1 - bound['value']:.3f}" in limits
-    assert "How low may the partial AUC, FPR 0 to 0.2 of future rows be?" in limits
+    assert "FPR 0 to 0.2" in limits
     for words in (f"{metrics['auc']['value']:.3f}", "<b>yes (positive)"):
         assert words in text
     assert len(page.content) < 150_000
@@ -872,11 +875,11 @@ def test_the_verdict_says_how_many_rows_are_copies(world: World, ours: Browser) 
         assert len(said) == copied
         verdict = text_of(ours.get(f"/console/models/{model_id}")).partition("Choose a cut")[0]
         for each in said:
-            assert f"{each.partition(':')[0]} : the AUC is too optimistic" in verdict
+            assert f"{each.partition(':')[0]} : the AUC " in verdict
         assert ("too optimistic" in verdict) == copied
 
 
-def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser) -> None:
+def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser, sentences: Sentences) -> None:
     terms: dict[str, Any] = {"cost_false_positive": 2, "cost_false_negative": 3}
     table = ours.get(f"{world.page}/cuts", **terms).json()
     cuts = world.ask("operating-points", points=300, **terms)
@@ -891,7 +894,8 @@ def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser) -> None:
         )
     bad = ours.get(f"{world.page}/cuts", prevalence="2").json()
     assert bad["problem"] is None
-    assert "must be a number between 0 and 1" in bad["errors"]["prevalence"]
+    assert bad["errors"].keys() == {"prevalence"}
+    sentences(bad["errors"]["prevalence"])
     of_objective = ours.get(f"/console/models/{world.second}/cuts").json()
     assert (
         of_objective["places"]["objective"]
@@ -905,14 +909,14 @@ def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Brow
         text_of(ours.get(f"{world.page}/top", **asked, figure="two_way:0.3,0.4")).split()
     )
     cut = world.ask("operating-point", tpr=0.6, confidence=0.9)
-    assert f"Flag scores of at least {cut['threshold']:.6g}" in page
-    assert f"of which it may miss {cut['promise']['errors']}" in page
+    assert f" at least {cut['threshold']:.6g}" in page
+    assert f" may miss {cut['promise']['errors']}" in page
     (own,) = world.ask("gains", count=10)["rows"]
     for figure in (own["precision"], own["recall"]):
         assert f"{figure['value']:.3f} {figure['low']:.3f} to {figure['high']:.3f}" in page
     names = ["two_way:0.3,0.4", "auc", "average_precision", "precision@1%", "precision@10%"]
     figures = world.ask("figures", figure=[*names, "ndcg", "pauc:0,0.2"])["figures"]
-    assert "Precision of the first 1 %" in page
+    assert " the first 1 %" in page
     for each in figures:
         value = f"{each['value']:.3f} {each['low']:.3f} to {each['high']:.3f}"
         assert f"{in_words(each['figure'])} {value}" in page
@@ -961,7 +965,7 @@ def test_a_model_is_recalibrated_in_its_page(world: World, ours: Browser) -> Non
     world.service.work()
     assert "calibration" in ours.get(sent.headers["location"]).text
     after = ours.get(page)
-    assert "is version 2, by the method" in text_of(after)
+    assert "is version 2, " in text_of(after)
     assert NASTY[:60] not in after.text
     bare = world.train(validation={"method": "none"}, name="bare")
     assert "without validation" in text_of(ours.get(f"/console/models/{bare}/calibration"))
@@ -1039,9 +1043,9 @@ def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
     controls = world.ask("controls", model_id)
     assert controls["beats"] is None
     judged = text_of(ours.get(f"/console/models/{model_id}/controls"))
-    assert f"better than plain algorithms is not known: {controls['skipped']}" in judged
-    unasked = text_of(ours.get(f"/console/models/{world.second}/controls"))
-    assert "the training did not ask for it" in unasked
+    assert controls["skipped"] in judged
+    unasked = ours.get(f"/console/models/{world.second}/controls").text
+    assert '/retrain">Train it again<' in unasked
     structure = ours.get(f"/console/models/{model_id}/structure")
     assert structure.status_code == 200
     assert world.ask("structure", model_id)["type"] in text_of(structure)
@@ -1070,7 +1074,7 @@ def test_rows_by_a_plain_form(world: World, ours: Browser) -> None:
     assert f'value="{preview["data"][0][0]:g}"' in form.text
     bad = ours.post(f"{world.page}/score", f0=NASTY, f1="true", f2="")
     assert bad.status_code == 422
-    assert "must be a finite number" in text_of(bad)
+    assert re.search(r'(?s)role="alert".*?<a href="#f0">age</a></p>', bad.text)
     assert "&lt;script&gt;" in bad.text
     for number in ("nan", "inf", "1e999"):
         assert ours.post(f"{world.page}/score", f0=number, f1="", f2="").status_code == 422
@@ -1082,12 +1086,13 @@ def test_rows_by_a_plain_form(world: World, ours: Browser) -> None:
     other = text_of(ours.post(f"/console/models/{chain}/score", f0="44", f1="true", f2=""))
     assert "Score " in other
     assert "age = 44" in other
-    assert "± is the standard error of an estimate" not in other  # of three features it is exact
+    assert "±" not in other  # of three features it is exact
     for body in ("[", "[1]", '{"age": 1}', json.dumps({NASTY: 1})):
         answer = ours.post(f"{world.page}/score", row=body)
         assert answer.status_code == 422, body
     beyond = ours.post(f"{world.page}/score", row='{"age": 1e400, "member": true}')
-    assert "feature 'age' must be a finite number, got '1e400'" in text_of(beyond)
+    assert alert(beyond.text).endswith(" age")
+    assert " got '1e400'" in text_of(beyond)
 
 
 def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Browser) -> None:
@@ -1115,7 +1120,7 @@ def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Brows
         form = ours.get(f"{address}/score").text
         shown = re.findall(r'name="f\d+" value="([^"]*)"', form)
         assert shown == ["2026-01-01", "1000,5"]
-        assert "as in the table that the model learnt from: 1.234,56." in html.unescape(form)
+        assert ": 1.234,56." in html.unescape(form)
         scored = ours.post(f"{address}/score", f0=shown[0], f1=shown[1])
         assert scored.status_code == 200
         same = ours.post(f"{address}/score", f0=shown[0], f1="1.000,5")
@@ -1125,8 +1130,8 @@ def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Brows
         assert ours.post(f"{address}/score", f0="1.1.2026", f1="1000,5").status_code == 200
         wrong = ours.post(f"{address}/score", f0="1/1/2026", f1="1.23")
         assert wrong.status_code == 422
-        assert "'x' must be a finite number, as 1.234,5, got '1.23'" in text_of(wrong)
-        assert "'since' must be a date, as 2026-01-31" in text_of(wrong)
+        assert " as 1.234,5, got '1.23'" in text_of(wrong)
+        assert " as 2026-01-31" in text_of(wrong)
         assert 'action="' + address + '/score#answer"' in form
         # Conditions and axes say dates, too.
         structure = text_of(ours.get(f"{address}/structure"))
@@ -1141,23 +1146,23 @@ def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Brows
     assert not [page for page in [*pages, drawing] if re.search(r"\b17[6-9]\d{7}", page)]
 
 
-def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:
+def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentences) -> None:
     page = world.page
     for alias in ("A!", "", " ", "a/b", "../x", "?", NASTY):
         answer = ours.post(f"{page}/aliases", alias=alias)
         assert answer.status_code == 422, alias
-        assert "the alias must begin with a small letter" in text_of(answer)
+        sentences(alert(answer.text))
         assert f'value="{alias.strip()}"' in html.unescape(answer.text)
     assert ours.post(f"{page}/aliases", alias="champion").status_code == 303
     again = ours.post(f"{page}/aliases", alias="champion")
     assert again.status_code == 412
-    assert "exists already, at revision 1" in text_of(again)
+    assert " at revision 1" in alert(again.text)
     second = f"/console/models/{world.second}"
     assert "Point champion here" in text_of(ours.get(f"{second}/aliases"))
     assert ours.post(f"{second}/aliases", alias="champion", revision="7").status_code == 412
     assert ours.post(f"{second}/aliases", alias="champion", revision="1").status_code == 303
     shown = re.sub(r"\s+", " ", text_of(ours.get(f"{second}/aliases")))
-    assert "points to version 2 , this one" in shown
+    assert "points to version 2 " in shown
     history = ours.get(f"{second}/aliases").text.partition('class="history"')[2]
     history = history.partition("</ol>")[0]
     assert re.findall(r"version (\d)", history) == ["2", "1"]
@@ -1170,15 +1175,13 @@ def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:
     )
     assert 0 < first_share != second_share < 1
     before = ours.get(f"{page}/aliases").text
-    assert "the threshold stays the same number" in before
     told = f"Here it flags {percent(first_share)} of the rows, in place of {percent(second_share)}"
     assert told in before
-    assert f"where it flags {percent(first_share)} of the rows (until now" in before  # while undone
+    assert f" flags {percent(first_share)} of the rows (until now" in before  # while undone
     assert f'href="{page}?cut=0.5#curve"' in before
     assert ours.post(f"{page}/aliases", alias="fixed", revision="1").status_code == 303
     after = re.sub(r"\s+", " ", text_of(ours.get(f"{page}/aliases")))
-    assert "The threshold stayed the same number when the alias moved. With version 2" in after
-    assert f"it was {percent(second_share)} of the rows" in after
+    assert f" was {percent(second_share)} of the " in after
     # Back, here again with the share in place of the threshold, and back with the threshold.
     kept = []
     for at, (where, keep) in enumerate(
@@ -1194,7 +1197,7 @@ def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:
     assert ours.post(f"{page}/aliases", alias="fixed", keep="flagged").status_code == 404
     careful = "/v1/models/churn/aliases/careful"
     world.api.put(careful, json={"model_id": world.second, "promise": {"fpr": 0.2}})
-    assert "to keep an FPR of at most 0.2." in text_of(ours.get(f"{second}/aliases"))
+    assert " of at most 0.2." in text_of(ours.get(f"{second}/aliases"))
     world.api.delete(careful, headers={"If-Match": '"1"'})
     remove = f"{second}/aliases/champion/remove"
     for revision in ("1", "", "x"):
@@ -1202,13 +1205,13 @@ def test_aliases_by_plain_forms(world: World, ours: Browser) -> None:
         assert answer.status_code == (412 if revision == "1" else 422)
         assert "points to version 2" in re.sub(r"\s+", " ", text_of(answer))
     assert ours.post(remove, revision="2").status_code == 303
-    assert "No alias of churn yet" in text_of(ours.get(f"{second}/aliases"))
+    assert "No alias of churn " in text_of(ours.get(f"{second}/aliases"))
     assert ours.post(remove, revision="2").status_code == 404
     assert ours.post(f"{second}/aliases", alias="champion").status_code == 303
     assert "churn:2" in text_of(ours.get("/console/models/churn@champion"))
     used = ours.post(f"{second}/delete")
     assert used.status_code == 409
-    assert "is in use as churn@champion" in text_of(used)
+    assert " churn@champion" in alert(used.text)
     gone = world.train(name="gone")
     assert ours.post(f"/console/models/{gone}/delete").headers["location"] == "/console/models"
     assert ours.get(f"/console/models/{gone}").status_code == 404
@@ -1235,7 +1238,7 @@ def test_another_owner_sees_nothing(world: World) -> None:
             assert stranger.get(f"/console/models/{ref}{part}").status_code == 404, part
     for part in ("aliases", "delete", "score"):
         assert stranger.post(f"{world.page}/{part}", alias="mine").status_code == 404
-    assert stranger.get("/console/models/{{ 7 * 7 }}").status_code == 404
+    assert stranger.get("/console/models/{{7*7}}").status_code == 404
 
 
 def test_models_without_one_curve_have_pages_too(world: World, ours: Browser) -> None:

@@ -60,9 +60,9 @@ def test_a_comparison_from_the_form_to_its_charts(world: World) -> None:
     (difference,) = made["result"]["windows"][0]["differences"]
     for figure in (difference["value"], difference["low"], difference["high"]):
         assert f"{figure:.4f}" in page
-    assert "Partial AUC, FPR 0 to 0.2" in page
-    assert "By chance a model has 0.500" in page
-    assert "By chance a model has 0.100" in page
+    assert "FPR 0 to 0.2" in page
+    assert "a model has 0.500" in page
+    assert "a model has 0.100" in page
     assert page.count("<svg") == 5
     assert place in browser.read("/console/comparisons")
     assert browser.post(f"{place}/delete").status_code == 303
@@ -198,7 +198,7 @@ def test_areas_over_time_are_of_new_rows(world: World, visit: Callable[..., Any]
         assert f": {found[dataset_id]:.4g}, " in hint
     expect(page.get_by_text("One evaluation is left out: the model has seen")).to_be_visible()
     rows = page.get_by_role("row").filter(has_text="aged:1")
-    assert rows.filter(has_text="used to train the model").count() == 1
+    assert rows.filter(has_text="used to train").count() == 1
     window.check()
 
 
@@ -216,17 +216,17 @@ def test_an_evaluation_by_groups(world: World) -> None:
     page = browser.read(f"/console/evaluations/{made['id']}")
     groups = world.client.get(f"/v1/evaluations/{made['id']}").json()["groups"]
     assert "<h2>By region</h2>" in page
-    assert "The cut that was asked for, " in page
+    assert " was asked for, " in page
     assert "&lt;b&gt;n&lt;/b&gt;" in page
     assert "<em>no value</em>" in page
-    assert "at least 10 are needed" in page
+    assert "at least 10 " in page
     assert "Own cut, equal tpr" in page
     for test in groups["tests"]:
         assert test["words"] in page
     for one in groups["groups"][:2]:
         assert f"{one['auc']['value']:.3f}" in page
     assert "Worst AUC: " in page
-    assert "the group that is really the worst" in page
+    assert "really the worst" in page
     form = {"model": world.models[0], "dataset_id": other, "group_by": "region", "at_fpr": "0.2"}
     for group in groups["groups"]:
         assert f"{group['calibration']['predicted']:.3f}" in page
@@ -239,7 +239,7 @@ def test_an_evaluation_by_groups(world: World) -> None:
         assert ("too few rows" if group["threshold"] is None else f"{group['threshold']:.6g}") in (
             promised
         )
-    assert "Ask whether a cut that depends on the group is allowed" in promised
+    assert "Ask whether a cut " in promised
     assert "Slope, 1 is right" in promised
     place = browser.post("/console/evaluations", **form).headers["location"]
     asked_for = world.client.get(place.replace("/console", "/v1")).json()
@@ -307,7 +307,7 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
         assert world.client.delete(path).status_code == 204
 
     listed = browser.read(f"/console/evaluations?model_id={model_id}")
-    assert "Only those of gone:1, which was deleted" in listed
+    assert "Only those of gone:1" in listed
     assert "Area over time" in listed
     assert "The dashed line" not in listed
     for page in (listed, browser.read("/console/evaluations")):
@@ -320,20 +320,19 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
         assert "the model (deleted)" in text
         assert "the dataset (deleted)" in text
         assert f'href="/console/models/{model_id}"' not in text
-    assert "ROC curve on this dataset" in page
+    assert "<h2>ROC curve " in page
 
     between = browser.read(compared.headers["location"])
     assert "gone:1 (deleted)" in between
     assert "later (deleted)" in between
     job = browser.read(f"/console/jobs/{trained['id']}")
     assert "The model was deleted." in job
-    assert "How good the model is" not in job
+    assert 'id="figures"' not in job
+    assert 'id="figures"' in browser.read(f"/console/jobs/{world.job_id}")
     for text in (between, job):
         assert f"/console/models/{model_id}" not in text
     assert f'href="/console/models/{world.models[0]}"' in between
-    assert "It was deleted, or the address is wrong." in browser.read(
-        f"/console/models/{model_id}", 404
-    )
+    assert "It was deleted, " in browser.read(f"/console/models/{model_id}", 404)
 
 
 @pytest.mark.parametrize(
@@ -362,7 +361,7 @@ def test_evaluations_are_found_by_any_name_of_their_model(world: World) -> None:
     alias = "/v1/models/churn/aliases/judged"
     made = world.client.put(alias, json={"model_id": world.models[0]})
     page = world.browser().read("/console/evaluations?model_id=churn@judged")
-    assert f'Only those of <a href="/console/models/{world.models[0]}">' in page
+    assert f'<a href="/console/models/{world.models[0]}">' in page
     assert '<option value="churn@judged" selected>' in page
     assert "data-notice" not in page
     gone = world.client.delete(alias, headers={"If-Match": made.headers["ETag"]})
@@ -779,8 +778,8 @@ def test_the_audit_log_is_read_in_sentences_and_searched(
     page.get_by_role("link", name="Train on this").wait_for()
 
     plain = PlainBrowser(service, secret=secret)
-    assert "There is no such change." in plain.read("/console/audit?key_id=-")
-    assert "There is no such change." in plain.read("/console/audit?until=2020-01-31")
+    assert '<p class="empty">' in plain.read("/console/audit?key_id=-")
+    assert '<p class="empty">' in plain.read("/console/audit?until=2020-01-31")
     assert plain.read("/console/audit?since=2020-01-31&key_id=").count("<tr>") == 7
     for query, words in (
         ("since=soon", "“From day (UTC)” must be a day such as 2026-01-31"),
@@ -1159,7 +1158,7 @@ def test_rows_are_scored_with_the_scope_for_it_alone(world: World) -> None:
     rows = {"file": ("rows.csv", table(4).encode())}
     scorer = world.browser("score")
     page = scorer.read("/console/batch-scores")
-    assert "Score a table of your own" in page
+    assert '<h2 id="own">' in page
     assert "Score a dataset" not in page  # which are for whoever may read them
     fields = {"model": "churn", "ignore": "left"}
     token = {"X-CSRF-Token": scorer.csrf}
@@ -1443,7 +1442,7 @@ class TestLists:
         assert put.status_code < 300
         answer = browser.post("/console/delete/models", models=list(ids.values()))
         assert answer.status_code == 409
-        assert "1 of 2 are deleted." in answer.text
+        assert "1 of 2 " in answer.text
         assert "kept@live" in answer.text
         assert [each["id"] for each in api.get("/v1/models").json()["data"]] == [ids["kept"]]
         assert (

@@ -21,8 +21,9 @@ from app.http.server import MAX_ADDRESS_BYTES
 from app.jobs import endpoints as jobs
 from app.platform.errors import Unavailable
 from app.platform.tables import BrowserSession
-from tests.app.console.plain_browser import PlainBrowser
+from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import Service
+from tests.sentences import Sentences
 
 STATIC = Path(rendering.__file__).parent / "static"
 
@@ -87,10 +88,10 @@ def test_behind_tls_the_cookie_is_secure(service: Service) -> None:
 
 
 @pytest.mark.parametrize("secret", ["", "rw_unknown", "Bearer x", "é", "x" * 5000])
-def test_a_bad_key_is_refused_in_words(service: Service, secret: str) -> None:
+def test_a_bad_key_is_refused_in_words(service: Service, secret: str, sentences: Sentences) -> None:
     answer = service.client().post("/console/sign-in", data={"key": secret})
     assert answer.status_code == 401
-    assert "the key is unknown, revoked or expired" in answer.text
+    sentences(alert(answer.text))
     assert "set-cookie" not in answer.headers
 
 
@@ -154,11 +155,13 @@ def test_signing_out_ends_the_session_for_every_window(service: Service) -> None
 
 
 @pytest.mark.parametrize("csrf", [None, "", "0" * 64, "é"])
-def test_a_change_without_the_sessions_token_is_refused(service: Service, csrf: str | None) -> None:
+def test_a_change_without_the_sessions_token_is_refused(
+    service: Service, csrf: str | None, sentences: Sentences
+) -> None:
     client = sign_in(service, service.key())
     answer = client.post("/console/sign-out", data={} if csrf is None else {"csrf": csrf})
     assert answer.status_code == 403
-    assert "did not come from a page of your session" in answer.text
+    sentences(alert(answer.text))
     assert client.get("/console").status_code == 200
 
 

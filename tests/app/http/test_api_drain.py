@@ -13,6 +13,7 @@ import pytest
 from app.platform.settings import Settings
 from tests.app.live_service import Service, running, table
 from tests.app.refusals import job
+from tests.sentences import Sentences
 from tests.servers import eventually
 
 
@@ -31,7 +32,9 @@ def accept_job(service: Service, client: httpx.Client) -> str:
     return answer.headers["Location"]
 
 
-def test_it_says_so_lets_go_who_waits_and_answers_on(lingering: Service) -> None:
+def test_it_says_so_lets_go_who_waits_and_answers_on(
+    lingering: Service, sentences: Sentences
+) -> None:
     client = lingering.client(lingering.key())
     address = accept_job(lingering, client)
     waiters = lingering.context.waiters
@@ -53,7 +56,8 @@ def test_it_says_so_lets_go_who_waits_and_answers_on(lingering: Service) -> None
 
     ready = client.get("/health/ready")
     assert ready.status_code == 503
-    assert ready.json()["parts"]["api"] == {"ok": False, "detail": "this process was told to end"}
+    assert ready.json()["parts"]["api"]["ok"] is False
+    sentences(ready.json()["parts"]["api"]["detail"])
     shown = client.get(address, headers={"Prefer": "wait=60"})
     assert (shown.status_code, shown.json()["state"]) == (200, "queued")
     assert shown.headers["Connection"] == "close"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 import resource
 import socket
 from collections import Counter
@@ -24,6 +25,7 @@ from app.platform.settings import Settings
 from app.platform.tables import Dataset
 from tests.app.live_service import OWNER, STRANGER, Service, running, table
 from tests.app.refusals import CSV, everything, job, refused
+from tests.sentences import Sentences
 from tests.servers import eventually
 
 BODY = table(30).encode()
@@ -99,8 +101,9 @@ def test_bytes_are_counted_until_they_are_deleted(tight: Service, client: httpx.
     before = everything(tight)
     for key in (None, "large"):
         problem = refused(upload(client, body, key=key), 429, "quota_exceeded")
-        assert f"at most {QUOTA_BYTES} stored bytes, this one has {stored}" in problem["detail"]
-        assert problem["errors"][0]["limit"] == QUOTA_BYTES
+        (quota,) = problem["errors"]
+        assert (quota["quota"], quota["limit"]) == ("bytes", QUOTA_BYTES)
+        assert re.findall(r"\d+", problem["detail"])[:2] == [str(QUOTA_BYTES), str(stored)]
     assert everything(tight) == before
     assert client.delete(f"/v1/datasets/{kept}").status_code == 204
     assert upload(client, body).status_code == 202
@@ -136,7 +139,7 @@ def test_an_upload_too_many_is_refused_before_it_is_sent(
     assert upload(client).status_code == 202
 
 
-def test_one_owner_takes_no_more_places_than_are_left_free() -> None:
+def test_one_owner_takes_no_more_places_than_are_left_free(sentences: Sentences) -> None:
     semaphore = FairSemaphore(32, "uploads", Unavailable)
     taken: Counter[str] = Counter()
     for owner in ("one", "two", "three"):
@@ -148,7 +151,7 @@ def test_one_owner_takes_no_more_places_than_are_left_free() -> None:
     refusal = semaphore.refusal("three")
     assert isinstance(refusal, TooMany)
     assert refusal.code == "too_many_uploads"
-    assert "as places are free; this one has 4, and 4 of 32 places are free" in refusal.detail
+    sentences(refusal.detail)
     semaphore.release("three", permit)
     assert semaphore.refusal("three") is None
     assert semaphore.refusal("four") is None
@@ -392,7 +395,8 @@ def test_a_quota_is_kept_while_a_body_comes(tight: Service, client: httpx.Client
     growing.grow(4 << 20)
     heard = growing.refusal()
     assert heard.startswith(b"HTTP/1.1 429 ")
-    assert f"at most {QUOTA_BYTES} stored bytes".encode() in heard
+    assert b"quota_exceeded" in heard
+    assert f" {QUOTA_BYTES} stored bytes".encode() in heard
     assert b"connection: close" in heard.lower()
     # A key that was never used names no replay, and opens no way around the quota.
     refused(upload(client, b"\n" * QUOTA_BYTES, key="new"), 429, "quota_exceeded")
@@ -403,13 +407,15 @@ def test_a_quota_is_kept_while_a_body_comes(tight: Service, client: httpx.Client
     assert upload(client, key="one").headers["Idempotent-Replayed"] == "true"
 
 
-def test_uploads_under_way_at_once_are_counted_together(settings: Settings) -> None:
+def test_uploads_under_way_at_once_are_counted_together(
+    settings: Settings, sentences: Sentences
+) -> None:
     with running(settings.model_copy(update={"quota_bytes": 1500})) as service:
         client = service.client(service.key())
         body = b"age,left\n" + b"1,yes\n" * 90
         with sending(service):  # 1000 bytes
             problem = refused(upload(client, body), 429, "quota_exceeded")
-            assert "this one has 0 and asks for 1549 more" in problem["detail"]
+            sentences(problem["detail"])
             assert upload(service.client(service.key(STRANGER)), body).status_code == 202
         assert upload(client, body).status_code == 202
         service.work()
@@ -438,7 +444,7 @@ def test_a_disk_that_fills_up_while_an_upload_comes(
     tight: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, seam: str
 ) -> None:
     before = everything(tight)
-    monkeypatch.setattr(failpoints, "_armed", failpoints.parse(f"{seam}=full"))
+    monkeypatch.setattr(failpoints, "armed", failpoints.parse(f"{seam}=full"))
     refused(upload(client), 507, "out_of_space", "a disk of the service is full")
     monkeypatch.undo()
     assert everything(tight)[0] == before[0]

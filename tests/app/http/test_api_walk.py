@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import partial
 
 import pytest
@@ -105,7 +107,7 @@ def test_waiting_for_the_work(service_on_both: Service) -> None:
         assert (
             answer.headers["Deprecation"] == "@1795305600"
         )  # of 200: it will be 201, as for others
-        assert answer.headers["Sunset"] == "Sat, 22 May 2027 00:00:00 GMT"
+        assert parsedate_to_datetime(answer.headers["Sunset"]) == datetime(2027, 5, 22, tzinfo=UTC)
         assert answer.headers["Preference-Applied"] == "wait=60"
         assert answer.json()["state"] == "succeeded"
         assert answer.json()["name"] == "coordinate_rankboost"

@@ -211,7 +211,7 @@ def test_errors_are_made_as_long_as_somebody_reads_them(monkeypatch: pytest.Monk
             ask(body)
         assert len(described) <= MAX_ERRORS
         assert len(caught.value.errors) == MAX_ERRORS
-        assert "100 or more errors, the first: " in caught.value.detail
+        assert caught.value.detail.startswith(f"{MAX_ERRORS} or more errors")
 
 
 def test_lines_without_bytes_are_bounded_where_a_table_is_only_checked(

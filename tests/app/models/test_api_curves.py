@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import struct
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -319,7 +321,7 @@ def test_pictures_of_one_curve(reader: httpx.Client, address: str, kind: str) ->
     assert (unknown.status_code, too_wide.status_code) == (404, 422)
     for answer in (deprecated, unknown, too_wide):
         assert answer.headers["Deprecation"] == "@1795305600"
-        assert answer.headers["Sunset"] == "Sat, 22 May 2027 00:00:00 GMT"
+        assert parsedate_to_datetime(answer.headers["Sunset"]) == datetime(2027, 5, 22, tzinfo=UTC)
     spec = deprecated.json()
     x = spec["layer"][-2]["encoding"]["x"]
     assert (x["field"], x["scale"]["domain"]) == ("fpr", [0, 1 if kind == "roc" else 0.08])
@@ -342,7 +344,7 @@ def test_pictures_of_one_curve(reader: httpx.Client, address: str, kind: str) ->
     words = "\n".join(text.text or "" for text in svg.iter(f"{SVG}text"))
     assert f"AUC {metrics['auc']['value']:.4f} [" in words
     assert f"partial AUC {metrics['pauc'][0]['value']:.4f} [" in words
-    assert "95% confidence band, of the whole curve" in words
+    assert "95% confidence band" in words
     assert len(list(svg.iter(f"{SVG}circle"))) == len(spec["layer"][-1]["data"]["values"]) + 1
     plain = reader.get(f"{address}/plot", params={"kind": kind, "band": "none"}).text
     assert "confidence band" not in plain

@@ -18,6 +18,7 @@ from core.metrics import misrank_fraction
 from core.metrics.margins import log_pair_loss, smooth_margin
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
+from tests.sentences import Sentences
 
 
 def rows(n_rows: int, seed: int, *, boolean: bool = False, weight: str = "") -> str:
@@ -134,7 +135,7 @@ def test_what_was_held_out_of_a_fit_leaves_no_smooth_margin_by_round(bench: Work
     assert len(found.smooth_margin) == len(found.f) > 0
 
 
-def test_every_set_of_categories_is_a_weak_ranker(bench: Workbench) -> None:
+def test_every_set_of_categories_is_a_weak_ranker(bench: Workbench, sentences: Sentences) -> None:
     rng = np.random.default_rng(2)
     lines = ["colour,a,b,c,y"]
     for _ in range(200):
@@ -143,7 +144,8 @@ def test_every_set_of_categories_is_a_weak_ranker(bench: Workbench) -> None:
         lines.append(",".join([colour, *map(str, answers), str(y)]).lower())
     found = read(bench, bench.work_on(bench.ready("\n".join([*lines, ""]))))
     assert found.row.weak_rankers == (2**5 - 2) + 3 * 6
-    assert found.row.depends_on_data == "the categories are those of the training rows"
+    assert found.row.depends_on_data is not None
+    sentences(found.row.depends_on_data)
     assert [bound.name for bound in found.bounds if bound.applies] == ["held_out"]
     assert found.spread.least <= found.row.best["rho"] + 1e-9
 

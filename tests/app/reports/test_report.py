@@ -12,6 +12,7 @@ from app.reports import document as words
 from app.reports import sections as rivals
 from app.reports.document import Document, Items, Paragraph, Section, Table
 from app.reports.writers import to_html, to_markdown
+from tests.sentences import Sentences
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ from app.reports.writers import to_html, to_markdown
 )
 def test_markdown_is_words(given: str, written: str) -> None:
     text = to_markdown(Document("t", "s", [Section("x", [Paragraph(given), Items([given])])]))
-    assert text == f"# t\n\ns\n\n## x\n\n{written}\n\n- {written}\n"
+    assert text.split("\n\n") == ["# t", "s", "## x", written, f"- {written}\n"]
 
 
 def test_what_xml_cannot_hold_is_replaced() -> None:
@@ -48,7 +49,7 @@ def test_what_xml_cannot_hold_is_replaced() -> None:
         assert control not in page
 
 
-def test_what_auto_has_tried() -> None:
+def test_what_auto_has_tried(sentences: Sentences) -> None:
     tried = {
         "algorithm": "rankboost",
         "parameters": {"n_rounds": 50},
@@ -68,10 +69,11 @@ def test_what_auto_has_tried() -> None:
         notes=["so it is"],
     )
     first, members, table, more, note = rivals.leaderboard(found)
-    assert first == Paragraph(
-        "The search took 8 s of 10 s. It came to 1 ranker; of several the weighted mean rank is the score."
-    )
-    assert members == Items(["rankboost, weight 1: n_rounds = 50"])
+    assert isinstance(first, Paragraph)
+    sentences(first.words)
+    assert isinstance(members, Items)
+    for each in members.items:
+        sentences(each)
     assert isinstance(table, document.Table)
     assert table.rows[0] == [
         "rankboost: n_rounds = 50",
@@ -80,7 +82,7 @@ def test_what_auto_has_tried() -> None:
         "chosen: the best alone",
     ]
     assert table.rows[1][1] == "—"
-    assert table.rows[2][2] == "1.5 s, from 25% of the rows"
+    sentences(table.rows[2][2])
     assert len(table.rows) == rivals.MAX_BASELINES
     assert more == Paragraph("… and 12 more.")
     assert isinstance(note, Paragraph)
@@ -108,14 +110,19 @@ def test_the_verdict_on_the_controls(beats: bool, said: str) -> None:
     assert said in verdict.words
     assert isinstance(table, Table)
     assert table.rows[1][-2:] == ["< 0.0001", "0.0300"]
-    assert failures == Items(["auc_svm could not be fitted: no such luck"])
+    assert isinstance(failures, Items)
+    (failure,) = failures.items
+    assert failure.startswith("auc_svm ")
+    assert failure.endswith(": no such luck")
 
 
 def test_skipped_controls_say_why() -> None:
     found = ModelControls(
         level=0.95, controls=[], windows=[], decided_on={}, skipped="the table is too large"
     )
-    assert rivals.controls(found, None) == [Paragraph("None were fitted: the table is too large.")]
+    (only,) = rivals.controls(found, None)
+    assert isinstance(only, Paragraph)
+    assert only.words.endswith(": the table is too large.")
 
 
 def test_what_is_not_finite_is_no_figure() -> None:

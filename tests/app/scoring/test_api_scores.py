@@ -252,13 +252,13 @@ def test_a_request_in_memory_passes_no_layer(
 ) -> None:
     passed: list[str] = []
     entry = shared.app.entry
-    answer_busiest = entry._answer_busiest
+    answer_busiest = entry.answer_busiest
 
     async def note(scope: Any, receive: Any, send: Any) -> None:
         passed.append(scope["path"])
         await answer_busiest(scope, receive, send)
 
-    monkeypatch.setattr(entry, "_answer_busiest", note)
+    monkeypatch.setattr(entry, "answer_busiest", note)
     address = f"/v1/models/{model_id}/score"
 
     def in_memory() -> bool:

@@ -567,7 +567,7 @@ def test_who_does_not_read_the_answer_is_cut_off(
     shared: Service, scorer: httpx.Client, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    monkeypatch.setattr(shared.app.entry, "_body_seconds", 1.0)
+    monkeypatch.setattr(shared.app.entry, "body_seconds", 1.0)
     body = b"age\n" + b"1\n" * 150_000  # of which the answer has many megabytes
     request = Begun(scorer, address, len(body))
     request.socket.sendall(body)
@@ -632,7 +632,7 @@ def test_a_reader_has_the_time_that_a_body_has() -> None:
             sent.append(len(message["body"]))
 
         scope = {server.ABORT: lambda: aborted.append(True), "client": None}
-        paced = server._abort_when_slow(send, scope, 0.05)
+        paced = server.abort_when_slow(send, scope, 0.05)
         for _ in range(2):
             await paced({"type": "http.response.body", "body": b"x" * 100, "more_body": True})
 
