@@ -466,7 +466,7 @@ class RequestMiddleware:
         self._upload = BodyLimit(settings.max_upload_bytes, "RANKWRIGHT_MAX_UPLOAD_BYTES")
         streamed = BodyLimit(settings.max_streamed_bytes, "RANKWRIGHT_MAX_STREAMED_BYTES")
         self._table = max(self._body, streamed)
-        self._body_seconds = settings.body_seconds
+        self.body_seconds = settings.body_seconds
         self._metrics = metrics
         self._drain = drain
         self._memory = memory
@@ -508,8 +508,8 @@ class RequestMiddleware:
                 headers += [own for own in _UNLESS_GIVEN if own[0] not in given]
             await send(message)
 
-        paced = _abort_when_slow(
-            send_with_headers, scope, self._body_seconds, partial(self._occupy, scope)
+        paced = abort_when_slow(
+            send_with_headers, scope, self.body_seconds, partial(self._occupy, scope)
         )
         try:
             if (refusal := _refusal(scope, head, self._root)) is not None:
@@ -519,11 +519,11 @@ class RequestMiddleware:
                 match := self._busiest.path_regex.match(scope["path"])
             ):
                 scope["path_params"] = match.groupdict()
-                await self._answer_busiest(scope, receive, paced)
+                await self.answer_busiest(scope, receive, paced)
             else:
                 if method not in ("GET", "HEAD"):
                     limit = self._limit(scope["path"])
-                    receive = _limited(receive, limit, head.length, self._body_seconds)
+                    receive = _limited(receive, limit, head.length, self.body_seconds)
                     receive = self._in_place(receive, scope)
                 await self._app(scope, receive, paced)
         except asyncio.CancelledError:
@@ -592,7 +592,7 @@ class RequestMiddleware:
             return self._upload
         return self._table if LARGE_TABLES.fullmatch(path) else self._body
 
-    async def _answer_busiest(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer_busiest(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self._busiest.app(scope, receive, send)
         except Exception as error:
@@ -797,7 +797,7 @@ def _limited(receive: Receive, limit: BodyLimit, length: int | None, seconds: fl
     return receive_within_limit
 
 
-def _abort_when_slow(
+def abort_when_slow(
     send: Send, scope: Scope, seconds: float, occupy: Callable[[], None] = lambda: None
 ) -> Send:
     """Return a `send` that ends the connection if the caller reads an answer more slowly than a body must come, and

@@ -455,7 +455,7 @@ class FitContext:
                 part: interpretation.write_sample(folder, part, sample)
                 for part, sample in samples.items()
             },
-            **self._measure_importance(ranker, samples["train"], split_data),
+            **self.measure_importance(ranker, samples["train"], split_data),
             "reference": reference,
             "features": [
                 {**feature, "missing": any_missing, **_categories_of(texts)}
@@ -499,7 +499,7 @@ class FitContext:
         why = "the budget had no time to score all"
         return _thin(split_data, min(n_scored, most), self.spec["seed"], outcome, why)
 
-    def _measure_importance(
+    def measure_importance(
         self, ranker: Ranker, sample: Table, split_data: SplitData
     ) -> _Importance:
         """Return the importance, or that a job of its own measures it where the budget has no time for it."""

@@ -23,7 +23,7 @@ from workers.fit_process import FitProcess, Message
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
-        *preload._MODULES,
+        *preload.MODULES,
         *{f"core.{module}" for module, _ in registry._HOMES.values()},
         *("workers.attempt", "workers.child"),
     ]
@@ -41,7 +41,7 @@ def work(settings: Settings, seam: str = "") -> int:
 
 
 def _serve(url: str, given: dict[str, Any], seam: str) -> None:
-    failpoints._armed = failpoints.parse(seam)  # the variable was read at the import
+    failpoints.armed = failpoints.parse(seam)  # the variable was read at the import
     settings = Settings.model_validate(given | {"database_url": url})
     db, blobs = Database(url), BlobStore(settings.blob_dir)
     process = cast(FitProcess, _FitHere())

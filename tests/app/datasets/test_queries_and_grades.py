@@ -21,6 +21,7 @@ from app.training.splits import split_rows
 from tests.app.uploads import PARQUET, Ready, read
 from tests.app.version_steps import fault, made
 from tests.app.workbench import OWNER, Workbench, on_both
+from tests.sentences import Sentences
 
 GRADED = "q,a,grade\n1,0.5,0\n1,0.7,2\nx,2,1\nx,3,4\nx,3,\n"
 
@@ -77,15 +78,12 @@ def test_every_format_has_the_same_grades(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["2.5", "-1", "32", "inf", "nope", "true", "1e99", "-0.1"])
-def test_other_grades_are_refused_with_their_line(tmp_path: Path, value: str) -> None:
+def test_other_grades_are_refused_with_their_line(
+    tmp_path: Path, value: str, sentences: Sentences
+) -> None:
     error = refuse(tmp_path, f"a,y\n1,0\n2,1\n3,{value}\n", kind="graded", label="y", missing=["?"])
-    assert error.errors == [
-        {
-            "line": 4,
-            "column": "y",
-            "detail": f"a grade must be a whole number from 0 to 31, got {value!r}",
-        }
-    ]
+    sentences(error.errors[0].pop("detail"))
+    assert error.errors == [{"line": 4, "column": "y"}]
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_who_does_not_read_is_cut_off(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
-    monkeypatch.setattr(shared.app.entry, "_body_seconds", 0.3)
+    monkeypatch.setattr(shared.app.entry, "body_seconds", 0.3)
     noted: list[int] = []
     observe = shared.context.metrics.observe_request
 
@@ -176,7 +176,7 @@ def test_a_long_body_is_sent_in_pieces_that_are_not_copied() -> None:
 
     def pieces(body: bytes, more: bool) -> list[dict[str, Any]]:
         found.clear()
-        paced = server._abort_when_slow(send, {"client": None}, 60.0)
+        paced = server.abort_when_slow(send, {"client": None}, 60.0)
         message = {"type": "http.response.body", "body": body, "more_body": more}
         asyncio.run(paced(message))  # type: ignore[arg-type]
         return found

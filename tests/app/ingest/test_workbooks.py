@@ -136,7 +136,7 @@ def test_a_small_workbook_takes_no_more_than_it_may(
     def untouched(_: Path) -> None:
         raise AssertionError("it was handed on")
 
-    monkeypatch.setattr(workbook, "_rows_of", untouched)
+    monkeypatch.setattr(workbook, "rows_of", untouched)
     with pytest.raises(BadTable) as caught:
         read(path)
     assert caught.value.code == code
@@ -231,7 +231,7 @@ def test_an_array_of_objects_is_read_as_its_lines(
     for indent in (None, 1):
         path.write_text("\ufeff " + json.dumps(records, indent=indent, ensure_ascii=False) + "\n")
         assert read(path) == ((JSON_ARRAY, None), rows)
-    monkeypatch.setattr("app.ingest.ndjson._PIECE", 3)
+    monkeypatch.setattr("app.ingest.ndjson.PIECE", 3)
     assert read(path) == ((JSON_ARRAY, None), rows)
 
 

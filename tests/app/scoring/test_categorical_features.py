@@ -104,7 +104,7 @@ def test_any_words(categories: set[str], text: str) -> None:
         expected = float(known.index(tidy)) if tidy in known else NAN
         for query in (urlencode({"c": word}).encode(), b"c=" + quote(word, safe="").encode()):
             assert same(features.row_of_query(query), [expected])
-            assert same(features._decode(query, False), [expected])
+            assert same(features.decode(query, lenient=False), [expected])
 
 
 @given(st.binary(max_size=40))

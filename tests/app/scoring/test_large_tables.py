@@ -85,7 +85,7 @@ def scorer(shared: Service) -> httpx.Client:
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_tables, "_BLOCK_ROWS", 37)
+    monkeypatch.setattr(large_tables, "BLOCK_ROWS", 37)
 
 
 @pytest.fixture(autouse=True)
@@ -341,8 +341,8 @@ def test_memory_does_not_grow_with_the_body(
     with AnswerFiles(CSV, tmp_path) as answer:
         score_file(served, path, table_of, BOUNDS, answer, lambda: None)
     assert sum(blocks) == sum(held) == rows
-    assert max(blocks) <= large_tables._BLOCK_ROWS
-    assert max(held) < 2 * large_tables._BLOCK_ROWS + max(blocks)
+    assert max(blocks) <= large_tables.BLOCK_ROWS
+    assert max(held) < 2 * large_tables.BLOCK_ROWS + max(blocks)
     assert len(held) >= 5
     if content_type == ARROW:
         assert max(taken) - before < path.stat().st_size / 10
@@ -386,7 +386,7 @@ def test_slices_of_a_batch_read_only_their_own_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A dictionary of more words than a slice has rows is not read whole for each of them."""
-    monkeypatch.setattr("app.ingest.arrow._BATCH_ROWS", 100)
+    monkeypatch.setattr("app.ingest.arrow.BATCH_ROWS", 100)
     read: list[int] = []
 
     def count(column: pa.Array, missing: MissingTokens) -> pa.DictionaryArray:
@@ -567,7 +567,7 @@ def test_who_does_not_read_the_answer_is_cut_off(
     shared: Service, scorer: httpx.Client, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    monkeypatch.setattr(shared.app.entry, "_body_seconds", 1.0)
+    monkeypatch.setattr(shared.app.entry, "body_seconds", 1.0)
     body = b"age\n" + b"1\n" * 150_000  # of which the answer has many megabytes
     request = Begun(scorer, address, len(body))
     request.socket.sendall(body)
@@ -632,7 +632,7 @@ def test_a_reader_has_the_time_that_a_body_has() -> None:
             sent.append(len(message["body"]))
 
         scope = {server.ABORT: lambda: aborted.append(True), "client": None}
-        paced = server._abort_when_slow(send, scope, 0.05)
+        paced = server.abort_when_slow(send, scope, 0.05)
         for _ in range(2):
             await paced({"type": "http.response.body", "body": b"x" * 100, "more_body": True})
 

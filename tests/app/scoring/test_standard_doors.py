@@ -27,6 +27,7 @@ from app.scoring.service import ModelCache, Served
 from app.scoring.table_rows import Bounds
 from core.registry import ALGORITHMS
 from tests.app.live_service import NAMES, OWNER, Service, table
+from tests.sentences import Sentences
 
 ROWS = [[0.25, -1.5, 0.5], [1.0, 0.0, None], [-2.0, 0.75, -0.125]]
 NUMBERS = np.array(ROWS, dtype=np.float64)
@@ -309,12 +310,13 @@ def test_what_breaks_the_protocol_is_named(client: httpx.Client, body: Any, said
 
 def test_outputs_that_there_are_not_are_refused_before_rows_are_scored(
     client: httpx.Client,
+    sentences: Sentences,
 ) -> None:
     """The last row holds what no score can be made of: it is never read."""
     rows = [[0.0, 0.0, 0.0]] * 1000 + [["x", "x", "x"]]
     text = tensor("x", "BYTES", [1001, 3], data=[str(value) for row in rows for value in row])
     said = refuse(client, 422, json={"inputs": [text], "outputs": [{"name": "reasons"}]})
-    assert "at most 1000 rows can be explained" in said
+    sentences(said)
 
 
 @pytest.mark.parametrize("form", ["one", "each"])
@@ -585,17 +587,15 @@ def test_what_is_wrong_with_parameters_is_named(
 
 
 def test_a_model_without_probabilities_says_why(
-    client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch
+    client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     served = shared.app.state.models.find(OWNER, "churn")
     without = dataclasses.replace(served, calibration=None, why_no_calibration="it has none")
     monkeypatch.setattr(ModelCache, "cached", lambda *_: without)
     body = {"instances": ROWS, "params": {"probability": True}}
     answer = client.post("/v1/models/churn/invocations", json=body)
-    assert (answer.status_code, answer.json()["message"]) == (
-        422,
-        "the model has no probability: it has none",
-    )
+    assert answer.status_code == 422
+    sentences(answer.json()["message"])
 
 
 def test_triton_s_client_finds_models_and_their_configurations(
