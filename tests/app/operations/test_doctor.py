@@ -85,7 +85,7 @@ def test_a_sound_state(well: Settings, db: Database, doctor: Doctor, sentences: 
     found = doctor(well, deep=True)
     assert {finding.level for finding in found} == {Level.OK}
     said = {finding.part: finding.detail for finding in found}
-    assert said["queue"].startswith("1 queued, 0 running, 0")
+    assert said["queue"].startswith("1 queued, 0 running")
     sentences(said["blobs"])
     sentences(said["keys"])
     assert "here (1 slot" in said["workers"]

@@ -461,8 +461,7 @@ def test_a_first_line_that_is_no_csv_is_refused(client: httpx.Client, body: byte
 def set_context(shared: Service, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     """Let the service run with other settings, until the test ends."""
     context = dataclasses.replace(shared.context, settings=settings)
-    # At the end, `setattr` would delete what it finds nowhere but in the state's own dict.
-    monkeypatch.setitem(shared.app.state._state, "context", context)
+    monkeypatch.setattr(shared.app.state, "context", context)
 
 
 def test_the_root_serves_the_model_that_a_setting_names(
