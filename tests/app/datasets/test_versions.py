@@ -73,26 +73,23 @@ def test_every_format_adds_the_same_rows(bench: Workbench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "detail"),
+    "body",
     [
-        ("age,left\n1,yes\n", "'vip': the column is missing"),
-        (f"{HEAD},extra\n1,true,,,,,yes,a,1\n", "'extra': the version before has no such column"),
-        (f"{HEAD}\n1,true,,,,,yes,a\nold,true,,,,,no,a\n", "line 3, column 'age': 'old' is not a"),
-        (f"{HEAD}\n1,2,,,,,yes,a\n", "line 2, column 'vip': '2' is neither true nor false"),
-        (
-            f"{HEAD}\n1,,1/2/2026,,,,yes,a\n",
-            "line 2, column 'since': '1/2/2026' is not a date, as 2026-01-31",
-        ),
-        (f"{HEAD}\n1,,,,,,maybe,a\n", "'maybe' is a third value of the label, beside 'no' and"),
-        (f"{HEAD}\n1,,,,,,yes,\n", "line 2, column 'who': the group must not be missing"),
-        (f"{HEAD}\n", "the table has a header but no rows"),
-        (f"{HEAD}\n1,2\n", "2 values where the header has 8"),
+        "age,left\n1,yes\n",
+        f"{HEAD},extra\n1,true,,,,,yes,a,1\n",
+        f"{HEAD}\n1,true,,,,,yes,a\nold,true,,,,,no,a\n",
+        f"{HEAD}\n1,2,,,,,yes,a\n",
+        f"{HEAD}\n1,,1/2/2026,,,,yes,a\n",
+        f"{HEAD}\n1,,,,,,maybe,a\n",
+        f"{HEAD}\n1,,,,,,yes,\n",
+        f"{HEAD}\n",
+        f"{HEAD}\n1,2\n",
     ],
 )
-def test_rows_that_do_not_fit(bench: Workbench, body: str, detail: str) -> None:
+def test_rows_that_do_not_fit(bench: Workbench, body: str, sentences: Sentences) -> None:
     first = bench.ready(FIRST, **GIVEN)
     said = fault(bench, first.id, body)
-    assert detail in said
+    sentences(said)
     assert "categorical" not in said  # which could not be said here
     # An invalid version stands in nobody's way.
     assert made(bench, first.id, MORE).version == 3

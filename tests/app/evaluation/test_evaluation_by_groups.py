@@ -233,28 +233,28 @@ def ask(start: Callable[..., Service]) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "pointer", "words"),
+    ("body", "code", "pointer"),
     [
-        ({"group_by": "planet"}, "unknown_column", "/group_by", "got 'planet'; it has 'a', 'b'"),
-        ({"group_by": "left"}, "invalid", "/group_by", "'left' is the label"),
-        ({"group_by": "w"}, "invalid", "/group_by", "'w' was dropped in the upload"),
-        ({"group_by": "day"}, "invalid", "/group_by", "'day' is of type datetime"),
-        ({"group_by": "empty"}, "invalid", "/group_by", "'empty' is empty"),
-        ({"group_by": "code"}, "invalid", "/group_by", "at most 32 groups, 'code' has 40"),
-        ({"group_by": "a"}, "invalid", "/group_by", "at most 32 groups, 'a' has"),
-        ({"group_by": ""}, "invalid", "/group_by", "1"),
-        ({"group_by": "x" * 300}, "invalid", "/group_by", "255"),
-        ({"group_by": "\x00"}, "invalid", "/group_by", ""),
-        ({"group_by": ["region"]}, "invalid", "/group_by", "string"),
-        ({"at": {}}, "invalid", "/at", "exactly one of fpr, tpr and threshold, got none"),
-        ({"at": {"fpr": 0.1, "tpr": 0.2}}, "invalid", "/at", "got fpr, tpr"),
-        ({"at": {"fpr": 1.5}}, "invalid", "/at/fpr", "1"),
-        ({"at": {"threshold": "high"}}, "invalid", "/at/threshold", "number"),
-        ({"at": {"cut": 1}}, "invalid", "/at/cut", "not"),
-        ({"at": {"fpr": 0.1}, "model": "unjudged"}, "no_curve", "/at/fpr", "pass at.threshold"),
-        ({"cuts": "equal"}, "invalid", "/cuts", "equal_fpr"),
-        ({"cuts": "equal_fpr", "at": {"fpr": 0.1}}, "invalid", "/cuts", "name the column"),
-        ({"cuts": "equal_fpr", "group_by": "region"}, "invalid", "/cuts", '{"fpr": 0.1}'),
+        ({"group_by": "planet"}, "unknown_column", "/group_by"),
+        ({"group_by": "left"}, "invalid", "/group_by"),
+        ({"group_by": "w"}, "invalid", "/group_by"),
+        ({"group_by": "day"}, "invalid", "/group_by"),
+        ({"group_by": "empty"}, "invalid", "/group_by"),
+        ({"group_by": "code"}, "invalid", "/group_by"),
+        ({"group_by": "a"}, "invalid", "/group_by"),
+        ({"group_by": ""}, "invalid", "/group_by"),
+        ({"group_by": "x" * 300}, "invalid", "/group_by"),
+        ({"group_by": "\x00"}, "invalid", "/group_by"),
+        ({"group_by": ["region"]}, "invalid", "/group_by"),
+        ({"at": {}}, "invalid", "/at"),
+        ({"at": {"fpr": 0.1, "tpr": 0.2}}, "invalid", "/at"),
+        ({"at": {"fpr": 1.5}}, "invalid", "/at/fpr"),
+        ({"at": {"threshold": "high"}}, "invalid", "/at/threshold"),
+        ({"at": {"cut": 1}}, "invalid", "/at/cut"),
+        ({"at": {"fpr": 0.1}, "model": "unjudged"}, "no_curve", "/at/fpr"),
+        ({"cuts": "equal"}, "invalid", "/cuts"),
+        ({"cuts": "equal_fpr", "at": {"fpr": 0.1}}, "invalid", "/cuts"),
+        ({"cuts": "equal_fpr", "group_by": "region"}, "invalid", "/cuts"),
     ],
 )
 def test_bad_groups_and_cuts(
@@ -262,9 +262,10 @@ def test_bad_groups_and_cuts(
     body: dict[str, Any],
     code: str,
     pointer: str,
-    words: str,
+    sentences: Sentences,
 ) -> None:
-    problem = refused(ask(body), 422, code, words)
+    problem = refused(ask(body), 422, code)
+    sentences(problem["errors"][0]["detail"])
     assert problem["errors"][0]["pointer"] == pointer
 
 

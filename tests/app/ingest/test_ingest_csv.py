@@ -17,11 +17,6 @@ from tests.sentences import Sentences
 
 Read = Callable[..., Ready]
 
-HINT = (
-    ", as nearly all values are; name the text for missing values in missing, "
-    "or the column in categorical"
-)
-
 
 def test_types_are_settled_over_all_rows(ready: Read) -> None:
     """An integer column that turns 1.5 in a late block keeps both exact."""

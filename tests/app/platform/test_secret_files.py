@@ -36,19 +36,22 @@ def test_so_it_is_with_the_broker_s(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "rule"),
+    "content",
     [
-        (b"mysql://u:s3cret@host/db", "must be a URL of sqlite"),
-        (b"s3cret", "got no URL"),
-        (b"\xff\xfe", "cannot be read from the file .*: it is not text"),
-        (b"", "got no URL"),
+        b"mysql://u:s3cret@host/db",
+        b"s3cret",
+        b"\xff\xfe",
+        b"",
     ],
 )
-def test_what_is_no_url_is_refused_and_not_shown(file: Path, content: bytes, rule: str) -> None:
+def test_what_is_no_url_is_refused_and_not_shown(
+    file: Path, content: bytes, sentences: Sentences
+) -> None:
     file.write_bytes(content)
-    with pytest.raises(ValidationError, match=rule) as caught:
+    with pytest.raises(ValidationError) as caught:
         Settings(database_url_file=file)
     assert caught.value.errors()[0]["loc"] == ("database_url",)
+    sentences(caught.value.errors()[0]["msg"])
     assert "s3cret" not in caught.value.errors()[0]["msg"]
 
 
@@ -86,18 +89,21 @@ def test_a_password_of_a_file_may_have_any_character(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "rule"),
+    "url",
     [
-        (None, "must be a URL with a host beside database_password_file"),
-        ("sqlite:////srv/rankwright.db", "must be a URL with a host"),
-        ("postgresql://u:s3cret@db/d", "must be a URL without a password"),
+        None,
+        "sqlite:////srv/rankwright.db",
+        "postgresql://u:s3cret@db/d",
     ],
 )
-def test_a_password_needs_a_url_that_it_fits_into(file: Path, url: str | None, rule: str) -> None:
+def test_a_password_needs_a_url_that_it_fits_into(
+    file: Path, url: str | None, sentences: Sentences
+) -> None:
     file.write_text("s3cret")
-    with pytest.raises(ValidationError, match=rule) as caught:
+    with pytest.raises(ValidationError) as caught:
         Settings.model_validate({"database_url": url, "database_password_file": file})
     assert caught.value.errors()[0]["loc"] == ("database_url",)
+    sentences(caught.value.errors()[0]["msg"])
     assert "s3cret" not in caught.value.errors()[0]["msg"]
 
 

@@ -175,33 +175,36 @@ def test_the_etag_says_what_was_asked(client: httpx.Client, model_id: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("query", "words"),
+    "query",
     [
-        ("prevalence=0", ("prevalence must lie strictly between 0 and 1", "'0'")),
-        ("prevalence=0,06", ("prevalence must lie strictly between 0 and 1", "Write 0.06: a deci")),
-        ("prevalence=1.5", ("prevalence must lie strictly between 0 and 1", "'1.5'")),
-        ("prevalence=nan", ("prevalence must lie strictly between 0 and 1", "'nan'")),
-        ("prevalence=1_0e-2", ("prevalence must lie strictly between 0 and 1", "'1_0e-2'")),
-        ("prevalence=few", ("prevalence must lie strictly between 0 and 1", "'few'")),
-        ("probability=maybe", ("probability must be true or false", "'maybe'")),
-        ("interval=2", ("interval must be true or false", "'2'")),
-        ("probability=false&interval=true", ("which probability=false leaves out",)),
+        "prevalence=0",
+        "prevalence=0,06",
+        "prevalence=1.5",
+        "prevalence=nan",
+        "prevalence=1_0e-2",
+        "prevalence=few",
+        "probability=maybe",
+        "interval=2",
+        "probability=false&interval=true",
     ],
 )
 def test_bad_options_are_refused(
-    shared: Service, client: httpx.Client, model_id: str, query: str, words: tuple[str, ...]
+    shared: Service, client: httpx.Client, model_id: str, query: str, sentences: Sentences
 ) -> None:
     row = "&".join(f"{name.replace(' ', '+')}=0.5" for name in NAMES)
     path = f"/v1/models/{model_id}/score"
-    refused(client.get(f"{path}?{row}&{query}"), 422, "invalid", *words)
-    refused(client.post(f"{path}?{query}", json=BODY), 422, "invalid", *words)
+    problem = refused(client.get(f"{path}?{row}&{query}"), 422, "invalid")
+    sentences(problem["detail"])
+    same = problem["detail"]
+    problem = refused(client.post(f"{path}?{query}", json=BODY), 422, "invalid")
+    assert problem["detail"] == same
     for door in ("rank", "explain"):
         answer = client.post(f"/v1/models/{model_id}/{door}?{query}", json=BODY)
-        refused(answer, 422, "invalid", *words)
+        assert refused(answer, 422, "invalid")["detail"] == same
     batch = client.post(
         f"/v1/batch-scores?model={model_id}&{query}", content=IN_CSV, headers={"Content-Type": CSV}
     )
-    refused(batch, 422, "invalid", *words)
+    assert refused(batch, 422, "invalid")["detail"] == same
 
 
 def test_an_option_is_given_once(client: httpx.Client, model_id: str) -> None:

@@ -20,6 +20,7 @@ from app.platform.errors import Invalid
 from app.platform.tables import Dataset
 from app.training.bipartite import BipartiteSplitData
 from app.training.splits import InnerSplits, cut, hash_rows, split, split_rows
+from tests.sentences import Sentences
 
 FOLDS: Validation = {"method": "cross_validation", "folds": 4, "repeats": 2}
 LATEST: Validation = {"method": "holdout", "fraction": 0.25}
@@ -228,18 +229,17 @@ def test_numbers_and_dates_are_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    "values",
     [
-        (pa.array([1.0, np.nan, np.nan]), "2 rows have no value"),
-        (pa.array(["2026-01-31", None]), "1 rows have no value"),
-        (
-            pa.array(["2026-01-31", "31. Januar 2026"]),
-            "one value is '31. Januar 2026'; it must hold numbers",
-        ),
+        pa.array([1.0, np.nan, np.nan]),
+        pa.array(["2026-01-31", None]),
+        pa.array(["2026-01-31", "31. Januar 2026"]),
     ],
 )
-def test_what_cannot_order_rows_is_refused(tmp_path: Path, values: pa.Array, said: str) -> None:
-    with pytest.raises(Invalid, match=said) as caught:
+def test_what_cannot_order_rows_is_refused(
+    tmp_path: Path, values: pa.Array, sentences: Sentences
+) -> None:
+    with sentences.raises(Invalid) as caught:
         times_of(tmp_path, values)
     assert caught.value.code == "bad_time_column"
     assert caught.value.errors[0]["pointer"] == "/validation/time_column"

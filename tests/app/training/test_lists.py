@@ -226,39 +226,36 @@ ABLE = [name for name, each in ALGORITHMS.items() if each.takes_query]
 
 
 @pytest.mark.parametrize(
-    ("request_", "code", "detail"),
+    ("request_", "code"),
     [
-        ({"algorithm": {"name": "logistic"}}, "wrong_kind", "column 'q'); algorithms that can are"),
-        ({"algorithm": {"name": "auto"}}, "wrong_kind", ", ".join(ABLE)),
-        ({"algorithm": {"name": "adaboost_mh"}}, "wrong_kind", "kind bipartite"),
+        ({"algorithm": {"name": "logistic"}}, "wrong_kind"),
+        ({"algorithm": {"name": "auto"}}, "wrong_kind"),
+        ({"algorithm": {"name": "adaboost_mh"}}, "wrong_kind"),
         (
             {"algorithm": {"name": "rankboost", "weak_ranker": "column"}},
             "invalid_parameter",
-            "weak_ranker",
         ),
         (
             {"objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.1}},
             "invalid",
-            "the objective must be one of auc",
         ),
-        ({"objective": {"metric": "tpr", "fpr": 0.1}}, "invalid", "metric 'tpr'"),
-        ({"objective": {"metric": "precision", "share": 0.1}}, "invalid", "share of rows"),
-        ({"objective": {"metric": "ndcg", "count": 10**10}}, "invalid", "ndcg@10000000000"),
+        ({"objective": {"metric": "tpr", "fpr": 0.1}}, "invalid"),
+        ({"objective": {"metric": "precision", "share": 0.1}}, "invalid"),
+        ({"objective": {"metric": "ndcg", "count": 10**10}}, "invalid"),
         (
             {"validation": {"method": "cross_validation", "folds": 3, "repeats": 2}},
             "invalid",
-            "repeats must be 1 with queries",
         ),
     ],
 )
 def test_jobs_that_lists_cannot_have(
-    bench: Workbench, request_: dict[str, Any], code: str, detail: str
+    bench: Workbench, request_: dict[str, Any], code: str, sentences: Sentences
 ) -> None:
     dataset = Answers(20, 8).upload(bench)
     with pytest.raises(Invalid) as caught:
         bench.submit(dataset, **({"algorithm": BOOST} | request_))
     assert caught.value.code == code
-    assert detail in caught.value.detail
+    sentences(caught.value.detail)
 
 
 def test_jobs_that_grades_cannot_have(bench: Workbench, sentences: Sentences) -> None:

@@ -90,48 +90,42 @@ def words(start: Any) -> tuple[Service, str]:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "pointer", "said"),
+    ("algorithm", "pointer"),
     [
         (
             {"name": "rankboost", "monotone": {"income": "decreasing"}},
             "/algorithm/monotone",
-            "monotone has 'income', which is no column; the columns are 'a', 'b', 'grade'",
         ),
         (
             {"name": "auto", "monotone": {"income": "decreasing"}},
             "/algorithm/monotone",
-            "monotone has 'income', which is no column",
         ),
         (
             {"name": "logistic", "monotone": {"grade": "increasing"}},
             "/algorithm/monotone",
-            "'grade' is categorical: categories have no order; write an ordered category as a number",
         ),
         (
             {"name": "logitboost", "monotone": {"a": "down"}},
             "/algorithm/monotone",
-            "to one of 'increasing', 'decreasing'",
         ),
-        ({"name": "auto", "monotone": {"a": "down"}}, "/algorithm/monotone", "'increasing'"),
-        ({"name": "logitboost", "monotone": ["a"]}, "/algorithm/monotone", "must be an object"),
-        ({"name": "logitboost", "monotone": "a"}, "/algorithm/monotone", "must be an object"),
-        ({"name": "logitboost", "monotone": {"a": 1}}, "/algorithm/monotone", "got {'a': 1}"),
-        ({"name": "logitboost", "monotone": {"0": "increasing"}}, "/algorithm/monotone", "'0'"),
-        ({"name": "auto", "monotone": 3}, "/algorithm/monotone", "must be an object"),
+        ({"name": "auto", "monotone": {"a": "down"}}, "/algorithm/monotone"),
+        ({"name": "logitboost", "monotone": ["a"]}, "/algorithm/monotone"),
+        ({"name": "logitboost", "monotone": "a"}, "/algorithm/monotone"),
+        ({"name": "logitboost", "monotone": {"a": 1}}, "/algorithm/monotone"),
+        ({"name": "logitboost", "monotone": {"0": "increasing"}}, "/algorithm/monotone"),
+        ({"name": "auto", "monotone": 3}, "/algorithm/monotone"),
         (
             {"name": "martirank", "monotone": {"a": "increasing"}},
             "/algorithm/monotone",
-            f"martirank cannot keep monotone constraints; algorithms that can are {', '.join(ABLE)}, auto",
         ),
         (
             {"name": "aucboost", "weak_ranker": "logistic", "monotone": {"a": "increasing"}},
             "/algorithm",
-            "monotone needs weak_ranker 'stump', got 'logistic'",
         ),
     ],
 )
 def test_refusals(
-    words: tuple[Service, str], algorithm: dict[str, Any], pointer: str, said: str
+    words: tuple[Service, str], algorithm: dict[str, Any], pointer: str, sentences: Sentences
 ) -> None:
     running, dataset = words
     client = running.client(running.key())
@@ -140,7 +134,7 @@ def test_refusals(
         422,
         "invalid_parameter",
     )
-    assert said in problem["errors"][0]["detail"]
+    sentences(problem["errors"][0]["detail"])
     assert problem["errors"][0]["pointer"] == pointer
 
 
