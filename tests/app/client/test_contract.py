@@ -332,6 +332,7 @@ def test_a_page_of_a_list_has_records_and_its_cursor() -> None:
 def test_a_thing_by_its_id_asks_nothing_until_it_is_used() -> None:
     recorder: Any = Recorder()
     client = rankwright.Client("http://nowhere", transport=recorder)
+    recorder.begun = True
     for things in (client.datasets, client.jobs, client.evaluations, client.comparisons):
         assert things["x_1"].id == "x_1"
     with pytest.raises(Asked) as caught:

@@ -7,7 +7,7 @@ import gzip
 import json
 import tracemalloc
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -458,18 +458,27 @@ def test_a_first_line_that_is_no_csv_is_refused(client: httpx.Client, body: byte
     assert answer.status_code in (400, 422)
 
 
-def set_context(shared: Service, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+@pytest.fixture
+def serve_with(shared: Service) -> Iterator[Callable[[Settings], None]]:
     """Let the service run with other settings, until the test ends."""
-    context = dataclasses.replace(shared.context, settings=settings)
-    monkeypatch.setattr(shared.app.state, "context", context)
+    kept = shared.app.state.context
+
+    def change(settings: Settings) -> None:
+        shared.app.state.context = dataclasses.replace(kept, settings=settings)
+
+    yield change
+    shared.app.state.context = kept
 
 
 def test_the_root_serves_the_model_that_a_setting_names(
-    client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch, scores: list[float]
+    client: httpx.Client,
+    shared: Service,
+    serve_with: Callable[[Settings], None],
+    scores: list[float],
 ) -> None:
     assert client.get("/ping").status_code == 404
     named = shared.context.settings.model_copy(update={"served_model": "churn"})
-    set_context(shared, monkeypatch, named)
+    serve_with(named)
     assert client.get("/ping").status_code == 200
     assert client.get("/health").status_code == 200
     assert client.get("/v1/models/churn/ping").status_code == 200
@@ -479,7 +488,10 @@ def test_the_root_serves_the_model_that_a_setting_names(
 
 
 def test_a_setting_opens_the_root_to_callers_without_a_key_and_nothing_else(
-    client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch, scores: list[float]
+    client: httpx.Client,
+    shared: Service,
+    serve_with: Callable[[Settings], None],
+    scores: list[float],
 ) -> None:
     stranger = shared.client()
     body = {"instances": ROWS}
@@ -489,10 +501,10 @@ def test_a_setting_opens_the_root_to_callers_without_a_key_and_nothing_else(
         lambda caller: caller.get("/health"),
     ]
     closed = shared.context.settings.model_copy(update={"served_model": "churn"})
-    set_context(shared, monkeypatch, closed)
+    serve_with(closed)
     assert [ask(stranger).status_code for ask in asks] == [401, 401, 401]
     opened = closed.model_copy(update={"served_owner": OWNER})
-    set_context(shared, monkeypatch, opened)
+    serve_with(opened)
     assert [ask(stranger).status_code for ask in asks] == [200, 200, 200]
     assert asks[0](stranger).json() == {"predictions": scores}
     # A key that is sent is checked as everywhere.
@@ -508,7 +520,7 @@ def test_a_setting_opens_the_root_to_callers_without_a_key_and_nothing_else(
                 assert stranger.request(method, path).status_code == 401, (method, path)
     assert stranger.post("/invocations", json={"instances": [3]}).status_code == 422
     assert stranger.post("/invocations?x=1", json=body).status_code == 422
-    set_context(shared, monkeypatch, opened.model_copy(update={"served_owner": "nobody"}))
+    serve_with(opened.model_copy(update={"served_owner": "nobody"}))
     assert [ask(stranger).status_code for ask in asks] == [404, 404, 404]
 
 
@@ -640,7 +652,7 @@ def test_triton_s_client_finds_models_and_their_configurations(
 def test_a_setting_has_refusals_show_nothing_of_rows(
     client: httpx.Client,
     shared: Service,
-    monkeypatch: pytest.MonkeyPatch,
+    serve_with: Callable[[Settings], None],
     path: str,
     body: dict[str, Any] | None,
 ) -> None:
@@ -649,7 +661,7 @@ def test_a_setting_has_refusals_show_nothing_of_rows(
 
     told = ask()
     terse = shared.context.settings.model_copy(update={"terse_errors": True})
-    set_context(shared, monkeypatch, terse)
+    serve_with(terse)
     found = ask()
     assert (found.status_code, found.json()["code"]) == (told.status_code, told.json()["code"])
     assert found.status_code == 422
