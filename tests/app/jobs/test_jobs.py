@@ -163,8 +163,8 @@ class TestList:
             base64.urlsafe_b64encode(b"[" * 100_000).decode(),
         ],
     )
-    def test_bad_cursors_are_refused(self, db: Database, text: str, sentences: Sentences) -> None:
-        with sentences.raises(Invalid) as caught:
+    def test_bad_cursors_are_refused(self, db: Database, text: str) -> None:
+        with pytest.raises(Invalid) as caught:
             db.reading(jobs.list_page, OWNER, after=text)
         assert caught.value.code == "invalid_cursor"
 

@@ -213,18 +213,18 @@ def at_revision(db: Database, revision: str) -> None:
 @pytest.mark.parametrize(
     ("revision", "way"),
     [
-        ("0020", f"works with {REVISION}: run `rankwright migrate`"),
-        ("0099", "does not know; .* run the version that made them, or a later one"),
-        ("ae1027a6acf", "does not know; .* run the version that made them, or a later one"),
+        ("0020", f"works with {REVISION}: run"),
+        ("0099", "does not know"),
+        ("ae1027a6acf", "does not know"),
     ],
 )
 def test_an_api_does_not_begin_on_tables_of_another_version(
-    settings: Settings, revision: str, way: str, sentences: Sentences
+    settings: Settings, revision: str, way: str
 ) -> None:
     db = Database(settings.sqlalchemy_url)
     at_revision(db, revision)
     db.close()
-    with sentences.raises(OtherTables):
+    with pytest.raises(OtherTables, match=f"revision {revision}, .*{way}"):
         create_app(settings)
 
 

@@ -57,13 +57,15 @@ def test_what_is_no_url_is_refused_and_not_shown(
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, sentences: Sentences) -> None:
     missing = tmp_path / "none"
-    with sentences.raises(ValidationError):
+    with pytest.raises(ValidationError) as caught:
         Settings(database_url_file=missing)
+    sentences(caught.value.errors()[0]["msg"])
 
 
 def test_url_and_file_are_not_both_given(file: Path, sentences: Sentences) -> None:
-    with sentences.raises(ValidationError):
+    with pytest.raises(ValidationError) as caught:
         Settings.model_validate({"database_url_file": file, "database_url": URL})
+    sentences(caught.value.errors()[0]["msg"])
 
 
 ODD = "p@ss:w/rd %41#?é'\"\\ "
@@ -122,6 +124,7 @@ def test_the_check_of_a_broker_s_certificate_is_required_or_none(
     said: str, sentences: Sentences
 ) -> None:
     url = f"rediss://:s3cret@b/0?ssl_cert_reqs={said}"
-    with sentences.raises(ValidationError) as caught:
+    with pytest.raises(ValidationError) as caught:
         Settings.model_validate({"broker_url": url})
+    sentences(caught.value.errors()[0]["msg"])
     assert "s3cret" not in caught.value.errors()[0]["msg"]
