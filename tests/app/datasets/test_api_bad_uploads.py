@@ -69,7 +69,7 @@ def test_what_is_said_about_a_table(
     client: httpx.Client, query: str, parameter: str, sentences: Sentences
 ) -> None:
     answer = client.post(f"/v1/datasets?{query}", content=table(), headers=CSV)
-    (error,) = refused(answer, 422, "invalid")["errors"]
+    error = refused(answer, 422, "invalid")["errors"][0]
     assert error["parameter"] == parameter
     sentences(error["detail"])
 
