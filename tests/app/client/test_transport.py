@@ -311,7 +311,7 @@ def test_a_score_is_one_number_or_one_by_label() -> None:
 
 
 def test_fields_of_a_thing_are_its_attributes() -> None:
-    dataset = client_of("ds_1", name="a<b", rows=7, status="ready").datasets.get("ds_1")
+    dataset: Any = client_of("ds_1", name="a<b", rows=7, status="ready").datasets.get("ds_1")
     assert (dataset.id, dataset.rows, dataset.status) == ("ds_1", 7, "ready")
     assert "rows=7" in repr(dataset)
     assert "a&lt;b" in dataset._repr_html_()
@@ -566,7 +566,7 @@ def test_events_are_taken_up_again_where_they_broke_off() -> None:
 
 def test_an_answer_that_is_not_read_to_its_end_is_closed() -> None:
     scripted = Scripted(job("queued", 0), ok(), chunks=((event(1), event(2)),))
-    followed = Client(transport=scripted).jobs.get("job_1")
+    followed: Any = Client(transport=scripted).jobs.get("job_1")
     events = followed.follow()
     next(events)
     events.close()

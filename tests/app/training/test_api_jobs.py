@@ -505,9 +505,9 @@ def test_from_a_table_to_a_score_for_each_label(service_on_both: Service) -> Non
     assert [label["label"] for label in structure["labels"]] == ["hot", "big"]
     assert client.get("/v1/models/both/artifact").status_code == 200
     written = client.get("/v1/models/both/report?format=markdown").text
-    shown = dict(re.findall(r"^\| (AUC, big|Mean AUC) \| ([\d.]+)", written, re.MULTILINE))
-    values = {"AUC, big": metrics["labels"][1]["auc"]["value"], "Mean AUC": metrics["mean_auc"]}
-    assert shown == {name: f"{value:.4f}" for name, value in values.items()}
+    told = dict(re.findall(r"^\| (AUC, big|Mean AUC) \| ([\d.]+)", written, re.MULTILINE))
+    areas = {"AUC, big": metrics["labels"][1]["auc"]["value"], "Mean AUC": metrics["mean_auc"]}
+    assert told == {name: f"{value:.4f}" for name, value in areas.items()}
     assert client.get("/v1/models/both/report").json()["metrics"][0] == metrics
     refused = client.get("/v1/models/both/roc")
     assert (refused.status_code, refused.json()["code"]) == (404, "no_curve")
