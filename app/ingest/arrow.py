@@ -23,14 +23,14 @@ from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source, check_names
 from app.ingest.stream import DAMAGE, Upload, find_compression, too_long
 from app.ingest.value_columns import is_text
 
-_BATCH_ROWS = 65_536
+BATCH_ROWS = 65_536
 _BATCH_CELLS = 1 << 22
-_PART_BYTES = 1 << 28  # of texts that are in memory at once
+PART_BYTES = 1 << 28  # of texts that are in memory at once
 _VIEW_BYTES = 16  # of which the first four say how long the text is
 
 
 def _batch_rows(columns: int) -> int:
-    return max(1, min(_BATCH_ROWS, _BATCH_CELLS // max(1, columns)))
+    return max(1, min(BATCH_ROWS, _BATCH_CELLS // max(1, columns)))
 
 
 class ParquetTable(Source):
@@ -137,7 +137,7 @@ def _write_out(
     written = [array for array, is_coded in zip(arrays, as_words, strict=True) if not is_coded]
     texts.add(written)
     texts.add_bytes(int(lengths.sum()))
-    starts = [0, *(np.flatnonzero(np.diff(ends // _PART_BYTES)) + 1).tolist(), len(lengths)]
+    starts = [0, *(np.flatnonzero(np.diff(ends // PART_BYTES)) + 1).tolist(), len(lengths)]
     for start, end in itertools.pairwise(starts):
         part = [array.slice(start, end - start) for array in arrays]
         yield [

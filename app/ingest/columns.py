@@ -222,9 +222,9 @@ def weigh(counts: Mapping[str, int], notation: Notation) -> Evidence:
 MIN_IDENTIFIERS = 20
 """Least known values of an identifier column: among fewer values, nearly all may differ by chance."""
 _TOP = 10
-_MAX_WORDS = 1 << 18
+MAX_WORDS = 1 << 18
 """Most distinct words whose rows are counted; later words are only counted as distinct."""
-_MAX_WAITING = 1 << 16
+MAX_WAITING = 1 << 16
 _MAX_STRAY = 5
 """Most words beside numbers that are taken for words of a missing value: more of them may be codes."""
 
@@ -253,7 +253,7 @@ class DistinctCounter:
     Adaptive sampling (Wegman; Flajolet 1990): of the hashes only those with `level` trailing zeros are kept.
     """
 
-    _ROOM = 1 << 14
+    ROOM = 1 << 14
 
     def __init__(self) -> None:
         self._kept: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
@@ -264,7 +264,7 @@ class DistinctCounter:
         values = texts.cast(pa.binary()).to_pylist()
         hashes = mix(np.fromiter(map(zlib.crc32, values), np.uint64, len(values)))
         self._kept = np.union1d(self._kept, self._sample(hashes))
-        while len(self._kept) > self._ROOM:
+        while len(self._kept) > self.ROOM:
             self._level += 1
             self._kept = self._sample(self._kept)
 
@@ -277,7 +277,7 @@ class DistinctCounter:
         self._level = max(self._level, state["level"])
         both = np.union1d(self._kept, from_json(state["kept"], np.uint64))
         self._kept = self._sample(both)
-        while len(self._kept) > self._ROOM:
+        while len(self._kept) > self.ROOM:
             self._level += 1
             self._kept = self._sample(self._kept)
 
@@ -512,7 +512,7 @@ class TextColumn:
     def _count(self, words: pa.Array, counts: npt.NDArray[np.int64]) -> None:
         self._waiting.append((words, counts))
         self._n_waiting += len(words)
-        if self._n_waiting > _MAX_WAITING:
+        if self._n_waiting > MAX_WAITING:
             self._merge()
 
     def _merge(self) -> None:
@@ -532,10 +532,10 @@ class TextColumn:
         sums = np.zeros(len(self._words), dtype=np.int64)
         np.add.at(sums, coded.indices.to_numpy(), counts)
         self._counts = sums
-        if self._beyond is None and len(self._words) > _MAX_WORDS:
+        if self._beyond is None and len(self._words) > MAX_WORDS:
             self._beyond = DistinctCounter()
             self._beyond.add(self._words)
-            self._words, self._counts = self._words[:_MAX_WORDS], self._counts[:_MAX_WORDS]
+            self._words, self._counts = self._words[:MAX_WORDS], self._counts[:MAX_WORDS]
 
 
 def _without(coded: pa.DictionaryArray, which: npt.NDArray[np.bool_]) -> pa.DictionaryArray:

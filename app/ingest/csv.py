@@ -35,8 +35,8 @@ from app.ingest.values import USUAL, Notation
 MAX_HEADER_LINES = 100
 """Most lines of a header. A quoted name may contain line ends; such a name is refused, but must be read to be named."""
 _EXACT_CELLS = 400_000
-_BLOCK_BYTES = 1 << 21
-_COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
+BLOCK_BYTES = 1 << 21
+COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
 _MAX_BLOCK_BYTES = 1 << 23
 BOM = b"\xef\xbb\xbf"
 _FOREIGN = {
@@ -273,7 +273,7 @@ class CsvTable(Source):
         yield from self._rest(block, first, wanted, errors)
 
     def _block_bytes(self) -> int:
-        return max(_BLOCK_BYTES, min(_MAX_BLOCK_BYTES, len(self.names) * _COLUMN_BYTES))
+        return max(BLOCK_BYTES, min(_MAX_BLOCK_BYTES, len(self.names) * COLUMN_BYTES))
 
     def _side_by_side(
         self, blocks: Iterator[_Block], wanted: list[str], numeric: set[str]
@@ -286,12 +286,12 @@ class CsvTable(Source):
         """
         if (block := next(blocks, None)) is None:
             return
-        yield block, self._parse(block, wanted, numeric)
+        yield block, self.parse(block, wanted, numeric)
         threads = numba.get_num_threads()
         waiting: deque[tuple[_Block, Future[_Parsed | None]]] = deque()
         with ThreadPoolExecutor(threads) as pool:
             for block in blocks:
-                waiting.append((block, pool.submit(self._parse, block, wanted, numeric)))
+                waiting.append((block, pool.submit(self.parse, block, wanted, numeric)))
                 if len(waiting) > threads:
                     done, parsed = waiting.popleft()
                     yield done, parsed.result()
@@ -299,10 +299,10 @@ class CsvTable(Source):
                 done, parsed = waiting.popleft()
                 yield done, parsed.result()
 
-    def _parse(self, block: _Block, wanted: list[str], numeric: set[str]) -> _Parsed | None:
+    def parse(self, block: _Block, wanted: list[str], numeric: set[str]) -> _Parsed | None:
         # The mark of the byte order is taken away by Arrow's reader, whatever block begins with it.
         if not block.text or block.text.startswith(BOM):
-            return self._parse_exactly(block, wanted)
+            return self.parse_exactly(block, wanted)
         tried = numeric.intersection(wanted)
         try:  # Arrow's reader knows no marks between thousands
             batch = self._by_arrow(block, wanted, () if self.notation.thousands else tried)
@@ -312,7 +312,7 @@ class CsvTable(Source):
             except pa.ArrowInvalid:
                 batch = None
             if batch is None:
-                return self._parse_exactly(block, wanted)
+                return self.parse_exactly(block, wanted)
         arrays = [
             _as_numbers(column, self.notation)
             if name in tried and column.type == pa.string()
@@ -322,7 +322,7 @@ class CsvTable(Source):
         batch = pa.RecordBatch.from_arrays(arrays, names=wanted)
         numeric.difference_update(n for n in tried if batch.column(n).type == pa.string())
         if block.quoted and _holds_quote(batch) and not _is_regular(block, self._layout.delimiter):
-            return self._parse_exactly(block, wanted)
+            return self.parse_exactly(block, wanted)
         return _Parsed(batch)
 
     def _by_arrow(
@@ -353,14 +353,14 @@ class CsvTable(Source):
                 raise pa.ArrowInvalid("nan and inf are not allowed as numbers")
         return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
-    def _parse_exactly(self, block: _Block, wanted: list[str]) -> _Parsed | None:
+    def parse_exactly(self, block: _Block, wanted: list[str]) -> _Parsed | None:
         """Read a block with Python's csv module; None if the block ends inside a row."""
         errors = Errors()
         if not block.text:
             return None
         try:
             lines = _Lines(io.BytesIO(block.text), block.lines_above)
-            chunk = list(self._records(lines, errors, whole=False))
+            chunk = list(self.records(lines, errors, whole=False))
         except _Open:
             return None
         batch, at = self._table_of(chunk, wanted, errors)
@@ -370,7 +370,7 @@ class CsvTable(Source):
         """Return the line of each row of a block that Arrow has read."""
         if block.quoted:
             lines = _Lines(io.BytesIO(block.text), block.lines_above)
-            at = [line for line, _ in self._records(lines, Errors(), whole=True)]
+            at = [line for line, _ in self.records(lines, Errors(), whole=True)]
         else:
             texts = block.text.splitlines()
             at = [line for line, text in enumerate(texts, block.lines_above + 1) if text]
@@ -382,14 +382,14 @@ class CsvTable(Source):
         with self._upload.open() as stream:
             self._stream = stream
             stream.skip(block.offset)
-            records = self._records(_Lines(stream, block.lines_above), errors, whole=True)
+            records = self.records(_Lines(stream, block.lines_above), errors, whole=True)
             size = max(1, _EXACT_CELLS // len(self.names))
             while chunk := list(itertools.islice(records, size)):
                 batch, lines = self._table_of(chunk, wanted, errors)
                 yield Rows(batch, first, partial(np.asarray, lines))
                 first += batch.num_rows
 
-    def _records(
+    def records(
         self, lines: _Lines, errors: Errors, *, whole: bool
     ) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows with their lines. An unclosed quote at the end is an error if `whole`, else raises `_Open`."""

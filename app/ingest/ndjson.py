@@ -31,7 +31,7 @@ from app.ingest.values import spell
 
 _CELLS = 400_000
 _KEPT_BYTES = 1 << 24
-_PIECE = 1 << 20
+PIECE = 1 << 20
 _NUMBERS = frozenset({int, float, type(None)})
 _SCANNER = json.JSONDecoder(parse_int=float)
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -168,7 +168,7 @@ def _elements(stream: Stream) -> Iterator[tuple[int, bytes]]:
     def fill() -> None:
         """Append the next bytes to the text that is left."""
         nonlocal text, at, more
-        piece = stream.read(_PIECE)
+        piece = stream.read(PIECE)
         more = bool(piece)
         try:
             text, at = text[at:] + decode(piece, final=not more), 0

@@ -412,7 +412,7 @@ class Survey:
         self._features = list(features)
         self._label = label
         self._texts: dict[str, _Texts] = {}
-        self._duplicates = _Duplicates()
+        self._duplicates = Duplicates()
         self._rows = 0
         self._drawn = _draw(MAX_SAMPLED_ROWS if rows is None else rows)
         self._most_rows = MAX_SAMPLED_ROWS if rows is None else rows
@@ -528,7 +528,7 @@ class Survey:
         if self._counted and set(features) == set(self._features):
             return self._duplicates.count(with_classes=self._label is not None)
         # The first rows were wrong about identifiers.
-        duplicates = _Duplicates()
+        duplicates = Duplicates()
         with TableReader(path) as table:
             for group in range(table.groups):
                 label = None if self._label is None else table.read(group, self._label).to_numpy()
@@ -620,7 +620,7 @@ class _Texts:
         return found
 
 
-class _Duplicates:
+class Duplicates:
     """Count rows that equal another row in every feature, by their hashes and in bounded memory."""
 
     def __init__(self) -> None:

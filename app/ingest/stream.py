@@ -23,8 +23,8 @@ Look = Callable[[], object]
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", archives.MAGIC: archives.ZIP}
 _PLAIN = "plain-"
-_PIECE = 16 << 20
-_MIN_RECODED = 1 << 16
+PIECE = 16 << 20
+MIN_RECODED = 1 << 16
 CODECS = frozenset(_MAGIC.values())
 PLAIN = "identity"
 """The encoding of bytes that are not to be decompressed, whatever they begin with."""
@@ -145,7 +145,7 @@ class Stream(io.RawIOBase):
         """
         pieces = []
         left = size if size >= 0 else self._max_bytes + 1
-        while left > 0 and (piece := self._piece(min(left, _PIECE))):
+        while left > 0 and (piece := self._piece(min(left, PIECE))):
             pieces.append(piece)
             left -= len(piece)
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -165,7 +165,7 @@ class Stream(io.RawIOBase):
         while not (text := self._recoder.take(size)):
             if self._recoder.ended:
                 return b""
-            self._recoder.feed(self._stored(max(size, _MIN_RECODED)))
+            self._recoder.feed(self._stored(max(size, MIN_RECODED)))
         return text
 
     def _stored(self, size: int) -> bytes:

@@ -55,7 +55,7 @@ def sheet_as_csv(
     with tempfile.TemporaryDirectory(dir=workdir) as name:
         checked, written = Path(name, "workbook.xlsx"), Path(name, "sheet.csv")
         _copy_checked(path, checked, limits)
-        _write_csv(_rows_of(checked), written, min(limits["bytes"], MAX_BYTES), decimal)
+        _write_csv(rows_of(checked), written, min(limits["bytes"], MAX_BYTES), decimal)
         checked.unlink()
         yield written
 
@@ -73,7 +73,7 @@ def _write_csv(rows: Iterator[list[Any]], path: Path, max_bytes: int, decimal: s
                 raise too_long(max_bytes)
 
 
-def _rows_of(path: Path) -> Iterator[list[Any]]:
+def rows_of(path: Path) -> Iterator[list[Any]]:
     """Yield the rows of the first visible sheet, blank ones above its header, too, from its first column on."""
     import python_calamine as calamine
 

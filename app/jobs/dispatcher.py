@@ -60,7 +60,7 @@ class Reaper:
         reaped = ReapedJobs()
         # Each job in a transaction of its own, so that none delays the others.
         for leased in self._db.reading(queue_repository.expired, self._settings.lease_seconds):
-            self._reap_job(leased, reaped)
+            self.reap_job(leased, reaped)
             self._beat()
         for job_id in self._db.reading(child_jobs.stuck):
             if (state := self._db.writing(child_jobs.recover_stuck, job_id)) is not None:
@@ -70,7 +70,7 @@ class Reaper:
         reaped.resent = self._db.writing(_resend_wakeups, self._settings)
         return reaped
 
-    def _reap_job(self, leased: RunningJob, reaped: ReapedJobs) -> None:
+    def reap_job(self, leased: RunningJob, reaped: ReapedJobs) -> None:
         failpoints.reach("reap")
         reaped_job = self._db.writing(reap_job, self._settings, leased)
         if reaped_job is None:

@@ -353,7 +353,7 @@ def _no_hook(session: Session, job: Job) -> None:
     """Do nothing."""
 
 
-def _no_end_hook(session: Session, job: Job, error: Json | None) -> None:
+def no_end_hook(session: Session, job: Job, error: Json | None) -> None:
     """Do nothing."""
 
 
@@ -389,7 +389,7 @@ class JobKind(Generic[Payload, Result, Published]):
     output: Output[Any] | None = None
     before_retry: Callable[[Session, Job], object] = field(default=_no_hook)
     after_retry: Callable[[Session, Job], object] = field(default=_no_hook)
-    on_end: Callable[[Session, Job, Json | None], None] = field(default=_no_end_hook)
+    on_end: Callable[[Session, Job, Json | None], None] = field(default=no_end_hook)
     may_skip: Callable[[Mapping[str, Any]], bool] = field(default=_never)
     routes: Callable[[], Routes] | None = None
 

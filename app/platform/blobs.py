@@ -26,7 +26,7 @@ class Writeback:
     are on disk: a long file would push out what others use.
     """
 
-    _PART = 8 << 20
+    PART = 8 << 20
 
     def __init__(self, descriptor: int, most_cached: int = sys.maxsize) -> None:
         self._descriptor = descriptor
@@ -35,7 +35,7 @@ class Writeback:
 
     def grown_to(self, size: int) -> None:
         """Record the size so far. Never waits; fsync writes the rest."""
-        if size - self._sent < self._PART:
+        if size - self._sent < self.PART:
             return
         if hasattr(os, "posix_fadvise"):
             # Linux begins to write what of these pages is not written yet, keeps those, and drops the others: the
@@ -48,8 +48,8 @@ class Writeback:
 _STAGING = "staging"
 _HOLD = "hold-"
 _DOOMED = "doomed-"
-_MIN_THREADED_BYTES = 1 << 16  # a smaller chunk is hashed faster here than in another thread
-_MAX_CACHED = 1 << 28  # bytes of a new blob that a worker will find in memory
+MIN_THREADED_BYTES = 1 << 16  # a smaller chunk is hashed faster here than in another thread
+MAX_CACHED = 1 << 28  # bytes of a new blob that a worker will find in memory
 
 
 class BlobStore:
@@ -224,7 +224,7 @@ class BlobWriter:
         self._hash = hashlib.sha256()
         self._hashing = ThreadPoolExecutor(max_workers=1)
         self.size = 0
-        self._writeback = Writeback(self._file.fileno(), _MAX_CACHED)
+        self._writeback = Writeback(self._file.fileno(), MAX_CACHED)
 
     def __enter__(self) -> Self:
         return self
@@ -241,7 +241,7 @@ class BlobWriter:
 
     def write(self, chunk: bytes) -> None:
         """Append a chunk. A large one is hashed in another thread while it is written."""
-        if len(chunk) < _MIN_THREADED_BYTES:
+        if len(chunk) < MIN_THREADED_BYTES:
             self._file.write(chunk)
             self._hash.update(chunk)
         else:

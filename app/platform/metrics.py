@@ -65,7 +65,7 @@ _FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the library's name
 # A series of requests has 16 figures of 384 bytes at most: routes are shorter than 150 characters.
 _FILE_BYTES = {"histogram": MAX_SERIES * 16 * 384, "gauge_sum": 4096, "counter": 4096}
 SHARED_BYTES = sum(_FILE_BYTES.values())  # of each process
-_shared: tuple[Path, int] | None = None  # the folder, and the number of this process
+shared: tuple[Path, int] | None = None  # the folder, and the number of this process
 
 
 def prepare_shared(folder: Path, processes: int) -> None:
@@ -99,7 +99,7 @@ def share(folder: Path, number: int) -> None:
 
     A folder that was removed meanwhile is made again.
     """
-    global _shared  # noqa: PLW0603 - a process counts in one folder, as its environment says
+    global shared  # noqa: PLW0603 - a process counts in one folder, as its environment says
     folder.mkdir(mode=0o700, exist_ok=True)
     for kind, size in _FILE_BYTES.items():
         path = folder / f"{kind}_{number}.db"
@@ -107,7 +107,7 @@ def share(folder: Path, number: int) -> None:
             _fill(path, size)
     os.environ[_FOLDER] = str(folder)
     values.ValueClass = values.MultiProcessValue(lambda: number)  # type: ignore[no-untyped-call]
-    _shared = folder, number
+    shared = folder, number
 
 
 def write_pid(folder: Path, number: int) -> None:
@@ -173,12 +173,12 @@ class ApiMetrics:
     def __init__(self, build: str) -> None:
         self.registry = CollectorRegistry()
         own: CollectorRegistry | None = None
-        if _shared is None:
+        if shared is None:
             own = self.registry
             describe_process(own, build)
         else:
             self.registry.register(_Build(build))
-            folder, _ = _shared
+            folder, _ = shared
             self.registry.register(_SharedProcesses(folder))
             MultiProcessCollector(self.registry, str(folder))  # type: ignore[no-untyped-call]
         self.requests = Histogram(
@@ -189,8 +189,7 @@ class ApiMetrics:
             registry=own,
         )
         self._series = {
-            key: self.requests.labels(*key)
-            for key in ([] if _shared is None else _stored(*_shared))
+            key: self.requests.labels(*key) for key in ([] if shared is None else _stored(*shared))
         }
         self.uploads = Gauge(
             "rankwright_uploads",

@@ -65,7 +65,7 @@ def import_lean() -> None:
     import_module("sklearn.base")
 
 
-_MODULES = (
+MODULES = (
     "app.training.result",
     "app.jobs.execution",
     "app.training.fitting",
@@ -101,15 +101,15 @@ def preload() -> None:
     If two threads import modules that import each other, Python may show one of them a half-loaded module.
     """
     with _importing:
-        _import_all()
+        import_all()
 
 
 @cache
-def _import_all() -> None:
+def import_all() -> None:
     import_lean()
     from core.registry import ALGORITHMS
 
     for algorithm in ALGORITHMS:  # first the modules that check a submission
         ALGORITHMS[algorithm]
-    for name in _MODULES:
+    for name in MODULES:
         import_module(name)

@@ -137,7 +137,7 @@ def _nearest(w, q):  # type: ignore[no-untyped-def]
     return math.ldexp(float(mantissa), exponent - _MIN_EXPONENT - 52)
 
 
-_START, _FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+START, FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _SEVEN, _TOP_BYTE = np.uint64(7), np.uint64(56)
 _EACH, _TOPS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _QUOTES, _ESCAPES, _SPACES = (_EACH * np.uint64(byte) for byte in b'"\\ ')
@@ -192,7 +192,7 @@ def _eight(body, eights, at, stop):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _mix(mixed, eight):  # type: ignore[no-untyped-def]
-    mixed = (mixed ^ eight) * _FACTOR
+    mixed = (mixed ^ eight) * FACTOR
     return mixed ^ (mixed >> _HALF)
 
 
@@ -202,7 +202,7 @@ def _hash_quoted(body, eights, at):  # type: ignore[no-untyped-def]
 
     The first is -1 where an escape, a control character or the end of the body comes before a quote.
     """
-    mixed = _START
+    mixed = START
     while True:
         eight = _eight(body, eights, at, len(body))
         # The lowest bit of each mask is right: only what was found itself borrows from the bytes above (Warren,
@@ -226,7 +226,7 @@ def _hash_quoted(body, eights, at):  # type: ignore[no-untyped-def]
 @_inlined
 def _hash_text(body, eights, at, stop):  # type: ignore[no-untyped-def]
     """Return the hash of body[at:stop] and its last eight."""
-    mixed = _START
+    mixed = START
     while True:
         eight = _eight(body, eights, at, stop)
         mixed = _mix(mixed, eight)
@@ -327,7 +327,7 @@ def _code_of(body, eights, start, stop, mixed, last, feature, words):  # type: i
 def _hash_words(feature_of, words, bucket_of):  # type: ignore[no-untyped-def]
     """Write the bucket of each word into `bucket_of`, int64 of shape (words,); so is `feature_of`."""
     for word in range(len(feature_of)):
-        mixed = _START
+        mixed = START
         for place in range(words.starts[word], words.starts[word + 1]):
             mixed = _mix(mixed, words.eights[place])
         bucket_of[word] = _bucket(mixed, feature_of[word], words)

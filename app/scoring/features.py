@@ -125,7 +125,7 @@ class FeatureIndex:
                 row = self._plain.read(query)
             if row is None and self._all_numeric:
                 row = self._row_by_json(query)
-        return self._decode(query, lenient) if row is None else row
+        return self.decode(query, lenient=lenient) if row is None else row
 
     def _row_by_json(self, query: bytes) -> Floats | None:
         """Return the row of a query without encoded characters, read as JSON after two replacements; else None."""
@@ -143,7 +143,7 @@ class FeatureIndex:
             pass
         return None
 
-    def _decode(self, query: bytes, lenient: bool) -> Floats:
+    def decode(self, query: bytes, *, lenient: bool) -> Floats:
         """Return the row, read parameter by parameter with percent-decoding; raises Invalid with all errors."""
         row: list[Any] = [_ABSENT] * len(self.names)
         errors: list[dict[str, str]] = []

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 TURN_SECONDS = 60.0
 """Longest that a table waits until others are scored, in seconds."""
 _TURN_LOOK_SECONDS = 0.1
-_BLOCK_ROWS = 1 << 15
+BLOCK_ROWS = 1 << 15
 _BODY = "body"
 
 Parts = list[bytes | BinaryIO]
@@ -204,7 +204,7 @@ def score_file(
         for X, ids in _matrices(served, path, table, bounds, stack, look):
             scored.append(served.score(X)._replace(ids=ids))
             rows += len(X)
-            if rows >= _BLOCK_ROWS:
+            if rows >= BLOCK_ROWS:
                 look()
                 answer.add(
                     table.make(

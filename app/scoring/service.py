@@ -187,7 +187,7 @@ class ModelCache:
         self._max_bytes = max_bytes
         self._served: OrderedDict[tuple[str, str], Served] = OrderedDict()  # by owner and id
         self.recent: TtlCache[tuple[str, str], Served] = TtlCache(
-            lambda seen: later(partial(self._refresh, *seen)), size=size
+            lambda seen: later(partial(self.refresh, *seen)), size=size
         )
         self._memory = memory or OutageMemory(0.0)
         self._lock = threading.Lock()
@@ -258,7 +258,7 @@ class ModelCache:
         with self._lock:
             self._served.pop((owner, model_id), None)
 
-    def _refresh(self, owner: str, model_id: str) -> None:
+    def refresh(self, owner: str, model_id: str) -> None:
         try:
             self.find(owner, model_id)
         except NotFound:  # deleted by another process

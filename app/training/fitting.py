@@ -240,7 +240,7 @@ class FitContext:
         if part["what"] == TRIAL:
             result = self._run_trial(part, folder, progress)
         elif part["what"] == BASELINE:
-            result = self._fit_baseline(part, folder, progress)
+            result = self.fit_baseline(part, folder, progress)
         elif part["what"] == SHARD:
             result = self._fit_shard(part, folder, progress)
         elif part["what"] == FIT:
@@ -306,7 +306,7 @@ class FitContext:
             self._inner[which] = split_data
             return split_data
 
-    def _fit_baseline(
+    def fit_baseline(
         self, part: BaselinePart, folder: Path, progress: FitProgress
     ) -> BaselineOutcome:
         """Fit a plain algorithm for comparison; `failed` says that it refused the rows, or took too long."""
@@ -354,8 +354,8 @@ class FitContext:
         try:
             if rows is not None:  # loading kernels must not count
                 few = split_data.thinned(min(1.0, WARM_UP_ROWS / n_known), seed)
-                _fit(members, few, step)
-            ranker, outcome["seconds"], _ = _fit(members, learning, step)
+                fit_members(members, few, step)
+            ranker, outcome["seconds"], _ = fit_members(members, learning, step)
         except _TooSlow:
             outcome["late"], outcome["seconds"] = True, seconds or 0.0
             outcome["failed"] = f"it took more than {seconds:.3g} s on {n_rows:,} rows"
@@ -405,7 +405,7 @@ class FitContext:
             ranker, seconds, notes = _join(part["members"], shards, split_data)
         else:
             limit = part.get("limit", math.inf)
-            ranker, seconds, notes = _fit(
+            ranker, seconds, notes = fit_members(
                 part["members"], learning, progress.step, limit, self.clock
             )
         progress.enter(MEASURING)
@@ -455,7 +455,7 @@ class FitContext:
                 part: interpretation.write_sample(folder, part, sample)
                 for part, sample in samples.items()
             },
-            **self._measure_importance(ranker, samples["train"], split_data),
+            **self.measure_importance(ranker, samples["train"], split_data),
             "reference": reference,
             "features": [
                 {**feature, "missing": any_missing, **_categories_of(texts)}
@@ -499,7 +499,7 @@ class FitContext:
         why = "the budget had no time to score all"
         return _thin(split_data, min(n_scored, most), self.spec["seed"], outcome, why)
 
-    def _measure_importance(
+    def measure_importance(
         self, ranker: Ranker, sample: Table, split_data: SplitData
     ) -> _Importance:
         """Return the importance, or that a job of its own measures it where the budget has no time for it."""
@@ -569,7 +569,7 @@ def _bipartite(split_data: SplitData) -> BipartiteSplitData:
     return split_data
 
 
-def _fit(
+def fit_members(
     members: Sequence[MemberRecord],
     split_data: SplitData,
     callback: Callback,

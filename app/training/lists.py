@@ -190,16 +190,16 @@ class GradedSplitData(SplitData):
         spec = payload["spec"]
         validation = spec["validation"]
         whole = read_graded(payload["table"], names)
-        self._train, self._validation = whole, None
+        self.train, self.validation = whole, None
         match validation["method"]:
             case "none":
                 pass
             case "holdout":
-                self._train, self._validation = _divide(whole, validation["fraction"], spec["seed"])
+                self.train, self.validation = _divide(whole, validation["fraction"], spec["seed"])
             case "dataset":
                 assert payload["validation_table"] is not None
                 judge = read_graded(payload["validation_table"], names)
-                self._validation = judge.coded_as(whole)
+                self.validation = judge.coded_as(whole)
             case method:
                 raise Invalid(
                     f"validation.method must be holdout, dataset or none with grades, got {method!r}",
@@ -208,7 +208,7 @@ class GradedSplitData(SplitData):
         self._check_parts()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
-        train = self._train
+        train = self.train
         ranker.fit(
             train.coded,
             train.y,
@@ -222,23 +222,23 @@ class GradedSplitData(SplitData):
     def thinned(self, fraction: float, seed: int) -> GradedSplitData:
         from core.selection import draw_rows
 
-        train, thin = self._train, copy(self)
+        train, thin = self.train, copy(self)
         if train.query is not None:
             rows = draw_queries(train.query, fraction, seed)
         else:
             rows = draw_rows(train.y, fraction, seed)
-        thin._train = train.take(rows).known_to()
+        thin.train = train.take(rows).known_to()
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> GradedSplitData:
         check_one_split(inner, "grades")
         divided = copy(self)
-        divided._train, divided._validation = _divide(self._train, inner.fraction, seed)
+        divided.train, divided.validation = _divide(self.train, inner.fraction, seed)
         divided._check_parts()
         return divided
 
     def table(self, part: str) -> Table | None:
-        return self._train if part == "train" else self._validation
+        return self.train if part == "train" else self.validation
 
     def value(self, scores: Floats, objective: Objective) -> float:
         rows = self._known("validation")
@@ -249,16 +249,16 @@ class GradedSplitData(SplitData):
     ) -> dict[str, GradedMetrics]:
         return {
             part: measure_graded_rows(table, score(ranker, table), LEVEL, objective)
-            for part, table in (("train", self._train), ("validation", self._validation))
+            for part, table in (("train", self.train), ("validation", self.validation))
             if table is not None
         }
 
     def _check_parts(self) -> None:
-        check_grades(self._train, "the training part")
-        check_queries(self._train, "the training part", 1)
-        if self._validation is not None:
-            check_grades(self._validation, "the validation part")
-            check_queries(self._validation, "the validation part", MIN_QUERIES)
+        check_grades(self.train, "the training part")
+        check_queries(self.train, "the training part", 1)
+        if self.validation is not None:
+            check_grades(self.validation, "the validation part")
+            check_queries(self.validation, "the validation part", MIN_QUERIES)
 
 
 def measure_graded_rows(

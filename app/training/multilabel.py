@@ -77,36 +77,36 @@ class MultilabelSplitData(SplitData):
 
     def __init__(self, payload: TrainPayload, names: list[str]) -> None:
         self._labels = [label["name"] for label in payload["labels"] or ()]
-        self._train, self._validation = self._parts(payload, names)
+        self.train, self.validation = self._parts(payload, names)
         self._check_parts()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
-        table, has = self._train.table, self._train.has
+        table, has = self.train.table, self.train.has
         ranker.fit(table.coded, has, table.weight, groups=table.group, callback=callback)
 
     def thinned(self, fraction: float, seed: int) -> MultilabelSplitData:
         from core.selection import draw_rows
 
-        part = self._train
+        part = self.train
         rows = draw_rows(np.zeros(len(part.has)), fraction, seed)
         thin = copy(self)
-        thin._train = Part(part.table.take(rows).known_to(), part.has[rows])
+        thin.train = Part(part.table.take(rows).known_to(), part.has[rows])
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> MultilabelSplitData:
         check_one_split(inner, "several labels")
         divided = copy(self)
-        divided._train, divided._validation = self._divide(self._train, inner.fraction, seed)
+        divided.train, divided.validation = self._divide(self.train, inner.fraction, seed)
         divided._check_parts()
         return divided
 
     def table(self, part: str) -> Table | None:
-        rows = self._train if part == "train" else self._validation
+        rows = self.train if part == "train" else self.validation
         return None if rows is None else rows.table
 
     def value(self, scores: Floats, objective: Objective) -> float:
         """Return the mean AUC (or partial AUC in the objective's window) over the labels that have figures."""
-        validation = self._validation
+        validation = self.validation
         assert validation is not None
         values = [
             value_of(validation.has[:, k], scores[:, k], validation.table.weight, objective)
@@ -118,7 +118,7 @@ class MultilabelSplitData(SplitData):
         self, ranker: Ranker, objective: Objective, workdir: Path
     ) -> dict[str, MultilabelMetrics]:
         parts: dict[str, MultilabelMetrics] = {}
-        for name, part in (("train", self._train), ("validation", self._validation)):
+        for name, part in (("train", self.train), ("validation", self.validation)):
             if part is not None:
                 scores = score(ranker, part.table, len(self._labels))
                 has_auc = part.measurable()
@@ -160,10 +160,10 @@ class MultilabelSplitData(SplitData):
 
     def _check_parts(self) -> None:
         """Refuse parts in which no label can have figures, and note the labels without figures in validation."""
-        self._train.check(self._labels, "the training part")
-        if self._validation is not None:
-            self._validation.check(self._labels, "the validation part")
-            self.notes = self._validation.notes(
+        self.train.check(self._labels, "the training part")
+        if self.validation is not None:
+            self.validation.check(self._labels, "the validation part")
+            self.notes = self.validation.notes(
                 self._labels, "the validation part and so no AUC there"
             )
 

@@ -212,7 +212,7 @@ class Plan:
             ]
         budget = search.budget_of(self._spec, len(self._scopes))
         if budget is not None:
-            left = budget - seconds_of(done) - self._finishing(budget, chosen)
+            left = budget - seconds_of(done) - self.finishing(budget, chosen)
             fit["limit"] = max(left, MIN_FIT_FRACTION * budget, MIN_FIT_SECONDS)
         return [fit]
 
@@ -235,13 +235,13 @@ class Plan:
             recalled = _whole(recalled)
         elapsed = seconds_of(done)
         if (budget := search.budget_of(self._spec, len(self._scopes))) is not None:
-            elapsed += self._finishing(budget)
+            elapsed += self.finishing(budget)
         step = planner.next(recalled, held_out, CHOOSE_NOW if self._ends(scope) else elapsed)
         if isinstance(step, Chosen):
             self._chosen[scope] = step
         return step
 
-    def _finishing(self, budget: float, chosen: Chosen | None = None) -> float:
+    def finishing(self, budget: float, chosen: Chosen | None = None) -> float:
         """Return the seconds of a scope's budget that are reserved for what comes after its last fit."""
         one = FINISHING_MICROSECONDS
         if chosen is not None and chosen.score_microseconds is not None:

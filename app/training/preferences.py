@@ -77,12 +77,12 @@ class PreferenceSplitData(SplitData):
         spec = payload["spec"]
         validation = spec["validation"]
         self._features = payload["table"]["features"]
-        self._table, self._train = read_items(payload["table"], names)
+        self._table, self.train = read_items(payload["table"], names)
         self._held_out_table = self._table
-        self._validation: Pairs | None = None
+        self.validation: Pairs | None = None
         if validation["method"] == "dataset":
             assert payload["validation_table"] is not None
-            self._held_out_table, self._validation = read_items(payload["validation_table"], names)
+            self._held_out_table, self.validation = read_items(payload["validation_table"], names)
         elif validation["method"] == "holdout":
             self._split(validation["fraction"], spec["seed"])
         elif validation["method"] != "none":
@@ -95,7 +95,7 @@ class PreferenceSplitData(SplitData):
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
         assert isinstance(ranker, PairLearner)  # else the job was refused
-        items, pairs = self._table, self._train
+        items, pairs = self._table, self.train
         ranker.fit_pairs(
             items.coded, pairs.rows, pairs.weight, groups=items.group, callback=callback
         )
@@ -103,11 +103,11 @@ class PreferenceSplitData(SplitData):
     def thinned(self, fraction: float, seed: int) -> PreferenceSplitData:
         from core.selection import draw_rows
 
-        pairs = self._train
+        pairs = self.train
         chosen = np.zeros(len(pairs.rows), dtype=bool)
         chosen[draw_rows(chosen, fraction, seed)] = True
         thin = copy(self)
-        thin._train = pairs.take(chosen)
+        thin.train = pairs.take(chosen)
         thin._learn_categories()
         return thin
 
@@ -121,50 +121,50 @@ class PreferenceSplitData(SplitData):
 
     @property
     def n_learnt(self) -> int:
-        return len(self._train.rows)
+        return len(self.train.rows)
 
     def table(self, part: str) -> Table | None:
         if part == "train":
             return self._table
-        return None if self._validation is None else self._held_out_table
+        return None if self.validation is None else self._held_out_table
 
     def value(self, scores: Floats, objective: Objective) -> float:
         """Return the weighted fraction of validation pairs that the scores put in order."""
         from core.metrics import pair_order
 
-        assert self._validation is not None
-        return pair_order(scores, self._validation.rows, self._validation.weight)
+        assert self.validation is not None
+        return pair_order(scores, self.validation.rows, self.validation.weight)
 
     def evaluate(
         self, ranker: Ranker, objective: Objective, workdir: Path
     ) -> dict[str, PairMetrics]:
         scores = score(ranker, self._table)
-        train = self._train
+        train = self.train
         measured = margins.measure_listed(
             ranker, self._features, train.rows, train.weight, scores, workdir
         )
         parts = {"train": _metrics(scores, train, measured)}
-        if self._validation is not None:
+        if self.validation is not None:
             if self._held_out_table is not self._table:
                 scores = score(ranker, self._held_out_table)
-            parts["validation"] = _metrics(scores, self._validation, None)
+            parts["validation"] = _metrics(scores, self.validation, None)
         return parts
 
     def sample(self, part: str, seed: int) -> Table | None:
         """Return a few of the items of a part's pairs."""
         if part == "train":
-            return draw(self._table, seed, np.unique(self._train.rows))
-        if self._validation is None:
+            return draw(self._table, seed, np.unique(self.train.rows))
+        if self.validation is None:
             return None
-        return draw(self._held_out_table, seed, np.unique(self._validation.rows))
+        return draw(self._held_out_table, seed, np.unique(self.validation.rows))
 
     def training_values(self, feature: int) -> Floats:
-        values: Floats = self._table.X[np.unique(self._train.rows), feature]
+        values: Floats = self._table.X[np.unique(self.train.rows), feature]
         return values
 
     def _split(self, fraction: float, seed: int) -> None:
         check_fraction(fraction)
-        pairs, notes = self._train, []
+        pairs, notes = self.train, []
         hashes = hash_units(self._table, seed)
         ends = _hold_out_items(hashes, pairs, fraction)
         train = pairs.take(~(ends[:, 0] | ends[:, 1]))
@@ -180,12 +180,12 @@ class PreferenceSplitData(SplitData):
                 "split by pairs, because there are too few items to hold some out: the validation is on new pairs of "
                 "items that occur in training"
             ]
-        self.notes, self._train, self._validation = notes, train, validation
+        self.notes, self.train, self.validation = notes, train, validation
 
     def _learn_categories(self) -> None:
         """Keep only the categories of items that are learnt from."""
         is_same = self._held_out_table is self._table
-        self._table = self._table.known_to(np.unique(self._train.rows))
+        self._table = self._table.known_to(np.unique(self.train.rows))
         self._held_out_table = (
             self._table if is_same else self._held_out_table.coded_as(self._table)
         )

@@ -145,7 +145,7 @@ def put_together(
         warned = _note_areas(
             cast(RocMetrics, parts[VALIDATION])
         )  # only rows with one label have them
-    compared = None if scores is None else _compare(spec, plan, data, finished, scores)
+    compared = None if scores is None else compare_controls(spec, plan, data, finished, scores)
     chosen = plan.chosen(SERVED, finished)
     selection = ranked = None
     if (searched := spec.get("search")) is not None:
@@ -218,7 +218,7 @@ def _in_files(data: BipartiteTable | SplitData) -> StoredTable | None:
     return in_files(data.served.validation) if isinstance(data, BipartiteTable) else None
 
 
-def _compare(
+def compare_controls(
     spec: TrainSpec,
     plan: Plan,
     data: BipartiteTable | SplitData,

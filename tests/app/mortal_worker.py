@@ -23,7 +23,7 @@ from workers.fit_process import FitProcess, Message
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
-        *preload._MODULES,
+        *preload.MODULES,
         *{f"core.{module}" for module, _ in registry._HOMES.values()},
         *("workers.attempt", "workers.child"),
     ]

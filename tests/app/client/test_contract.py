@@ -170,12 +170,17 @@ class Asked(Exception):
 
 
 class Recorder:
-    """A transport that keeps the first request of a call."""
+    """A transport that answers with one thing until it is `begun`, and then keeps the first request of a call."""
 
     url = "http://nowhere"
+    begun = False
 
     def do(self, step: Any) -> Response:
-        raise Asked(step)
+        if self.begun:
+            raise Asked(step)
+        return Response(
+            200, {}, b'{"id": "x_1", "state": "running", "status": "ready", "job_id": "job_1"}'
+        )
 
     def close(self) -> None:
         """Nothing is open."""
@@ -184,15 +189,15 @@ class Recorder:
 def first_request(name: str, arguments: tuple[Any, ...], /, **more: Any) -> Request:
     recorder: Any = Recorder()
     client = rankwright.Client("http://nowhere", transport=recorder)
-    data = {"id": "x_1", "state": "running", "status": "ready", "job_id": "job_1"}
     owners: dict[str, Any] = {
-        "dataset": Dataset._of(recorder, data),
-        "job": Job._of(recorder, data),
-        "evaluation": Evaluation._of(recorder, data),
-        "comparison": Comparison._of(recorder, data),
-        "batch_score": BatchScore._of(recorder, data),
-        "model": Model._of(recorder, "m"),
+        "dataset": client.datasets.get("x_1"),
+        "job": client.jobs.get("x_1"),
+        "evaluation": client.evaluations.get("x_1"),
+        "comparison": client.comparisons.get("x_1"),
+        "batch_score": client.batch_scores.get("x_1"),
+        "model": client.models["m"],
     }
+    recorder.begun = True
     *owner, method = name.split(".")
     asked = client if not owner else owners.get(owner[0]) or getattr(client, owner[0])
     if method in ("set_alias", "delete_alias", "set_reason_codes"):
@@ -327,6 +332,7 @@ def test_a_page_of_a_list_has_records_and_its_cursor() -> None:
 def test_a_thing_by_its_id_asks_nothing_until_it_is_used() -> None:
     recorder: Any = Recorder()
     client = rankwright.Client("http://nowhere", transport=recorder)
+    recorder.begun = True
     for things in (client.datasets, client.jobs, client.evaluations, client.comparisons):
         assert things["x_1"].id == "x_1"
     with pytest.raises(Asked) as caught:

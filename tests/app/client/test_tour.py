@@ -367,21 +367,21 @@ def test_a_folder_becomes_one_dataset(client: rankwright.Client, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    "files",
     [
-        ((), "must have 1 to 1000 tables"),
-        (("a.csv", "b.parquet"), "'a.csv' is text/csv, and 'b.parquet' is"),
-        (("a.csv", "b.pdf"), "must end in one of .csv"),
-        (("a.csv", "b/c.csv"), "must have files alone; .* has 'b'"),
+        (),
+        ("a.csv", "b.parquet"),
+        ("a.csv", "b.pdf"),
+        ("a.csv", "b/c.csv"),
     ],
 )
 def test_a_folder_that_is_no_table(
-    client: rankwright.Client, tmp_path: Path, files: tuple[str, ...], said: str
+    client: rankwright.Client, tmp_path: Path, files: tuple[str, ...], sentences: Sentences
 ) -> None:
     for name in files:
         (tmp_path / "folder" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "folder" / name).write_text("a,left\n1,no\n2,yes\n")
     (tmp_path / "folder").mkdir(exist_ok=True)
-    with pytest.raises(rankwright.ConfigurationError, match=said):
+    with sentences.raises(rankwright.ConfigurationError):
         client.upload(tmp_path / "folder", label="left")
     assert list(client.uploads.list()) == []

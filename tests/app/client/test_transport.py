@@ -29,7 +29,7 @@ from rankwright.errors import (
     Unauthorised,
     problem_error,
 )
-from rankwright.resources import Dataset, EventParser, Job, Model
+from rankwright.resources import EventParser
 from rankwright.tables import body_of, frame_of
 from rankwright.transport import (
     BrokenConnection,
@@ -126,6 +126,11 @@ def ok(content: bytes = b"{}") -> Response:
     return Response(200, {}, content)
 
 
+def client_of(id: str, *answers: Answer, **fields: Any) -> Client:
+    """A client that is told of one thing, and then gets these answers."""
+    return Client(transport=Scripted(ok(json.dumps({"id": id, **fields}).encode()), *answers))
+
+
 def problem(status: int, **headers: str) -> Response:
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     return Response(status, names, b'{"code": "busy", "title": "Busy", "detail": "too much to do"}')
@@ -212,7 +217,10 @@ def test_a_caller_may_have_a_key_of_its_own_for_a_request(sentences: Sentences) 
 
 def test_a_folder_has_no_key_of_the_callers(tmp_path: Path, sentences: Sentences) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
-    for call in (Client(transport=Scripted()).upload, Dataset._of(Scripted(), {}).add_version):
+    for call in (
+        Client(transport=Scripted()).upload,
+        client_of("ds_1").datasets.get("ds_1").add_version,
+    ):
         with sentences.raises(ConfigurationError):
             call(tmp_path, idempotency_key="k")
 
@@ -295,7 +303,7 @@ def test_a_challenger_without_a_champion_is_not_compared() -> None:
 
 def test_a_score_is_one_number_or_one_by_label() -> None:
     one, several = b'{"model_id": "m", "score": 1.5}', b'{"model_id": "m", "scores": {"a": 2.0}}'
-    model = Model._of(Scripted(ok(one), ok(several), ok(several)), "m")
+    model = Client(transport=Scripted(ok(one), ok(several), ok(several))).models["m"]
     assert model.score_row(a=1).score == 1.5
     with pytest.raises(SeveralLabels, match="score_row_by_label"):
         model.score_row(a=1)
@@ -303,13 +311,13 @@ def test_a_score_is_one_number_or_one_by_label() -> None:
 
 
 def test_fields_of_a_thing_are_its_attributes() -> None:
-    dataset = Dataset._of(Scripted(), {"id": "ds_1", "name": "a<b", "rows": 7, "status": "ready"})
+    dataset: Any = client_of("ds_1", name="a<b", rows=7, status="ready").datasets.get("ds_1")
     assert (dataset.id, dataset.rows, dataset.status) == ("ds_1", 7, "ready")
     assert "rows=7" in repr(dataset)
     assert "a&lt;b" in dataset._repr_html_()
     with pytest.raises(AttributeError, match="has no field 'row'"):
         dataset.row  # noqa: B018
-    model = Model._of(Scripted(), "churn@<b>")
+    model = Client(transport=Scripted()).models["churn@<b>"]
     assert "churn@&lt;b&gt;" in model._repr_html_()  # and nothing is asked
 
 
@@ -321,7 +329,7 @@ def test_waiting_tells_how_far_a_job_is(capsys: pytest.CaptureFixture[str]) -> N
     seen: list[str] = []
     for progress in (lambda job: seen.append(job.state), True, None):
         told = [ok(json.dumps({"id": "job_1", **each}).encode()) for each in states]
-        job = Job._of(Scripted(*told), {"id": "job_1", "state": "queued"})
+        job = client_of("job_1", *told, state="queued").jobs.get("job_1")
         with pytest.raises(JobFailed):
             job.wait(progress=progress)
     assert seen == ["running", "failed"]
@@ -497,15 +505,17 @@ def test_who_rotated_the_key_that_asks_learns_that_it_may_be_gone() -> None:
             Client(transport=Scripted(*first, problem(401))).keys.rotate("key_mine")
 
 
-def test_a_pause_says_why() -> None:
+def test_a_pause_says_why(sentences: Sentences) -> None:
     scripted = Scripted(BROKEN, problem(429, retry_after="7"), ok())
     run(send(Request("GET", "/")), scripted)
-    assert scripted.reasons == ["the connection broke", "429 Busy: too much to do"]
+    broken, busy = scripted.reasons
+    sentences(broken)
+    sentences(busy)
 
 
 def test_a_file_that_does_not_come_whole_is_an_error(tmp_path: Path, sentences: Sentences) -> None:
     scripted = Scripted(ok(), chunks=((b"part", BROKEN),))
-    model = Model._of(scripted, "churn")
+    model = Client(transport=scripted).models["churn"]
     with sentences.raises(ConnectionFailed):
         model.download("artifact", tmp_path / "model")
     assert scripted.closed == 1
@@ -515,9 +525,11 @@ def test_a_table_is_waited_for_at_the_job_that_reads_it() -> None:
     def table(status: str) -> Response:
         return ok(b'{"id": "ds_1", "job_id": "job_1", "status": "%s"}' % status.encode())
 
-    scripted = Scripted(ok(b"{}"), table("processing"), ok(b"{}"), table("ready"))
-    Dataset._of(scripted, {"id": "ds_1", "job_id": "job_1", "status": "processing"}).wait()
-    asked = [(each.path, each.headers.get("Prefer")) for each in scripted.requests]
+    scripted = Scripted(
+        *(table("processing"), ok(b"{}"), table("processing"), ok(b"{}"), table("ready"))
+    )
+    Client(transport=scripted).datasets.get("ds_1").wait()
+    asked = [(each.path, each.headers.get("Prefer")) for each in scripted.requests[1:]]
     assert asked == [("/v1/jobs/job_1", "wait=30"), ("/v1/datasets/ds_1", None)] * 2
     assert scripted.pauses == []
 
@@ -535,15 +547,16 @@ def job(state: str, last: int) -> Response:
 
 def test_events_are_taken_up_again_where_they_broke_off() -> None:
     scripted = Scripted(
+        job("queued", 0),
         ok(),
         job("running", 2),
         ok(),
         job("succeeded", 3),
         chunks=((event(1), event(2)[:20], event(2)[20:], BROKEN), (b": ping\n\n", event(3))),
     )
-    followed: Any = Job._of(scripted, {"id": "job_1", "state": "queued", "last_event": 0})
+    followed = Client(transport=scripted).jobs.get("job_1")
     assert [each.seq for each in followed.follow()] == [1, 2, 3]
-    assert [each.headers.get("Last-Event-ID") for each in scripted.requests] == [
+    assert [each.headers.get("Last-Event-ID") for each in scripted.requests[1:]] == [
         "0",
         None,
         "2",
@@ -552,8 +565,8 @@ def test_events_are_taken_up_again_where_they_broke_off() -> None:
 
 
 def test_an_answer_that_is_not_read_to_its_end_is_closed() -> None:
-    scripted = Scripted(ok(), chunks=((event(1), event(2)),))
-    followed: Any = Job._of(scripted, {"id": "job_1", "state": "queued", "last_event": 0})
+    scripted = Scripted(job("queued", 0), ok(), chunks=((event(1), event(2)),))
+    followed: Any = Client(transport=scripted).jobs.get("job_1")
     events = followed.follow()
     next(events)
     events.close()
@@ -694,7 +707,7 @@ def test_an_error_in_a_later_part_counts_lines_from_the_first_row() -> None:
     errors = [{"line": 7, "column": "a", "detail": "'x' is no number"}, {"detail": "more"}]
     error = Invalid(422, {"title": "Invalid", "detail": said, "errors": errors}).of_lines_after(100)
     assert isinstance(error, Invalid)
-    assert error.detail == "line 107, column a: 'x' is no number"
+    assert error.detail == said.replace("line 7", "line 107")
     assert [each.get("line") for each in error.errors] == [107, None]
 
 

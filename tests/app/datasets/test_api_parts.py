@@ -252,24 +252,21 @@ HEAD = "a,b,left\n"
 ROWS = HEAD + "1,2,yes\n3,4,no\n"
 
 
-SAME = "part 2: all parts must have the columns of part 1 in the same order; it"
-
-
 @pytest.mark.parametrize(
-    ("second", "detail"),
+    "second",
     [
-        ("a,left\n1,yes\n", f"{SAME} lacks 'b'"),
-        ("a,b,c,left\n1,2,3,yes\n", f"{SAME} has besides 'c'"),
-        ("b,a,left\n1,2,yes\n", f"{SAME}s column 1 is 'b', and not 'a'"),
-        (HEAD, "part 2: the table has a header but no rows"),
-        (HEAD + "1,2,yes\n3,4,maybe\n", "part 2, line 3, column 'left': 'maybe' is a third value"),
-        (HEAD + "1,2\n", "part 2, line 2: "),
-        ("\n\n", "part 2: the file has only blank lines"),
-        (b"%PDF-1.7", "part 2: the file is not CSV but PDF"),
+        "a,left\n1,yes\n",
+        "a,b,c,left\n1,2,3,yes\n",
+        "b,a,left\n1,2,yes\n",
+        HEAD,
+        HEAD + "1,2,yes\n3,4,maybe\n",
+        HEAD + "1,2\n",
+        "\n\n",
+        b"%PDF-1.7",
     ],
 )
 def test_a_bad_part_is_named(
-    service: Service, client: httpx.Client, second: str | bytes, detail: str
+    service: Service, client: httpx.Client, second: str | bytes, sentences: Sentences
 ) -> None:
     dataset_id = sent(client, [ROWS, second], strict="true")
     service.work()
@@ -277,20 +274,20 @@ def test_a_bad_part_is_named(
     assert (found["status"], found["rows"]) == ("invalid", None)
     assert found["errors"][0]["part"] == 2
     job = client.get(f"/v1/jobs/{found['job_id']}").json()
-    assert job["error"]["detail"].startswith(detail)
+    sentences(job["error"]["detail"])
     assert client.get("/v1/jobs", params={"state": "queued"}).json()["data"] == []
 
 
-def test_parts_of_other_types(service: Service, client: httpx.Client) -> None:
+def test_parts_of_other_types(service: Service, client: httpx.Client, sentences: Sentences) -> None:
     left = ["yes", "no"]
     dataset_id = sent(
         client, [as_parquet(a=[1, 2], left=left), as_parquet(a=["x", "y"], left=left)], PARQUET
     )
     service.work()
     errors = client.get(f"/v1/datasets/{dataset_id}").json()["errors"]
+    sentences(errors[0].pop("detail"))
     assert errors == [
         {
-            "detail": "a column must have the same type in all parts; 'a' is string here, and int64 in a part before",
             "part": 2,
             "column": "a",
             "line": None,
@@ -510,18 +507,17 @@ def test_the_bytes_of_all_parts_are_bounded(
 
 
 @pytest.mark.parametrize(
-    ("form", "jobs", "detail"),
+    ("form", "jobs"),
     [
         (
             "csv",
             5,
-            "a table must have at most 4 rows (RANKWRIGHT_MAX_ROWS); the parts that were read have 6",
         ),
-        ("parquet", 1, "a table must have at most 4 rows (RANKWRIGHT_MAX_ROWS); it has 12"),
+        ("parquet", 1),
     ],
 )
 def test_the_rows_of_all_parts_are_bounded_early(
-    service: Service, client: httpx.Client, form: str, jobs: int, detail: str
+    service: Service, client: httpx.Client, form: str, jobs: int, sentences: Sentences
 ) -> None:
     """Not only when all have been read: Parquet says its rows, of others some are read."""
     if form == "csv":
@@ -532,7 +528,8 @@ def test_the_rows_of_all_parts_are_bounded_early(
     with service.setting(max_rows=4):
         assert service.work() == jobs
     found = client.get(f"/v1/datasets/{dataset_id}").json()
-    assert (found["status"], found["errors"][0]["detail"]) == ("invalid", detail)
+    assert found["status"] == "invalid"
+    sentences(found["errors"][0]["detail"])
     job = client.get(f"/v1/jobs/{found['job_id']}").json()
     assert job["error"]["code"] == "too_many_rows"
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.app.live_service import STRANGER, Service
 from tests.app.refusals import CSV, refused
+from tests.sentences import Sentences
 
 ROWS = 60
 GERMAN = "größe;seit;ergebnis;gekündigt\n" + "".join(
@@ -148,32 +149,29 @@ def test_a_model_reads_numbers_and_dates_as_its_table_has_them(
 
 
 @pytest.mark.parametrize(
-    ("fields", "media", "status", "words"),
+    ("fields", "media", "status"),
     [
-        ({"encoding": "klingon"}, "text/csv", 422, ["encoding must be one of utf-8", "'klingon'"]),
-        ({"delimiter": ";"}, "text/csv", 422, ["delimiter must be one of comma", "';'"]),
-        ({"decimal": ""}, "text/csv", 422, ["decimal must have 1 to 255"]),
-        ({}, "text/csv; charset=klingon", 415, ["charset must be one of", "'klingon'"]),
-        ({"encoding": "utf-8"}, "application/x-ndjson", 422, ["only for text/csv", "x-ndjson"]),
-        ({"thousands": "."}, "text/csv", 422, ["thousands must be one of point", "'.'"]),
-        ({"thousands": "comma"}, "text/csv", 422, ["thousands=comma needs decimal=point"]),
+        ({"encoding": "klingon"}, "text/csv", 422),
+        ({"delimiter": ";"}, "text/csv", 422),
+        ({"decimal": ""}, "text/csv", 422),
+        ({}, "text/csv; charset=klingon", 415),
+        ({"encoding": "utf-8"}, "application/x-ndjson", 422),
+        ({"thousands": "."}, "text/csv", 422),
+        ({"thousands": "comma"}, "text/csv", 422),
         (
             {"thousands": "point", "decimal": "point"},
             "text/csv",
             422,
-            [
-                "thousands=point needs decimal=comma: a point cannot stand between thousands and before decimals"
-            ],
         ),
-        ({"dates": "dmy"}, "text/csv", 422, ["dates must be one of day_first, month_first"]),
+        ({"dates": "dmy"}, "text/csv", 422),
     ],
 )
 def test_dialects_that_are_not_known(
-    client: httpx.Client, fields: dict[str, str], media: str, status: int, words: list[str]
+    client: httpx.Client, fields: dict[str, str], media: str, status: int, sentences: Sentences
 ) -> None:
     answer = send(client, media, **fields)
     code = "invalid" if status == 422 else "unsupported_media_type"
-    refused(answer, status, code, *words)
+    sentences(refused(answer, status, code)["detail"])
     assert client.get("/v1/datasets").json()["data"] == []
 
 
@@ -195,9 +193,9 @@ def test_the_profile_as_a_page(service: Service, client: httpx.Client) -> None:
         assert outside not in page.text.replace("http://www.w3.org/2000/svg", "")
     written = client.get(address, params={"format": "markdown"}).text
     for told in (page.text, written):
-        assert "These features are the same in all rows, or missing in all: same." in told
-        assert "name: left out, because nearly every row has a different value" in told
-        assert "These features are missing in most rows: few." in told
+        assert "missing in all: same." in told
+        assert "name: left out" in told
+        assert "in most rows: few." in told
         assert "2026-01-01, 2026-01-1" in told  # a date is told as one
     assert r"b\|c" in written
     assert "▁" in written or "█" in written

@@ -15,6 +15,7 @@ from rankwright import Client
 from app.access.repository import stored_bytes
 from tests.app.live_service import OWNER, STRANGER, Service, table
 from tests.app.refusals import CSV, everything, refused
+from tests.sentences import Sentences
 
 ROWS = "".join(
     f"{n % 7},{n * 3 % 11},{'ab'[n % 2]},c{n // 4},{'xyz'[n % 3]},{n % 5 == 0}\n" for n in range(60)
@@ -236,28 +237,29 @@ def test_checking_keeps_nothing(service: Service, client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "pointer", "words"),
+    ("body", "pointer"),
     [
-        ({"mode": "append"}, "/mode", "mode"),
-        ({"kind": "sorted"}, "/kind", "kind must be"),
-        ({"delimiter": "dot"}, "/delimiter", "delimiter must be one of"),
-        ({"label": ""}, "/label", "label must have 1 to 255 characters"),
-        ({"label": "a\0"}, "/label", "no NUL"),
-        *(({field: "a\ud800"}, f"/{field}", "valid Unicode") for field in ("name", "positive", "drop", "kind")),
-        ({"group": "left", "label": "left"}, "/label", "each role needs a column of its own"),
-        ({"group": "age", "query": "income"}, "/group", "cannot be given together"),
-        ({"labels": "a,b"}, "/labels", "kind=multilabel"),
-        ({"drop": ["age"]}, "/drop", "drop"),
-        ({"positive": 1}, "/positive", "positive"),
-        ({"strict": "yes"}, "/strict", "strict"),
-        ({"drop": "a,a"}, "/drop", "each name once"),
+        ({"mode": "append"}, "/mode"),
+        ({"kind": "sorted"}, "/kind"),
+        ({"delimiter": "dot"}, "/delimiter"),
+        ({"label": ""}, "/label"),
+        ({"label": "a\0"}, "/label"),
+        *(({field: "a\ud800"}, f"/{field}") for field in ("name", "positive", "drop", "kind")),
+        ({"group": "left", "label": "left"}, "/label"),
+        ({"group": "age", "query": "income"}, "/group"),
+        ({"labels": "a,b"}, "/labels"),
+        ({"drop": ["age"]}, "/drop"),
+        ({"positive": 1}, "/positive"),
+        ({"strict": "yes"}, "/strict"),
+        ({"drop": "a,a"}, "/drop"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_said(
-    small: Service, dataset_id: str, body: dict[str, Any], pointer: str, words: str
+    small: Service, dataset_id: str, body: dict[str, Any], pointer: str, sentences: Sentences
 ) -> None:
     client = small.client(small.key())
-    problem = refused(read_again(client, dataset_id, **body), 422, "invalid", words)
+    problem = refused(read_again(client, dataset_id, **body), 422, "invalid")
+    sentences(problem["errors"][0]["detail"])
     assert problem["errors"][0]["pointer"] == pointer
 
 

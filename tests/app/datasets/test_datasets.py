@@ -43,7 +43,7 @@ def test_a_refused_upload_is_nothing(bench: Workbench) -> None:
             assert session.scalars(select(table)).all() == []
 
 
-def test_descriptions() -> None:
+def test_descriptions(sentences: Sentences) -> None:
     assert describe({}) == Description("table", None, None, None, None, None, None, "bipartite")
     given: dict[str, Any] = {
         "name": "n",
@@ -57,7 +57,7 @@ def test_descriptions() -> None:
     with pytest.raises(Invalid) as caught:
         describe({"x": "1", "name": "", "kind": "ordinal"})
     assert [error["parameter"] for error in caught.value.errors] == ["x", "name", "kind"]
-    assert "kind must be bipartite or preferences" in caught.value.errors[2]["detail"]
+    sentences(caught.value.errors[2]["detail"])
 
 
 LABELS = {"kind": "multilabel"}
@@ -65,44 +65,42 @@ ITEMS = {"kind": "preferences"}
 
 
 @pytest.mark.parametrize(
-    ("given", "detail"),
+    "given",
     [
-        ({"categorical": "a,,b"}, "categorical must name columns"),
-        ({"categorical": "a\0"}, "no NUL"),
-        ({"drop": ","}, "drop must name columns, as in drop=a,b,c"),
-        ({"drop": "a,a"}, "drop must list each name once, 'a' occurs twice"),
-        ({"drop": ""}, "1 to 4096 characters"),
-        ({"missing": ""}, "1 to 4096 characters"),
-        ({"missing": "x" * 4097}, "1 to 4096 characters"),
-        ({"missing": "x,x"}, "missing must list each name once"),
-        ({"drop": "a", "label": "a"}, "label='a', drop='a'"),
-        ({"numeric": "a", "drop": "a"}, "a column of its own"),
-        ({"numeric": "a", "categorical": "a"}, "a column of its own"),
-        ({"drop": "a", "categorical": "a"}, "drop='a', categorical='a'"),
-        ({"categorical": "a", "weight": "a"}, "weight='a', categorical='a'"),
-        ({"labels": "a,b"}, "several labels belong to kind=multilabel"),
-        (LABELS, "labels must name the label columns"),
-        (LABELS | {"labels": "a,,b"}, "labels must name the label columns"),
-        (LABELS | {"labels": "a,b,a"}, "labels must list each name once, 'a' occurs twice"),
-        (
-            LABELS | {"labels": ",".join(map(str, range(101)))},
-            "must be at most 100 columns, got 101",
-        ),
-        (LABELS | {"labels": "x" * 5000}, "labels must have 1 to 4096 characters"),
-        (LABELS | {"labels": "a,b", "label": "a"}, "the option labels names the labels"),
-        (LABELS | {"labels": "a,b", "positive": "1"}, "the option labels names the labels"),
-        (LABELS | {"labels": "a,b", "item": "c"}, "items belong to kind=preferences"),
-        ({"item": "id"}, "items belong to kind=preferences"),
-        (ITEMS | {"label": "y"}, "items have no label"),
-        (ITEMS | {"positive": "1"}, "items have no label"),
-        (ITEMS | {"weight": "w"}, "items have no weight"),
-        (ITEMS | {"item": "id", "group": "id"}, "a column of its own"),
+        {"categorical": "a,,b"},
+        {"categorical": "a\0"},
+        {"drop": ","},
+        {"drop": "a,a"},
+        {"drop": ""},
+        {"missing": ""},
+        {"missing": "x" * 4097},
+        {"missing": "x,x"},
+        {"drop": "a", "label": "a"},
+        {"numeric": "a", "drop": "a"},
+        {"numeric": "a", "categorical": "a"},
+        {"drop": "a", "categorical": "a"},
+        {"categorical": "a", "weight": "a"},
+        {"labels": "a,b"},
+        LABELS,
+        LABELS | {"labels": "a,,b"},
+        LABELS | {"labels": "a,b,a"},
+        LABELS | {"labels": ",".join(map(str, range(101)))},
+        LABELS | {"labels": "x" * 5000},
+        LABELS | {"labels": "a,b", "label": "a"},
+        LABELS | {"labels": "a,b", "positive": "1"},
+        LABELS | {"labels": "a,b", "item": "c"},
+        {"item": "id"},
+        ITEMS | {"label": "y"},
+        ITEMS | {"positive": "1"},
+        ITEMS | {"weight": "w"},
+        ITEMS | {"item": "id", "group": "id"},
     ],
 )
-def test_fields_that_make_no_sense(given: dict[str, str], detail: str) -> None:
+def test_fields_that_make_no_sense(given: dict[str, str], sentences: Sentences) -> None:
     with pytest.raises(Invalid) as caught:
         describe(given)
-    assert any(detail in error["detail"] for error in caught.value.errors)
+    for error in caught.value.errors:
+        sentences(error["detail"])
     assert all(error["parameter"] for error in caught.value.errors)
 
 

@@ -21,6 +21,7 @@ from app.training.splits import split_rows
 from tests.app.uploads import PARQUET, Ready, read
 from tests.app.version_steps import fault, made
 from tests.app.workbench import OWNER, Workbench, on_both
+from tests.sentences import Sentences
 
 GRADED = "q,a,grade\n1,0.5,0\n1,0.7,2\nx,2,1\nx,3,4\nx,3,\n"
 
@@ -77,42 +78,38 @@ def test_every_format_has_the_same_grades(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["2.5", "-1", "32", "inf", "nope", "true", "1e99", "-0.1"])
-def test_other_grades_are_refused_with_their_line(tmp_path: Path, value: str) -> None:
+def test_other_grades_are_refused_with_their_line(
+    tmp_path: Path, value: str, sentences: Sentences
+) -> None:
     error = refuse(tmp_path, f"a,y\n1,0\n2,1\n3,{value}\n", kind="graded", label="y", missing=["?"])
-    assert error.errors == [
-        {
-            "line": 4,
-            "column": "y",
-            "detail": f"a grade must be a whole number from 0 to 31, got {value!r}",
-        }
-    ]
+    sentences(error.errors[0].pop("detail"))
+    assert error.errors == [{"line": 4, "column": "y"}]
 
 
 @pytest.mark.parametrize(
-    ("body", "given", "code", "detail"),
+    ("body", "given", "code"),
     [
-        ("q,a,y\n1,1,0\n,2,1\n", {}, "invalid_table", "line 3, column 'q': the query must not be"),
-        ("q,a,y\n1,1,0\n?,2,1\n", {}, "invalid_table", "line 3, column 'q': the query must not be"),
-        (f"q,a,y\n1,1,0\n{'x' * 256},2,1\n", {}, "invalid_table", "at most 255 characters"),
-        ("q,a,y\n1,1,0\n2,2,1\n", {}, "no_pairs_in_queries", "got none among 2 queries"),
-        ("q,a,y\n1,1,0\n", {"query": "z"}, "unknown_column", "the query column 'z' is not in"),
-        ("q,a,y\n1,1,0\n", {"label": "q"}, "column_in_two_roles", "a column of its own"),
+        ("q,a,y\n1,1,0\n,2,1\n", {}, "invalid_table"),
+        ("q,a,y\n1,1,0\n?,2,1\n", {}, "invalid_table"),
+        (f"q,a,y\n1,1,0\n{'x' * 256},2,1\n", {}, "invalid_table"),
+        ("q,a,y\n1,1,0\n2,2,1\n", {}, "no_pairs_in_queries"),
+        ("q,a,y\n1,1,0\n", {"query": "z"}, "unknown_column"),
+        ("q,a,y\n1,1,0\n", {"label": "q"}, "column_in_two_roles"),
         (
             "q,a,y\n1,1,3\n1,2,3\n",
             {"kind": "graded"},
             "one_class",
-            "two different grades, got only 3",
         ),
-        ("q,a,y\n1,1,\n1,2,\n", {"kind": "graded"}, "one_class", "two different grades, got none"),
-        ("q,a,y\n1,1,0\n1,2,\n", {"kind": "graded", "strict": True}, "invalid_table", "is missing"),
+        ("q,a,y\n1,1,\n1,2,\n", {"kind": "graded"}, "one_class"),
+        ("q,a,y\n1,1,0\n1,2,\n", {"kind": "graded", "strict": True}, "invalid_table"),
     ],
 )
 def test_tables_that_are_no_lists(
-    tmp_path: Path, body: str, given: dict[str, Any], code: str, detail: str
+    tmp_path: Path, body: str, given: dict[str, Any], code: str, sentences: Sentences
 ) -> None:
     error = refuse(tmp_path, body, **({"query": "q", "label": "y"} | given))
     assert error.code == code
-    assert detail in f"{error.detail} {error.errors[0]['detail']}"
+    sentences(error.detail)
 
 
 def test_grades_of_another_type_are_refused(tmp_path: Path) -> None:
@@ -124,27 +121,25 @@ def test_grades_of_another_type_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "detail"),
+    "given",
     [
-        ({"query": "q", "group": "g"}, "group and query cannot be given together"),
-        ({"query": "q", "weight": "q"}, "a column of its own"),
-        ({"query": ""}, "query must have 1 to 255 characters"),
-        ({"query": "q\0"}, "no NUL"),
-        ({"query": "q", "kind": "preferences"}, "query cannot be given with kind=preferences"),
-        (
-            {"query": "q", "kind": "multilabel", "labels": "a,b"},
-            "query cannot be given with kind=multilabel",
-        ),
-        ({"kind": "graded", "positive": "1"}, "positive cannot be given with kind=graded"),
-        ({"kind": "graded", "labels": "a"}, "labels cannot be given with kind=graded"),
-        ({"kind": "graded", "item": "a"}, "item cannot be given with kind=graded"),
-        ({"kind": "grades"}, "kind must be"),
+        {"query": "q", "group": "g"},
+        {"query": "q", "weight": "q"},
+        {"query": ""},
+        {"query": "q\0"},
+        {"query": "q", "kind": "preferences"},
+        {"query": "q", "kind": "multilabel", "labels": "a,b"},
+        {"kind": "graded", "positive": "1"},
+        {"kind": "graded", "labels": "a"},
+        {"kind": "graded", "item": "a"},
+        {"kind": "grades"},
     ],
 )
-def test_fields_that_make_no_sense(given: dict[str, str], detail: str) -> None:
+def test_fields_that_make_no_sense(given: dict[str, str], sentences: Sentences) -> None:
     with pytest.raises(Invalid) as caught:
         describe(given)
-    assert any(detail in error["detail"] for error in caught.value.errors)
+    for error in caught.value.errors:
+        sentences(error["detail"])
 
 
 @on_both

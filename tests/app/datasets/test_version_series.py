@@ -150,7 +150,9 @@ def table(rows: int, seed: int) -> str:
 
 
 @on_both
-def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
+def test_a_model_knows_the_versions_it_was_made_with(
+    bench: Workbench, sentences: Sentences
+) -> None:
     first = bench.ready(table(80, 0), label="y", name="days")
     second = made(bench, first.id, table(40, 1))
     other = bench.ready(table(60, 2), label="y")
@@ -169,12 +171,10 @@ def test_a_model_knows_the_versions_it_was_made_with(bench: Workbench) -> None:
     assert model.validation_dataset == job.spec["validation_dataset"]
     repeated, _, constant = model.warnings  # the other: few rows judge
     assert "validation rows" in repeated
-    assert constant == "1 feature has the same value in all rows of the dataset: 'same'"
+    sentences(constant)
     # A version that has rows in common flatters, whichever of the two is the longer.
     for learnt, by in ((first, second), (second, first)):
-        assert any(
-            "has rows that the model was trained on" in w for w in train(learnt, by)[1].warnings
-        )
+        assert any("model was trained on" in w for w in train(learnt, by)[1].warnings)
 
     for dataset in (second, other):
         bench.db.writing(datasets.delete, OWNER, dataset.id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ from tests.app.workbench import OWNER, Workbench, on_both
 from tests.sentences import Sentences
 
 
-def test_weights_that_leave_a_class_next_to_nothing(bench: Workbench) -> None:
+def test_weights_that_leave_a_class_next_to_nothing(bench: Workbench, sentences: Sentences) -> None:
     """The model has no probabilities; where it has some, their evaluation fails with the reason."""
     rows = np.random.default_rng(0).normal(size=300)
     lines = [f"{x:.4f},{1e8 if i % 3 else 1e-8},{i % 3 > 0}" for i, x in enumerate(rows)]
@@ -49,7 +48,7 @@ def test_weights_that_leave_a_class_next_to_nothing(bench: Workbench) -> None:
     ask(bench, "even", uneven.id)
     job = bench.work()
     assert job.error["code"] == "invalid_data"
-    assert "sample_weight must leave each class at least" in job.error["detail"]
+    sentences(job.error["detail"])
 
 
 def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
@@ -87,21 +86,24 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
         assert getattr(curve, name) == pytest.approx(getattr(exact, name))
 
 
-def test_drift_where_nothing_and_where_much_has_changed(bench: Workbench) -> None:
+def test_drift_where_nothing_and_where_much_has_changed(
+    bench: Workbench, sentences: Sentences
+) -> None:
     model = train(
         bench, People(600, 0).upload(bench), "churn", objective={"metric": "tpr", "fpr": 0.1}
     )
     same = evaluate(bench, model.id, People(300, 1).upload(bench))
     assert same.drift is not None
     assert not same.drift["changed"]
-    assert same.drift["summary"].startswith("These rows show no difference from the validation")
+    sentences(same.drift["summary"])
     assert len(same.drift["scores"]) == 2
 
     weaker = People(500, 2, signal=0.2)
     worse = evaluate(bench, model.id, weaker.upload(bench), level=0.8)
     drift = worse.drift
     assert drift is not None
-    assert drift["summary"].startswith("The model ranks worse than at validation: AUC")
+    assert drift["changed"]
+    assert "ranks worse" in drift["summary"]
     assert drift["level"] == 0.95  # of the model's own intervals, whatever is asked for here
     shown = bench.db.reading(models.metrics, OWNER, model.id, "validation")
     before = metrics.Interval(*interval(shown["auc"]))
@@ -121,7 +123,7 @@ def test_drift_where_nothing_and_where_much_has_changed(bench: Workbench) -> Non
     moved = evaluate(bench, model.id, People(500, 3, shift=1.0).upload(bench))
     assert moved.drift is not None
     assert all(shift["changed"] and shift["higher"] > 0.6 for shift in moved.drift["scores"])
-    assert "scores of the positives and negatives have changed" in moved.drift["summary"]
+    assert "scores of the positives" in moved.drift["summary"]
     first, *others = moved.drift["features"]
     assert (first["name"], first["changed"], first["importance"] > 0.2) == ("a", True, True)
     assert first["psi"]["low"] > 0.5
@@ -183,7 +185,7 @@ def test_words_and_gaps_that_move_are_told(bench: Workbench) -> None:
     assert moves["gap"]["distance"] == pytest.approx(0.3, abs=0.08)
 
 
-def test_what_has_no_drift_says_why(bench: Workbench) -> None:
+def test_what_has_no_drift_says_why(bench: Workbench, sentences: Sentences) -> None:
     people = People(300, 0)
     old, new = people.upload(bench), People(200, 1).upload(bench)
     train(bench, old, "judged", validation={"method": "dataset", "dataset_id": new})
@@ -209,7 +211,8 @@ def test_what_has_no_drift_says_why(bench: Workbench) -> None:
         session.execute(update(Model).values(dataset=None, validation_dataset=None))
     for dataset_id, words in ((old, "trained on"), (new, "validated on")):
         (warning,) = evaluate(bench, "judged", dataset_id).warnings
-        assert warning.startswith(f"judged:1 was {words} rows of this dataset")
+        assert words in warning
+        sentences(warning)
 
 
 def test_rows_that_were_there_in_training_are_counted(bench: Workbench) -> None:
@@ -243,7 +246,7 @@ def test_areas_whose_interval_the_rows_cannot_bear_are_named(bench: Workbench) -
     train(bench, People(600, 2).upload(bench), "other")
     few, many = People(40, 1).upload(bench), People(2_000, 3).upload(bench)
     (warning,) = evaluate(bench, "churn", few).warnings
-    assert "partial AUC over [0, 0.05]" in warning
+    assert "over [0, 0.05]" in warning
     needed = re.search(r"about ([\d,]+) negatives are needed", warning)
     assert needed is not None
     assert int(needed[1].replace(",", "")) > 40
@@ -256,16 +259,16 @@ def test_areas_whose_interval_the_rows_cannot_bear_are_named(bench: Workbench) -
     assert "11 positives" in of_auc
 
 
-def test_drift_from_a_validation_by_folds_leaves_the_scores_out(bench: Workbench) -> None:
+def test_drift_from_a_validation_by_folds_leaves_the_scores_out(
+    bench: Workbench, sentences: Sentences
+) -> None:
     validation = {"method": "cross_validation", "folds": 2}
     train(bench, People(300, 0).upload(bench), "churn", validation=validation)
     found = evaluate(bench, "churn", People(200, 1).upload(bench))
     assert found.drift is not None
     assert [area["of"] for area in found.drift["areas"]] == ["auc", "pauc"]
     assert found.drift["scores"] == []
-    assert found.warnings[0].startswith(
-        "scores were not compared, because those of the validation come"
-    )
+    sentences(found.warnings[0])
 
 
 def test_pairs(bench: Workbench, sentences: Sentences) -> None:
@@ -297,7 +300,7 @@ def test_pairs(bench: Workbench, sentences: Sentences) -> None:
         ask_comparison(bench, ["films", "more"], fresh.id)
 
 
-def test_several_labels(bench: Workbench) -> None:
+def test_several_labels(bench: Workbench, sentences: Sentences) -> None:
     def table(seed: int, rare: int) -> str:
         X = np.random.default_rng(seed).normal(size=(200, 2)).round(3)
         lines = [
@@ -324,14 +327,13 @@ def test_several_labels(bench: Workbench) -> None:
     values = [label["auc"]["value"] for label in figures["labels"][:2]]
     assert figures["mean_auc"] == pytest.approx(np.mean(values))
     assert min(values) > 0.9
-    assert found.warnings == [
-        "1 label has fewer than 2 rows of a class in the dataset and so no AUC: 'rare'"
-    ]
+    assert len(found.warnings) == 1
+    sentences(found.warnings[0])
     assert found.drift is not None
     assert [area["label"] for area in found.drift["areas"]] == ["hot", "big"]
 
 
-def test_the_figures_of_a_comparison(bench: Workbench) -> None:
+def test_the_figures_of_a_comparison(bench: Workbench, sentences: Sentences) -> None:
     old = People(300, 0).upload(bench)
     plain = [
         train(bench, old, "boosted"),
@@ -347,7 +349,7 @@ def test_the_figures_of_a_comparison(bench: Workbench) -> None:
     found = bench.db.reading(COMPARISONS.find, OWNER, asked.id)
     assert [model.model_id for model in found.models] == [model.id for model in (*plain, other)]
     (warning,) = found.warnings
-    assert warning.startswith("other:1 was trained on rows of this dataset")
+    sentences(warning)
     expected = metrics.compare(
         people.y,
         [people.scores(bench, model) for model in (*plain, other)],
@@ -447,16 +449,18 @@ def test_subjects_that_have_gone_fail_the_job(bench: Workbench) -> None:
     assert status_of(failed) == "failed"
 
 
-@pytest.mark.parametrize(("judged", "source"), [(0.5, "alias"), (0.25, "objective")])
-def test_the_cut_is_of_the_alias_only_if_the_rows_were_judged_at_it(
-    judged: float, source: str
-) -> None:
+def test_the_cut_is_of_the_alias_only_if_the_rows_were_judged_at_it(bench: Workbench) -> None:
     """A worker of an earlier version does not know the cut of an alias, and judges at the objective's."""
-    spec = {"alias_cut": {"alias": "champion", "threshold": 0.5}}
-    row: Any = SimpleNamespace(
-        job=SimpleNamespace(spec=spec), metrics={"operating_point": {"threshold": judged}}
-    )
-    cut = schemas._cut_of(row)
-    assert cut is not None
-    alias = "champion" if source == "alias" else None
-    assert (cut.threshold, cut.source, cut.alias) == (judged, source, alias)
+    objective = {"metric": "tpr", "fpr": 0.1}
+    train(bench, People(200, 0).upload(bench), "churn", objective=objective)
+    row = evaluate(bench, "churn", People(100, 1).upload(bench))
+    assert row.metrics is not None
+    judged = row.metrics["operating_point"]["threshold"]
+    for promised, source, alias in (
+        (judged, "alias", "champion"),
+        (judged + 0.25, "objective", None),
+    ):
+        row.job.spec = row.job.spec | {"alias_cut": {"alias": "champion", "threshold": promised}}
+        cut = schemas.evaluation_of(row).cut
+        assert cut is not None
+        assert (cut.threshold, cut.source, cut.alias) == (judged, source, alias)

@@ -40,7 +40,7 @@ class PeopleOfRegions(People):
         return "\n".join([f"{head},region,flag,size", *rows, ""])
 
 
-def test_figures_by_group(bench: Workbench) -> None:
+def test_figures_by_group(bench: Workbench, sentences: Sentences) -> None:
     model = train(bench, People(300, 0).upload(bench), "churn")
     people = PeopleOfRegions(420, 1)
     new = people.upload(bench, weight="w", group="g")
@@ -62,7 +62,7 @@ def test_figures_by_group(bench: Workbench) -> None:
         groups["threshold"] == shown["metrics"]["operating_point"]["threshold"] == point.threshold
     )
     assert (groups["cuts"], groups["rate"]) == ("equal_fpr", 0.2)
-    assert "chosen on these same rows" in groups["note"]
+    sentences(groups["note"])
     scores = people.scores(bench, model)
     with bench.db.read() as session:
         served = calibrations.served_of(calibrations.find_served(session, model))
@@ -130,7 +130,7 @@ def test_figures_by_group(bench: Workbench) -> None:
     assert of == ["auc", "pauc", "tpr", "fpr", "calibration"]
     for test, same_test in zip(groups["tests"], expected.tests, strict=True):
         assert test["adjusted_p_value"] == pytest.approx(same_test.adjusted_p_value)
-        assert "differs between the 3 groups" in test["words"]
+        assert "the 3 groups" in test["words"]
     assert [worst["of"] for worst in groups["worst"]] == ["auc", "pauc", "tpr", "fpr"]
 
 
@@ -167,20 +167,20 @@ def test_columns_of_every_type_and_cuts_of_every_kind(bench: Workbench) -> None:
     assert found.metrics["by_group"]["rate"] == pytest.approx(everyone)
 
 
-def test_what_is_said_of_cuts_and_of_small_groups(bench: Workbench) -> None:
+def test_what_is_said_of_cuts_and_of_small_groups(bench: Workbench, sentences: Sentences) -> None:
     people = People(300, 0).upload(bench)
     train(bench, people, "folds", validation={"method": "cross_validation", "folds": 2})
     lines = PeopleOfRegions(90, 1).csv().splitlines()
     rare = "\n".join([*lines, lines[1].replace("north", "islands"), ""])
     new = bench.ready(rare, label="left", positive="yes", drop="w,g").id
     found = evaluate(bench, "folds", new, groups=Groups("region", {"fpr": 0.1}))
-    assert any("chosen on scores of the rankers of the folds" in each for each in found.warnings)
+    assert any("rankers of the folds" in each for each in found.warnings)
     assert found.metrics is not None
     groups = found.metrics["by_group"]
     islands = groups["groups"][0]
     assert (islands["value"], islands["rows"], islands["auc"]["value"]) == ("islands", 1, None)
-    assert "at least 10 are needed" in islands["auc"]["reason"]
-    assert "at least 10 are needed" in islands["calibration"]["in_the_large"]["reason"]
+    sentences(islands["auc"]["reason"])
+    sentences(islands["calibration"]["in_the_large"]["reason"])
     assert islands["calibration"]["points"] == []
     one_value = evaluate(
         bench,
@@ -206,7 +206,8 @@ def test_what_is_said_of_cuts_and_of_small_groups(bench: Workbench) -> None:
     groups = one_value.metrics["by_group"]
     assert [one["value"] for one in groups["groups"]] == ["north"]
     test = groups["tests"][0]
-    assert (test["p_value"], test["words"]) == (None, "AUC is not tested: 1 group has it")
+    assert test["p_value"] is None
+    sentences(test["words"])
     assert groups["groups"][0]["tpr"] is None  # nobody asked for a cut
 
 
@@ -232,28 +233,28 @@ def ask(start: Callable[..., Service]) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "pointer", "words"),
+    ("body", "code", "pointer"),
     [
-        ({"group_by": "planet"}, "unknown_column", "/group_by", "got 'planet'; it has 'a', 'b'"),
-        ({"group_by": "left"}, "invalid", "/group_by", "'left' is the label"),
-        ({"group_by": "w"}, "invalid", "/group_by", "'w' was dropped in the upload"),
-        ({"group_by": "day"}, "invalid", "/group_by", "'day' is of type datetime"),
-        ({"group_by": "empty"}, "invalid", "/group_by", "'empty' is empty"),
-        ({"group_by": "code"}, "invalid", "/group_by", "at most 32 groups, 'code' has 40"),
-        ({"group_by": "a"}, "invalid", "/group_by", "at most 32 groups, 'a' has"),
-        ({"group_by": ""}, "invalid", "/group_by", "1"),
-        ({"group_by": "x" * 300}, "invalid", "/group_by", "255"),
-        ({"group_by": "\x00"}, "invalid", "/group_by", ""),
-        ({"group_by": ["region"]}, "invalid", "/group_by", "string"),
-        ({"at": {}}, "invalid", "/at", "exactly one of fpr, tpr and threshold, got none"),
-        ({"at": {"fpr": 0.1, "tpr": 0.2}}, "invalid", "/at", "got fpr, tpr"),
-        ({"at": {"fpr": 1.5}}, "invalid", "/at/fpr", "1"),
-        ({"at": {"threshold": "high"}}, "invalid", "/at/threshold", "number"),
-        ({"at": {"cut": 1}}, "invalid", "/at/cut", "not"),
-        ({"at": {"fpr": 0.1}, "model": "unjudged"}, "no_curve", "/at/fpr", "pass at.threshold"),
-        ({"cuts": "equal"}, "invalid", "/cuts", "equal_fpr"),
-        ({"cuts": "equal_fpr", "at": {"fpr": 0.1}}, "invalid", "/cuts", "name the column"),
-        ({"cuts": "equal_fpr", "group_by": "region"}, "invalid", "/cuts", '{"fpr": 0.1}'),
+        ({"group_by": "planet"}, "unknown_column", "/group_by"),
+        ({"group_by": "left"}, "invalid", "/group_by"),
+        ({"group_by": "w"}, "invalid", "/group_by"),
+        ({"group_by": "day"}, "invalid", "/group_by"),
+        ({"group_by": "empty"}, "invalid", "/group_by"),
+        ({"group_by": "code"}, "invalid", "/group_by"),
+        ({"group_by": "a"}, "invalid", "/group_by"),
+        ({"group_by": ""}, "invalid", "/group_by"),
+        ({"group_by": "x" * 300}, "invalid", "/group_by"),
+        ({"group_by": "\x00"}, "invalid", "/group_by"),
+        ({"group_by": ["region"]}, "invalid", "/group_by"),
+        ({"at": {}}, "invalid", "/at"),
+        ({"at": {"fpr": 0.1, "tpr": 0.2}}, "invalid", "/at"),
+        ({"at": {"fpr": 1.5}}, "invalid", "/at/fpr"),
+        ({"at": {"threshold": "high"}}, "invalid", "/at/threshold"),
+        ({"at": {"cut": 1}}, "invalid", "/at/cut"),
+        ({"at": {"fpr": 0.1}, "model": "unjudged"}, "no_curve", "/at/fpr"),
+        ({"cuts": "equal"}, "invalid", "/cuts"),
+        ({"cuts": "equal_fpr", "at": {"fpr": 0.1}}, "invalid", "/cuts"),
+        ({"cuts": "equal_fpr", "group_by": "region"}, "invalid", "/cuts"),
     ],
 )
 def test_bad_groups_and_cuts(
@@ -261,9 +262,10 @@ def test_bad_groups_and_cuts(
     body: dict[str, Any],
     code: str,
     pointer: str,
-    words: str,
+    sentences: Sentences,
 ) -> None:
-    problem = refused(ask(body), 422, code, words)
+    problem = refused(ask(body), 422, code)
+    sentences(problem["errors"][0]["detail"])
     assert problem["errors"][0]["pointer"] == pointer
 
 

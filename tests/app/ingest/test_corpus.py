@@ -22,9 +22,9 @@ from tests.long_form import LONG_FORM
 EVERY = 1 if LONG_FORM else 6
 TIMES = 50 if LONG_FORM else 1
 PIECES = [
-    *((delimited, name, size) for name, size in (("_BLOCK_BYTES", 16), ("_COLUMN_BYTES", 1))),
+    *((delimited, name, size) for name, size in (("BLOCK_BYTES", 16), ("COLUMN_BYTES", 1))),
     *((delimited, "_EXACT_CELLS", 4), (ndjson, "_CELLS", 4), (columnar, "_BATCH_CELLS", 4)),
-    *((stream, "_PIECE", 7), (stream, "_MIN_RECODED", 3)),
+    *((stream, "PIECE", 7), (stream, "MIN_RECODED", 3)),
 ]
 
 # One test for all cases of a family: a test of its own costs each more than the reading of its file.

@@ -44,8 +44,8 @@ def rows_of(body: str | bytes) -> Found:
 def exact(monkeypatch: pytest.MonkeyPatch, body: str | bytes) -> Found:
     """The same by Python's csv module alone, in one block."""
     with monkeypatch.context() as patch:
-        patch.setattr(delimited, "_BLOCK_BYTES", 1 << 20)
-        patch.setattr(CsvTable, "_parse", lambda self, block, *_: None)
+        patch.setattr(delimited, "BLOCK_BYTES", 1 << 20)
+        patch.setattr(CsvTable, "parse", lambda self, block, *_: None)
         return rows_of(body)
 
 
@@ -53,9 +53,9 @@ def exact(monkeypatch: pytest.MonkeyPatch, body: str | bytes) -> Found:
 def test_blocks_end_with_a_line(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
     body = end.join(["n,text,y", *ROWS])
     expected = exact(monkeypatch, body)
-    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
     for size in range(24, 60):
-        monkeypatch.setattr(delimited, "_BLOCK_BYTES", size)
+        monkeypatch.setattr(delimited, "BLOCK_BYTES", size)
         assert rows_of(body) == expected, size
 
 
@@ -78,8 +78,8 @@ def test_blocks_end_with_a_line(monkeypatch: pytest.MonkeyPatch, end: str) -> No
 def test_what_is_odd_in_any_block_is_read_alike(
     monkeypatch: pytest.MonkeyPatch, odd: str | bytes
 ) -> None:
-    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
-    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 48)
+    monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 48)
     line = odd.encode() if isinstance(odd, str) else odd
     for place in range(0, 60, 7):
         body = "\n".join(["n,text,y", *ROWS[:place]]).encode() + b"\n" + line + b"\n1,x,0\n"
@@ -90,7 +90,7 @@ def test_doubled_quotes_are_for_the_fast_reader(monkeypatch: pytest.MonkeyPatch)
     def slow(*_: object) -> None:
         raise AssertionError("Python's module was asked")
 
-    monkeypatch.setattr(CsvTable, "_records", slow)
+    monkeypatch.setattr(CsvTable, "records", slow)
     upload = Upload(b'n,text,y\n1,"a ""b""",0\n2,"""",1\n', None, 1 << 20)
     table = CsvTable(upload, read_layout(upload, Dialect(), 10), MissingTokens())
     (rows,) = table.batches(Errors(), None, ["n"])
@@ -113,7 +113,7 @@ def exact_outcome(folder: Path, body: bytes, monkeypatch: pytest.MonkeyPatch) ->
     """Read by the exact reader alone."""
     with monkeypatch.context() as patch:
         patch.setattr(
-            CsvTable, "_parse", lambda self, block, wanted, _: self._parse_exactly(block, wanted)
+            CsvTable, "parse", lambda self, block, wanted, _: self.parse_exactly(block, wanted)
         )
         return outcome(folder, body)
 
@@ -168,7 +168,7 @@ def test_the_fast_reader_takes_a_sound_table(
     def slow(*_: Any) -> Any:
         raise AssertionError("the exact reader was asked")
 
-    monkeypatch.setattr(CsvTable, "_parse_exactly", slow)
+    monkeypatch.setattr(CsvTable, "parse_exactly", slow)
     ready: Ready = read(
         tmp_path,
         'a,b,c,g,y\n1,true,,"x, y",no\n2,FALSE,NA,"z\nz",yes\n,true,1e3,w,yes\n',

@@ -20,6 +20,7 @@ from app.ingest import writer
 from app.ingest.columns import DistinctCounter
 from app.ingest.csv import CsvTable
 from app.ingest.errors import BadTable
+from app.ingest.profile import from_json
 from tests.app.uploads import ARROW, PARQUET, Ready, halves, read
 from tests.sentences import Sentences
 
@@ -44,7 +45,7 @@ def test_categories_need_no_second_reading(ready: Read, monkeypatch: pytest.Monk
     def slow(*_: Any) -> Any:
         raise AssertionError("the exact reader was asked")
 
-    monkeypatch.setattr(CsvTable, "_parse_exactly", slow)
+    monkeypatch.setattr(CsvTable, "parse_exactly", slow)
     assert ready(COLOURS + '6,"dark, red",1\n').column("colour")["distinct"] == 4
 
 
@@ -75,8 +76,8 @@ def test_the_typed_table_keeps_text(
     ready: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "ROW_GROUP", 2000)
-    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1000)
-    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
     ready("n,colour,y\n" + "".join(f"{i},c{i % 7},{i % 2}\n" for i in range(3000)))
     file = pq.ParquetFile(tmp_path / "work" / "table.parquet")
     assert file.num_row_groups == 2
@@ -90,8 +91,8 @@ def test_a_row_group_keeps_no_texts_of_those_before(
     ready: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "ROW_GROUP", 500)
-    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1000)
-    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
     names = [f"name-{i}" for i in range(3000)]
     ready("n,name,y\n" + "".join(f"{i},{name},{i % 2}\n" for i, name in enumerate(names)))
     file = pq.ParquetFile(tmp_path / "work" / "table.parquet")
@@ -108,8 +109,8 @@ def test_the_type_is_settled_over_all_rows(
     ready: Read, late: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A column that begins with many missing values or numbers, and ends as text."""
-    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1000)
-    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
     rows = 2000
     empty = "n,a,y\n" + "".join(f"{i},,{i % 2}\n" for i in range(rows)) + f"1,{late},0\n"
     assert ready(empty).columns["a"][-1] == late.strip('"')
@@ -120,15 +121,17 @@ def test_the_type_is_settled_over_all_rows(
     assert mixed.column("n")["type"] == "numeric"
 
 
-def test_text_first_and_numbers_later(refused: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_first_and_numbers_later(
+    refused: Refuse, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
+) -> None:
     """The first rows look like categories; all rows are numbers but for those."""
-    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1000)
-    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
     body = "n,a,y\n" + "1,x,0\n" * 200 + "".join(f"{i},{i},{i % 2}\n" for i in range(4000))
     error = refused(body)
     assert error.total == 200
     assert error.errors[0]["line"] == 2
-    assert error.errors[0]["detail"].startswith("'x' is not a number, as nearly all values are")
+    sentences(error.errors[0]["detail"])
 
 
 # --- declared columns ----------------------------------------------------------------------------
@@ -198,7 +201,7 @@ def test_distinct_values_are_counted_in_bounded_memory(distinct: int, repeats: i
     for start in range(0, len(texts), 7_000):
         counter.add(pa.array(texts[start : start + 7_000]))
     assert counter.count == pytest.approx(distinct, rel=0.06 if distinct > 16_384 else 0)
-    assert len(counter._kept) <= counter._ROOM
+    assert len(from_json(counter.state()["kept"], np.uint64)) <= counter.ROOM
 
 
 # --- any table -----------------------------------------------------------------------------------
@@ -221,11 +224,15 @@ def test_a_category_that_is_too_long_is_missing(ready: Read) -> None:
 @pytest.mark.parametrize("declared", [None, ["a"]])
 @pytest.mark.parametrize("block", [1 << 21, 40])
 def test_the_rarest_categories_are_pooled(
-    ready: Read, monkeypatch: pytest.MonkeyPatch, declared: list[str] | None, block: int
+    ready: Read,
+    monkeypatch: pytest.MonkeyPatch,
+    declared: list[str] | None,
+    block: int,
+    sentences: Sentences,
 ) -> None:
     """They are missing, as each word is that a model does not know; of equally rare ones the later in text order."""
-    monkeypatch.setattr(delimited, "_BLOCK_BYTES", block)
-    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", block)
+    monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
     words = [f"c{i % 11}" for i in range(40)] + ["often"] * 5
     body = "n,a,y\n" + "".join(f"{i},{word},{i % 2}\n" for i, word in enumerate(words))
     table = ready(body, categories=10, categorical=declared)
@@ -234,10 +241,7 @@ def test_the_rarest_categories_are_pooled(
     assert table.column("a")["distinct"] == 10
     (warning,) = table.result["warnings"]
     assert (warning["code"], warning["column"], warning["count"]) == ("words_pooled", "a", 2)
-    assert warning["detail"].startswith(
-        "12 different words are more than the 10 categories allowed by RANKWRIGHT_MAX_CATEGORIES: the 2 rarest words, "
-        "in 6 rows, count as missing"
-    )
+    sentences(warning["detail"])
     assert warning["parameter"] == "drop"
     assert ready(body, categories=12, categorical=declared).result["warnings"] == []
 
@@ -250,10 +254,10 @@ def test_declared_identifiers_are_held_to_the_limit(ready: Read) -> None:
 def test_of_words_without_number_those_that_come_first_are_counted(
     ready: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(categories, "_MAX_WORDS", 20)
-    monkeypatch.setattr(categories, "_MAX_WAITING", 10)
-    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 200)
-    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(categories, "MAX_WORDS", 20)
+    monkeypatch.setattr(categories, "MAX_WAITING", 10)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
     words = [f"w{i}" for i in range(30)] * 3 + ["w1"] * 20
     body = "n,a,y\n" + "".join(f"{i},{word},{i % 2}\n" for i, word in enumerate(words))
     table = ready(body, categories=5)
@@ -261,25 +265,17 @@ def test_of_words_without_number_those_that_come_first_are_counted(
     assert set(kept) <= set(words[:20])
     assert kept.count("w1") == 23
     assert len(set(kept)) == 5
-    assert (
-        "30 different words are more than the 5 categories" in table.result["warnings"][0]["detail"]
-    )
+    assert table.result["warnings"][0]["detail"].startswith("30 ")
 
 
-def test_bytes_that_are_not_utf_8(refused: Refuse) -> None:
+def test_bytes_that_are_not_utf_8(refused: Refuse, sentences: Sentences) -> None:
     body = 'n,a,y\n1,Bonn,0\n2,"Köln\nRhein",1\n3,Ulm,0\n4,Fürth,1\n'.encode("latin-1")
-    assert refused(body).errors == [
-        {
-            "line": 3,
-            "column": "a",
-            "detail": "byte 0xF6 is not UTF-8; with encoding=latin-1 it reads 'Köln\\nRhein'",
-            "suggestion": {"encoding": "latin-1"},
-        },
-        {
-            "line": 6,
-            "column": "a",
-            "detail": "byte 0xFC is not UTF-8; with encoding=latin-1 it reads 'Fürth'",
-        },
+    errors = refused(body).errors
+    for error in errors:
+        sentences(error.pop("detail"))
+    assert errors == [
+        {"line": 3, "column": "a", "suggestion": {"encoding": "latin-1"}},
+        {"line": 6, "column": "a"},
     ]
 
 

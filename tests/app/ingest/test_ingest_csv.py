@@ -17,11 +17,6 @@ from tests.sentences import Sentences
 
 Read = Callable[..., Ready]
 
-HINT = (
-    ", as nearly all values are; name the text for missing values in missing, "
-    "or the column in categorical"
-)
-
 
 def test_types_are_settled_over_all_rows(ready: Read) -> None:
     """An integer column that turns 1.5 in a late block keeps both exact."""
@@ -32,14 +27,13 @@ def test_types_are_settled_over_all_rows(ready: Read) -> None:
 
 
 def test_text_late_in_a_numeric_column_is_found_with_its_line(
-    refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch
+    refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
-    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1 << 14)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 14)
     rows = 20_000  # many blocks
     error = refused("a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(rows)) + "oops,1\n")
-    assert error.errors == [
-        {"line": rows + 2, "column": "a", "detail": f"'oops' is not a number{HINT}"},
-    ]
+    sentences(error.errors[0].pop("detail"))
+    assert error.errors == [{"line": rows + 2, "column": "a"}]
 
 
 def test_column_without_any_value_is_a_missing_numeric_column(ready: Read) -> None:
@@ -54,6 +48,7 @@ def test_column_without_any_value_is_a_missing_numeric_column(ready: Read) -> No
 
 def test_many_errors_are_counted_and_the_first_are_told(
     refused: Callable[..., BadTable],
+    sentences: Sentences,
 ) -> None:
     names = [f"c{j}" for j in range(8)]
     body = ",".join([*names, "y"]) + "\n" + ",".join(["1"] * 8 + ["0"]) + "\n"
@@ -65,15 +60,15 @@ def test_many_errors_are_counted_and_the_first_are_told(
     assert error.errors[0] == {"line": 3, "column": "c0", "detail": rule}
     assert sum(error["column"] == "c0" for error in error.errors) <= MAX_ERRORS_PER_COLUMN
     assert {error["column"] for error in error.errors} == set(names)
-    assert error.detail == f"line 3, column 'c0': {rule} (and 1599 more)"
+    sentences(error.detail)
 
 
 def test_reading_ends_when_there_are_errors_enough(
     refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.ingest.build.MAX_COUNTED_ERRORS", 1000)
-    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 200)
-    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 200)
+    monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
     error = refused("a,y\n1,0\n" + "inf,1\n" * 5000)
     assert 1000 <= error.total <= 1100
 
@@ -82,7 +77,7 @@ def test_reading_ends_when_there_are_errors_enough(
 
 
 def test_unclosed_quote_does_not_swallow_the_memory(
-    refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch
+    refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     monkeypatch.setattr(delimited, "MAX_LINE_LENGTH", 1000)
     before = csv.field_size_limit(1000)
@@ -90,16 +85,13 @@ def test_unclosed_quote_does_not_swallow_the_memory(
         error = refused('a,g,y\n1,x,0\n2,"x\n' + "3,x,1\n" * 1000, label="y", group="g")
     finally:
         csv.field_size_limit(before)
-    assert error.errors == [
-        {
-            "line": 3,
-            "detail": "a value in the row that begins here is over 1000 characters; is a closing quote missing?",
-        }
-    ]
+    sentences(error.errors[0].pop("detail"))
+    assert error.errors == [{"line": 3}]
 
 
 def test_unclosed_quote_in_the_header_does_not_swallow_the_memory(
     refused: Callable[..., BadTable],
+    sentences: Sentences,
 ) -> None:
     before = csv.field_size_limit(1000)
     try:
@@ -107,20 +99,23 @@ def test_unclosed_quote_in_the_header_does_not_swallow_the_memory(
     finally:
         csv.field_size_limit(before)
     assert error.errors[0]["line"] == 1
-    assert "is a closing quote missing?" in error.detail
+    sentences(error.detail)
 
 
-def test_endless_line(refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_line(
+    refused: Callable[..., BadTable], monkeypatch: pytest.MonkeyPatch, sentences: Sentences
+) -> None:
     monkeypatch.setattr(delimited, "MAX_LINE_LENGTH", 1000)
     error = refused("a,y\n1,0\n2,1\n" + "1," * 1000 + "\n")
-    assert error.errors == [{"line": 4, "detail": "a line must be shorter than 1000 characters"}]
+    sentences(error.errors[0].pop("detail"))
+    assert error.errors == [{"line": 4}]
 
 
 def test_row_longer_than_the_fast_readers_block(
     ready: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 64)
-    monkeypatch.setattr(delimited, "_COLUMN_BYTES", 1)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
     long = "g" * 250
     table = ready(f"a,g,y\n1,{long},0\n2,x,1\n", label="y", group="g")
     assert table.columns["g"] == [long, "x"]
@@ -206,10 +201,11 @@ def test_words_and_codes_are_told_of_by_nothing(ready: Read, cells: list[str]) -
     assert table.result["warnings"] == []
 
 
-def test_names_made_up_are_not_there_already(refused: Callable[..., BadTable]) -> None:
-    error = refused("column 2,,y\n1,2,0\n")
-    assert error.detail == "column names must differ: 'column 2' is column 1 and column 2"
-    assert "at least one feature column" in refused(",,y\n1,2,0\n").detail
+def test_names_made_up_are_not_there_already(
+    refused: Callable[..., BadTable], sentences: Sentences
+) -> None:
+    sentences(refused("column 2,,y\n1,2,0\n").detail)
+    sentences(refused(",,y\n1,2,0\n").detail)
 
 
 def test_two_thousand_columns(ready: Read) -> None:
@@ -233,8 +229,8 @@ Refuse = Callable[..., BadTable]
 
 def test_characters_that_lie_across_pieces(ready: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     """UTF-16 read a few bytes at a time: pairs of surrogates come apart, and grow together again."""
-    monkeypatch.setattr(stream, "_MIN_RECODED", 1)
-    monkeypatch.setattr(stream, "_PIECE", 3)
+    monkeypatch.setattr(stream, "MIN_RECODED", 1)
+    monkeypatch.setattr(stream, "PIECE", 3)
     table = ready("t,y\n😀,0\n🎉,1\n😀,1\n".encode("utf-16-le"), dialect={"encoding": "utf-16"})
     assert table.columns["t"] == ["😀", "🎉", "😀"]
 

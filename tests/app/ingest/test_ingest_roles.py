@@ -10,6 +10,7 @@ import pytest
 
 from app.ingest.errors import BadTable
 from tests.app.uploads import read
+from tests.sentences import Sentences
 
 
 def refuse(folder: Path, body: str | bytes, **roles: Any) -> BadTable:
@@ -30,15 +31,11 @@ def test_weight_and_group_are_never_the_label(tmp_path: Path) -> None:
     ]
 
 
-def test_one_class_only(tmp_path: Path) -> None:
+def test_one_class_only(tmp_path: Path, sentences: Sentences) -> None:
     error = refuse(tmp_path, "a,y\n1,yes\n2,yes\n")
     assert error.code == "one_class"
-    assert error.errors == [
-        {
-            "column": "y",
-            "detail": "the label 'y' must have two different values, got only the value 'yes' in 2 rows",
-        }
-    ]
+    sentences(error.errors[0].pop("detail"))
+    assert error.errors == [{"column": "y"}]
 
 
 def test_a_running_number_at_the_end_is_no_label(tmp_path: Path) -> None:
@@ -57,18 +54,18 @@ def test_a_running_number_at_the_end_is_no_label(tmp_path: Path) -> None:
         label_of("a,no", rows, rows)
 
 
-def test_what_a_refused_label_may_mean(tmp_path: Path) -> None:
+def test_what_a_refused_label_may_mean(tmp_path: Path, sentences: Sentences) -> None:
     """One that is misspelt is told; others by what has two values, the likeliest first."""
     body = "Outcome,a,target,b\n" + "".join(f"{i % 2},{i},{i % 3},{i // 3}\n" for i in range(9))
     error = refuse(tmp_path, body, label="outcom")
     assert error.errors[0]["suggestion"] == {"label": "Outcome"}
-    assert error.detail.endswith("; likely labels are 'Outcome'")
+    sentences(error.detail)
     error = refuse(tmp_path, body)  # which takes target
     assert error.errors[0]["suggestion"] == {"positive": "0"}
     wide = "a,b,c\n" + "".join(f"{i % 2},{i % 2},{30 - i}\n" for i in range(30))
     error = refuse(tmp_path, wide)
     assert error.errors[0]["suggestion"] == {"label": "b"}
-    assert "likely labels are 'b', 'a'" in error.detail
+    sentences(error.detail)
 
 
 def test_one_value_against_all_others(tmp_path: Path) -> None:
@@ -88,7 +85,7 @@ def test_one_value_against_all_others(tmp_path: Path) -> None:
     assert "third value" in refuse(tmp_path, body, positive="low", strict=True).detail
 
 
-def test_several_values_are_positive(tmp_path: Path) -> None:
+def test_several_values_are_positive(tmp_path: Path, sentences: Sentences) -> None:
     body = "a,y\n1,low\n2,mid\n3,\n4,high\n5,mid\n6,none\n"
     table = read(tmp_path, body, positive="high, mid")
     assert table.columns["y"] == [0, 1, 1, 1, 0]
@@ -107,7 +104,7 @@ def test_several_values_are_positive(tmp_path: Path) -> None:
         assert (rest.columns["y"], rest.result["negative"]) == ([1, 0, 1, 0], "y")
         assert rest.result["warnings"] == []
     error = refuse(tmp_path, "a,y\n1,x\n2,y\n3,z\n4,w\n", positive="z,x", strict=True)
-    assert "'w' is a third value of the label, beside 'y' and 'x,z'" in error.detail
+    sentences(error.detail)
     # The class has one name, in whatever order its values are listed.
     grades = "a,y\n1,2\n2,10\n3,3\n4,1\n5,0\n"
     for positive in ("2,3,10", "10, 3,2", "3.0, 2,10,2"):
@@ -151,16 +148,13 @@ def test_values_of_a_label_are_counted(tmp_path: Path) -> None:
     assert "x" * 300 not in str(fault["values"])
 
 
-def test_label_with_three_values(tmp_path: Path) -> None:
+def test_label_with_three_values(tmp_path: Path, sentences: Sentences) -> None:
     error = refuse(tmp_path, "a,y\n1,no\n2,yes\n3,no\n4,maybe\n5,maybe\n")
-    detail = "'maybe' is a third value of the label, beside 'no' and 'yes'"
     first, second = error.errors
-    assert first["detail"] == (
-        f"{detail}; its values are 'no', 'yes', 'maybe'; name one of them in positive; "
-        "all others are then negative"
-    )
+    sentences(first["detail"])
+    sentences(second.pop("detail"))
     assert (first["line"], first["suggestion"]) == (5, {"positive": "yes"})
-    assert second == {"line": 6, "column": "y", "detail": detail}
+    assert second == {"line": 6, "column": "y"}
 
 
 def test_what_is_suggested_is_no_slip_of_the_label(tmp_path: Path) -> None:
@@ -196,20 +190,21 @@ def test_how_it_is_written_is_suggested(
     error = refuse(tmp_path, body)
     assert error.errors[0].get("suggestion") == suggestion
     if suggestion is None:
-        assert "thousands=comma if it is 1000, or decimal=comma if it is 1.000" in error.detail
+        assert "thousands=comma" in error.detail
+        assert "decimal=comma" in error.detail
     else:
         read(tmp_path, body, dialect=suggestion)
 
 
-def test_missing_label(tmp_path: Path) -> None:
+def test_missing_label(tmp_path: Path, sentences: Sentences) -> None:
     table = read(tmp_path, "a,y\n1,0\n2,\n3,1\n4,NA\n")
     assert table.columns == {"a": [1.0, 3.0], "y": [0, 1]}
     assert table.result["rows"] == 2
+    sentences(table.result["warnings"][0].pop("detail"))
     assert table.result["warnings"] == [
         {
             "code": "rows_without_label",
             "column": "y",
-            "detail": "2 rows without a label are left out; the first is in line 3",
             "count": 2,
             "parameter": "strict",
             "line": 3,

@@ -42,15 +42,13 @@ typed = pytest.mark.parametrize("content_type", [PARQUET, ARROW, ARROW_FILE])
 
 
 @typed
-def test_errors_are_told_by_row(tmp_path: Path, content_type: str) -> None:
+def test_errors_are_told_by_row(tmp_path: Path, content_type: str, sentences: Sentences) -> None:
     table = pa.table({"a": [1.0, 2.0, 3.0, math.inf], "y": [0, 1, None, 2]})
     with pytest.raises(BadTable) as caught:
         read(tmp_path, body_of(table, content_type), content_type, strict=True)
-    assert [(error["column"], error["detail"].split(",")[0]) for error in caught.value.errors] == [
-        ("y", "row 3: the label is missing"),
-        ("y", "row 4: '2' is a third value of the label"),
-        ("a", "row 4: 'inf' is not a finite number"),
-    ]
+    assert [error["column"] for error in caught.value.errors] == ["y", "y", "a"]
+    for error in caught.value.errors:
+        sentences(error["detail"])
 
 
 @typed
@@ -113,7 +111,7 @@ def test_texts_of_parquet_take_no_more_than_a_table(tmp_path: Path, encoding: st
 def test_long_texts_of_parquet_are_read_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow, "_PART_BYTES", 10_000)
+    monkeypatch.setattr(arrow, "PART_BYTES", 10_000)
     texts = [None if i % 7 == 0 else "é" * (i % 90) for i in range(500)]
     table = pa.table({"a": texts, "b": pa.array(texts, pa.large_string()), "n": range(500)})
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=200)

@@ -257,7 +257,7 @@ def test_more_words_than_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, categories: int
 ) -> None:
     """A part may have more words than are counted before one that earlier parts know comes again."""
-    monkeypatch.setattr(columns, "_MAX_WORDS", 12)
+    monkeypatch.setattr(columns, "MAX_WORDS", 12)
     words = [f"{n}" for n in "abcdefg"] + ["top", "c", "d", "c"] * 8
     words += [f"w{i}" for i in range(30)] + ["top"] * 60 + ["b", "w20"] * 20
     rows = [f"{word},{i},{'ny'[i % 2]}" for i, word in enumerate(words)]

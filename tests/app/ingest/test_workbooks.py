@@ -19,6 +19,7 @@ from app.ingest.errors import BadTable, Errors
 from app.ingest.formats import ARROW, ARROW_FILE, CSV, JSON_ARRAY, NDJSON, PARQUET, XLSX
 from app.ingest.readers import open_source
 from app.ingest.value_columns import MissingTokens
+from tests.sentences import Sentences
 
 LIMITS = {"rows": 1000, "columns": 20, "bytes": 1 << 22}
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
@@ -136,7 +137,7 @@ def test_a_small_workbook_takes_no_more_than_it_may(
     def untouched(_: Path) -> None:
         raise AssertionError("it was handed on")
 
-    monkeypatch.setattr(workbook, "_rows_of", untouched)
+    monkeypatch.setattr(workbook, "rows_of", untouched)
     with pytest.raises(BadTable) as caught:
         read(path)
     assert caught.value.code == code
@@ -231,33 +232,33 @@ def test_an_array_of_objects_is_read_as_its_lines(
     for indent in (None, 1):
         path.write_text("\ufeff " + json.dumps(records, indent=indent, ensure_ascii=False) + "\n")
         assert read(path) == ((JSON_ARRAY, None), rows)
-    monkeypatch.setattr("app.ingest.ndjson._PIECE", 3)
+    monkeypatch.setattr("app.ingest.ndjson.PIECE", 3)
     assert read(path) == ((JSON_ARRAY, None), rows)
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line"),
     [
-        ("[]", 1, "each element must be a JSON object"),
-        ('[{"a": 1},\n 3]', 2, "must be a JSON object"),
-        ('[{"a": 1},\n]', 2, "an element is not JSON"),
-        ('[{"a": 1}\n', 2, "must follow an element, got its end"),
-        ('[{"a": 1}] x', 1, "nothing may follow"),
-        ('[\n{"a": 1} {"a": 2}]', 2, "a comma or the end"),
-        ('[{"a": 1},\n\n{"a": NaN}]', 3, "is not JSON"),
-        ('[{"a": 1}, {"a": 1, "a": 2}]', 1, "comes 2 times"),
-        ('[{"a": ' + "[" * 100_000, 1, "nested too deeply"),
-        ('[{"a": "' + "x" * (1 << 20), 1, "is not JSON"),
-        ('[{"a": [1]}]', 1, "drop=a leaves the column out"),
-        ('{"a": {"b": 1}}', 1, "drop=a leaves the column out"),
+        ("[]", 1),
+        ('[{"a": 1},\n 3]', 2),
+        ('[{"a": 1},\n]', 2),
+        ('[{"a": 1}\n', 2),
+        ('[{"a": 1}] x', 1),
+        ('[\n{"a": 1} {"a": 2}]', 2),
+        ('[{"a": 1},\n\n{"a": NaN}]', 3),
+        ('[{"a": 1}, {"a": 1, "a": 2}]', 1),
+        ('[{"a": ' + "[" * 100_000, 1),
+        ('[{"a": "' + "x" * (1 << 20), 1),
+        ('[{"a": [1]}]', 1),
+        ('{"a": {"b": 1}}', 1),
     ],
 )
 def test_what_is_wrong_with_an_array_is_named_by_its_line(
-    tmp_path: Path, text: str, line: int, said: str
+    tmp_path: Path, text: str, line: int, sentences: Sentences
 ) -> None:
     path = tmp_path / "table.json"
     path.write_text(text)
-    with pytest.raises(BadTable, match=said) as caught:
+    with sentences.raises(BadTable) as caught:
         read(path, JSON_ARRAY)
     assert caught.value.errors[0]["line"] == line
 

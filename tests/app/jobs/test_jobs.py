@@ -116,22 +116,22 @@ class TestList:
         assert ids(state="queued", kind="ingest") == ids(dataset_id=new_id("ds")) == []
 
     @pytest.mark.parametrize(
-        ("filters", "message"),
+        "filters",
         [
-            ({"limit": 0}, "limit must be between 1 and 200, got 0"),
-            ({"limit": 201}, "limit must be between 1 and 200, got 201"),
-            ({"state": "done"}, "state must be one of queued, .*cancelling, got 'done'"),
-            ({"state": "\0"}, "state must be one of"),
-            ({"kind": "a\0"}, "kind must be one of ingest"),
-            ({"kind": "\ud800"}, "kind must be one of ingest"),
-            ({"dataset_id": "ds_\0"}, "dataset_id must be an id"),
-            ({"dataset_id": new_id("job")}, "dataset_id must be an id"),
+            {"limit": 0},
+            {"limit": 201},
+            {"state": "done"},
+            {"state": "\0"},
+            {"kind": "a\0"},
+            {"kind": "\ud800"},
+            {"dataset_id": "ds_\0"},
+            {"dataset_id": new_id("job")},
         ],
     )
     def test_bad_filters_name_the_rule(
-        self, db: Database, filters: dict[str, Any], message: str
+        self, db: Database, filters: dict[str, Any], sentences: Sentences
     ) -> None:
-        with pytest.raises(Invalid, match=message):
+        with sentences.raises(Invalid):
             db.reading(jobs.list_page, OWNER, **filters)
 
     @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ class TestList:
             base64.urlsafe_b64encode(b"[" * 100_000).decode(),
         ],
     )
-    def test_bad_cursors_are_refused(self, db: Database, text: str, sentences: Sentences) -> None:
-        with sentences.raises(Invalid) as caught:
+    def test_bad_cursors_are_refused(self, db: Database, text: str) -> None:
+        with pytest.raises(Invalid) as caught:
             db.reading(jobs.list_page, OWNER, after=text)
         assert caught.value.code == "invalid_cursor"
 

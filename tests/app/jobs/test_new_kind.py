@@ -47,7 +47,5 @@ def test_a_kind_of_one_file(service: Service, echoes: httpx.Client) -> None:
 
 def test_the_kinds_that_declare_a_hook_for_their_end_are_listed() -> None:
     """A process that ends jobs of all kinds then imports no others."""
-    declared = {
-        name for name in kinds.KINDS if kinds.kind_of(name).on_end is not kinds._no_end_hook
-    }
+    declared = {name for name in kinds.KINDS if kinds.kind_of(name).on_end is not kinds.no_end_hook}
     assert declared == kinds.WITH_END_HOOK

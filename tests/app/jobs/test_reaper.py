@@ -140,9 +140,9 @@ class TestLostLease:
         class Slow(Reaper):
             """The worker comes back just after the reaper has read its row."""
 
-            def _reap_job(self, *args: object) -> None:
+            def reap_job(self, *args: object) -> None:
                 db.writing(queue.heartbeat, SETTINGS, claim)
-                super()._reap_job(*args)  # type: ignore[arg-type]
+                super().reap_job(*args)  # type: ignore[arg-type]
 
         slow = Slow(db, SETTINGS)
         hear_nothing(db, job.id)

@@ -23,6 +23,7 @@ from app.platform.settings import Settings
 from app.platform.tables import Outbox, Role
 from tests.app.queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
 from tests.app.uploads import put
+from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer
 
 LONG_AGO = 1.5
@@ -76,7 +77,7 @@ def doctor(valkey: ValkeyServer) -> Doctor:
     return Doctor(valkey.broker_url)
 
 
-def test_a_sound_state(well: Settings, db: Database, doctor: Doctor) -> None:
+def test_a_sound_state(well: Settings, db: Database, doctor: Doctor, sentences: Sentences) -> None:
     submit(db)
     blobs = BlobStore(well.blob_dir)
     upload, table = put(blobs, "uploads", b"a")[0], put(blobs, "tables", b"b")[0]
@@ -84,14 +85,14 @@ def test_a_sound_state(well: Settings, db: Database, doctor: Doctor) -> None:
     found = doctor(well, deep=True)
     assert {finding.level for finding in found} == {Level.OK}
     said = {finding.part: finding.detail for finding in found}
-    assert said["queue"].startswith("1 queued, 0 running, 0 waiting; the oldest has been due for")
-    assert said["blobs"].startswith("all 2 that the database names are there, and their hashes")
-    assert said["keys"].startswith("1 are valid, with the one in the state folder")
+    assert said["queue"].startswith("1 queued, 0 running")
+    sentences(said["blobs"])
+    sentences(said["keys"])
     assert "here (1 slot" in said["workers"]
     assert list((well.blob_dir / "staging").iterdir()) == []
 
 
-def test_blobs(well: Settings, db: Database, doctor: Doctor) -> None:
+def test_blobs(well: Settings, db: Database, doctor: Doctor, sentences: Sentences) -> None:
     blobs = BlobStore(well.blob_dir)
     upload, table = put(blobs, "uploads", b"upload")[0], put(blobs, "tables", b"table")[0]
     dataset = add_dataset(db, upload_key=upload, table_key=table)
@@ -100,7 +101,7 @@ def test_blobs(well: Settings, db: Database, doctor: Doctor) -> None:
     os.utime(orphan, (then, then))
     level, detail = doctor.finds(well)["orphans"]
     assert level == Level.WARN
-    assert "1 blobs (6 bytes) that the database does not name" in detail
+    sentences(detail)
     orphan.unlink()
     blobs.path(table).write_bytes(b"tabel")
     assert doctor.finds(well) == {}  # only reading shows it
@@ -125,7 +126,9 @@ def test_kernels_that_cannot_be_kept(
     assert doctor.finds(well) == {}
 
 
-def test_a_queue_that_stands_still(state: Settings, db: Database, doctor: Doctor) -> None:
+def test_a_queue_that_stands_still(
+    state: Settings, db: Database, doctor: Doctor, sentences: Sentences
+) -> None:
     db.writing(keys.create, OWNER, "first", keys.SCOPES)
     assert set(doctor.finds(state)) == {"workers", "dispatcher"}
     assert set(doctor.finds(state, runs=False)) == set()  # nothing waits
@@ -141,9 +144,10 @@ def test_a_queue_that_stands_still(state: Settings, db: Database, doctor: Doctor
         worker_rows.register(session, claim.job_id, host="there", version="0.0.1", slots=2)
     found = doctor.finds(state)
     assert set(found) == {"leases", "workers", "dispatcher"}
-    assert found["leases"] == (Level.FAIL, "1 jobs have had no lease for more than 60 s")
+    assert found["leases"][0] == Level.FAIL
+    sentences(found["leases"][1])
     assert found["workers"][0] == Level.WARN
-    assert "there (2 slots, version 0.0.1)" in found["workers"][1]
+    assert "there (2 slots, version" in found["workers"][1]
 
 
 @pytest.mark.parametrize(
@@ -201,10 +205,12 @@ class TestOnSqlite:
         url = f"postgresql://doctored:wr0ng@/postgres?host={postgres.folder}"
         found = doctor.finds(state.model_copy(update={"database_url": SecretStr(url)}))
         assert found.keys() == {"database"}
-        assert 'password authentication failed for user "doctored"' in found["database"][1]
+        assert 'failed for user "doctored"' in found["database"][1]
         assert "wr0ng" not in found["database"][1]
 
-    def test_folders_and_keys(self, well: Settings, db: Database, doctor: Doctor) -> None:
+    def test_folders_and_keys(
+        self, well: Settings, db: Database, doctor: Doctor, sentences: Sentences
+    ) -> None:
         (well.state_dir / "api-key").chmod(0o644)
         well.state_dir.chmod(0o755)
         found = doctor.finds(well)
@@ -216,7 +222,9 @@ class TestOnSqlite:
         assert "but the key in" in doctor.finds(well)["keys"][1]
         with db.write() as session:
             session.execute(text("DELETE FROM api_keys"))
-        assert doctor.finds(well)["keys"] == (Level.WARN, "there is no valid key")
+        level, detail = doctor.finds(well)["keys"]
+        assert level == Level.WARN
+        sentences(detail)
 
     def test_settings_and_disk(self, well: Settings, doctor: Doctor) -> None:
         environment = {
@@ -226,12 +234,12 @@ class TestOnSqlite:
         }
         level, detail = doctor.finds(well, environment)["settings"]
         assert level == Level.WARN
-        assert "RANKWRIGHT_FAULTS makes processes fail on purpose" in detail
+        assert "RANKWRIGHT_FAULTS" in detail
         details = [found.detail for found in doctor(well, environment)]
-        assert "RANKWRIGHT_LEESE_SECONDS is set, but no such setting exists" in details
+        assert any("RANKWRIGHT_LEESE_SECONDS is set" in each for each in details)
         tight = well.model_copy(update={"lease_seconds": 20.0, "min_free_bytes": 2**62})
         found = doctor.finds(tight)
-        assert "a lease of 20 s is lost" in found["settings"][1]
+        assert "lease of 20 s" in found["settings"][1]
         assert found["disk"][0] == Level.FAIL
 
     def test_nothing_there(self, tmp_path: Path, doctor: Doctor) -> None:

@@ -23,6 +23,7 @@ from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 from app.platform.tables import Outbox, Role, Worker
 from tests.app.queue_steps import change, claimed, hear_nothing, submit
+from tests.sentences import Sentences
 from tests.servers import PostgresServer
 
 SETTINGS = Settings()
@@ -54,19 +55,16 @@ def test_a_worker_is_well_while_its_host_is_heard_from(db: Database) -> None:
 
 
 def test_a_dispatcher_is_well_until_it_owes_wake_ups_for_long(
-    db: Database, producer: Producer
+    db: Database, producer: Producer, sentences: Sentences
 ) -> None:
-    absent = dispatcher_problem(db, producer, SETTINGS, "alpha")
-    assert absent == "no dispatcher of alpha was heard from within 12 s"
+    sentences(dispatcher_problem(db, producer, SETTINGS, "alpha"))
     work_as_dispatcher(db)
     assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
     job = submit(db)
     assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
     with db.write() as session:
         session.execute(update(Outbox).values(created_at=Outbox.created_at - LONG))
-    assert dispatcher_problem(db, producer, SETTINGS, "alpha") == (
-        "wake-ups not sent for more than 60 s: 1"
-    )
+    sentences(dispatcher_problem(db, producer, SETTINGS, "alpha"))
     change(db, job.id, not_before=4e9)
     assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None, (
         "a job that backs off is owed nothing"
@@ -77,16 +75,14 @@ def test_a_dispatcher_is_well_until_it_owes_wake_ups_for_long(
 
 
 def test_a_dispatcher_is_well_until_it_leaves_lost_leases_for_long(
-    db: Database, producer: Producer
+    db: Database, producer: Producer, sentences: Sentences
 ) -> None:
     work_as_dispatcher(db)
     submit(db)
     claim = claimed(db)
     assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
     hear_nothing(db, claim.job_id, seconds=LONG)
-    assert dispatcher_problem(db, producer, SETTINGS, "alpha") == (
-        "jobs without a lease for more than 60 s: 1"
-    )
+    sentences(dispatcher_problem(db, producer, SETTINGS, "alpha"))
     Reaper(db, SETTINGS).reap()
     assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
 
@@ -110,16 +106,16 @@ def test_a_database_that_is_away_is_named(tmp_path: Path, producer: Producer) ->
 
 
 def test_who_asks_for_health_learns_no_host_and_no_user(
-    postgres: PostgresServer, producer: Producer, tmp_path: Path
+    postgres: PostgresServer, producer: Producer, tmp_path: Path, sentences: Sentences
 ) -> None:
     db = Database(postgres.url("not_there"))
     settings = Settings(database_url=SecretStr(postgres.url("not_there")))
     probes = HealthProbes(db, settings, SchemaCheck(db), BlobStore(tmp_path), producer)
     asked = asyncio.run(probes.can_score())
     probes.close()
-    assert [check.detail for check in asked if not check.ok] == [
-        "the database refuses this service"
-    ] * 2
+    first, second = [check.detail for check in asked if not check.ok]
+    assert first == second
+    sentences(first)
     # The command is the operator's.
     assert str(postgres.folder) in (worker_problem(db, SETTINGS, "alpha") or "")
     db.close()
@@ -138,15 +134,13 @@ def environment(
 
 
 def test_the_command_tells_by_its_exit_code(
-    environment: Database, monkeypatch: pytest.MonkeyPatch
+    environment: Database, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     monkeypatch.setattr("socket.gethostname", lambda: "alpha")
     app, run = commands(), CliRunner()
     sick = run.invoke(app, ["health", "worker"])
-    assert (sick.exit_code, sick.stderr) == (
-        1,
-        "no worker of alpha has sent a heartbeat within 30 s\n",
-    )
+    assert (sick.exit_code, sick.stdout) == (1, "")
+    sentences(sick.stderr)
     register(environment, "alpha")
     assert run.invoke(app, ["health", "worker"]).exit_code == 0
     assert run.invoke(app, ["health", "dispatcher"]).exit_code == 1

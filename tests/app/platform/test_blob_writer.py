@@ -20,9 +20,9 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def test_pieces_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Writeback, "_PART", 10_000)
-    monkeypatch.setattr(blobs, "_MAX_CACHED", 300_000)
-    monkeypatch.setattr(blobs, "_MIN_THREADED_BYTES", 500)
+    monkeypatch.setattr(Writeback, "PART", 10_000)
+    monkeypatch.setattr(blobs, "MAX_CACHED", 300_000)
+    monkeypatch.setattr(blobs, "MIN_THREADED_BYTES", 500)
     store = BlobStore(tmp_path)
     pieces = [bytes([i % 251]) * ((7 * i) % 1_000) for i in range(2_000)]
     whole = b"".join(pieces)
@@ -71,7 +71,7 @@ def test_what_the_system_keeps_in_memory(tmp_path: Path, monkeypatch: pytest.Mon
         named.append((start, start + length))
 
     monkeypatch.setattr(os, "posix_fadvise", advise)
-    monkeypatch.setattr(Writeback, "_PART", 10)
+    monkeypatch.setattr(Writeback, "PART", 10)
     with (tmp_path / "file").open("wb") as file:
         writeback = Writeback(file.fileno(), most_cached=25)
         for size in (9, 10, 15, 24, 30, 50, 61):

@@ -28,7 +28,7 @@ def counts(of: ApiMetrics) -> list[str]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which this process may count as one of several, for one test."""
     monkeypatch.setattr(values, "ValueClass", values.ValueClass)
-    monkeypatch.setattr(metrics, "_shared", None)
+    monkeypatch.setattr(metrics, "shared", None)
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     return tmp_path / "metrics"
 

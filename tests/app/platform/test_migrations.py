@@ -336,4 +336,5 @@ def test_they_only_add() -> None:
     ],
 )
 def test_what_takes_away_is_seen(line: str) -> None:
-    assert breaks(f"def upgrade():\n    {line}\ndef downgrade():\n    op.drop_table('a')") == [line]
+    source = f"def upgrade():\n    {line}\ndef downgrade():\n    op.drop_table('a')"
+    assert breaks(source) == [line]

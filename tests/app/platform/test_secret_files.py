@@ -36,31 +36,36 @@ def test_so_it_is_with_the_broker_s(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "rule"),
+    "content",
     [
-        (b"mysql://u:s3cret@host/db", "must be a URL of sqlite"),
-        (b"s3cret", "got no URL"),
-        (b"\xff\xfe", "cannot be read from the file .*: it is not text"),
-        (b"", "got no URL"),
+        b"mysql://u:s3cret@host/db",
+        b"s3cret",
+        b"\xff\xfe",
+        b"",
     ],
 )
-def test_what_is_no_url_is_refused_and_not_shown(file: Path, content: bytes, rule: str) -> None:
+def test_what_is_no_url_is_refused_and_not_shown(
+    file: Path, content: bytes, sentences: Sentences
+) -> None:
     file.write_bytes(content)
-    with pytest.raises(ValidationError, match=rule) as caught:
+    with pytest.raises(ValidationError) as caught:
         Settings(database_url_file=file)
     assert caught.value.errors()[0]["loc"] == ("database_url",)
+    sentences(caught.value.errors()[0]["msg"])
     assert "s3cret" not in caught.value.errors()[0]["msg"]
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, sentences: Sentences) -> None:
     missing = tmp_path / "none"
-    with sentences.raises(ValidationError):
+    with pytest.raises(ValidationError) as caught:
         Settings(database_url_file=missing)
+    sentences(caught.value.errors()[0]["msg"])
 
 
 def test_url_and_file_are_not_both_given(file: Path, sentences: Sentences) -> None:
-    with sentences.raises(ValidationError):
+    with pytest.raises(ValidationError) as caught:
         Settings.model_validate({"database_url_file": file, "database_url": URL})
+    sentences(caught.value.errors()[0]["msg"])
 
 
 ODD = "p@ss:w/rd %41#?é'\"\\ "
@@ -86,18 +91,21 @@ def test_a_password_of_a_file_may_have_any_character(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "rule"),
+    "url",
     [
-        (None, "must be a URL with a host beside database_password_file"),
-        ("sqlite:////srv/rankwright.db", "must be a URL with a host"),
-        ("postgresql://u:s3cret@db/d", "must be a URL without a password"),
+        None,
+        "sqlite:////srv/rankwright.db",
+        "postgresql://u:s3cret@db/d",
     ],
 )
-def test_a_password_needs_a_url_that_it_fits_into(file: Path, url: str | None, rule: str) -> None:
+def test_a_password_needs_a_url_that_it_fits_into(
+    file: Path, url: str | None, sentences: Sentences
+) -> None:
     file.write_text("s3cret")
-    with pytest.raises(ValidationError, match=rule) as caught:
+    with pytest.raises(ValidationError) as caught:
         Settings.model_validate({"database_url": url, "database_password_file": file})
     assert caught.value.errors()[0]["loc"] == ("database_url",)
+    sentences(caught.value.errors()[0]["msg"])
     assert "s3cret" not in caught.value.errors()[0]["msg"]
 
 
@@ -116,6 +124,7 @@ def test_the_check_of_a_broker_s_certificate_is_required_or_none(
     said: str, sentences: Sentences
 ) -> None:
     url = f"rediss://:s3cret@b/0?ssl_cert_reqs={said}"
-    with sentences.raises(ValidationError) as caught:
+    with pytest.raises(ValidationError) as caught:
         Settings.model_validate({"broker_url": url})
+    sentences(caught.value.errors()[0]["msg"])
     assert "s3cret" not in caught.value.errors()[0]["msg"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -77,4 +78,4 @@ def test_a_command_that_is_not_there_is_named() -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert "cannot start no-such-command: No such file or directory" in done.stderr
+    assert f"no-such-command: {os.strerror(errno.ENOENT)}" in done.stderr

@@ -17,6 +17,7 @@ from app.platform.tables import Model, ModelCalibration
 from core.probability import at_prevalence, choose_calibration, fit_venn_abers
 from tests.app.live_service import NAMES, OWNER, Service, table
 from tests.app.refusals import refused
+from tests.sentences import Sentences
 
 CSV, ARROW, NDJSON = "text/csv", "application/vnd.apache.arrow.stream", "application/x-ndjson"
 ROWS = [{"age": age, "income": age / 2, "score 1": 0.5} for age in np.linspace(-2, 2, 9).tolist()]
@@ -174,33 +175,36 @@ def test_the_etag_says_what_was_asked(client: httpx.Client, model_id: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("query", "words"),
+    "query",
     [
-        ("prevalence=0", ("prevalence must lie strictly between 0 and 1", "'0'")),
-        ("prevalence=0,06", ("prevalence must lie strictly between 0 and 1", "Write 0.06: a deci")),
-        ("prevalence=1.5", ("prevalence must lie strictly between 0 and 1", "'1.5'")),
-        ("prevalence=nan", ("prevalence must lie strictly between 0 and 1", "'nan'")),
-        ("prevalence=1_0e-2", ("prevalence must lie strictly between 0 and 1", "'1_0e-2'")),
-        ("prevalence=few", ("prevalence must lie strictly between 0 and 1", "'few'")),
-        ("probability=maybe", ("probability must be true or false", "'maybe'")),
-        ("interval=2", ("interval must be true or false", "'2'")),
-        ("probability=false&interval=true", ("which probability=false leaves out",)),
+        "prevalence=0",
+        "prevalence=0,06",
+        "prevalence=1.5",
+        "prevalence=nan",
+        "prevalence=1_0e-2",
+        "prevalence=few",
+        "probability=maybe",
+        "interval=2",
+        "probability=false&interval=true",
     ],
 )
 def test_bad_options_are_refused(
-    shared: Service, client: httpx.Client, model_id: str, query: str, words: tuple[str, ...]
+    shared: Service, client: httpx.Client, model_id: str, query: str, sentences: Sentences
 ) -> None:
     row = "&".join(f"{name.replace(' ', '+')}=0.5" for name in NAMES)
     path = f"/v1/models/{model_id}/score"
-    refused(client.get(f"{path}?{row}&{query}"), 422, "invalid", *words)
-    refused(client.post(f"{path}?{query}", json=BODY), 422, "invalid", *words)
+    problem = refused(client.get(f"{path}?{row}&{query}"), 422, "invalid")
+    sentences(problem["detail"])
+    same = problem["detail"]
+    problem = refused(client.post(f"{path}?{query}", json=BODY), 422, "invalid")
+    assert problem["detail"] == same
     for door in ("rank", "explain"):
         answer = client.post(f"/v1/models/{model_id}/{door}?{query}", json=BODY)
-        refused(answer, 422, "invalid", *words)
+        assert refused(answer, 422, "invalid")["detail"] == same
     batch = client.post(
         f"/v1/batch-scores?model={model_id}&{query}", content=IN_CSV, headers={"Content-Type": CSV}
     )
-    refused(batch, 422, "invalid", *words)
+    assert refused(batch, 422, "invalid")["detail"] == same
 
 
 def test_an_option_is_given_once(client: httpx.Client, model_id: str) -> None:
@@ -299,7 +303,9 @@ def test_without_a_calibration_the_probability_is_null_and_the_reason_is_told(
     )
 
 
-def test_a_model_of_an_earlier_version_has_none(shared: Service, client: httpx.Client) -> None:
+def test_a_model_of_an_earlier_version_has_none(
+    shared: Service, client: httpx.Client, sentences: Sentences
+) -> None:
     model_id = shared.train(client, shared.upload(client, table(80)), name="old")["model_id"]
 
     def forget(session: Any) -> None:
@@ -309,7 +315,7 @@ def test_a_model_of_an_earlier_version_has_none(shared: Service, client: httpx.C
     shared.context.db.writing(forget)
     answer = client.post(f"/v1/models/{model_id}/score?interval=true", json=BODY).json()
     assert answer["probabilities"] is None
-    assert "a version that learnt no calibration" in answer["no_probability"]
+    sentences(answer["no_probability"])
 
 
 def test_a_class_of_next_to_no_weight_costs_the_probability_alone(
@@ -466,7 +472,7 @@ def test_a_newer_dataset_recalibrates_and_the_history_stays(
     again = client.post("/v1/evaluations", json={"model": model_id, "dataset_id": newer})
     shared.work()
     answer = client.get(f"/v1/evaluations/{again.json()['id']}").json()
-    assert any("calibration was learnt on rows of this dataset" in x for x in answer["warnings"])
+    assert any("calibration was learnt" in each for each in answer["warnings"])
     warned = client.get(address).json()["warnings"]
     assert not any("calibration was learnt" in each for each in warned)
     drift = answer["metrics"]["calibration"]

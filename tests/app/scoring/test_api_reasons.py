@@ -172,14 +172,16 @@ def test_one_direction(client: httpx.Client, models: dict[str, str]) -> None:
     assert ask(client, reasons=2) == ask(client, reasons=2, direction="raises")
 
 
-def test_plain_phrases(client: httpx.Client, models: dict[str, str], put: Put) -> None:
+def test_plain_phrases(
+    client: httpx.Client, models: dict[str, str], put: Put, sentences: Sentences
+) -> None:
     put()
     found = ask(client, reasons=20, direction="both")["reasons"]
     texts = [{reason["columns"][0]: reason["text"] for reason in reasons} for reasons in found]
     assert texts[0]["income"] == "income is -1.2"
     assert texts[0]["job"] == "job is miner"
     assert texts[1]["age"] == "age is missing"
-    assert texts[2]["job"] == "job is missing or unknown"
+    sentences(texts[2]["job"])
     assert {reason["code"] for reasons in found for reason in reasons} == {None}
 
 
@@ -205,7 +207,7 @@ def test_a_dictionary(client: httpx.Client, models: dict[str, str], put: Put) ->
     assert ["J1" in each for each in codes] == [True, False, False]
     assert ("A1" in codes[0]) == (parts[0].get("age", 0) > 0)
     assert ["A0" in each for each in codes] == [False, True, False]
-    assert codes[2][None]["text"] in ("age is -1.5", "job is missing or unknown")
+    assert codes[2][None]["columns"] in (["age"], ["job"])
     assert put().json()["revision"] == revision + 1
     assert ask(client, reasons=1)["reference"]["dictionary"] == revision + 1
 

@@ -228,10 +228,7 @@ def test_values_are_spelled_as_in_the_model_s_table_or_as_is_said(
     points = as_csv(ROWS, comma=False)
     said = headers(CSV)
     answer = scorer.post(f"{address}/score", content=points, headers=said)
-    assert (
-        "must be a finite number, as 1234,5, got '"
-        in refused(answer, 422, "invalid_table")["detail"]
-    )
+    assert "as 1234,5, got '" in refused(answer, 422, "invalid_table")["detail"]
     answer = scorer.post(f"{address}/score?decimal=point", content=points, headers=said)
     assert answer.json() == expected
     other = points.replace(b"-999", b"unknown").replace(b"|na", b"|unknown")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from app.platform.documents import ModelFeature
 from app.platform.errors import Invalid
 from app.scoring.features import FeatureIndex
+from tests.sentences import Sentences
 
 COLOURS = ("dark red", "green", "grün", "red")
 NAN = float("nan")
@@ -42,18 +43,18 @@ def same(X: np.ndarray, *rows: list[float]) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("query", "code", "detail"),
+    ("query", "code"),
     [
-        (b"age=1&colour=%ff", "invalid_feature_value", "'colour' must be text in UTF-8"),
-        (b"age=1&colour=\xff", "invalid_feature_value", "'colour' must be text in UTF-8"),
-        (b"age=1", "absent_feature", "feature 'colour' is absent"),
+        (b"age=1&colour=%ff", "invalid_feature_value"),
+        (b"age=1&colour=\xff", "invalid_feature_value"),
+        (b"age=1", "absent_feature"),
     ],
 )
-def test_bad_queries(query: bytes, code: str, detail: str) -> None:
+def test_bad_queries(query: bytes, code: str, sentences: Sentences) -> None:
     with pytest.raises(Invalid) as caught:
         MIXED.row_of_query(query)
     assert caught.value.code == code
-    assert detail in caught.value.errors[0]["detail"]
+    sentences(caught.value.errors[0]["detail"])
 
 
 def test_a_colour_that_was_missing_in_training_may_be_absent() -> None:
@@ -65,18 +66,18 @@ def test_a_colour_that_was_missing_in_training_may_be_absent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "pointer", "detail"),
+    ("row", "pointer"),
     [
-        ({"age": 1, "colour": ["red"]}, "/rows/1/colour", "must be text in UTF-8, got ['red']"),
-        ({"age": 1, "colour": {"r": 1}}, "/rows/1/colour", "must be text in UTF-8"),
-        ({"age": True, "colour": "red"}, "/rows/1/age", "must be a finite number"),
+        ({"age": 1, "colour": ["red"]}, "/rows/1/colour"),
+        ({"age": 1, "colour": {"r": 1}}, "/rows/1/colour"),
+        ({"age": True, "colour": "red"}, "/rows/1/age"),
     ],
 )
-def test_bad_rows(row: dict[str, Any], pointer: str, detail: str) -> None:
+def test_bad_rows(row: dict[str, Any], pointer: str, sentences: Sentences) -> None:
     with pytest.raises(Invalid) as caught:
         MIXED.matrix_of_rows([{"age": 1, "colour": "red"}, row])
     assert caught.value.errors[0]["pointer"] == pointer
-    assert detail in caught.value.errors[0]["detail"]
+    sentences(caught.value.errors[0]["detail"])
 
 
 def test_a_feature_without_any_category_never_takes_a_number() -> None:
@@ -104,7 +105,7 @@ def test_any_words(categories: set[str], text: str) -> None:
         expected = float(known.index(tidy)) if tidy in known else NAN
         for query in (urlencode({"c": word}).encode(), b"c=" + quote(word, safe="").encode()):
             assert same(features.row_of_query(query), [expected])
-            assert same(features._decode(query, False), [expected])
+            assert same(features.decode(query, lenient=False), [expected])
 
 
 @given(st.binary(max_size=40))

@@ -155,8 +155,8 @@ def test_text_is_utf_8_just_where_it_is() -> None:
 def test_many_words_and_words_that_share_a_bucket_are_all_found() -> None:
     letters = np.arange(1_000_000)[:, np.newaxis] // 26 ** np.arange(7) % 26 + ord("a")
     eights = np.pad(letters.astype(np.uint8), ((0, 0), (0, 1))).view(np.uint64)[:, 0]
-    mixed = (eights ^ fastpath._START) * fastpath._FACTOR
-    mixed ^= mixed >> fastpath._HALF
+    mixed = (eights ^ fastpath.START) * fastpath.FACTOR
+    mixed ^= mixed >> np.uint64(32)
     shared = letters[(mixed & np.uint64(2047)) == 0][:300]  # a feature of 300 has 2,048 buckets
     hostile = sorted(bytes(word).decode() for word in shared.tolist())
     many = sorted(f"{'word ' * (i % 5)}{i}" for i in range(5_000))

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from app.platform.errors import Invalid
 from app.scoring.fastpath import PlainQuery
 from app.scoring.features import FeatureIndex
+from tests.sentences import Sentences
 
 
 def index(**types: str) -> FeatureIndex:
@@ -60,43 +61,40 @@ def test_a_query_may_be_written_in_many_ways(query: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "code", "detail"),
+    ("query", "code"),
     [
-        (b"age=41", "absent_feature", "feature 'income' is absent"),
-        (b"", "absent_feature", "feature 'age' is absent"),
+        (b"age=41", "absent_feature"),
+        (b"", "absent_feature"),
         (
             b"age=41&income=1&x=2",
             "unknown_feature",
-            "feature 'x' is unknown; the model has age, income",
         ),
-        (b"age=41&age=42&income=1", "duplicate_feature", "feature 'age' must be given once"),
-        (b"age=41&%61ge=42&income=1", "duplicate_feature", "feature 'age' must be given once"),
+        (b"age=41&age=42&income=1", "duplicate_feature"),
+        (b"age=41&%61ge=42&income=1", "duplicate_feature"),
         (
             b"age=old&income=1",
             "invalid_feature_value",
-            "feature 'age' must be a finite number, got 'old'",
         ),
         (
             b"age=41&income=1.234,56",
             "invalid_feature_value",
-            "got '1.234,56'. Write 1234.56: a decimal",
         ),
-        (b"\\u0061ge=1&income=1", "unknown_feature", "is unknown"),
-        (b"age=\xff&income=1", "invalid_feature_value", "must be a finite number"),
-        (b'age=1,"income":2', "invalid_feature_value", "must be a finite number"),
-        (b"\xff=1&age=1&income=1", "unknown_feature", "is unknown"),
+        (b"\\u0061ge=1&income=1", "unknown_feature"),
+        (b"age=\xff&income=1", "invalid_feature_value"),
+        (b'age=1,"income":2', "invalid_feature_value"),
+        (b"\xff=1&age=1&income=1", "unknown_feature"),
     ],
 )
-def test_a_query_is_refused_by_name_and_rule(query: bytes, code: str, detail: str) -> None:
+def test_a_query_is_refused_by_name_and_rule(query: bytes, code: str, sentences: Sentences) -> None:
     error = refused(TWO.row_of_query, query)
     assert error.code == code
-    assert detail in error.errors[0]["detail"]
+    sentences(error.errors[0]["detail"])
 
 
-def test_every_error_is_listed() -> None:
+def test_every_error_is_listed(sentences: Sentences) -> None:
     error = refused(TWO.row_of_query, b"age=x&y=1")
     assert [error["parameter"] for error in error.errors] == ["age", "y", "income"]
-    assert error.detail.startswith("3 errors, the first: feature 'age'")
+    sentences(error.detail)
 
 
 def test_missing_values() -> None:
@@ -109,10 +107,10 @@ def test_missing_values() -> None:
     assert refused(mixed.row_of_query, b"x=1", lenient=True).code == "unknown_feature"
 
 
-def test_booleans_are_refused_by_their_rule() -> None:
+def test_booleans_are_refused_by_their_rule(sentences: Sentences) -> None:
     flags = index(new="boolean", age="numeric")
     error = refused(flags.row_of_query, b"new=yes&age=3")
-    assert "feature 'new' must be true or false, got 'yes'" in error.detail
+    sentences(error.detail)
     for name, row in (("new", {"new": 2, "age": 1}), ("age", {"new": 1, "age": True})):
         assert refused(flags.matrix_of_rows, [row]).errors[0]["pointer"] == f"/rows/0/{name}"
     absent = index(new="boolean", age="numeric?", old="boolean?").matrix_of_rows([{"new": 1}])
@@ -232,39 +230,41 @@ def test_no_table_breaks_the_reader(columns: list[Any], data: list[Any]) -> None
 
 
 @pytest.mark.parametrize(
-    ("rows", "pointer", "detail"),
+    ("rows", "pointer"),
     [
-        ([3], "/rows/0", "a row must be an object of features, got 3"),
-        ([{"age": 1, "income": 2}, {"age": "41", "income": 2}], "/rows/1/age", "got '41'"),
-        ([{"age": [1], "income": 2}], "/rows/0/age", "must be a finite number, got [1]"),
-        ([{"age": 1e308 * 10, "income": 2}], "/rows/0/age", "got inf"),
-        ([{"age": 10**400, "income": 2}], "/rows/0/age", "must be a finite number"),
-        ([{"age": 1, "income": 2, "x/y": 3}], "/rows/0/x~1y", "feature 'x/y' is unknown"),
-        ([{"age": 1}], "/rows/0", "feature 'income' is absent"),
+        ([3], "/rows/0"),
+        ([{"age": 1, "income": 2}, {"age": "41", "income": 2}], "/rows/1/age"),
+        ([{"age": [1], "income": 2}], "/rows/0/age"),
+        ([{"age": 1e308 * 10, "income": 2}], "/rows/0/age"),
+        ([{"age": 10**400, "income": 2}], "/rows/0/age"),
+        ([{"age": 1, "income": 2, "x/y": 3}], "/rows/0/x~1y"),
+        ([{"age": 1}], "/rows/0"),
     ],
 )
-def test_rows_are_refused_where_they_are_wrong(rows: list[Any], pointer: str, detail: str) -> None:
+def test_rows_are_refused_where_they_are_wrong(
+    rows: list[Any], pointer: str, sentences: Sentences
+) -> None:
     error = refused(TWO.matrix_of_rows, rows).errors[0]
     assert error["pointer"] == pointer
-    assert detail in error["detail"]
+    sentences(error["detail"])
 
 
 @pytest.mark.parametrize(
-    ("columns", "data", "pointer", "detail"),
+    ("columns", "data", "pointer"),
     [
-        (["age"], [[1]], "/columns", "feature 'income' is absent"),
-        (["age", "age"], [[1, 2]], "/columns/1", "feature 'age' must be given once"),
-        (["age", 3], [[1, 2]], "/columns/1", "feature 3 is unknown"),
-        (["age", "income"], [[1, 2], [1]], "/data/1", "a row must be a list of 2 values"),
-        (["age", "income"], [[1, "x"]], "/data/0/1", "feature 'income' must be a finite number"),
+        (["age"], [[1]], "/columns"),
+        (["age", "age"], [[1, 2]], "/columns/1"),
+        (["age", 3], [[1, 2]], "/columns/1"),
+        (["age", "income"], [[1, 2], [1]], "/data/1"),
+        (["age", "income"], [[1, "x"]], "/data/0/1"),
     ],
 )
 def test_tables_are_refused_where_they_are_wrong(
-    columns: list[Any], data: list[Any], pointer: str, detail: str
+    columns: list[Any], data: list[Any], pointer: str, sentences: Sentences
 ) -> None:
     error = refused(TWO.matrix_of_table, columns, data).errors[0]
     assert error["pointer"] == pointer
-    assert detail in error["detail"]
+    sentences(error["detail"])
 
 
 def test_columns_come_in_any_order_and_null_is_missing() -> None:

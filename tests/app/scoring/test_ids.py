@@ -230,7 +230,7 @@ def test_ids_that_a_batch_cannot_have(
 def test_large_tables_carry_them(
     shared: Service, scorer: httpx.Client, path: str, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    monkeypatch.setattr(large_tables, "_BLOCK_ROWS", 7)
+    monkeypatch.setattr(large_tables, "BLOCK_ROWS", 7)
     lines = [",".join([*NAMES, "customer"]), *(f"{i},0,1,c{i}" for i in range(rows))]
     body = ("\n".join(lines) + "\n").encode()
     with shared.setting(max_body_bytes=len(body) - 1):

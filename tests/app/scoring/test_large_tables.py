@@ -85,7 +85,7 @@ def scorer(shared: Service) -> httpx.Client:
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_tables, "_BLOCK_ROWS", 37)
+    monkeypatch.setattr(large_tables, "BLOCK_ROWS", 37)
 
 
 @pytest.fixture(autouse=True)
@@ -341,8 +341,8 @@ def test_memory_does_not_grow_with_the_body(
     with AnswerFiles(CSV, tmp_path) as answer:
         score_file(served, path, table_of, BOUNDS, answer, lambda: None)
     assert sum(blocks) == sum(held) == rows
-    assert max(blocks) <= large_tables._BLOCK_ROWS
-    assert max(held) < 2 * large_tables._BLOCK_ROWS + max(blocks)
+    assert max(blocks) <= large_tables.BLOCK_ROWS
+    assert max(held) < 2 * large_tables.BLOCK_ROWS + max(blocks)
     assert len(held) >= 5
     if content_type == ARROW:
         assert max(taken) - before < path.stat().st_size / 10
@@ -386,7 +386,7 @@ def test_slices_of_a_batch_read_only_their_own_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A dictionary of more words than a slice has rows is not read whole for each of them."""
-    monkeypatch.setattr("app.ingest.arrow._BATCH_ROWS", 100)
+    monkeypatch.setattr("app.ingest.arrow.BATCH_ROWS", 100)
     read: list[int] = []
 
     def count(column: pa.Array, missing: MissingTokens) -> pa.DictionaryArray:

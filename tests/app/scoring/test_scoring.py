@@ -95,7 +95,7 @@ def test_a_model_deleted_elsewhere_is_found_out(bench: Bench) -> None:
     bench.cache.recent.seconds = 3600.0
     bench.cache.find(OWNER, model_id)
     bench.bench.db.writing(models.delete, OWNER, model_id)
-    bench.cache._refresh(OWNER, model_id)
+    bench.cache.refresh(OWNER, model_id)
     assert bench.cache.cached(OWNER, model_id) is None
     with pytest.raises(NotFound):
         bench.cache.find(OWNER, model_id)

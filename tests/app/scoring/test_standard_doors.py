@@ -7,7 +7,7 @@ import gzip
 import json
 import tracemalloc
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -27,6 +27,7 @@ from app.scoring.service import ModelCache, Served
 from app.scoring.table_rows import Bounds
 from core.registry import ALGORITHMS
 from tests.app.live_service import NAMES, OWNER, Service, table
+from tests.sentences import Sentences
 
 ROWS = [[0.25, -1.5, 0.5], [1.0, 0.0, None], [-2.0, 0.75, -0.125]]
 NUMBERS = np.array(ROWS, dtype=np.float64)
@@ -309,12 +310,13 @@ def test_what_breaks_the_protocol_is_named(client: httpx.Client, body: Any, said
 
 def test_outputs_that_there_are_not_are_refused_before_rows_are_scored(
     client: httpx.Client,
+    sentences: Sentences,
 ) -> None:
     """The last row holds what no score can be made of: it is never read."""
     rows = [[0.0, 0.0, 0.0]] * 1000 + [["x", "x", "x"]]
     text = tensor("x", "BYTES", [1001, 3], data=[str(value) for row in rows for value in row])
     said = refuse(client, 422, json={"inputs": [text], "outputs": [{"name": "reasons"}]})
-    assert "at most 1000 rows can be explained" in said
+    sentences(said)
 
 
 @pytest.mark.parametrize("form", ["one", "each"])
@@ -456,19 +458,27 @@ def test_a_first_line_that_is_no_csv_is_refused(client: httpx.Client, body: byte
     assert answer.status_code in (400, 422)
 
 
-def set_context(shared: Service, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+@pytest.fixture
+def serve_with(shared: Service) -> Iterator[Callable[[Settings], None]]:
     """Let the service run with other settings, until the test ends."""
-    context = dataclasses.replace(shared.context, settings=settings)
-    # At the end, `setattr` would delete what it finds nowhere but in the state's own dict.
-    monkeypatch.setitem(shared.app.state._state, "context", context)
+    kept = shared.app.state.context
+
+    def change(settings: Settings) -> None:
+        shared.app.state.context = dataclasses.replace(kept, settings=settings)
+
+    yield change
+    shared.app.state.context = kept
 
 
 def test_the_root_serves_the_model_that_a_setting_names(
-    client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch, scores: list[float]
+    client: httpx.Client,
+    shared: Service,
+    serve_with: Callable[[Settings], None],
+    scores: list[float],
 ) -> None:
     assert client.get("/ping").status_code == 404
     named = shared.context.settings.model_copy(update={"served_model": "churn"})
-    set_context(shared, monkeypatch, named)
+    serve_with(named)
     assert client.get("/ping").status_code == 200
     assert client.get("/health").status_code == 200
     assert client.get("/v1/models/churn/ping").status_code == 200
@@ -478,7 +488,10 @@ def test_the_root_serves_the_model_that_a_setting_names(
 
 
 def test_a_setting_opens_the_root_to_callers_without_a_key_and_nothing_else(
-    client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch, scores: list[float]
+    client: httpx.Client,
+    shared: Service,
+    serve_with: Callable[[Settings], None],
+    scores: list[float],
 ) -> None:
     stranger = shared.client()
     body = {"instances": ROWS}
@@ -488,10 +501,10 @@ def test_a_setting_opens_the_root_to_callers_without_a_key_and_nothing_else(
         lambda caller: caller.get("/health"),
     ]
     closed = shared.context.settings.model_copy(update={"served_model": "churn"})
-    set_context(shared, monkeypatch, closed)
+    serve_with(closed)
     assert [ask(stranger).status_code for ask in asks] == [401, 401, 401]
     opened = closed.model_copy(update={"served_owner": OWNER})
-    set_context(shared, monkeypatch, opened)
+    serve_with(opened)
     assert [ask(stranger).status_code for ask in asks] == [200, 200, 200]
     assert asks[0](stranger).json() == {"predictions": scores}
     # A key that is sent is checked as everywhere.
@@ -507,7 +520,7 @@ def test_a_setting_opens_the_root_to_callers_without_a_key_and_nothing_else(
                 assert stranger.request(method, path).status_code == 401, (method, path)
     assert stranger.post("/invocations", json={"instances": [3]}).status_code == 422
     assert stranger.post("/invocations?x=1", json=body).status_code == 422
-    set_context(shared, monkeypatch, opened.model_copy(update={"served_owner": "nobody"}))
+    serve_with(opened.model_copy(update={"served_owner": "nobody"}))
     assert [ask(stranger).status_code for ask in asks] == [404, 404, 404]
 
 
@@ -564,38 +577,36 @@ def test_probabilities_stand_beside_the_scores_if_they_are_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("stated", "said"),
+    "stated",
     [
-        ([], "params must be an object"),
-        ({"threshold": 1}, "params may have probability, interval, prevalence"),
-        ({"probability": 3}, "true or false"),
-        ({"interval": None}, "true or false"),
-        ({"prevalence": 1.0}, "strictly between 0 and 1"),
-        ({"prevalence": {"a": [1]}}, "strictly between 0 and 1"),
-        ({"probability": False, "interval": True}, "leaves out"),
+        [],
+        {"threshold": 1},
+        {"probability": 3},
+        {"interval": None},
+        {"prevalence": 1.0},
+        {"prevalence": {"a": [1]}},
+        {"probability": False, "interval": True},
     ],
 )
 def test_what_is_wrong_with_parameters_is_named(
-    client: httpx.Client, stated: Any, said: str
+    client: httpx.Client, stated: Any, sentences: Sentences
 ) -> None:
     body = {"instances": ROWS, "params": stated}
     answer = client.post("/v1/models/churn/invocations", json=body)
     assert answer.status_code == 422
-    assert said in answer.text
+    sentences(answer.json()["message"])
 
 
 def test_a_model_without_probabilities_says_why(
-    client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch
+    client: httpx.Client, shared: Service, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     served = shared.app.state.models.find(OWNER, "churn")
     without = dataclasses.replace(served, calibration=None, why_no_calibration="it has none")
     monkeypatch.setattr(ModelCache, "cached", lambda *_: without)
     body = {"instances": ROWS, "params": {"probability": True}}
     answer = client.post("/v1/models/churn/invocations", json=body)
-    assert (answer.status_code, answer.json()["message"]) == (
-        422,
-        "the model has no probability: it has none",
-    )
+    assert answer.status_code == 422
+    sentences(answer.json()["message"])
 
 
 def test_triton_s_client_finds_models_and_their_configurations(
@@ -641,7 +652,7 @@ def test_triton_s_client_finds_models_and_their_configurations(
 def test_a_setting_has_refusals_show_nothing_of_rows(
     client: httpx.Client,
     shared: Service,
-    monkeypatch: pytest.MonkeyPatch,
+    serve_with: Callable[[Settings], None],
     path: str,
     body: dict[str, Any] | None,
 ) -> None:
@@ -650,7 +661,7 @@ def test_a_setting_has_refusals_show_nothing_of_rows(
 
     told = ask()
     terse = shared.context.settings.model_copy(update={"terse_errors": True})
-    set_context(shared, monkeypatch, terse)
+    serve_with(terse)
     found = ask()
     assert (found.status_code, found.json()["code"]) == (told.status_code, told.json()["code"])
     assert found.status_code == 422

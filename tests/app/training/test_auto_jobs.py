@@ -23,6 +23,7 @@ from core.metrics import auc
 from core.selection import HeldOut
 from tests.app.training_jobs import CONTROLS, HOLDOUT, kept, noisy, payload, run, table_of
 from tests.app.workbench import quiet
+from tests.sentences import Sentences
 
 BUDGET = {"name": "auto", "parameters": {"budget_seconds": 4.0}}
 WINDOW = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.3}
@@ -153,8 +154,8 @@ def test_the_budget_begins_with_the_attempt_and_reserves_what_comes_last(tmp_pat
     rows = type("Rows", (), {"n_rows": lambda self: 1_000_000, "counts": lambda *_: (9, 4, 1, 0)})
     spec = cast(Any, {**job["spec"], "algorithm": BUDGET | {"parameters": {"budget_seconds": 60}}})
     plan = Plan(spec, rows())
-    assert plan._finishing(60.0) == pytest.approx(FINISHING_SECONDS + FINISHING_MICROSECONDS)
-    assert plan._finishing(0.4) == pytest.approx(0.1)
+    assert plan.finishing(60.0) == pytest.approx(FINISHING_SECONDS + FINISHING_MICROSECONDS)
+    assert plan.finishing(0.4) == pytest.approx(0.1)
 
 
 def test_training_rows_that_there_is_no_time_to_score(
@@ -190,7 +191,7 @@ def test_a_budget_is_whole_whatever_time_compiling_takes(
     algorithm = {"name": "auto", "parameters": {"budget_seconds": 2.0}}
     found = run(payload(tmp_path, noisy(200), algorithm=algorithm, validation=HOLDOUT), quiet)
     (note,) = [each for each in found["warnings"] if "compiling" in each]
-    assert "took 30 s: they do not count in the budget" in note
+    assert "30 s" in note
     assert found["leaderboard"]["seconds"] < 2.0
     assert len(found["leaderboard"]["candidates"]) > 10
 
@@ -206,34 +207,36 @@ def test_compiling_adds_no_more_to_a_budget_than_the_timeout_leaves(tmp_path: Pa
         assert told in context.notes()[0]
 
 
-def test_a_budget_too_short_for_anything_still_ends_in_a_model(tmp_path: Path) -> None:
+def test_a_budget_too_short_for_anything_still_ends_in_a_model(
+    tmp_path: Path, sentences: Sentences
+) -> None:
     algorithm = {"name": "auto", "parameters": {"budget_seconds": 1e-6}}
     found = run(payload(tmp_path, noisy(200), algorithm=algorithm, validation=HOLDOUT), quiet)
     (member,) = found["leaderboard"]["members"]
     assert member["algorithm"] == "logitboost"
     assert [row["state"] for row in found["leaderboard"]["candidates"]] == ["chosen"]
-    assert "was too short to compare candidates" in found["warnings"][0]
+    sentences(found["warnings"][0])
     assert found["parts"]["validation"]["auc"]["value"] > 0.6
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    "given",
     [
-        ({"budget_seconds": 0}, "above 0 and at most 100, got 0"),
-        ({"budget_seconds": 101}, "at most 100, got 101"),
-        ({"budget_seconds": True}, "must be a number"),
-        ({"budget_seconds": float("nan")}, "must be a number"),
-        ({"budget_seconds": 10**400}, "must be a number"),
-        ({"n_rounds": 5}, "it has budget_seconds, max_score_microseconds, monotone"),
-        ({"max_score_microseconds": 0}, "above 0 and at most 1,000,000, got 0"),
-        ({"max_score_microseconds": 1e7}, "above 0 and at most 1,000,000, got 10000000"),
-        ({"max_score_microseconds": float("nan")}, "must be a number"),
-        ({"max_score_microseconds": True}, "must be a number"),
-        ({"max_score_microseconds": "5"}, "must be a number"),
+        {"budget_seconds": 0},
+        {"budget_seconds": 101},
+        {"budget_seconds": True},
+        {"budget_seconds": float("nan")},
+        {"budget_seconds": 10**400},
+        {"n_rounds": 5},
+        {"max_score_microseconds": 0},
+        {"max_score_microseconds": 1e7},
+        {"max_score_microseconds": float("nan")},
+        {"max_score_microseconds": True},
+        {"max_score_microseconds": "5"},
     ],
 )
-def test_bad_parameters_of_auto(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(Invalid, match=words) as caught:
+def test_bad_parameters_of_auto(given: dict[str, Any], sentences: Sentences) -> None:
+    with sentences.raises(Invalid) as caught:
         search.check_auto(given, 100.0)
     assert caught.value.errors[0]["pointer"] == f"/algorithm/{next(iter(given))}"
 

@@ -25,6 +25,7 @@ from app.training.baselines import (
 from app.training.plan import Plan, Scope
 from app.training.records import BASELINE, FIT
 from tests.app.training_jobs import CONTROLS, HOLDOUT, noisy, payload, run
+from tests.sentences import Sentences
 
 FOLDS: Validation = {"method": "cross_validation", "folds": 3}
 Json = Any
@@ -203,35 +204,39 @@ def test_auto_leaves_controls_what_is_left_a_tenth_at_most(
 
 
 @pytest.mark.parametrize(("taken", "n_next"), [(0.5, 2), (1.0, 0), (3.0, 0)])
-def test_auto_starts_no_control_when_its_time_is_over(taken: float, n_next: int) -> None:
+def test_auto_starts_no_control_when_its_time_is_over(
+    taken: float, n_next: int, sentences: Sentences
+) -> None:
     """The other folds of a control that has no time are not fitted, and the answer says why."""
     spec = spec_of(FOLDS, objective={"metric": "auc"}, **auto(30.0))
     plan = Plan(spec, Rows(100_000))
     name = CONTROLS["algorithms"][0]
     result: Json = {"elapsed": taken, "seconds": 0.1, "failed": None}
-    part = plan._baseline_part(name, (0, 0), 2_000, 1.0)
     finished: Json = [
-        {"spec": {"what": FIT}, "result": {"elapsed": 29.0}},
-        {"spec": part, "result": result | {"rows": 2_000, "of": 2_000, "late": False}},
+        {"spec": {"what": FIT, "scope": scope}, "result": {"elapsed": 29.0 / 4}}
+        for scope in (None, [0, 0], [0, 1], [0, 2])
     ]
-    found: list[Any] = [*plan._next_baselines(finished)]
+    (part,) = plan.next(finished)
+    tried = result | {"rows": FIRST_ROWS, "of": FIRST_ROWS, "late": False}
+    finished.append({"spec": part | {"rows": FIRST_ROWS}, "result": tried})
+    found: list[Any] = plan.next(finished)
     assert [each["algorithm"] for each in found] == n_next * [name]
-    compared = results._compare(spec, plan, None, finished, np.zeros(0))
+    compared = results.compare_controls(spec, plan, None, finished, np.zeros(0))
     assert compared["skipped"] is None
-    reasons = {each["algorithm"]: each["failed"] for each in compared["controls"]}
-    assert reasons == dict.fromkeys(CONTROLS["algorithms"], "the budget had no time for it")
+    assert [each["algorithm"] for each in compared["controls"]] == CONTROLS["algorithms"]
+    (reason,) = {each["failed"] for each in compared["controls"]}
+    sentences(reason)
 
 
 @pytest.mark.parametrize(("budget", "seconds"), [(4.0, 0.12), (30.0, 0.9), (600.0, 18.0)])
 def test_auto_reserves_time_for_its_controls(budget: float, seconds: float) -> None:
     spec = spec_of(**auto(budget), objective={"metric": "auc"})
     plan = Plan(spec, Rows(2_000))
-    spent = budget - plan._finishing(budget)  # the last fit has taken all that it was given
+    spent = budget - plan.finishing(budget)  # the last fit has taken all that it was given
     without = Plan(spec | {"controls": None}, Rows(2_000))
-    assert plan._finishing(budget) - without._finishing(budget) == pytest.approx(seconds)
-    finished: Json = [{"spec": {"what": FIT}, "result": {"elapsed": spent}}]
-    found = [*plan._next_baselines(finished)]
-    assert [each["what"] for each in found] == [BASELINE]
+    assert plan.finishing(budget) - without.finishing(budget) == pytest.approx(seconds)
+    finished: Json = [{"spec": {"what": FIT, "scope": None}, "result": {"elapsed": spent}}]
+    assert [each["what"] for each in plan.next(finished)] == [BASELINE]
     assert controls.seconds_for(spec, spent) >= seconds
 
 
@@ -252,13 +257,13 @@ def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("app.training.plan.FIRST_ROWS", 60)
     monkeypatch.setattr("app.training.baselines.MIN_SECONDS", 1e-9)
     drawn = []
-    whole = fitting._fit
+    whole = fitting.fit_members
 
     def fit(members: Any, trial: Any, *more: Any) -> Any:
         drawn.append((members[0]["algorithm"], len(trial.train.y)))
         return whole(members, trial, *more)
 
-    monkeypatch.setattr(fitting, "_fit", fit)
+    monkeypatch.setattr(fitting, "fit_members", fit)
     monkeypatch.setattr("app.training.plan.MIN_SECONDS", 100.0)  # none is given up
     no_time = CONTROLS | {"share": 1e-9}  # however long the fit takes
     job = payload(tmp_path, noisy(), controls=no_time, validation=HOLDOUT)
@@ -289,9 +294,9 @@ def test_a_control_that_takes_too_long_is_said_to(
     assert found["controls"]["windows"] == []
 
 
-def test_a_budget_that_is_spent_leaves_none(tmp_path: Path) -> None:
+def test_a_budget_that_is_spent_leaves_none(tmp_path: Path, sentences: Sentences) -> None:
     job = payload(tmp_path, noisy(120), controls=CONTROLS, validation=HOLDOUT, **auto(0.01))
     found = run(job, lambda step, of, info: None)
     assert found["controls"]["controls"] == []
-    assert "used the whole budget of 0.01 s" in found["controls"]["skipped"]
+    sentences(found["controls"]["skipped"])
     assert np.isfinite(found["parts"]["validation"]["auc"]["value"])

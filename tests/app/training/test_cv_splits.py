@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from app.datasets import service
 from app.datasets.matrices import Table, read_times
-from app.ingest.profile import _Duplicates
+from app.ingest.profile import Duplicates
 from app.platform.documents import Validation
 from app.platform.errors import Invalid
 from app.platform.tables import Dataset
 from app.training.bipartite import BipartiteSplitData
 from app.training.splits import InnerSplits, cut, hash_rows, split, split_rows
+from tests.sentences import Sentences
 
 FOLDS: Validation = {"method": "cross_validation", "folds": 4, "repeats": 2}
 LATEST: Validation = {"method": "holdout", "fraction": 0.25}
@@ -110,9 +111,9 @@ def test_copies_stand_where_it_is_said(where: str, method: Validation) -> None:
         bool(np.isin(rows[part.test], rows[part.train]).any())
         for part in split_rows(table, method, 5)
     ]
-    duplicates = _Duplicates()
+    duplicates = Duplicates()
     for start in range(0, 900, 300):  # as parts do
-        part = _Duplicates()
+        part = Duplicates()
         part.add(rows[start : start + 300], None)
         duplicates.absorb(part.state())
     counts = duplicates.count(with_classes=False)
@@ -228,18 +229,17 @@ def test_numbers_and_dates_are_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    "values",
     [
-        (pa.array([1.0, np.nan, np.nan]), "2 rows have no value"),
-        (pa.array(["2026-01-31", None]), "1 rows have no value"),
-        (
-            pa.array(["2026-01-31", "31. Januar 2026"]),
-            "one value is '31. Januar 2026'; it must hold numbers",
-        ),
+        pa.array([1.0, np.nan, np.nan]),
+        pa.array(["2026-01-31", None]),
+        pa.array(["2026-01-31", "31. Januar 2026"]),
     ],
 )
-def test_what_cannot_order_rows_is_refused(tmp_path: Path, values: pa.Array, said: str) -> None:
-    with pytest.raises(Invalid, match=said) as caught:
+def test_what_cannot_order_rows_is_refused(
+    tmp_path: Path, values: pa.Array, sentences: Sentences
+) -> None:
+    with sentences.raises(Invalid) as caught:
         times_of(tmp_path, values)
     assert caught.value.code == "bad_time_column"
     assert caught.value.errors[0]["pointer"] == "/validation/time_column"

@@ -74,10 +74,8 @@ def learnt(bench: Workbench, job: Job) -> dict[str, Any]:
     with bench.db.read() as session:
         for table in Base.metadata.sorted_tables:
             if "model_id" in table.c and table.name != "jobs":
-                rows = session.execute(select(table).where(table.c.model_id == model.id))
-                found[table.name] = sorted(
-                    repr(_timeless(dict(row._mapping) | own)) for row in rows
-                )
+                rows = session.execute(select(table).where(table.c.model_id == model.id)).mappings()
+                found[table.name] = sorted(repr(_timeless({**row, **own})) for row in rows)
     return found
 
 

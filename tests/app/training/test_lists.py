@@ -77,6 +77,10 @@ def shown(found: Any) -> list[Any]:
     ]
 
 
+def ends_of(interval: Any) -> dict[str, float]:
+    return {end: getattr(interval, end) for end in ("value", "low", "high")}
+
+
 def assert_same(found: list[Any], expected: list[Any]) -> None:
     assert [each[0] for each in found] == [each[0] for each in expected]
     for one, other in zip(found, expected, strict=True):
@@ -145,12 +149,12 @@ def test_grades_without_queries_are_one_list(bench: Workbench) -> None:
         ("mean_auc", expected.mean_auc),
         ("volume", expected.volume),
     ):
-        assert found["order"][name] == pytest.approx(interval._asdict())
+        assert found["order"][name] == pytest.approx(ends_of(interval))
     assert np.array(found["order"]["pairwise"], dtype=float) == pytest.approx(
         np.array(expected.pairwise, dtype=float), nan_ok=True
     )
     evaluation = evaluate(bench, model.id, second.id)
-    assert evaluation.metrics["order"]["c_index"] == pytest.approx(expected.c_index._asdict())
+    assert evaluation.metrics["order"]["c_index"] == pytest.approx(ends_of(expected.c_index))
 
 
 def test_cross_validation_judges_each_query_by_a_ranker_that_has_not_seen_it(
@@ -222,39 +226,36 @@ ABLE = [name for name, each in ALGORITHMS.items() if each.takes_query]
 
 
 @pytest.mark.parametrize(
-    ("request_", "code", "detail"),
+    ("request_", "code"),
     [
-        ({"algorithm": {"name": "logistic"}}, "wrong_kind", "column 'q'); algorithms that can are"),
-        ({"algorithm": {"name": "auto"}}, "wrong_kind", ", ".join(ABLE)),
-        ({"algorithm": {"name": "adaboost_mh"}}, "wrong_kind", "kind bipartite"),
+        ({"algorithm": {"name": "logistic"}}, "wrong_kind"),
+        ({"algorithm": {"name": "auto"}}, "wrong_kind"),
+        ({"algorithm": {"name": "adaboost_mh"}}, "wrong_kind"),
         (
             {"algorithm": {"name": "rankboost", "weak_ranker": "column"}},
             "invalid_parameter",
-            "weak_ranker",
         ),
         (
             {"objective": {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.1}},
             "invalid",
-            "the objective must be one of auc",
         ),
-        ({"objective": {"metric": "tpr", "fpr": 0.1}}, "invalid", "metric 'tpr'"),
-        ({"objective": {"metric": "precision", "share": 0.1}}, "invalid", "share of rows"),
-        ({"objective": {"metric": "ndcg", "count": 10**10}}, "invalid", "ndcg@10000000000"),
+        ({"objective": {"metric": "tpr", "fpr": 0.1}}, "invalid"),
+        ({"objective": {"metric": "precision", "share": 0.1}}, "invalid"),
+        ({"objective": {"metric": "ndcg", "count": 10**10}}, "invalid"),
         (
             {"validation": {"method": "cross_validation", "folds": 3, "repeats": 2}},
             "invalid",
-            "repeats must be 1 with queries",
         ),
     ],
 )
 def test_jobs_that_lists_cannot_have(
-    bench: Workbench, request_: dict[str, Any], code: str, detail: str
+    bench: Workbench, request_: dict[str, Any], code: str, sentences: Sentences
 ) -> None:
     dataset = Answers(20, 8).upload(bench)
     with pytest.raises(Invalid) as caught:
         bench.submit(dataset, **({"algorithm": BOOST} | request_))
     assert caught.value.code == code
-    assert detail in caught.value.detail
+    sentences(caught.value.detail)
 
 
 def test_jobs_that_grades_cannot_have(bench: Workbench, sentences: Sentences) -> None:
@@ -282,14 +283,14 @@ def test_a_validation_dataset_needs_queries_too(bench: Workbench, sentences: Sen
         )
 
 
-def test_parts_without_enough_queries_are_refused(bench: Workbench) -> None:
+def test_parts_without_enough_queries_are_refused(bench: Workbench, sentences: Sentences) -> None:
     rows = "".join(f"{a},q,{a % 2}\n" for a in range(12)) + "".join(
         f"{a},r{a},{a % 2}\n" for a in range(60)
     )
     dataset = bench.ready("a,q,y\n" + rows, label="y", query="q")
     job = bench.work_on(dataset, algorithm=BOOST)
     assert job.error["code"] == "too_few_rows"
-    assert "queries with rows of different labels" in job.error["detail"]
+    sentences(job.error["detail"])
     job = bench.work_on(dataset, algorithm=BOOST, validation={"method": "none"})
     assert job.state == JobState.SUCCEEDED, job.error
 

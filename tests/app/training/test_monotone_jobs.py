@@ -13,6 +13,7 @@ from tests.app.live_service import Service
 from tests.app.refusals import refused
 from tests.app.training_jobs import HOLDOUT, noisy, payload, run, table
 from tests.app.workbench import Workbench
+from tests.sentences import Sentences
 
 CONSTRAINTS = {"a": "decreasing", "b": "increasing"}
 ABLE = [name for name, kind in ALGORITHMS.items() if "monotone" in kind().get_params()]
@@ -26,7 +27,9 @@ ABLE = [name for name, kind in ALGORITHMS.items() if "monotone" in kind().get_pa
     ],
     ids=lambda algorithm: algorithm["name"],
 )
-def test_the_proof_is_in_the_model_s_record(service: Service, algorithm: dict[str, Any]) -> None:
+def test_the_proof_is_in_the_model_s_record(
+    service: Service, algorithm: dict[str, Any], sentences: Sentences
+) -> None:
     client = service.client(service.key())
     dataset = service.upload(client, table(), label="y", positive="1")
     job = service.train(client, dataset, algorithm=algorithm | {"monotone": CONSTRAINTS})
@@ -36,11 +39,12 @@ def test_the_proof_is_in_the_model_s_record(service: Service, algorithm: dict[st
     assert proof["verdict"] == "proven"
     assert proof["columns"] == CONSTRAINTS
     assert proof["compared"] > 0
-    assert "missing values have no place in the order" in proof["missing"]
+    sentences(proof["missing"])
     assert proof["violation"] is None
     assert model["algorithm"]["monotone"] == CONSTRAINTS
     report = client.get(f"/v1/models/{job['model_id']}/report", headers={"Accept": "text/html"})
-    assert "a: decreasing; b: increasing. On the fitted model: proven" in report.text
+    assert "a: decreasing; b: increasing" in report.text
+    assert "proven" in report.text
 
     free = service.train(client, dataset, algorithm=algorithm, name="free")
     assert client.get(f"/v1/models/{free['model_id']}").json()["monotone"] is None
@@ -56,8 +60,9 @@ def test_auto_keeps_constraints_and_says_what_it_left_out(tmp_path: Any) -> None
     tried = {row["algorithm"] for row in found["leaderboard"]["candidates"]}
     assert tried <= {*ABLE, "rank_average"}
     (note,) = [each for each in found["warnings"] if "monotone" in each]
-    assert "cannot keep monotone constraints: martirank" in note
-    assert not tried & set(note.partition(": ")[2].split(", "))
+    left_out = note.partition(": ")[2].split(", ")
+    assert "martirank" in left_out
+    assert not tried & {*left_out}
 
 
 def test_a_search_keeps_constraints(bench: Workbench) -> None:
@@ -85,48 +90,42 @@ def words(start: Any) -> tuple[Service, str]:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "pointer", "said"),
+    ("algorithm", "pointer"),
     [
         (
             {"name": "rankboost", "monotone": {"income": "decreasing"}},
             "/algorithm/monotone",
-            "monotone has 'income', which is no column; the columns are 'a', 'b', 'grade'",
         ),
         (
             {"name": "auto", "monotone": {"income": "decreasing"}},
             "/algorithm/monotone",
-            "monotone has 'income', which is no column",
         ),
         (
             {"name": "logistic", "monotone": {"grade": "increasing"}},
             "/algorithm/monotone",
-            "'grade' is categorical: categories have no order; write an ordered category as a number",
         ),
         (
             {"name": "logitboost", "monotone": {"a": "down"}},
             "/algorithm/monotone",
-            "to one of 'increasing', 'decreasing'",
         ),
-        ({"name": "auto", "monotone": {"a": "down"}}, "/algorithm/monotone", "'increasing'"),
-        ({"name": "logitboost", "monotone": ["a"]}, "/algorithm/monotone", "must be an object"),
-        ({"name": "logitboost", "monotone": "a"}, "/algorithm/monotone", "must be an object"),
-        ({"name": "logitboost", "monotone": {"a": 1}}, "/algorithm/monotone", "got {'a': 1}"),
-        ({"name": "logitboost", "monotone": {"0": "increasing"}}, "/algorithm/monotone", "'0'"),
-        ({"name": "auto", "monotone": 3}, "/algorithm/monotone", "must be an object"),
+        ({"name": "auto", "monotone": {"a": "down"}}, "/algorithm/monotone"),
+        ({"name": "logitboost", "monotone": ["a"]}, "/algorithm/monotone"),
+        ({"name": "logitboost", "monotone": "a"}, "/algorithm/monotone"),
+        ({"name": "logitboost", "monotone": {"a": 1}}, "/algorithm/monotone"),
+        ({"name": "logitboost", "monotone": {"0": "increasing"}}, "/algorithm/monotone"),
+        ({"name": "auto", "monotone": 3}, "/algorithm/monotone"),
         (
             {"name": "martirank", "monotone": {"a": "increasing"}},
             "/algorithm/monotone",
-            f"martirank cannot keep monotone constraints; algorithms that can are {', '.join(ABLE)}, auto",
         ),
         (
             {"name": "aucboost", "weak_ranker": "logistic", "monotone": {"a": "increasing"}},
             "/algorithm",
-            "monotone needs weak_ranker 'stump', got 'logistic'",
         ),
     ],
 )
 def test_refusals(
-    words: tuple[Service, str], algorithm: dict[str, Any], pointer: str, said: str
+    words: tuple[Service, str], algorithm: dict[str, Any], pointer: str, sentences: Sentences
 ) -> None:
     running, dataset = words
     client = running.client(running.key())
@@ -135,7 +134,7 @@ def test_refusals(
         422,
         "invalid_parameter",
     )
-    assert said in problem["errors"][0]["detail"]
+    sentences(problem["errors"][0]["detail"])
     assert problem["errors"][0]["pointer"] == pointer
 
 
@@ -148,10 +147,13 @@ def test_constraints_are_not_searched(words: tuple[Service, str]) -> None:
     assert problem["errors"][0]["pointer"] == "/search/space/monotone"
 
 
-def test_the_schema_tells_the_parameter(client: httpx.Client) -> None:
+def test_the_schema_tells_the_parameter(client: httpx.Client, sentences: Sentences) -> None:
     listed = {each["name"]: each for each in client.get("/v1/algorithms").json()["data"]}
+    described = set()
     for name in (*ABLE, "auto"):
         schema = listed[name]["parameters"]["properties"]["monotone"]
         kinds = {kind["type"]: kind for kind in schema["anyOf"]}
         assert kinds["object"]["additionalProperties"]["enum"] == ["increasing", "decreasing"]
-        assert "Missing values have no place in the order" in schema["description"]
+        described.add(schema["description"])
+    (description,) = described
+    sentences(description)

@@ -17,10 +17,11 @@ from app.jobs import service as jobs
 from app.models import repository as model_rows
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.tables import Job, JobState, Model, ModelCurve, ModelMetrics, ModelPartialAuc
-from app.training.splits import WAYS_OUT, split
+from app.training.splits import split
 from core import artifact
 from core.metrics import RocCurve, auc, partial_auc, roc_curve
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
+from tests.sentences import Sentences
 
 PARTS = ("train", "validation")
 
@@ -119,7 +120,7 @@ def test_reported_metrics_are_those_of_rows_that_were_not_fitted(bench: Workbenc
     assert abs(validation - 0.5) < 0.15
 
 
-def test_weights_groups_missing_values_and_booleans(bench: Workbench) -> None:
+def test_weights_groups_missing_values_and_booleans(bench: Workbench, sentences: Sentences) -> None:
     rng = np.random.default_rng(1)
     rows = []
     for i in range(600):
@@ -135,7 +136,7 @@ def test_weights_groups_missing_values_and_booleans(bench: Workbench) -> None:
         {"name": "b", "type": "boolean", "missing": False},
         {"name": "empty", "type": "numeric", "missing": True},
     ]
-    assert model.warnings[0] == "1 feature has no value in the training rows: 'empty'"
+    sentences(model.warnings[0])
     with bench.db.read() as session:
         parts = [session.get_one(ModelMetrics, (model.id, part)) for part in PARTS]
     assert sum(part.positives + part.negatives for part in parts) == 600
@@ -237,32 +238,25 @@ def test_validation_dataset_must_fit(bench: Workbench) -> None:
     assert bench.left_over() == []
 
 
-def test_too_few_rows_of_a_class(bench: Workbench) -> None:
+def test_too_few_rows_of_a_class(bench: Workbench, sentences: Sentences) -> None:
     dataset = bench.ready("a,y\n" + "".join(f"{i},0\n" for i in range(50)) + "50,1\n51,1\n52,1\n")
     job = bench.work_on(dataset)
     assert job.state == JobState.FAILED
-    assert job.error == {
-        "code": "too_few_rows",
-        "title": "Invalid request",
-        "detail": "the validation part must have at least 2 rows of each class, got 1 positive and 12 negative: "
-        + WAYS_OUT,
-        "errors": [],
-    }
+    sentences(job.error.pop("detail"))
+    assert job.error == {"code": "too_few_rows", "title": "Invalid request", "errors": []}
     one = bench.ready("a,y\n1,0\n2,0\n3,0\n4,1\n")
     job = bench.work_on(one, validation={"method": "none"})
-    assert job.error["detail"] == (
-        "the table must have at least 2 rows of each class, got 1 positive and 3 negative"
-    )
+    sentences(job.error["detail"])
     assert count(bench, Model) == 0
     assert bench.left_over() == []
 
 
-def test_weights_that_leave_one_class(bench: Workbench) -> None:
+def test_weights_that_leave_one_class(bench: Workbench, sentences: Sentences) -> None:
     body = "a,w,y\n" + "".join(f"{i},{i % 2},{i % 2}\n" for i in range(100))
     job = bench.work_on(bench.ready(body, weight="w"))
     assert job.state == JobState.FAILED
     assert job.error["code"] == "invalid_data"
-    assert "every weight is zero in class 0" in job.error["detail"]
+    sentences(job.error["detail"])
 
 
 def test_progress_is_told_and_stops_the_fit(bench: Workbench) -> None:
