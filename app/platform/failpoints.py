@@ -55,8 +55,8 @@ class FailpointError(Exception):
 
 def reach(point: str) -> None:
     """Act, if this failpoint of `POINTS` is armed and due."""
-    if _armed and point in _armed:
-        _armed[point]()
+    if armed and point in armed:
+        armed[point]()
 
 
 def parse(text: str) -> dict[str, Callable[[], None]]:
@@ -116,4 +116,4 @@ _ACTIONS = {
     "slow": _slow,
     "full": _full,
 }
-_armed = parse(os.environ.get(VARIABLE, ""))
+armed = parse(os.environ.get(VARIABLE, ""))

@@ -41,7 +41,7 @@ def work(settings: Settings, seam: str = "") -> int:
 
 
 def _serve(url: str, given: dict[str, Any], seam: str) -> None:
-    failpoints._armed = failpoints.parse(seam)  # the variable was read at the import
+    failpoints.armed = failpoints.parse(seam)  # the variable was read at the import
     settings = Settings.model_validate(given | {"database_url": url})
     db, blobs = Database(url), BlobStore(settings.blob_dir)
     process = cast(FitProcess, _FitHere())

@@ -50,7 +50,7 @@ def test_a_disk_that_fills_up_under_a_job_costs_it_an_attempt_and_no_more(
     # Without checkpoints, so that the artifact is what meets the full disk, however long the fit takes.
     settings = crew.slots.settings.model_copy(update={"checkpoint_seconds": 0.0})
     monkeypatch.setattr(crew.slots, "settings", settings)
-    monkeypatch.setattr(failpoints, "_armed", failpoints.parse("adopt=full"))
+    monkeypatch.setattr(failpoints, "armed", failpoints.parse("adopt=full"))
     job_id = crew.shop.train(crew.table, 5)
     waiting = eventually(
         lambda: (job := crew.shop.job(job_id)).attempt == 1 and job.state == "queued" and job
@@ -81,7 +81,7 @@ def test_the_lease_is_kept_while_a_file_is_put_on_disk(
         eventually(lambda: beats() > before, seconds=20)
         waited_for.append(before)
 
-    monkeypatch.setattr(failpoints, "_armed", {"adopt": wait_for_a_beat})
+    monkeypatch.setattr(failpoints, "armed", {"adopt": wait_for_a_beat})
     job_id = crew.shop.train(crew.table, ENDLESS if of_checkpoint else 5)
     if of_checkpoint:
         eventually(lambda: crew.shop.job(job_id).checkpoint_key, seconds=60)
@@ -240,7 +240,7 @@ def test_the_users_fault_fails_at_once(crew: Crew) -> None:
 def test_an_attempt_that_breaks_off_leaves_no_answer_to_the_next_job(
     crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failpoints, "_armed", failpoints.parse("beat=raise"))
+    monkeypatch.setattr(failpoints, "armed", failpoints.parse("beat=raise"))
     broken = crew.shop.train(crew.table, ENDLESS)
     eventually(lambda: crew.shop.job(broken).not_before > 0, seconds=60)  # it will be tried again
     next_id = crew.shop.train(crew.table, 3)

@@ -438,7 +438,7 @@ def test_a_disk_that_fills_up_while_an_upload_comes(
     tight: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, seam: str
 ) -> None:
     before = everything(tight)
-    monkeypatch.setattr(failpoints, "_armed", failpoints.parse(f"{seam}=full"))
+    monkeypatch.setattr(failpoints, "armed", failpoints.parse(f"{seam}=full"))
     refused(upload(client), 507, "out_of_space", "a disk of the service is full")
     monkeypatch.undo()
     assert everything(tight)[0] == before[0]

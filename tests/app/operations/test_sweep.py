@@ -119,9 +119,7 @@ class TestSweep:
     ) -> None:
         key, _ = put(blobs, "uploads", b"again")
         self.age(blobs, key)
-        monkeypatch.setattr(
-            failpoints, "_armed", {"sweep": lambda: put(blobs, "uploads", b"again")}
-        )
+        monkeypatch.setattr(failpoints, "armed", {"sweep": lambda: put(blobs, "uploads", b"again")})
         assert sweep(db, blobs, Settings(blob_grace_seconds=DAY)) == 1
         assert blobs.path(key).read_bytes() == b"again"
         assert list((blobs.root / "staging").iterdir()) == []
@@ -132,7 +130,7 @@ class TestSweep:
         keys = [put(blobs, kind, b"aside")[0] for kind in ("uploads", "out-of-fold")]
         for key in keys:
             self.age(blobs, key)
-            monkeypatch.setattr(failpoints, "_armed", failpoints.parse("sweep=raise"))
+            monkeypatch.setattr(failpoints, "armed", failpoints.parse("sweep=raise"))
             with pytest.raises(failpoints.FailpointError):
                 blobs.remove_old(key, DAY)
             assert not blobs.path(key).exists()

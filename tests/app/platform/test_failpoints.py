@@ -18,14 +18,14 @@ ROOT = Path(__file__).parents[3]
 
 def test_a_seam_that_is_not_armed_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     failpoints.reach("claim")
-    monkeypatch.setattr(failpoints, "_armed", failpoints.parse("join=raise"))
+    monkeypatch.setattr(failpoints, "armed", failpoints.parse("join=raise"))
     failpoints.reach("claim")
 
 
 def test_it_happens_once_at_the_nth_passing_and_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, sentences: Sentences
 ) -> None:
-    monkeypatch.setattr(failpoints, "_armed", failpoints.parse("claim=raise@2, adopt=full"))
+    monkeypatch.setattr(failpoints, "armed", failpoints.parse("claim=raise@2, adopt=full"))
     failpoints.reach("claim")
     assert caplog.messages == []
     with pytest.raises(failpoints.FailpointError, match="failpoint claim"):

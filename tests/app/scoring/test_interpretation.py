@@ -230,7 +230,7 @@ def test_importance_that_has_no_time_comes_after_the_model(
     bench.submit(dataset, algorithm={"name": "auto", "budget_seconds": 1e-6})
     claim = bench.claim()
     result = execution.run(bench.prepare(claim), quiet)
-    monkeypatch.setattr(failpoints, "_armed", failpoints.parse("finish=raise"))
+    monkeypatch.setattr(failpoints, "armed", failpoints.parse("finish=raise"))
     with pytest.raises(failpoints.FailpointError):
         bench.complete(claim, result)
     with bench.db.read() as session:

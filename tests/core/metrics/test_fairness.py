@@ -21,7 +21,7 @@ from core.metrics import (
     partial_auc_interval,
     wilson_interval,
 )
-from core.metrics.fairness import _welch_p_value, cross_moments, number_groups
+from core.metrics.fairness import cross_moments, number_groups, welch_p_value
 from core.metrics.groups import check_rows, effective_units
 from core.metrics.intervals import proportion_interval
 from core.metrics.window import MAX_GROUPS
@@ -225,7 +225,7 @@ def test_joint_tests_are_those_of_the_textbooks() -> None:
     weight = 1.0 / variance
     means = np.array([one.mean(), two.mean()])
     statistic = float((weight * (means - (weight * means).sum() / weight.sum()) ** 2).sum())
-    found = _welch_p_value(statistic, weight, np.array([11.0, 29.0]))
+    found = welch_p_value(statistic, weight, np.array([11.0, 29.0]))
     assert found == pytest.approx(ttest_ind(one, two, equal_var=False).pvalue)
 
     y, scores, codes = draw_groups(rng, [(40, 60), (20, 90), (30, 30)])
@@ -373,7 +373,7 @@ def test_the_calibration_of_a_group_is_that_of_its_rows(options: str) -> None:
     assert (test.of, test.groups) == ("calibration", 3)
     ratio = 1.0 / np.array(variances)
     q = float((ratio * (z - (ratio @ z) / ratio.sum()) ** 2).sum())
-    expected = _welch_p_value(q, ratio, np.array(degrees))
+    expected = welch_p_value(q, ratio, np.array(degrees))
     if options == "units of all groups":  # the groups' estimates are correlated
         assert test.p_value != pytest.approx(expected)
     else:

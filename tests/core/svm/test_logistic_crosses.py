@@ -61,16 +61,16 @@ def test_it_tells_of_its_crosses_and_its_parts_add_up() -> None:
 
 def test_the_columns_are_logarithms_of_the_crosses_numbers() -> None:
     ranker: Any = load(make_artifact())
-    crosses = ranker._map.crosses
+    crosses = ranker.map_.crosses
     rows = np.ascontiguousarray([[0.0, 1.0, 2.0, 0.0], [0.0, 5.0, 3.0, 0.0]])
     share, mass = crosses.extend(rows)[:, 4:6].T
     assert (mass > 0).all()
     none = crosses.n_pairs * 0  # what a pair of its categories has alone
     alone = replace(crosses, n_pairs=none, keys=crosses.keys[:0]).extend(rows)[:, 4]
     columns = [np.log(share / (1 - share)) - np.log(alone / (1 - alone)), np.log1p(mass)]
-    np.testing.assert_allclose(ranker._map._extend(rows)[:, 4:6].T, columns, rtol=1e-9)
+    np.testing.assert_allclose(ranker.map_.extend(rows)[:, 4:6].T, columns, rtol=1e-9)
     unknown = np.array([[0.0, np.nan, np.nan, np.nan]])
-    assert ranker._map._extend(unknown)[:, 4:6].tolist() == [[0.0, 0.0]]
+    assert ranker.map_.extend(unknown)[:, 4:6].tolist() == [[0.0, 0.0]]
 
 
 @pytest.mark.parametrize("weight_of_positives", [1.0, 10.0])
@@ -113,7 +113,7 @@ def test_nothing_to_cross_is_as_without_crosses() -> None:
         assert np.array_equal(crossed.coef_, plain.coef_)
         assert np.array_equal(
             load(save(crossed)).decision_function(rows),
-            plain.score_rows(rows if rows is thin else plain._checked_rows(rows)),
+            plain.score_rows(rows if rows is thin else plain.checked_rows(rows)),
         )
 
 
@@ -216,5 +216,5 @@ def test_shares_of_an_artifact_at_their_bounds_have_finite_scores() -> None:
         hostile = {"cross_share": arrays["cross_share"] * 0 + np.float32(share)}
         hostile["cross_mass"] = arrays["cross_mass"] * 0 + np.float32(1e30)
         ranker = load(put_together(header, arrays | hostile))
-        assert isinstance(ranker._map, CrossedCoordinates)
+        assert isinstance(ranker.map_, CrossedCoordinates)
         assert np.isfinite(ranker.decision_function(draw_towns(50)[0])).all()

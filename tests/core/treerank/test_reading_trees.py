@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -27,6 +28,12 @@ def people(n: int = 800, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     )
     worth = table.age / 20 + (table.region == "north") - table["since"].fillna(25) / 10
     return table, (worth + rng.logistic(size=n) > 1).to_numpy()
+
+
+def named(ranker: Any) -> description.NamedTree:
+    """The tree of a ranker; the figures do not depend on names."""
+    names = [str(j) for j in range(ranker.n_features_in_)]
+    return description.NamedTree(ranker.tree_, ranker.order_, names.__getitem__, ranker.categories_)
 
 
 def holds(condition: str, table: pd.DataFrame) -> np.ndarray:
@@ -98,7 +105,7 @@ def test_rules_per_leaf_have_the_counts_and_rates_of_the_training_rows(order: st
     if order == "concave":
         shares = [rule["share"] for rule in rules]
         assert shares == sorted(shares, reverse=True)
-    assert ranker._named().auc == pytest.approx(auc(y, scores, weight))
+    assert named(ranker).auc == pytest.approx(auc(y, scores, weight))
 
 
 def test_what_a_cut_below_has_said_is_not_said_again() -> None:
@@ -172,7 +179,7 @@ def test_a_large_tree_is_drawn_without_its_weakest_splits() -> None:
     table, y = people(3000)
     ranker = TreeRank(max_depth=8, min_samples_leaf=5).fit(table, y)
     assert ranker.tree_.n_leaves > description.MAX_LEAVES
-    shown = ranker._named().shown(description.MAX_LEAVES)
+    shown = named(ranker).shown(description.MAX_LEAVES)
     assert 2 <= shown.tree.n_leaves <= description.MAX_LEAVES
     assert shown.auc > 0.5 + 0.9 * (ranker.tree_.auc - 0.5)
     path = ranker.pruning_path_

@@ -213,7 +213,7 @@ def test_trees_of_a_thousand_leaves_score_as_they_were_trained(
     n_leaves = ranker.rounds_["n_leaves"]
     assert 400 < n_leaves.max() <= 1024
     many = ranker.decision_function(table)  # as in training, a block at a time
-    rows = ranker._checked_rows(table)
+    rows = ranker.checked_rows(table)
     few = np.concatenate([ranker.score_rows(rows[k : k + 1]) for k in range(0, 6000, 97)]).tolist()
     assert many[::97].tolist() == few
     *_, last = ranker.staged_decision_function(table)

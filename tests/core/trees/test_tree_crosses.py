@@ -335,10 +335,10 @@ def test_a_constraint_that_a_cross_may_break_is_not_proven() -> None:
         assert rows["hour"].is_monotonic_increasing
         assert (scores[0] > scores[1]) == (direction == "increasing")
     # Where other rows than those tried might fall, nothing is proven; where no tree reads the cross, all is.
-    fitted = ranker._ensemble
+    fitted = ranker.ensemble_
     assert isinstance(fitted, CrossedTreeSum)
     flat = replace(fitted.trees, leaf_value=fitted.trees.leaf_value * 0.0)
-    ranker._ensemble = replace(fitted, trees=flat)
+    ranker.ensemble_ = replace(fitted, trees=flat)
     assert check_monotone(ranker, {"hour": "increasing"}).verdict == "not_proven"
     table["x"] = y + rng.random(1000) / 2.0
     unread = LogitBoost(**options | {"n_rounds": 1}).fit(table, y)
@@ -501,4 +501,4 @@ def test_crosses_keep_the_heaviest_pairs_within_their_room(monkeypatch: pytest.M
     ranker = LogitBoost(**FEW).fit(table, y)
     (cross,) = ranker.structure()["crosses"]
     assert cross["pairs"] == 10
-    assert isinstance(ranker._ensemble.crosses, Crosses)
+    assert isinstance(ranker.ensemble_.crosses, Crosses)
