@@ -5,6 +5,7 @@ Most of this runs on a simulated clock with simulated rankers, whose worth, cost
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -624,13 +625,10 @@ def test_failures_are_on_the_leaderboard_and_all_failing_is_an_error(sentences: 
         World(fails={"all"}).run(planner(5.0))
 
 
-def test_it_is_said_that_all_boosted_trees_failed() -> None:
+def test_it_is_said_that_all_boosted_trees_failed(sentences: Sentences) -> None:
     """The choice among the others looks like any other choice."""
     chosen, _ = World(fails={"logitboost", "rankboost"}).run(planner(60.0))
-    assert (
-        chosen.notes[0]
-        == "all boosted trees failed, so the choice is among the other algorithms: it breaks"
-    )
+    sentences(chosen.notes[0])
     for some in ({"rankboost"}, set(FAMILIES) - {"logitboost", "rankboost"}):
         chosen, _ = World(fails=some).run(planner(60.0))
         assert not any("boosted trees failed" in note for note in chosen.notes)
@@ -646,7 +644,8 @@ def test_who_asks_for_a_ranker_is_warned_that_all_boosted_trees_failed(
     for name in ("logitboost", "rankboost"):
         monkeypatch.setattr(ALGORITHMS[name], "fit", refuse)
     X = RNG.normal(size=(60, 1))
-    with sentences.warns(UserWarning):
+    # the last fit may be stopped by the clock, and says so, too
+    with pytest.warns(UserWarning, match="boosted trees failed"):
         searched = auto_ranker(X, (X[:, 0] > 0).astype(int), budget_seconds=0.5)
     assert "boosted trees failed" in searched.chosen.notes[0]
 
