@@ -59,7 +59,7 @@ def describe_program() -> dict[str, str]:
     """
     return {
         "version": __version__,
-        "code": hashlib.sha256(checkpoint._CODE).hexdigest()[:12],
+        "code": hashlib.sha256(checkpoint.CODE).hexdigest()[:12],
         "libraries": ", ".join(checkpoint.list_libraries()),
         "machine": checkpoint.identify_machine().hex()[:12],
     }

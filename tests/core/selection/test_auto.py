@@ -636,7 +636,6 @@ def test_it_is_said_that_all_boosted_trees_failed(sentences: Sentences) -> None:
 
 def test_who_asks_for_a_ranker_is_warned_that_all_boosted_trees_failed(
     monkeypatch: pytest.MonkeyPatch,
-    sentences: Sentences,
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise InvalidData("trees are not for these rows")
