@@ -64,7 +64,7 @@ def _create_engine(url: URL, **options: Any) -> Engine:
 
 
 _compiled: LRUCache[Any, Any] = LRUCache(5000)
-sessions.create_engine = _create_engine  # type: ignore[attr-defined]  # it is imported there
+sessions.create_engine = _create_engine  # type: ignore[assignment, attr-defined]  # it is imported there
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
