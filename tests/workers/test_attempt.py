@@ -191,9 +191,7 @@ def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None
     assert crew.shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
     events = crew.shop.db.reading(jobs.events, OWNER, job_id, after=0, limit=200)
     reasons = [event.data.get("reason") for event in events]
-    (reason,) = [reason for reason in reasons if reason]
-    assert f"process {pid} " in reason
-    assert reason.endswith(" SIGKILL")
+    assert any(f"process {pid} " in why and "SIGKILL" in why for why in reasons if why)
     assert crew.fit_process() != pid
     assert not codes.exists()
 
