@@ -455,7 +455,7 @@ def fit_on_workers(
             now = time.time()
             calls.append(hosts.n_calls)
             # Whoever asks a worker for its clock takes its time: not within the rounds that count.
-            spent = hosts._client.run(time.process_time) if done in (1, of) else {}
+            spent = hosts.client.run(time.process_time) if done in (1, of) else {}
             for worker in spent or ticks:
                 ticks.setdefault(worker, []).append((now, spent.get(worker, 0.0)))
 

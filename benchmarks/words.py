@@ -202,7 +202,7 @@ def print_crosses(
             started = time.process_time()
             ranker.fit(X, y[training[:n]] == 1)
             seconds = time.process_time() - started
-            rows = ranker._checked_rows(X_test)
+            rows = ranker.checked_rows(X_test)
             ranker.score_rows(rows)
             started = time.process_time()
             scores = ranker.score_rows(rows)

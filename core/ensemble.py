@@ -140,6 +140,8 @@ class RankAverage(Ranker):
     intercept_ : float
         Minus the mean rank at the Youden point of the training rows. A score is the mean rank plus this, and `predict`
         says positive above 0.
+    ranks_ : list of Ranks
+        The function by which the scores of each member become ranks.
 
     Notes
     -----
@@ -173,7 +175,7 @@ class RankAverage(Ranker):
     kept_: list[int]
     weights_: Floats
     intercept_: float
-    _ranks: list[Ranks]
+    ranks_: list[Ranks]
 
     def __init__(
         self,
@@ -279,7 +281,7 @@ class RankAverage(Ranker):
             "members": members,
         }
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         members = self._templates()
         if not 1 <= len(members) <= MAX_MEMBERS:
             raise InvalidParameter(
@@ -356,7 +358,7 @@ class RankAverage(Ranker):
         self._take_weights()
         dense = np.ascontiguousarray(X)
         scores = [member.score_rows(dense) for member in self.members_]
-        self._ranks = [fit_ranks(each, positive, weight) for each in scores]
+        self.ranks_ = [fit_ranks(each, positive, weight) for each in scores]
         self.intercept_ = -_find_cut(self._mean_ranks(scores), positive, weight)
         if len(whole) == len(templates):
             progress.end()
@@ -404,14 +406,14 @@ class RankAverage(Ranker):
 
     def _mean_ranks(self, scores: Sequence[Floats]) -> Floats:
         mean = np.zeros(len(scores[0]))
-        for weight, ranks, each in zip(self.weights_.tolist(), self._ranks, scores, strict=True):
+        for weight, ranks, each in zip(self.weights_.tolist(), self.ranks_, scores, strict=True):
             mean += weight * ranks.of(each)
         return mean
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         arrays: Arrays = {}
         states = []
-        for k, (member, ranks) in enumerate(zip(self.members_, self._ranks, strict=True)):
+        for k, (member, ranks) in enumerate(zip(self.members_, self.ranks_, strict=True)):
             own, state = member.get_state()
             arrays |= put_under(f"member.{k}.", own) | put_under(f"rank.{k}.", ranks.arrays())
             states.append({key: value for key, value in state.items() if key not in _COMMON})
@@ -437,12 +439,12 @@ class RankAverage(Ranker):
             raise ArtifactError(f"intercept must be from -1 to 0, got {meta['intercept']!r}")
         common = {name: meta[name] for name in _COMMON}
         common["classes"] = {"dtype": "bool", "values": [False, True]}
-        self.members_, self._ranks = [], []
+        self.members_, self.ranks_ = [], []
         for k, (template, state) in enumerate(zip(templates, states, strict=True)):
             own = take_from(f"member.{k}.", arrays)
             parameters = template.get_parameters()
             self.members_.append(type(template).from_state(parameters, own, {**state, **common}))
-            self._ranks.append(Ranks.from_arrays(take_from(f"rank.{k}.", arrays), {}))
+            self.ranks_.append(Ranks.from_arrays(take_from(f"rank.{k}.", arrays), {}))
         self.intercept_ = meta["intercept"]
         self._take_weights()
 

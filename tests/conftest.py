@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import count
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from sqlalchemy import Engine, create_engine, delete, text
+from sqlalchemy import URL, Engine, create_engine, delete, text
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.util import LRUCache
@@ -42,13 +43,11 @@ settings.load_profile("tests")
 os.fsync = lambda fd: None
 
 
-def _connect_in_no_fear(connection: Any, _record: Any) -> None:
-    _sqlite_connect(connection, _record)
-    connection.execute("PRAGMA synchronous=OFF")
+class _Fearless(sqlite3.Connection):
+    """Waits for no disk, whatever it is asked."""
 
-
-_sqlite_connect = sessions._sqlite_connect
-sessions._sqlite_connect = _connect_in_no_fear
+    def execute(self, sql: str, *given: Any) -> sqlite3.Cursor:
+        return super().execute(sql.replace("synchronous=FULL", "synchronous=OFF"), *given)
 
 
 # A statement is compiled once for each kind of database. SQLAlchemy would compile it anew for each engine, of which
@@ -58,14 +57,14 @@ for _dialect in (SQLiteDialect_pysqlite, PGDialect_psycopg):
     _dialect.__hash__ = lambda self: hash(type(self))  # type: ignore[method-assign]
 
 
-def _create_engine(*given: Any, **options: Any) -> Engine:
-    engine = create_engine(*given, **options)
-    engine._compiled_cache = _compiled
-    return engine
+def _create_engine(url: URL, **options: Any) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        options["connect_args"]["factory"] = _Fearless
+    return create_engine(url, execution_options={"compiled_cache": _compiled}, **options)
 
 
 _compiled: LRUCache[Any, Any] = LRUCache(5000)
-sessions.create_engine = _create_engine  # type: ignore[attr-defined]  # it is imported there
+sessions.create_engine = _create_engine  # type: ignore[assignment, attr-defined]  # it is imported there
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

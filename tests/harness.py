@@ -246,8 +246,8 @@ def warm_process(slots: Slots) -> int:
     """The pid of the only slot's process, once it is warm and idle."""
 
     def warm() -> int | None:
-        process = slots._slots[0]._process
-        return process.pid if slots._idle and process is not None else None
+        process = slots.slots[0].process
+        return process.pid if slots.idle and process is not None else None
 
     pid: int = eventually(warm, seconds=60)
     return pid

@@ -88,10 +88,8 @@ def test_services_are_handed_a_session_and_never_end_it() -> None:
     assert len(services) > 25
     called = {path: calls_on_sessions(path.read_text()) for path in services}
     assert {path for path, names in called.items() if names & (OPENING | ENDING)} == set()
-    assert calls_on_sessions("with self._db.read() as session:\n  session.commit()") == {
-        "read",
-        "commit",
-    }
+    source = "with self._db.read() as session:\n  session.commit()"
+    assert calls_on_sessions(source) == {"read", "commit"}
 
 
 def calls_on_sessions(source: str) -> set[str]:

@@ -89,5 +89,6 @@ def test_each_exception_is_needed() -> None:
     ],
 )
 def test_one_without_is_seen(line: str) -> None:
-    assert without_owner("x.py", f"def find(session, id_):\n    return {line}") == {"find"}
-    assert not without_owner("x.py", f"def find(session, owner, id_):\n    return {line}")
+    function = "def find({}):\n    return " + line
+    assert without_owner("x.py", function.format("session, id_")) == {"find"}
+    assert not without_owner("x.py", function.format("session, owner, id_"))

@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
     given = _options(arguments)
     if given.levels:
         return _compile_each(given)
-    target = given.level or _target()
+    target = given.level or own_target()
     if given.level:
         os.environ.pop(CPU, None)  # `core.kernels` would choose by this machine
         from core.kernels import use_cpu_level
@@ -77,7 +77,7 @@ def main(arguments: list[str]) -> int:
     if given.helper:
         compile_missing(sorted(missing, key=lambda kernel: not kernel.name.startswith(LONGEST)))
         return 0
-    write_list(_stamp(target), [kernel.files for kernel in kernels])
+    write_list(stamp_of(target), [kernel.files for kernel in kernels])
     quiet = bool(given.background)
     started = time.monotonic()
     n_helpers = min(given.processes, len(missing)) - 1
@@ -153,11 +153,11 @@ def compiled_so_far() -> tuple[int, int] | None:
 
     None: no process has counted them yet.
     """
-    return n_compiled(_stamp(_target()))
+    return n_compiled(stamp_of(own_target()))
 
 
 @cache
-def _stamp(target: str) -> str:
+def stamp_of(target: str) -> str:
     """Return a hash of the sources, the versions and the processors that the code is for."""
     whole = hashlib.sha256()
     for path in _sources():
@@ -167,7 +167,7 @@ def _stamp(target: str) -> str:
     return whole.hexdigest()[:16]
 
 
-def _target() -> str:
+def own_target() -> str:
     """Return the processors that this machine's kernels are for: those of a level, or of its own model.
 
     Linux is asked, because LLVM takes as much memory as a worker. If the two differ, a kernel is compiled at its first

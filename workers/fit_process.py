@@ -53,7 +53,7 @@ class FitProcess:
                 env=environment_of_fit(child_environment(), threads),
                 process_group=0,
             )
-        self._connection = Connection(ours.detach())
+        self.connection = Connection(ours.detach())
         self.pid = self._process.pid
         self._memory_at_start = 0
 
@@ -70,9 +70,9 @@ class FitProcess:
     def receive(self, timeout: float) -> Message | None:
         """Return the next message, or None if none came in time. Raises `FitProcessDied`."""
         try:
-            if not self._connection.poll(timeout):
+            if not self.connection.poll(timeout):
                 return None
-            message: Message = json.loads(self._connection.recv_bytes())
+            message: Message = json.loads(self.connection.recv_bytes())
         except (EOFError, OSError):
             raise FitProcessDied(self._obituary()) from None
         return message
@@ -115,11 +115,11 @@ class FitProcess:
         if self.alive:
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
-        self._connection.close()
+        self.connection.close()
 
     def _send(self, message: Message) -> None:
         try:
-            self._connection.send_bytes(json.dumps(message).encode())
+            self.connection.send_bytes(json.dumps(message).encode())
         except OSError:
             raise FitProcessDied(self._obituary()) from None
 

@@ -41,14 +41,14 @@ def main(arguments: list[str]) -> int:
         log.error("cannot write to %s: %s", folder, error)
         return 1
     try:
-        _check_versions(asked.address, settings.dask_secret)
-        return asyncio.run(_work(asked.address, settings.dask_secret, asked.host, folder))
+        check_versions(asked.address, settings.dask_secret)
+        return asyncio.run(work(asked.address, settings.dask_secret, asked.host, folder))
     except ShardsLost as error:
         log.error("cannot join the Dask cluster at %s: %s", asked.address, error)
         return 1
 
 
-def _check_versions(address: str, secret: Path) -> None:
+def check_versions(address: str, secret: Path) -> None:
     """Raise ShardsLost if no scheduler answers, or if a worker there is of another version of Rankwright."""
     with connect(address, secret) as client:
         told: dict[str, Any] = client.sync(
@@ -64,7 +64,7 @@ def _check_versions(address: str, secret: Path) -> None:
             )
 
 
-async def _work(address: str, secret: Path, host: str, folder: Path) -> int:
+async def work(address: str, secret: Path, host: str, folder: Path) -> int:
     """Serve until a signal, 0, or until the scheduler is lost, 1."""
     import dask
     from distributed import Worker

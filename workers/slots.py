@@ -65,13 +65,13 @@ class Slots:
         self.by_look = 0
         self.looks_in_a_row = 0
         self._changed = threading.Condition()
-        self._idle = 0
+        self.idle = 0
         self._wake_ups = 0
-        self._slots = [_Slot(self, number) for number in range(settings.worker_slots)]
+        self.slots = [_Slot(self, number) for number in range(settings.worker_slots)]
 
     def start(self) -> None:
         """Start every slot; each is ready once its process is."""
-        for slot in self._slots:
+        for slot in self.slots:
             slot.start()
 
     def wake(self) -> None:
@@ -80,7 +80,7 @@ class Slots:
         Waits while every slot is busy: a busy worker that swallowed wake-ups would keep them from an idle one.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._wake_ups < self._idle or self.stopping.is_set())
+            self._changed.wait_for(lambda: self._wake_ups < self.idle or self.stopping.is_set())
             if not self.stopping.is_set():
                 self._wake_ups += 1
                 self._changed.notify_all()
@@ -90,14 +90,14 @@ class Slots:
         self.stopping.set()
         with self._changed:
             self._changed.notify_all()
-        for slot in self._slots:
+        for slot in self.slots:
             if slot.is_alive():
                 slot.join()
 
     def wait_for_work(self) -> Found | None:
         """Block the idle slot until a message came or a look at the table is due; None when the worker stops."""
         with self._changed:
-            self._idle += 1
+            self.idle += 1
             self._changed.notify_all()  # a wake-up may be waiting for an idle slot
             try:
                 self._changed.wait_for(
@@ -110,7 +110,7 @@ class Slots:
                     return "message"
                 return "look"
             finally:
-                self._idle -= 1
+                self.idle -= 1
 
     def note_wait(self) -> None:
         """Note that a job waits long for a kernel: the processes that compile beside it give way."""
@@ -133,7 +133,7 @@ class _Slot(threading.Thread):
     def __init__(self, slots: Slots, number: int) -> None:
         super().__init__(name=f"slot-{number}")
         self._slots = slots
-        self._process: FitProcess | None = None
+        self.process: FitProcess | None = None
 
     def run(self) -> None:
         """Serve until the worker stops. An error here costs a pause, never the slot."""
@@ -196,22 +196,22 @@ class _Slot(threading.Thread):
 
     def _warm_process(self) -> FitProcess | None:
         """Return this slot's process, started anew if it died; None if the worker stops meanwhile."""
-        if self._process is not None and self._process.alive:
-            return None if self._slots.stopping.is_set() else self._process
+        if self.process is not None and self.process.alive:
+            return None if self._slots.stopping.is_set() else self.process
         self._drop_process()
-        self._process = FitProcess(threads_per_fit(self._slots.settings))
+        self.process = FitProcess(threads_per_fit(self._slots.settings))
         # While the process starts: the services, which the first job needs.
         importlib.import_module("workers.attempt")
         while not self._slots.stopping.is_set():  # it says that it is ready, or dies
-            if self._process.receive(timeout=0.1) is not None:
+            if self.process.receive(timeout=0.1) is not None:
                 self._slots.ready.set()
-                return self._process
+                return self.process
         return None
 
     def _drop_process(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process = None
+        if self.process is not None:
+            self.process.kill()
+            self.process = None
 
 
 class Presence(threading.Thread):

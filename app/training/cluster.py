@@ -59,7 +59,7 @@ def describe_program() -> dict[str, str]:
     """
     return {
         "version": __version__,
-        "code": hashlib.sha256(checkpoint._CODE).hexdigest()[:12],
+        "code": hashlib.sha256(checkpoint.CODE).hexdigest()[:12],
         "libraries": ", ".join(checkpoint.list_libraries()),
         "machine": checkpoint.identify_machine().hex()[:12],
     }
@@ -79,7 +79,7 @@ class DaskHost(ShardHost):
             return False, str(error)
         except Exception as error:
             log.exception("%s of shards failed", method)
-            return False, _said(error)
+            return False, said_of(error)
 
 
 def make_host() -> DaskHost:
@@ -112,17 +112,17 @@ class DaskHosts(Placement):
     """
 
     def __init__(self, address: str, secret: Path, seconds: float) -> None:
-        self._seconds = max(seconds, START_SECONDS)
+        self.seconds = max(seconds, START_SECONDS)
         self.notes: list[str] = []
-        self._client = connect(address, secret)
+        self.client = connect(address, secret)
         self._names: dict[str, str] = {}  # of the workers, by address
         self._heard: dict[str, tuple[float, float]] = {}
-        self._hosts: dict[
+        self.hosts: dict[
             str, Any
         ] = {}  # futures of the actors, by address: as long as they are held, actors live
         try:
             self._start()
-            self._seconds = seconds
+            self.seconds = seconds
         except BaseException:
             self.close()
             raise
@@ -136,7 +136,7 @@ class DaskHosts(Placement):
     @property
     def n_hosts(self) -> int:
         """The number of workers."""
-        return len(self._hosts)
+        return len(self.hosts)
 
     def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a method of each host; see `Placement.call`."""
@@ -145,7 +145,7 @@ class DaskHosts(Placement):
         self._heard = {address: (seen, started) for address, (seen, _) in self._heard.items()}
         asked = {
             address: self._begin(self._ask_host(address, method, own))
-            for address, own in zip(self._hosts, arguments, strict=True)
+            for address, own in zip(self.hosts, arguments, strict=True)
             if own
         }
         try:
@@ -154,14 +154,14 @@ class DaskHosts(Placement):
             for answer in asked.values():
                 answer.cancel()
             raise
-        return [answers.get(address) for address in self._hosts]
+        return [answers.get(address) for address in self.hosts]
 
     def close(self) -> None:
         """Free the workers."""
         failpoints.reach("release")
-        self._hosts = {}
+        self.hosts = {}
         with suppress(Exception):  # what is lost cannot be told to let go
-            self._client.close(timeout=CLOSE_SECONDS)
+            self.client.close(timeout=CLOSE_SECONDS)
 
     def _start(self) -> None:
         """Look at the workers, and put a host on each."""
@@ -173,11 +173,11 @@ class DaskHosts(Placement):
         for address, name in self._names.items():
             log.info("the Dask cluster has worker %s at %s", name, address)
         now = time.monotonic()
-        until = now + self._seconds
+        until = now + self.seconds
         self._heard = {address: (worker["last_seen"], now) for address, worker in workers.items()}
         pinned: dict[str, Any] = {"pure": False, "allow_other_workers": False, "retries": 0}
         programs = {
-            address: self._client.submit(describe_program, workers=[address], **pinned)
+            address: self.client.submit(describe_program, workers=[address], **pinned)
             for address in self._names
         }
         own = describe_program()
@@ -199,24 +199,24 @@ class DaskHosts(Placement):
                 "another model elsewhere"
             )
         hosts = {
-            address: self._client.submit(make_host, workers=[address], actor=True, **pinned)
+            address: self.client.submit(make_host, workers=[address], actor=True, **pinned)
             for address in self._names
         }
         for address, host in hosts.items():
             self._wait(self._begin(_result_of(host)), address, until)
-        self._hosts = hosts
+        self.hosts = hosts
 
     def _begin(self, asked: Coroutine[Any, Any, Any]) -> Future[Any]:
         """Ask in the thread of the connection; every error arrives, too."""
-        return asyncio.run_coroutine_threadsafe(asked, self._client.loop.asyncio_loop)
+        return asyncio.run_coroutine_threadsafe(asked, self.client.loop.asyncio_loop)
 
     async def _ask_host(self, address: str, method: str, arguments: tuple[Any, ...]) -> Any:
         """Call a method of a host. Dask's own proxy of an actor drops errors but OSError, and would never answer."""
         from distributed.protocol import to_serialize
 
         try:
-            told = await self._client.rpc(address).actor_execute(
-                actor=self._hosts[address].key,
+            told = await self.client.rpc(address).actor_execute(
+                actor=self.hosts[address].key,
                 function=DaskHost.answer.__name__,
                 args=[to_serialize((method, *arguments))],
                 kwargs={},
@@ -237,19 +237,19 @@ class DaskHosts(Placement):
     ) -> Any:
         """Return an answer of a worker, or raise ShardsLost once it cannot come any more, or by the clock."""
         while not wait([answer], PROBE_SECONDS).done:
-            self._probe()
+            self.probe()
             if time.monotonic() > until and not answer.done():
                 answer.cancel()
-                raise ShardsLost(f"{self._named(address)} has not answered for {self._seconds:g} s")
+                raise ShardsLost(f"{self._named(address)} has not answered for {self.seconds:g} s")
         try:
             return answer.result()
         except ShardsLost:
             raise
         except Exception as error:
-            self._probe()  # if the worker is gone, that is the reason
-            raise ShardsLost(f"{self._named(address)} {failed}: {_said(error)}") from error
+            self.probe()  # if the worker is gone, that is the reason
+            raise ShardsLost(f"{self._named(address)} {failed}: {said_of(error)}") from error
 
-    def _probe(self) -> None:
+    def probe(self) -> None:
         """Raise ShardsLost if the scheduler is silent, does not hear a worker any more, or has let a host go."""
         workers = self._ask_scheduler()
         now = time.monotonic()
@@ -260,11 +260,11 @@ class DaskHosts(Placement):
             seen, since = self._heard.get(address, (0.0, now))
             if worker["last_seen"] != seen:
                 self._heard[address] = worker["last_seen"], now
-            elif now - since > self._seconds:
+            elif now - since > self.seconds:
                 raise ShardsLost(
-                    f"{self._named(address)} has not been heard for {self._seconds:g} s"
+                    f"{self._named(address)} has not been heard for {self.seconds:g} s"
                 )
-        for address, host in self._hosts.items():
+        for address, host in self.hosts.items():
             if host.status != "finished":
                 raise ShardsLost(
                     f"{self._named(address)} holds no shards of this fit any more: {host.status}"
@@ -272,18 +272,18 @@ class DaskHosts(Placement):
 
     def _ask_scheduler(self) -> dict[str, Any]:
         """Return what the scheduler knows of each worker, by address."""
-        asked = self._begin(self._identify())
-        if not wait([asked], self._seconds).done:
+        asked = self._begin(self.identify())
+        if not wait([asked], self.seconds).done:
             asked.cancel()
-            raise ShardsLost(f"the Dask scheduler has not answered for {self._seconds:g} s")
+            raise ShardsLost(f"the Dask scheduler has not answered for {self.seconds:g} s")
         try:
             workers: dict[str, Any] = asked.result()["workers"]
         except Exception as error:
-            raise ShardsLost(f"the Dask scheduler is gone: {_said(error)}") from error
+            raise ShardsLost(f"the Dask scheduler is gone: {said_of(error)}") from error
         return workers
 
-    async def _identify(self) -> Any:
-        return await self._client.scheduler.identity()
+    async def identify(self) -> Any:
+        return await self.client.scheduler.identity()
 
     def _named(self, address: str) -> str:
         return f"worker {self._names[address]} of the Dask cluster"
@@ -346,7 +346,7 @@ def connect(address: str, secret: Path) -> Client:
             "no Dask scheduler answers at %s: %s", address, error
         )  # errors name no addresses
         raise ShardsLost(
-            f"no Dask scheduler answers within {CONNECT_SECONDS:g} s: {_said(error)}"
+            f"no Dask scheduler answers within {CONNECT_SECONDS:g} s: {said_of(error)}"
         ) from error
 
 
@@ -359,7 +359,7 @@ async def _greet(address: str, security: Security) -> None:
         await scheduler.identity(n_workers=0)
 
 
-def _said(error: Exception) -> str:
+def said_of(error: Exception) -> str:
     """Return what an error says, in a line without addresses and paths: the owner of a job reads it."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "its disk is full"

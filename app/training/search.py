@@ -68,7 +68,7 @@ def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> P
         if planner.space.path and along:
             tried[along] = max(planner.space.path)
         try:
-            ALGORITHMS[name](**tried)._check_parameters()
+            ALGORITHMS[name](**tried).check_parameters()
         except InvalidParameter as error:
             wrong = wrong or error
         else:

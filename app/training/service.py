@@ -363,7 +363,7 @@ def _resolve_algorithm(request: TrainRequest, objective: Objective) -> Algorithm
         parameters = search.check(searched, name, parameters, request.seed)
     else:
         try:
-            estimator(**parameters)._check_parameters()
+            estimator(**parameters).check_parameters()
         except InvalidParameter as error:
             raise invalid("/algorithm", str(error), code="invalid_parameter") from error
     space: Parameters = {} if searched is None else dict.fromkeys(searched["space"], ...)

@@ -300,7 +300,7 @@ def _holds_arrays(value: object) -> bool:
 
 
 def _with_code(fit: bytes) -> bytes:
-    digest = hashlib.sha256(fit + _CODE + identify_machine())
+    digest = hashlib.sha256(fit + CODE + identify_machine())
     for library in list_libraries():
         digest.update(f"{library}\n".encode())
     return digest.digest()
@@ -410,4 +410,4 @@ def _open(share: bytes, fit: bytes) -> tuple[int, int, Arrays]:
 
 
 # Computed on import: an upgrade may replace the files of a running process.
-_CODE = _identify_code()
+CODE = _identify_code()

@@ -203,7 +203,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         -------
         ndarray of shape (n_samples,), float64
         """
-        return self.score_rows(self._checked_rows(X))
+        return self.score_rows(self.checked_rows(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the label of each row, by the sign of its score.
@@ -250,7 +250,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """
         check_values(cls, params)
         ranker = cls(**params)
-        ranker._check_parameters()
+        ranker.check_parameters()
         try:
             ranker._set_columns(meta["n_features_in"], meta["feature_names_in"])
             ranker._set_categories(meta["categories"])
@@ -457,7 +457,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     ) -> tuple[Floats, npt.NDArray[np.bool_], Floats, Groups | None]:
         """Check the input of `fit`, set columns and classes, and return the rows of weight above 0."""
         check_values(type(self), self.get_params(deep=False))
-        self._check_parameters()
+        self.check_parameters()
         if y is None:
             raise InvalidData(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -490,7 +490,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         if type(graded) is not bool:
             raise InvalidParameter(f"graded must be True or False, got {graded!r}")
         check_values(type(self), self.get_params(deep=False))
-        self._check_parameters()
+        self.check_parameters()
         self.check_lists(query=query is not None, graded=graded)
         if y is None:
             raise InvalidData(f"{type(self).__name__} requires y to be passed, but it is None")
@@ -526,7 +526,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """Return the two classes, and which rows belong to the greater one."""
         return check_labels(y, n_samples)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         """Check rules across parameters; those of a single parameter are in its annotation."""
 
     def _set_columns(self, n_features: Any, names: Any) -> None:
@@ -598,7 +598,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         names = getattr(self, "feature_names_in_", None)
         return f"x{feature}" if names is None else str(names[feature])
 
-    def _checked_rows(self, X: Any) -> Floats:
+    def checked_rows(self, X: Any) -> Floats:
         """Check X against what the ranker was fitted on, and lay it out for `score_rows`."""
         check_is_fitted(self)
         return np.ascontiguousarray(self._matrix(X, reset=False))
@@ -700,7 +700,7 @@ class ContributionRanker(Ranker):
         -------
         ndarray of shape (n_samples, n_features), float64; (n_samples, n_features, n_labels) with several labels
         """
-        return self._contributions(self._checked_rows(X))
+        return self._contributions(self.checked_rows(X))
 
     @abstractmethod
     def _contributions(self, X: Floats) -> Floats:

@@ -611,11 +611,11 @@ class _Stage(Resumable):
     ended : ndarray of shape (n_bags,), bool
     """
 
-    changing = ("odds", "_shapes", "best", "best_loss", "best_round", "ended")
+    changing = ("odds", "shapes", "best", "best_loss", "best_round", "ended")
 
     def __init__(
         self,
-        bags: "_Bags",
+        bags: "Bags",
         codes: Bytes,
         kinds: Integers,
         n_bins: Integers,
@@ -630,10 +630,10 @@ class _Stage(Resumable):
         self._bags, self._codes, self._kinds, self._n_bins = bags, codes, kinds, n_bins
         self._directions = directions
         self._column_keys = column_keys
-        self._order = np.argsort(column_keys, kind="stable")
+        self.order = np.argsort(column_keys, kind="stable")
         self.odds = np.clip(np.exp(np.clip(log_odds, -500.0, 500.0)), *ODDS)
-        self._shapes = np.zeros((n_bags, n_columns, n_slots))
-        self.best = self._shapes.copy()
+        self.shapes = np.zeros((n_bags, n_columns, n_slots))
+        self.best = self.shapes.copy()
         self.best_loss = np.full(n_bags, np.inf) if best_loss is None else best_loss.copy()
         self.best_round = np.full(n_bags, first)
         self._first = first
@@ -652,18 +652,18 @@ class _Stage(Resumable):
         losses, n_steps = self.best_loss.copy(), np.zeros(n_bags, dtype=np.int64)
         self._pool.run(
             run_round, n_bags, self._codes, self._kinds, self._n_bins, self._directions, bags.positive,
-            bags.weight, bags.held, self._masses, bags.curvature, bags.keys, self._order,
+            bags.weight, bags.held, self._masses, bags.curvature, bags.keys, self.order,
             self._column_keys, bags.how, number,
-            self.ended, self.odds, self._shapes, losses, n_steps,
+            self.ended, self.odds, self.shapes, losses, n_steps,
         )  # fmt: skip
         for k in np.flatnonzero(~self.ended).tolist():
             if n_steps[k] == 0:
                 self.ended[k] = True
             elif not bags.held[k].any():  # the last of a fixed number
-                self.best[k], self.best_round[k] = self._shapes[k], self.best_round[k] + 1
+                self.best[k], self.best_round[k] = self.shapes[k], self.best_round[k] + 1
                 self.ended[k] = self.best_round[k] - self._first == UNJUDGED_ROUNDS
             elif losses[k] < self.best_loss[k] * (1.0 - MIN_FALL):
-                self.best[k], self.best_round[k] = self._shapes[k], number + 1
+                self.best[k], self.best_round[k] = self.shapes[k], number + 1
                 self.best_loss[k] = losses[k]
             else:
                 self.ended[k] = number + 1 - self.best_round[k] >= PATIENCE
@@ -679,7 +679,7 @@ class _Axis(NamedTuple):
     """The cell of each slot, shape (n_slots,)."""
 
 
-class _Bags(Resumable):
+class Bags(Resumable):
     """The bags of a fit: draws of the rows, and their rounds over single columns and then over pairs.
 
     Attributes
@@ -710,7 +710,7 @@ class _Bags(Resumable):
         self.weight = np.asarray(weight / min(1.0, float(weight.mean())))
         self.held = np.array(
             [
-                _hold_out(X, positive, weight, group, parameters.random_state + (k << 32))
+                leave_out(X, positive, weight, group, parameters.random_state + (k << 32))
                 for k in range(n_bags)
             ]
         )
@@ -851,7 +851,7 @@ class _Bags(Resumable):
         for k, (one, other) in enumerate(self.chosen):
             own = [axis.cells[self.codes[axis.column]] for axis in (one, other)]
             mass = np.bincount(own[0] * CELLS + own[1], weight, CELLS * CELLS).reshape(CELLS, CELLS)
-            for moved, axis in zip(_purify(tables[:, k], mass), (one, other), strict=True):
+            for moved, axis in zip(purify(tables[:, k], mass), (one, other), strict=True):
                 shapes[:, axis.column] += moved[:, axis.cells]
         shares = np.array([np.bincount(c, weight, self.n_slots) for c in self.codes])
         shares /= weight.sum()
@@ -900,7 +900,7 @@ class _Bags(Resumable):
         return self.bins.edges[column][changes], [*np.concatenate([kept, missing], axis=1)]
 
 
-def _hold_out(X: Floats, positive: Bools, weight: Floats, group: Groups | None, seed: int) -> Bools:
+def leave_out(X: Floats, positive: Bools, weight: Floats, group: Groups | None, seed: int) -> Bools:
     """Return which rows a bag leaves out; none where a class has too few rows, or groups."""
     try:
         return split_rows(X, positive, weight, 1, fraction=HELD_OUT, group=group, seed=seed)[0]
@@ -908,7 +908,7 @@ def _hold_out(X: Floats, positive: Bools, weight: Floats, group: Groups | None, 
         return np.zeros(len(X), dtype=np.bool_)
 
 
-def _purify(tables: Floats, mass: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+def purify(tables: Floats, mass: npt.NDArray[Any]) -> tuple[Floats, Floats]:
     """Move the mean of each row and column of tables, (n_bags, CELLS, CELLS), to functions of one column; in place.
 
     Returns both functions, (n_bags, CELLS) each. mass: (CELLS, CELLS), of the training rows.
@@ -1089,7 +1089,7 @@ class Additive(ContributionRanker):
         group: Groups | None,
         callback: Callback,
     ) -> None:
-        bags = _Bags(self, X, positive, weight, group)
+        bags = Bags(self, X, positive, weight, group)
         columns = (positive, weight, np.empty(0) if group is None else group)
         with offered(bags, lambda: identify_fit(self, X, *columns)):
             self.stop_reason_ = bags.finish(self.max_rounds, callback)

@@ -326,7 +326,7 @@ class AUCBoost(Booster):
         loss = np.concatenate([[1.0], self.loss_])
         return np.asarray(loss[1:] / loss[:-1])
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if self.monotone and self.weak_ranker != "stump":
             raise InvalidParameter(
                 f"monotone needs weak_ranker 'stump', got {self.weak_ranker!r}: "

@@ -115,6 +115,8 @@ class Booster(ContributionRanker):
     validation_auc_ : ndarray of float64
         One value per round that was tried, including those that early stopping dropped; NaN if it was not computed.
         Empty without early stopping.
+    ensemble_ : Ensemble
+        The weak rankers of the rounds with their steps: stumps, columns, trees or estimators.
     """
 
     keeps_when_stopped = True
@@ -144,7 +146,7 @@ class Booster(ContributionRanker):
     _validation_auc: Annotated[Floats, Array("n_tried"), SHARE_OR_NAN]
     _log_f_plus: Annotated[Floats, Array("n_rounds + 1"), Ge(-1e300), Le(1e300)]
     _log_f_minus: Annotated[Floats, Array("n_rounds + 1"), Ge(-1e300), Le(1e300)]
-    _ensemble: Annotated[Ensemble, Nested(n_rounds="n_rounds")]
+    ensemble_: Annotated[Ensemble, Nested(n_rounds="n_rounds")]
     _log_f: Floats
     _algorithm_intercept: float
 
@@ -156,7 +158,7 @@ class Booster(ContributionRanker):
     @property
     def offset_(self) -> Any:
         """Weighted mean score of the training rows; contributions are differences from it."""
-        return self.intercept_ - self._ensemble.constant + self._ensemble.mean
+        return self.intercept_ - self.ensemble_.constant + self.ensemble_.mean
 
     @property
     def log_f_tilde_(self) -> Floats:
@@ -249,22 +251,22 @@ class Booster(ContributionRanker):
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
-        return self._ensemble.score(X, self._algorithm_intercept)
+        return self.ensemble_.score(X, self._algorithm_intercept)
 
     def score_mixed(self, mixed: MixedRows) -> Floats:
         """Return the scores of mixed rows; see `Ranker.score_mixed`."""
-        return self._ensemble.score_mixed(mixed, self._algorithm_intercept)
+        return self.ensemble_.score_mixed(mixed, self._algorithm_intercept)
 
     def _contributions(self, X: Floats) -> Floats:
-        return self._ensemble.contributions(X)
+        return self.ensemble_.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
         """Divide each row's score among the features by their Shapley values; see `Ranker.shapley_values`."""
-        return self._ensemble.shapley_values(self._checked_rows(X))
+        return self.ensemble_.shapley_values(self.checked_rows(X))
 
     def count_shapley_steps(self) -> int:
         """Return the most steps that the Shapley values of one row take."""
-        return self._ensemble.count_shapley_steps()
+        return self.ensemble_.count_shapley_steps()
 
     def staged_decision_function(self, X: Any) -> Iterator[Floats]:
         """Score rows after each round.
@@ -279,9 +281,9 @@ class Booster(ContributionRanker):
             What a ranker of so many rounds would score; the last is decision_function(X), but for
             rounding.
         """
-        rows = self._checked_rows(X)
+        rows = self.checked_rows(X)
         algorithm = self._algorithm()
-        for log_f, scores in zip(self._log_f[1:], self._ensemble.staged(rows), strict=True):
+        for log_f, scores in zip(self._log_f[1:], self.ensemble_.staged(rows), strict=True):
             yield scores + algorithm.intercept(log_f)
 
     def check_path_parameters(self) -> None:
@@ -316,12 +318,12 @@ class Booster(ContributionRanker):
 
     def walk_monotone(self, directions: Directions) -> Verification:
         """Walk the sum of the weak rankers; see `Ranker.walk_monotone`."""
-        walk = self._ensemble.walk_monotone(directions)
+        walk = self.ensemble_.walk_monotone(directions)
         return super().walk_monotone(directions) if walk is None else walk
 
     def combination(self) -> Combination | None:
         """Return the weak rankers' weights; see `Ranker.combination`."""
-        weights = self._ensemble.binary_weights()
+        weights = self.ensemble_.binary_weights()
         if weights is None or (weights < 0).any():
             return None
         algorithm = self._algorithm()
@@ -333,7 +335,7 @@ class Booster(ContributionRanker):
         """Describe the sum: its rules in words, its intercept, and its final losses."""
         losses = losses_of(self._log_f[-1:], np.array([self._algorithm_intercept]))
         return {
-            "type": self._ensemble.type,
+            "type": self.ensemble_.type,
             "intercept": np.asarray(self.intercept_).tolist(),
             "offset": np.asarray(self.offset_).tolist(),
             "rounds": len(self.rounds_),
@@ -343,7 +345,7 @@ class Booster(ContributionRanker):
                 for name, value in losses._asdict().items()
             },
             "losses_of": LOSSES_ENCODED if self._encodes() else LOSSES_AS_SCORED,
-            **self._ensemble.describe(self._feature_name, self.categories_),
+            **self.ensemble_.describe(self._feature_name, self.categories_),
         }
 
     def _encodes(self) -> bool:
@@ -352,7 +354,7 @@ class Booster(ContributionRanker):
         if not (issubclass(learner, TreeLearner) and hasattr(self, "classes_")):  # not of pairs
             return False
         limit: int | None = getattr(self, "target_encoding", None)
-        is_crossed = isinstance(self._ensemble, CrossedTreeSum) and self._ensemble.crosses.n_columns
+        is_crossed = isinstance(self.ensemble_, CrossedTreeSum) and self.ensemble_.crosses.n_columns
         return bool(is_crossed) or (
             limit is not None and bool((self._n_categories() > limit).any())
         )
@@ -563,14 +565,14 @@ class Booster(ContributionRanker):
             history = run.run()
         if validation is not None:
             history = history.cut(monitor.best_round or len(history.weak_rankers))
-        self._ensemble, self.stop_reason_ = learner.collect(history), history.stop_reason
+        self.ensemble_, self.stop_reason_ = learner.collect(history), history.stop_reason
         self._log_f_plus, self._log_f_minus = history.log_f.T.copy()
         self._derive()
         self._after_rounds(data, history)
         return np.array(monitor.validation_auc, dtype=np.float64)
 
     def _known(self) -> dict[str, Any]:
-        return super()._known() | {"_ensemble": self._weak_learner().ensemble_of(self)}
+        return super()._known() | {"ensemble_": self._weak_learner().ensemble_of(self)}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         n_values, most = arrays["log_f_plus"].size, self._most_rounds
@@ -597,8 +599,8 @@ class Booster(ContributionRanker):
         algorithm = self._algorithm()
         self._log_f = log_f = np.column_stack([self._log_f_plus, self._log_f_minus])
         self._algorithm_intercept = algorithm.intercept(log_f[-1])
-        self.rounds_ = self._ensemble.rounds
-        self.intercept_ = self._algorithm_intercept + self._ensemble.constant
+        self.rounds_ = self.ensemble_.rounds
+        self.intercept_ = self._algorithm_intercept + self.ensemble_.constant
         self.loss_ = np.array(
             [algorithm.loss(row, log_f[0]) for row in log_f[1:]], dtype=np.float64
         )
@@ -694,7 +696,7 @@ class PairBooster(Booster):
 
     def check_pair_parameters(self) -> None:
         """Raise InvalidParameter for what `fit_pairs` cannot do, or for parameters at odds."""
-        self._check_parameters()
+        self.check_parameters()
         push = getattr(self, "push", 1.0)
         if push != 1.0:
             raise InvalidParameter(f"push must be 1 to learn from pairs, got {push}")

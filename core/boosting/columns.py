@@ -189,7 +189,7 @@ class ColumnSum(Ensemble):
     column_binary: Annotated[Bools, Array("n_features")]
 
     @cached_property
-    def _slopes(self) -> Floats:
+    def slopes(self) -> Floats:
         """What each column adds per unit, shape (n_features,)."""
         steps = self.rounds["alpha"] * self.rounds["sign"]
         n_features = len(self.column_mean)
@@ -202,38 +202,38 @@ class ColumnSum(Ensemble):
     @property
     def mean(self) -> float:
         """Weighted mean of the sum over the training rows."""
-        return float((self._slopes * self.column_mean).sum())
+        return float((self.slopes * self.column_mean).sum())
 
     def score(self, X: Floats, intercept: float) -> Floats:
         """Return the score of each row; what a column adds is clipped to ± `MAX_PART`."""
         scores = np.full(len(X), intercept)
         for j in self._used:
             with np.errstate(over="ignore"):
-                part = self._slopes[j] * known(X[:, j])
+                part = self.slopes[j] * known(X[:, j])
             scores += np.clip(part, -MAX_PART, MAX_PART, out=part)
         return scores
 
     def contributions(self, X: Floats) -> Floats:
         """Return what each column adds, clipped as in `score`, less the same of the mean of the column."""
         with np.errstate(over="ignore"):
-            parts = np.clip(self._slopes * known(X), -MAX_PART, MAX_PART)
-        return np.asarray(parts - self._slopes * self.column_mean)
+            parts = np.clip(self.slopes * known(X), -MAX_PART, MAX_PART)
+        return np.asarray(parts - self.slopes * self.column_mean)
 
     def walk_monotone(self, directions: Directions) -> Verification:
         """Compare what each constrained column adds per unit with 0; see `Ensemble.walk_monotone`."""
         return walk_slopes(
-            directions, self._slopes, self.column_mean, 1.0 / np.maximum(abs(self._slopes), 1e-300)
+            directions, self.slopes, self.column_mean, 1.0 / np.maximum(abs(self.slopes), 1e-300)
         )
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
         """Describe what each column adds per unit, greatest first."""
-        order = self._used[np.argsort(-np.abs(self._slopes[self._used]), kind="stable")]
+        order = self._used[np.argsort(-np.abs(self.slopes[self._used]), kind="stable")]
         return {
             "rules": [
                 {
                     "feature": name(int(j)),
-                    "rule": f"each unit of {name(int(j))} adds {self._slopes[j]:.3g}",
-                    "adds": float(self._slopes[j]),
+                    "rule": f"each unit of {name(int(j))} adds {self.slopes[j]:.3g}",
+                    "adds": float(self.slopes[j]),
                 }
                 for j in order
             ]

@@ -571,7 +571,7 @@ class KomoriEguchiBoost(ContributionRanker):
             "features": list(self._function.describe(self._feature_name)),
         }
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 
     def _fit(

@@ -168,7 +168,7 @@ class LambdaMART(Booster):
         warnings.warn("validation_auc_ is now validation_ndcg_", DeprecationWarning, stacklevel=2)
         return self._validation_auc
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_shape(self.max_depth, self.max_leaves)
 
     def _algorithm(self) -> "LambdaAlgorithm":

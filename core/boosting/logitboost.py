@@ -116,7 +116,7 @@ class LogitBoost(Booster):
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_shape(self.max_depth, self.max_leaves)
 
     def _algorithm(self) -> LogisticAlgorithm:

@@ -445,8 +445,8 @@ class MultilabelBooster(Booster):
 
     @property
     def _label_sum(self) -> LabelSum:
-        assert isinstance(self._ensemble, LabelSum)
-        return self._ensemble
+        assert isinstance(self.ensemble_, LabelSum)
+        return self.ensemble_
 
     def _weak_learner(self) -> type[WeakLearner]:
         return LabelLearner

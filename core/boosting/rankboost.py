@@ -157,8 +157,8 @@ class RankBoost(PairBooster):
     validation_fraction: ValidationFraction = 0.2
     random_state: RandomState = 0
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if self.weak_ranker == "tree":
             check_shape(self.max_depth, self.max_leaves)
             return

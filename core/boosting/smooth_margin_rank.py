@@ -107,7 +107,7 @@ class SmoothMarginRank(PairBooster):
 
     def _after_rounds(self, data: TrainingData, history: BoostingHistory) -> None:
         """Take the margins of the rows, or pairs, trained on."""
-        stages = self._ensemble.staged(np.ascontiguousarray(data.X))
+        stages = self.ensemble_.staged(np.ascontiguousarray(data.X))
         norms = np.cumsum(history.alpha)
         margins = [data.least_difference(f) / norm for f, norm in zip(stages, norms, strict=True)]
         self.margin_ = np.array(margins, dtype=np.float64)

@@ -224,10 +224,10 @@ class TreeSum(Ensemble):
     @property
     def mean(self) -> float:
         """The sum's weighted mean over the rows that it was fitted on."""
-        return self.constant + float(self._nodes.mean[self._nodes.root].sum())
+        return self.constant + float(self.nodes.mean[self.nodes.root].sum())
 
     @cached_property
-    def _nodes(self) -> Nodes:
+    def nodes(self) -> Nodes:
         """The trees as linked nodes, for few rows; threads share them, none writes."""
         return link(
             self.rounds["n_leaves"],
@@ -255,7 +255,7 @@ class TreeSum(Ensemble):
         many = len(X) >= MIN_CODED_ROWS and len(self.rounds) >= MIN_CODED_TREES
         binned = self._binned if many else None
         if binned is None:
-            add_scores(X, self._nodes, 0, len(self.rounds), scores)
+            add_scores(X, self.nodes, 0, len(self.rounds), scores)
         else:
             binned.add_scores(X, scores)
         return scores
@@ -263,7 +263,7 @@ class TreeSum(Ensemble):
     def score_mixed(self, mixed: MixedRows, intercept: float) -> Floats:
         """Return the score of each mixed row: each tree is walked once for a pair; see `add_mixed_scores`."""
         scores = np.zeros(mixed.start[-1])
-        add_mixed_scores(mixed, self._nodes, scores)
+        add_mixed_scores(mixed, self.nodes, scores)
         return scores + (intercept + self.constant)
 
     def staged(self, X: Floats) -> Iterator[Floats]:
@@ -271,7 +271,7 @@ class TreeSum(Ensemble):
         scores = np.full(len(X), self.constant)
         for t in range(len(self.rounds)):
             scores = scores.copy()
-            add_scores(X, self._nodes, t, t + 1, scores)
+            add_scores(X, self.nodes, t, t + 1, scores)
             yield scores
 
     def contributions(self, X: Floats) -> Floats:
@@ -281,23 +281,23 @@ class TreeSum(Ensemble):
         (Saabas 2014). The parts add up, but unlike Shapley values they depend on the order of the splits.
         """
         parts = np.zeros(X.shape)
-        add_parts(X, self._nodes, parts)
+        add_parts(X, self.nodes, parts)
         return parts
 
     @cached_property
-    def _cover(self) -> Floats:
+    def cover(self) -> Floats:
         """The mass of the training rows in each node."""
-        return cover_nodes(self._nodes, self.leaf_weight)
+        return cover_nodes(self.nodes, self.leaf_weight)
 
     def shapley_values(self, X: Floats) -> Floats:
         """Return the Shapley values of each row's features, in the shape of X; see `add_shapley`."""
         parts = np.zeros(X.shape)
-        add_shapley(X, self._nodes, self._cover, parts)
+        add_shapley(X, self.nodes, self.cover, parts)
         return parts
 
     def count_shapley_steps(self) -> int:
         """Return the most steps that the Shapley values of one row take."""
-        return count_shapley_steps(self._nodes, len(self.n_categories))
+        return count_shapley_steps(self.nodes, len(self.n_categories))
 
     def walk_monotone(self, directions: Directions) -> Verification:
         """Compare the leaves of each tree; see `Ensemble.walk_monotone`."""

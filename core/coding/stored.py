@@ -281,7 +281,7 @@ def store_codes(
     part, lock = _begin(table.folder)
     try:
         writer = _Writer(part, table.source.n_rows)
-        bins = _write(table, writer, weight, learning, is_weighted)
+        bins = write_codes(table, writer, weight, learning, is_weighted)
         digests = [digest.digest() for digest in writer.digests]
         if final is None or name is None:
             shards = _map(part, writer.n_rows, bins, digests, None)  # the files lose their names
@@ -393,7 +393,7 @@ class _Writer:
         share_out(write_shard, range(len(self.digests)), self.n_rows)
 
 
-def _write(
+def write_codes(
     table: ColumnTable,
     writer: _Writer,
     weight: Floats,

@@ -111,7 +111,7 @@ def partial_dependence(
     >>> dependence.axes[0].values, dependence.scores[3] > dependence.scores[0]
     (array([1., 2., 3., 4.]), np.True_)
     """
-    rows = ranker._checked_rows(X)
+    rows = ranker.checked_rows(X)
     if len(rows) == 0:
         raise InvalidData("X must hold at least one row, got none")
     if n_points < 2:
@@ -168,7 +168,7 @@ def variable_dependence(
     >>> dependence.main[0] > 0.9, dependence.joint.max() < 1e-12  # a linear score has no joint effects
     (np.True_, np.True_)
     """
-    rows = ranker._checked_rows(X)
+    rows = ranker.checked_rows(X)
     if ranker.target != "binary":
         raise InvalidData("variable dependence is of one score a row, the ranker has one per label")
     if n_rows < 2:

@@ -119,7 +119,7 @@ def shapley_estimate(
     >>> bool(np.allclose(found.values.sum(axis=1), scores[:3] - scores[5:].mean())), found.exact.all()
     (True, np.True_)
     """
-    rows, others = ranker._checked_rows(X), ranker._checked_rows(references)
+    rows, others = ranker.checked_rows(X), ranker.checked_rows(references)
     share = _shares(weight, len(others))
     if ranker.target != "binary":
         raise InvalidParameter("Shapley values need a ranker with one score per row")

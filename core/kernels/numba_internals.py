@@ -67,12 +67,12 @@ class LazyLibrary(JITCodeLibrary):
     it, whose module takes all of it in. For functions that only others call, all of that but the last time is lost.
     """
 
-    _has_machine_code = False
+    has_machine_code = False
 
     def get_pointer_to_function(self, name: str) -> int:
         """Return the address of the machine code of a function; 0 if the library has no function of this name."""
         self._ensure_finalized()
-        if not self._has_machine_code:
+        if not self.has_machine_code:
             if name not in {function.name for function in self.get_defined_functions()}:
                 return 0
             self._make_machine_code()
@@ -88,25 +88,25 @@ class LazyLibrary(JITCodeLibrary):
         return state
 
     def _make_machine_code(self) -> None:
-        if not self._has_machine_code:
+        if not self.has_machine_code:
             self._get_module_for_linking()  # what others take in is not optimised yet
-            self._has_machine_code = True
+            self.has_machine_code = True
             self._optimize_final_module()
             self._finalize_final_module()
 
     def _optimize_final_module(self) -> None:
-        if self._has_machine_code:
+        if self.has_machine_code:
             super()._optimize_final_module()
 
     def _finalize_final_module(self) -> None:
-        if self._has_machine_code:
+        if self.has_machine_code:
             super()._finalize_final_module()
         else:
             self._finalize_dynamic_globals()
             self._finalized = True
 
     def _set_compiled_object(self, value: bytes) -> None:
-        self._has_machine_code = True
+        self.has_machine_code = True
         super()._set_compiled_object(value)
 
 

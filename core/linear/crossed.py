@@ -49,7 +49,7 @@ class CrossedCoordinates(FeatureMap):
 
     def transform(self, X: Any) -> Rows:
         """Return the rows of a table as points; see `FeatureMap.transform`."""
-        return self.coordinates.transform(self._extend(X))
+        return self.coordinates.transform(self.extend(X))
 
     def slopes(self, w: Floats) -> Floats:
         """Return what a unit of each number adds to a score, without what its crosses add."""
@@ -63,7 +63,7 @@ class CrossedCoordinates(FeatureMap):
 
     def split(self, X: Floats, w: Floats) -> Floats:
         """Return each value's part of its row's score, in X's shape, a cross's divided equally between its two."""
-        return self.crosses.fold(self.coordinates.split(self._extend(X), w))
+        return self.crosses.fold(self.coordinates.split(self.extend(X), w))
 
     def walk_monotone(
         self, w: Floats, directions: Directions, score: Callable[[Floats], Floats]
@@ -97,7 +97,7 @@ class CrossedCoordinates(FeatureMap):
         """Return the crosses."""
         return {"crosses": self.crosses.describe(columns.names.__getitem__)}
 
-    def _extend(self, X: Any) -> Any:
+    def extend(self, X: Any) -> Any:
         """Return rows with the columns of the crosses behind their own; a sparse matrix has no categories to cross."""
         if sparse.issparse(X) or not self.crosses.n_columns:
             return X

@@ -398,12 +398,12 @@ class StoredRows(TableRows):
     def __init__(self, points: Any, shift: Floats, coordinates: Coordinates) -> None:
         self.coordinates, self.size = coordinates, coordinates.size
         self.n_rows = points.shape[0]
-        self.points, self._shift = points, shift
+        self.points, self.shift = points, shift
 
     def scores(self, w: Floats) -> Floats:
         """Return the score of every row."""
         scores = self.points @ w
-        scores -= (self._shift * w[: len(self._shift)]).sum()
+        scores -= (self.shift * w[: len(self.shift)]).sum()
         np.nan_to_num(scores, copy=False, nan=0.0)
         return np.asarray(np.clip(scores, -MAX_SCORE, MAX_SCORE, out=scores))
 
@@ -414,21 +414,21 @@ class StoredRows(TableRows):
             sums = self.points[taken].T @ row_weight[taken]
         else:
             sums = self.points.T @ row_weight
-        sums[: len(self._shift)] -= self._shift * row_weight.sum()
+        sums[: len(self.shift)] -= self.shift * row_weight.sum()
         return np.asarray(sums)
 
     def squares(self, row_weight: Floats) -> Floats:
         """Return Σ row_weight · x² over the rows, shape (size,)."""
-        points, p = self.points, len(self._shift)
+        points, p = self.points, len(self.shift)
         sums = (points**2).T @ row_weight
-        if self._shift.any():
+        if self.shift.any():
             unshifted = (points.T @ row_weight)[:p]
-            sums[:p] += self._shift * (self._shift * row_weight.sum() - 2.0 * unshifted)
+            sums[:p] += self.shift * (self.shift * row_weight.sum() - 2.0 * unshifted)
         return np.asarray(np.maximum(sums, 0.0))
 
     def take(self, rows: Ints) -> "StoredRows":
         """Return a copy of the rows with these indices."""
-        return StoredRows(self.points[rows], self._shift, self.coordinates)
+        return StoredRows(self.points[rows], self.shift, self.coordinates)
 
     def products(self, columns: Ints, row_weight: Floats) -> Floats:
         """Return Σ row_weight · z zᵀ over the rows, shape (k + 1, k + 1): z are k chosen coordinates, then a 1."""
@@ -442,9 +442,9 @@ class StoredRows(TableRows):
             products[:-1, :-1] = (chosen.T @ (sparse.diags_array(row_weight) @ chosen)).toarray()
         products[-1, :-1] = products[:-1, -1] = chosen.T @ row_weight
         products[-1, -1] = row_weight.sum()
-        of_numbers = columns < len(self._shift)
+        of_numbers = columns < len(self.shift)
         shift = np.zeros(len(columns))
-        shift[of_numbers] = self._shift[columns[of_numbers]]
+        shift[of_numbers] = self.shift[columns[of_numbers]]
         products[:-1] -= np.outer(shift, products[-1])
         products[:, :-1] -= np.outer(products[:, -1], shift)
         return np.asarray(products)

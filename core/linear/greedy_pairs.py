@@ -128,7 +128,7 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
         """Compare the weight of each constrained column with 0; see `Ranker.walk_monotone`."""
         return walk_slopes(directions, self.coef_, self.mean_, self.scale_)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 
     def _contributions(self, X: Floats) -> Floats:
@@ -147,7 +147,7 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
     ) -> None:
         self.mean_, self.scale_ = column_scales(X, weight)
         Z = np.ascontiguousarray(_standard(X, self.mean_, self.scale_).T)
-        pauc = _PartialAuc(positive, weight, self.fpr_min, self.fpr_max)
+        pauc = PartialAuc(positive, weight, self.fpr_min, self.fpr_max)
         own = np.array([[pauc.area(z), pauc.area(-z)] for z in Z])
         directions = self.find_directions()
         if directions is None:
@@ -178,7 +178,7 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
         self._cut(X, positive, weight)
 
     def _join(
-        self, pauc: "_PartialAuc", score: Floats, z: Floats, best: float, direction: int
+        self, pauc: "PartialAuc", score: Floats, z: Floats, best: float, direction: int
     ) -> tuple[float, float]:
         """Return the weights of the combination `score` and of the column `z`: (1, 0) if z does not increase `best`.
 
@@ -209,7 +209,7 @@ def _standard(X: Floats, mean: Floats, scale: Floats) -> Floats:
     return np.nan_to_num(standardise(X, mean, scale), copy=False, nan=0.0)
 
 
-class _PartialAuc:
+class PartialAuc:
     """The partial AUC of the training rows, computed from the rows that score high enough to lie in the window."""
 
     def __init__(

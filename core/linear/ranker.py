@@ -38,13 +38,15 @@ class LinearRanker(ContributionRanker, PathEstimator):
     offset_ : float
         Weighted mean score of the training rows; contributions are differences from it. With `crosses`, of the columns
         of the fit, which hold for each row what the rows of the other folds tell.
+    map_ : FeatureMap
+        Makes a row's coordinates.
     """
 
     intercept_: Annotated[float, Value(), Ge(-1e290), Le(1e290)]
     coef_: Floats
     offset_: float
     standardize: bool
-    _map: Annotated[FeatureMap, Nested()]
+    map_: Annotated[FeatureMap, Nested()]
     _w: Annotated[Floats, Array("n_weights"), Ge(-1e80), Le(1e80)]
     _means: Annotated[Floats, Array("n_means"), Ge(-1e290), Le(1e290)]
 
@@ -79,14 +81,14 @@ class LinearRanker(ContributionRanker, PathEstimator):
 
     def score_rows(self, X: Any) -> Floats:
         """Return the scores of rows that were checked; see `Ranker.score_rows`."""
-        return self._map.transform(X).scores(self._w) + self.intercept_
+        return self.map_.transform(X).scores(self._w) + self.intercept_
 
     def _contributions(self, X: Floats) -> Floats:
         """Return the contributions of checked rows: with no feature map that takes rows as a whole."""
-        parts = self._map.split(X, self._w)
+        parts = self.map_.split(X, self._w)
         if parts is None:
             raise InvalidParameter(
-                f"contributions need feature_map None or 'bins', got {self._map.describe(self._columns())['map']!r}: "
+                f"contributions need feature_map None or 'bins', got {self.map_.describe(self._columns())['map']!r}: "
                 "scores are not sums of parts per feature"
             )
         return np.asarray(parts - self._means)
@@ -101,10 +103,10 @@ class LinearRanker(ContributionRanker, PathEstimator):
     def structure(self) -> dict[str, Any]:
         """Return a description of the score, ready for JSON: its terms, largest first, and the numbers of the fit."""
         columns = self._columns()
-        n_terms, terms = self._map.terms(self._w, self._means, columns, MAX_TERMS)
+        n_terms, terms = self.map_.terms(self._w, self._means, columns, MAX_TERMS)
         return {
             "type": "linear",
-            **self._map.describe(columns),
+            **self.map_.describe(columns),
             "intercept": self.intercept_,
             "offset": self.offset_,
             "n_terms": n_terms,
@@ -114,7 +116,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
 
     def walk_monotone(self, directions: Directions) -> Verification:
         """Compare the coefficient of each constrained column with 0; see `Ranker.walk_monotone`."""
-        walk = self._map.walk_monotone(self._w, directions, self.score_rows)
+        walk = self.map_.walk_monotone(self._w, directions, self.score_rows)
         return super().walk_monotone(directions) if walk is None else walk
 
     def _columns(self) -> Columns:
@@ -172,30 +174,30 @@ class LinearRanker(ContributionRanker, PathEstimator):
     ) -> Rows:
         """Learn the coordinates, and return the training rows as points."""
         rows = fit_design(X, weight, self._n_categories(), standardize=self.standardize)
-        self._map = rows.coordinates
+        self.map_ = rows.coordinates
         return rows
 
     def _take_fit(self, sample: Sample, w: Floats, intercept: float | None = None) -> None:
         """Take over coefficients fitted on all rows; find the intercept if None."""
         mean = sample.mean()
         self.intercept_ = find_intercept(sample, w) if intercept is None else intercept
-        self._means = self._map.sums(mean * w)
+        self._means = self.map_.sums(mean * w)
         self._w = sample.rows.finish(w, mean)
         self._restore()
 
     def _known(self) -> dict[str, Any]:
-        return super()._known() | {"_map": Coordinates}
+        return super()._known() | {"map_": Coordinates}
 
     def _restore(self) -> None:
-        n_means = len(self._map.sums(np.zeros(self._map.size)))
+        n_means = len(self.map_.sums(np.zeros(self.map_.size)))
         for name, array, length in (
-            ("w", self._w, self._map.size),
+            ("w", self._w, self.map_.size),
             ("means", self._means, n_means),
         ):
             if len(array) != length:
                 raise ArtifactError(f"{name} must have {length} values, got {len(array)}")
         self.offset_ = self.intercept_ + float(self._means.sum())
-        slopes = self._map.slopes(self._w)
+        slopes = self.map_.slopes(self._w)
         if slopes is not None:
             self.coef_ = slopes
 

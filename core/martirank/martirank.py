@@ -98,12 +98,14 @@ class ProgramRanker(ProgramParameters, Ranker):
     intercept_ : float
         Minus the score that separates the training classes best (greatest TPR - FPR), where `predict` cuts; it is part
         of every score.
+    programs_ : sequence
+        Of `Program`, or of a class with the same methods.
     """
 
     nodes_: npt.NDArray[np.void]
     intercept_: Annotated[float, Value(), Ge(-1.0), Le(0.0)]
     loss_: Annotated[Floats, Array("n_losses"), Ge(0.0), Le(1.0)]
-    _programs: Sequence[Any]  # of `Program`, or of a class with the same methods
+    programs_: Sequence[Any]
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without any check; see `Ranker.score_rows`."""
@@ -121,7 +123,7 @@ class ProgramRanker(ProgramParameters, Ranker):
         ndarray of shape (n_samples,), float64
             In [0, 1]; decision_function(X) - intercept_.
         """
-        return self._mean_output(self._checked_rows(X))
+        return self._mean_output(self.checked_rows(X))
 
     def structure(self) -> dict[str, Any]:
         """Describe the programs: layers of nodes, each a rule in words with its masses and error."""
@@ -131,20 +133,20 @@ class ProgramRanker(ProgramParameters, Ranker):
             "output": self.output,
             "intercept": self.intercept_,
             "programs": [
-                program.describe(self._feature_name, self.categories_) for program in self._programs
+                program.describe(self._feature_name, self.categories_) for program in self.programs_
             ],
         }
 
     def to_svg(self, title: str = "Branching program") -> str:
         """Draw the first program; see `draw_program`."""
-        first = self._programs[0].describe(self._feature_name, self.categories_)
+        first = self.programs_[0].describe(self._feature_name, self.categories_)
         return draw_program(first, title)
 
     def takes_categories(self) -> bool:
         """Whether its weak rankers can be fitted on categorical columns."""
         return isinstance(self.weak_ranker, str)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         weak = self.weak_ranker
         if not isinstance(weak, str) and not any(
             hasattr(weak, method) for method in ("decision_function", "predict_proba")
@@ -171,16 +173,16 @@ class ProgramRanker(ProgramParameters, Ranker):
 
     def _mean_output(self, X: Floats) -> Floats:
         total = np.zeros(len(X))
-        for program in self._programs:
+        for program in self.programs_:
             total += program.score(X, self.output)
-        return total / len(self._programs)
+        return total / len(self.programs_)
 
     @abstractmethod
     def _sizes(self) -> tuple[int, int]:
         """Return the number of programs and of losses of a fit."""
 
     def _take(self, programs: Sequence[Any], intercept: float, loss: Floats) -> None:
-        self._programs = programs
+        self.programs_ = programs
         self.loss_ = loss
         self.nodes_ = np.concatenate([program.nodes for program in programs])
         self.intercept_ = intercept
@@ -205,15 +207,15 @@ class ProgramRanker(ProgramParameters, Ranker):
     def _kept(self) -> Annotated[Programs | AnyPrograms, Nested()]:
         """The programs, as an artifact holds them."""
         if self.weak_ranker == "stump":
-            return Programs.join(self._programs, self._n_categories())
-        return AnyPrograms.join(self._programs)
+            return Programs.join(self.programs_, self._n_categories())
+        return AnyPrograms.join(self.programs_)
 
     @_kept.setter
     def _kept(self, kept: Programs | AnyPrograms) -> None:
         if isinstance(kept, Programs):
-            self._programs = kept.split()
+            self.programs_ = kept.split()
         else:
-            self._programs = kept.split(self.n_rounds, cast(ClassifierName, self.weak_ranker))
+            self.programs_ = kept.split(self.n_rounds, cast(ClassifierName, self.weak_ranker))
 
     def _known(self) -> dict[str, Any]:
         is_stump = self.weak_ranker == "stump"
@@ -228,7 +230,7 @@ class ProgramRanker(ProgramParameters, Ranker):
         }
 
     def _restore(self) -> None:
-        self._take(self._programs, self.intercept_, self.loss_)
+        self._take(self.programs_, self.intercept_, self.loss_)
 
 
 class MartiRank(ProgramRanker):

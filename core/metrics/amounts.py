@@ -280,7 +280,7 @@ def _sums_of(unit: NDArray[np.intp] | None, parts: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sample:
+class Sample:
     """Weights and units of rows; the weights are divided by the greatest."""
 
     weight: FloatArray
@@ -289,7 +289,7 @@ class _Sample:
     """Effective number of units."""
 
     @classmethod
-    def of(cls, rows: Rows) -> _Sample:
+    def of(cls, rows: Rows) -> Sample:
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.max()
         sums = _sums_of(rows.unit, weight)
@@ -345,8 +345,8 @@ class _Sample:
             _, lower, upper = wilson_interval(share, self.effective, level)
             return Interval(mean, min(mean, low + lower * width), max(mean, low + upper * width))
         z = quantile(level, self.effective - 1.0)
-        low = mean - error * _unskewed(z, skewness)
-        high = mean - error * _unskewed(-z, skewness)
+        low = mean - error * unskewed(z, skewness)
+        high = mean - error * unskewed(-z, skewness)
         return _within(mean, low, high, possible)
 
     def saving(
@@ -357,7 +357,7 @@ class _Sample:
         if error == 0.0:
             return self._without_variance(mean, losses.widest, level)
         z = quantile(level, self.effective - 1.0)
-        low, high = (mean - error * _unskewed(end, skewness) for end in (z, -z))
+        low, high = (mean - error * unskewed(end, skewness) for end in (z, -z))
         return _within(mean, low, high, losses.possible_difference)
 
     def difference(
@@ -394,7 +394,7 @@ def _within(mean: float, low: float, high: float, possible: tuple[float, float])
     return Interval(mean, min(mean, max(possible[0], low)), max(mean, min(possible[1], high)))
 
 
-def _unskewed(z: float, skewness: float) -> float:
+def unskewed(z: float, skewness: float) -> float:
     """Return t with g(t) = z: see the module."""
     if abs(skewness) < 1e-5:
         return z - skewness * (z**2 / 3.0 + 1.0 / 6.0)
@@ -413,7 +413,7 @@ def check_amounts(amount: ArrayLike, length: int) -> FloatArray:
     return vector
 
 
-def _rows_with(
+def rows_with(
     y: ArrayLike,
     scores: Mapping[str, ArrayLike],
     columns: Mapping[str, FloatArray],
@@ -525,8 +525,8 @@ def value_caught(
     if over not in OVERS:
         raise InvalidParameter(f"over must be one of {', '.join(OVERS)}, got {over!r}")
     amounts = check_amounts(amount, np.size(np.asarray(y)))
-    rows, (amounts,) = _rows_with(y, {"scores": scores}, {"amount": amounts}, sample_weight, group)
-    sample = _Sample.of(rows)
+    rows, (amounts,) = rows_with(y, {"scores": scores}, {"amount": amounts}, sample_weight, group)
+    sample = Sample.of(rows)
     value, unit_of_value = _masses(sample.weight, amounts, rows.positive, "positive")
     flagged = sample.weight
     if over != "rows":
@@ -639,7 +639,7 @@ class _Losses(NamedTuple):
         return np.where(decided, self.flagged, self.unflagged)
 
 
-def _losses(positive: NDArray[np.bool_], costs: AmountCosts, amounts: FloatArray) -> _Losses:
+def losses_of(positive: NDArray[np.bool_], costs: AmountCosts, amounts: FloatArray) -> _Losses:
     missed, wrong, gain = costs.of(amounts)
     return _Losses(
         np.where(positive, missed, 0.0),
@@ -662,8 +662,8 @@ class _Choice:
     ends: tuple[float, float]
 
 
-def _choose(
-    scores: FloatArray, losses: _Losses, sample: _Sample, parts: NDArray[np.intp] | None
+def choose(
+    scores: FloatArray, losses: _Losses, sample: Sample, parts: NDArray[np.intp] | None
 ) -> _Choice:
     """Choose the cut of least cost on all rows, and for each part on the others. O(n log n + n · n_parts)."""
     ranked = _Ranked.of(scores)
@@ -695,7 +695,7 @@ def _choose(
     return _Choice(float(thresholds[best]), ties < best, ties < chosen[parts], number, ends)
 
 
-def _deal(rows: Rows, random_state: int) -> NDArray[np.intp] | None:
+def deal(rows: Rows, random_state: int) -> NDArray[np.intp] | None:
     """Return the part of each row: units are dealt at random, rows of either class by turns; None for one unit."""
     rng = np.random.default_rng(random_state)
     if rows.unit is not None:
@@ -767,9 +767,9 @@ def cost_report(
         columns["probability"] = _check_probability(probability, np.size(np.asarray(y)))
     if threshold is not None:
         threshold = check_threshold(threshold)
-    rows, found = _rows_with(y, {"scores": scores}, columns, sample_weight, group)
-    sample, losses = _Sample.of(rows), _losses(rows.positive, costs, found[0])
-    choice = _choose(rows.scores[0], losses, sample, _deal(rows, random_state))
+    rows, found = rows_with(y, {"scores": scores}, columns, sample_weight, group)
+    sample, losses = Sample.of(rows), losses_of(rows.positive, costs, found[0])
+    choice = choose(rows.scores[0], losses, sample, deal(rows, random_state))
     at = None
     if threshold is not None:
         at = _decision(rows.scores[0] >= threshold, losses, sample, level)
@@ -838,12 +838,12 @@ def compare_costs(
     check_seed(random_state)
     scorers, named = check_scorers(scores, names, adjust)
     columns = _columns(np.size(np.asarray(y)), costs, amount)
-    rows, (amounts,) = _rows_with(y, scorers, columns, sample_weight, group)
-    parts = _deal(rows, random_state)
+    rows, (amounts,) = rows_with(y, scorers, columns, sample_weight, group)
+    parts = deal(rows, random_state)
     if parts is None:
         raise InvalidData("group must have at least two values to compare costs, got one")
-    sample, losses = _Sample.of(rows), _losses(rows.positive, costs, amounts)
-    choices = [_choose(column, losses, sample, parts) for column in rows.scores]
+    sample, losses = Sample.of(rows), losses_of(rows.positive, costs, amounts)
+    choices = [choose(column, losses, sample, parts) for column in rows.scores]
     lost = [losses.of(choice.held_out) for choice in choices if choice.held_out is not None]
     pairs = list(combinations(range(len(lost)), 2))
     number = choices[0].parts
@@ -875,7 +875,7 @@ def _check_probability(probability: ArrayLike, length: int) -> FloatArray:
     return vector
 
 
-def _least(choice: _Choice, losses: _Losses, sample: _Sample, level: float) -> LeastCost:
+def _least(choice: _Choice, losses: _Losses, sample: Sample, level: float) -> LeastCost:
     held_out = choice.held_out
     return LeastCost(
         choice.threshold,
@@ -888,7 +888,7 @@ def _least(choice: _Choice, losses: _Losses, sample: _Sample, level: float) -> L
 
 
 def _decision(
-    decided: NDArray[np.bool_], losses: _Losses, sample: _Sample, level: float
+    decided: NDArray[np.bool_], losses: _Losses, sample: Sample, level: float
 ) -> DecisionCost:
     lost = losses.of(decided)
     saved = (
@@ -901,5 +901,5 @@ def _decision(
     )
 
 
-def _share(decided: NDArray[np.bool_], sample: _Sample) -> float:
+def _share(decided: NDArray[np.bool_], sample: Sample) -> float:
     return float(sample.weight[decided].sum()) / float(sample.weight.sum())

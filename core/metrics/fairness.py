@@ -776,10 +776,10 @@ def _equal_means(
         d = contrast @ z
         inverse = np.linalg.pinv(contrast @ covariance @ contrast.T, hermitian=True)
         statistic = max(0.0, float(d @ inverse @ d))
-    return _welch_p_value(statistic, weight, degrees)
+    return welch_p_value(statistic, weight, degrees)
 
 
-def _welch_p_value(statistic: float, weight: FloatArray, degrees: FloatArray) -> float:
+def welch_p_value(statistic: float, weight: FloatArray, degrees: FloatArray) -> float:
     """Return the p-value of Wald's statistic of groups with these inverse variances and their degrees of freedom."""
     from scipy.special import chdtrc, fdtrc
 

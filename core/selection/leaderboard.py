@@ -353,13 +353,13 @@ def _decide(
     gaps = [evaluation.gap_in_se(k, best) for k in range(len(results))]
     splits = [held[one.trial.split] for one in results[best].tried]
     near = np.array([math.exp(-0.25 * max(gaps[k], 0.0) ** 2) for k in members])
-    taken = _select([results[k].scores for k in members], splits, context)
+    taken = select_members([results[k].scores for k in members], splits, context)
     weights = 0.5 * near / near.sum() + 0.5 * taken
     order = np.argsort(-weights, kind="stable").tolist()
     return Decision(best, gaps, {members[m]: float(weights[m]) for m in order})
 
 
-def _select(
+def select_members(
     members: Sequence[Scores], held: Sequence[HeldOut], context: SelectionContext
 ) -> Floats:
     """Return how often greedy selection with replacement takes each member, as fractions of all selections.

@@ -190,11 +190,11 @@ class Logistic(LogisticParameters, LinearClassifier):
             lambda: callback(0, MAX_STEPS, {}),
             logs=True,
         )
-        self._map, rows = fit_crossed(X, weight, crossed, standardize=self.standardize)
+        self.map_, rows = fit_crossed(X, weight, crossed, standardize=self.standardize)
         return rows
 
     def _known(self) -> dict[str, Any]:
-        return super()._known() | {"_map": CrossedCoordinates if self.crosses else Coordinates}
+        return super()._known() | {"map_": CrossedCoordinates if self.crosses else Coordinates}
 
     def _fit_sample(
         self,
@@ -293,7 +293,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
     C_: NonNegative
     asymmetry_: NonNegative
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 
     def _fit_sample(
@@ -417,7 +417,7 @@ class PNormPush(PushParameters, LinearRanker):
     objective_: Annotated[float, Value(), FINITE]
     n_iter_: Annotated[int, Value("iterations"), Ge(0), Le(MAX_STEPS)]
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 
     def _fit_sample(

@@ -257,7 +257,7 @@ class CuttingPlanes:
     def __init__(self, problem: Problem, signs: Directions | None = None) -> None:
         self.problem = problem
         self.signs = signs if signs is not None and signs.any() else None
-        self._planes = Planes(problem.size)
+        self.planes = Planes(problem.size)
         self._axes: PrincipalAxes | None = None
         self.add(Plane(0.0, np.zeros(problem.size)))  # R >= 0
 
@@ -283,7 +283,7 @@ class CuttingPlanes:
         """Add a plane."""
         if self._axes is not None:
             plane = plane._replace(gradient=self._axes.rotated(plane.gradient))
-        self._planes.add(plane)
+        self.planes.add(plane)
 
     def solve(
         self,
@@ -336,7 +336,7 @@ class CuttingPlanes:
         positive[problem.positives], negative[problem.negatives] = problem.surrogate.weights
         self._axes = find_axes(problem.rows, positive, negative, turn=self.signs is None)
         if self._axes is not None:
-            self._planes.rotate(self._axes)
+            self.planes.rotate(self._axes)
 
     def _proximal_term(self, n_iter: int, C: float, deviation: float) -> ProximalTerm:
         """Return the square with the proximal term about the best point; in the first iteration without it."""
@@ -352,7 +352,7 @@ class CuttingPlanes:
         self, C: float, center: Floats, proximal: ProximalTerm, best: Floats
     ) -> tuple[Floats, float]:
         """Return the minimum of the model with the proximal term, and a lower bound of the model without it."""
-        planes, near, axes = self._planes, C / proximal.scale, self._axes
+        planes, near, axes = self.planes, C / proximal.scale, self._axes
         if axes is not None:
             center, best = axes.rotated(center), axes.rotated(best)
         planes.measure(proximal.metric)
@@ -380,7 +380,7 @@ class CuttingPlanes:
 
     def _drop_idle(self, u: Floats, aggregate: Plane) -> None:
         """Drop planes idle for too long; if too many are left, replace those of least weight by `aggregate`."""
-        planes = self._planes
+        planes = self.planes
         planes.idle = np.where(u > MIN_PLANE_WEIGHT * u.max(), 0, planes.idle + 1)
         kept = planes.idle <= MAX_IDLE
         kept[0] = True
@@ -644,7 +644,7 @@ def find_axes(
     weight = positive + negative
     if np.count_nonzero(weight) <= MAX_ROWS_READ_WHOLE and weight.sum() <= MAX_ROWS_READ_WHOLE:
         n_rows = MAX_ROWS_READ_WHOLE
-    drawn = [_draw_by_mass(of_class, n_rows) for of_class in (positive, negative)]
+    drawn = [draw_by_mass(of_class, n_rows) for of_class in (positive, negative)]
     taken = np.unique(np.concatenate([rows_of_class for rows_of_class, _ in drawn]))
     sample = rows.take(taken)
     both, means = np.zeros(sample.n_rows), []
@@ -668,7 +668,7 @@ def find_axes(
     return PrincipalAxes(block, axes, variance)
 
 
-def _draw_by_mass(weight: Floats, n_rows: int) -> tuple[Ints, Floats]:
+def draw_by_mass(weight: Floats, n_rows: int) -> tuple[Ints, Floats]:
     """Return the indices of rows at even steps of cumulative weight, ascending, and how often each counts.
 
     All rows, with their weights, if there are at most `n_rows`.

@@ -195,7 +195,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     collapsed_: Annotated[bool, Value()]
     critical_fpr_: OptionalNonNegative
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if self.monotone and self.feature_map is not None:
             raise InvalidParameter(
                 f"monotone needs feature_map None, got {self.feature_map!r}: the score is not linear in the columns"
@@ -356,15 +356,15 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     ) -> Rows:
         if self.feature_map is None:
             return super()._fit_design(X, positive, weight, group, callback)
-        self._map, rows = fit_map(self, X, positive, weight, self._n_categories())
+        self.map_, rows = fit_map(self, X, positive, weight, self._n_categories())
         return rows
 
     def _known(self) -> dict[str, Any]:
-        return super()._known() | {"_map": MAPS[self.feature_map]}
+        return super()._known() | {"map_": MAPS[self.feature_map]}
 
     def _restore(self) -> None:
         super()._restore()
-        self.bandwidth_ = getattr(self._map, "bandwidth", None)
+        self.bandwidth_ = getattr(self.map_, "bandwidth", None)
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         super()._set_state(arrays, meta)
@@ -461,8 +461,8 @@ class WindowParameters:
 class WindowSVM(SupportVectorRanker, WindowParameters):
     """A support vector machine for a window of false positive rates."""
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_window(self.fpr_min, self.fpr_max)
 
     def _window(self) -> tuple[float, float]:

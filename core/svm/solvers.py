@@ -310,7 +310,7 @@ class DifferenceSolver(LocalSolver):
     ) -> None:
         super().__init__(sample, window, limits, progress)
         low, high, total = self._window
-        self._weights = Weights(high / (high - low), low / (high - low))
+        self.weights = Weights(high / (high - low), low / (high - low))
         self._planes = CuttingPlanes(problem_of(sample, Window(0.0, high, total)), limits.signs)
         self._lower = problem_of(sample, Window(0.0, low, total)) if low > 0.0 else None
 
@@ -326,9 +326,9 @@ class DifferenceSolver(LocalSolver):
         goal = tol * C
         while not converged and n_steps < min(MAX_STEPS, max_iter):
             n_steps += 1
-            moved = center + C * self._weights.lower * self.lower_gradient(point)
+            moved = center + C * self.weights.lower * self.lower_gradient(point)
             solution = self._planes.solve(
-                C * self._weights.upper,
+                C * self.weights.upper,
                 moved,
                 point,
                 _enough(goal),
@@ -348,9 +348,9 @@ class DifferenceSolver(LocalSolver):
 
     def value(self, C: float, center: Floats, point: Point) -> float:
         """Return ½‖w - center‖² + C R(w)."""
-        risk = self._weights.upper * point.risk
+        risk = self.weights.upper * point.risk
         if self._lower is not None:
-            risk -= self._weights.lower * self._lower.at(point.scores).value
+            risk -= self.weights.lower * self._lower.at(point.scores).value
         return half_square(point.w - center) + C * risk
 
     def lower_gradient(self, point: Point) -> Floats:

@@ -167,7 +167,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         InvalidData
             The input breaks a rule of `fit`, or has other labels.
         """
-        rows = self._checked_rows(X)
+        rows = self.checked_rows(X)
         classes, positive = check_labels(y, len(rows))
         if classes.tolist() != self.classes_.tolist():
             raise InvalidData(
@@ -307,7 +307,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             return None
         return f"splitter {splitter!r} reads the rows"
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if self.pruning == "structural":
             pruning.check_splitter(self.splitter)
         if self.leafrank_pruning == "cv" and (self.pruning, self.splitter) != ("cv", "leafrank"):

@@ -250,7 +250,7 @@ def code_table(
         return X.bins, _code_stored(X, rows, n_positives)
     least = _least_mass(weight)
     bins = learn_bins(X, np.sort(rows), weight, max_bins[0], n_categories, max_bins[1], least)
-    bundles, on = _find_bundles(_pack_columns(X, bins), len(X))
+    bundles, on = find_bundles(_pack_columns(X, bins), len(X))
     table = _lay_out(bins, bundles, on).make_table(len(X), n_positives)
     n_runs = -(-len(X) // RUN_ROWS)
     narrow, wide = table.words.view(np.uint8), table.words.view(np.uint16)
@@ -273,7 +273,7 @@ def _least_mass(weight: Floats) -> float:
 
 def lay_out_stored(stored: StoredCodes, n_rows: int) -> Layout:
     """Return the columns of the table of stored codes; n_rows: of the table."""
-    return _lay_out(stored.bins, *_find_bundles(_pack_stored(stored), n_rows))
+    return _lay_out(stored.bins, *find_bundles(pack_stored(stored), n_rows))
 
 
 def _code_stored(stored: StoredCodes, rows: npt.NDArray[np.uint32], n_positives: int) -> Table:
@@ -331,7 +331,7 @@ def _pack_columns(X: Floats, bins: Bins) -> _TwoValued:
     return two
 
 
-def _pack_stored(stored: StoredCodes) -> _TwoValued:
+def pack_stored(stored: StoredCodes) -> _TwoValued:
     """Return the columns of two values of stored codes: one byte a row in memory."""
     table = stored.table
     two = _TwoValued.of(stored.bins, len(table), table.folder)
@@ -349,7 +349,7 @@ def _pack_stored(stored: StoredCodes) -> _TwoValued:
     return two
 
 
-def _find_bundles(two: _TwoValued, n_rows: int) -> tuple[list[list[int]], Integers]:
+def find_bundles(two: _TwoValued, n_rows: int) -> tuple[list[list[int]], Integers]:
     """Bundle features of two values that exclude each other, first fit by feature.
 
     Returns the features of each bundle of two or more; and for each feature the code, 0 or 1, that has a code in the

@@ -1829,8 +1829,8 @@ class TreeGrower:
             split_columns=np.zeros(max(n_leaves - 1, 1), dtype=np.int64),
         )
         criterion, progress = np.zeros(1, dtype=CRITERION), np.zeros(1, dtype=PROGRESS)
-        self._arrays = FitArrays(settings, criterion, progress, codes, row_arrays, sums, tree)
-        self._shared = self._arrays, lay_out(FIT_TYPE, self._arrays)
+        self.arrays = FitArrays(settings, criterion, progress, codes, row_arrays, sums, tree)
+        self._shared = self.arrays, lay_out(FIT_TYPE, self.arrays)
         self._workers = WorkerTeam(n_rows * table.n_features, _work_in, *self._shared, WORK)
         n_threads = self._workers.n_threads
         settings["speculative_splits"] = (
@@ -1863,7 +1863,7 @@ class TreeGrower:
         -----
         O(n_features · n_drawn · depth + n_rows · n_leaves).
         """
-        fit, progress = self._arrays, self._arrays.progress[0]
+        fit, progress = self.arrays, self.arrays.progress[0]
         fit.codes.features[:] = features
         progress["n_cells"] = 0
         progress["threshold"] = 0.0
@@ -1887,7 +1887,7 @@ class TreeGrower:
     def _grow(self) -> None:
         """Grow a tree, and send all rows to its leaves."""
         self._lead(GROW)
-        if self._arrays.progress[0]["n_leaves"] == 1:
+        if self.arrays.progress[0]["n_leaves"] == 1:
             self.leaves.fill(0)
 
     def _sample_weights(self, step: int) -> Floats:
@@ -1911,7 +1911,7 @@ class TreeGrower:
 
     def leaf_sums(self, n_leaves: int) -> list[Floats]:
         """Return for each shard what `Splits.sums` is of all, of the rows as they were last sent to leaves."""
-        by_leaf = self._arrays.sums.by_leaf[:, :, :n_leaves]
+        by_leaf = self.arrays.sums.by_leaf[:, :, :n_leaves]
         if self.division.n_shards == 1:
             return [by_leaf.sum(axis=0)]
         runs = zip(*self._passes_of, strict=True)
@@ -1939,7 +1939,7 @@ class TreeGrower:
         CellTrees
             In the memory of the grower: the next call changes them.
         """
-        fit, progress, n = self._arrays, self._arrays.progress[0], len(cells)
+        fit, progress, n = self.arrays, self.arrays.progress[0], len(cells)
         fit.codes.features[:n] = features
         for name in ("start", "stop", "positive", "negative"):
             fit.tree.nodes[name][:n] = cells[name]
@@ -1984,15 +1984,15 @@ class TreeGrower:
 
     def pass_sums(self, phase: int, factors: Floats) -> list[Floats]:
         """Pass over all rows; return for each shard what is summed up of positives and of negatives, (3, 2) float64."""
-        self._arrays.sums.factors[: len(factors), : factors.shape[1]] = factors
+        self.arrays.sums.factors[: len(factors), : factors.shape[1]] = factors
         self._lead(phase)
-        by_pass = np.ascontiguousarray(self._arrays.sums.by_pass.T)
+        by_pass = np.ascontiguousarray(self.arrays.sums.by_pass.T)
         runs = zip(*self._passes_of, strict=True)
         return [np.array([[each[own].sum() for own in both] for each in by_pass]) for both in runs]
 
     def take_again(self, steps: Sequence[TreeStep]) -> None:
         """Take steps of another run from the start on."""
-        self._arrays.progress[0]["threshold"] = 1.0  # rows are sent to leaves by their codes
+        self.arrays.progress[0]["threshold"] = 1.0  # rows are sent to leaves by their codes
         for step in steps:
             self.set_splits(step.splits)
             self._lead(ROUTE)
@@ -2000,7 +2000,7 @@ class TreeGrower:
 
     def coded_splits(self) -> CodedSplits:
         """Return the splits of the last tree."""
-        tree, progress = self._arrays.tree, self._arrays.progress[0]
+        tree, progress = self.arrays.tree, self.arrays.progress[0]
         n_splits, n_codes = int(progress["n_leaves"]) - 1, tree.subsets.shape[1]
         splits, columns = tree.coded_splits[:n_splits].copy(), tree.split_columns
         by_subset = splits["subset"] >= 0
@@ -2013,7 +2013,7 @@ class TreeGrower:
 
     def set_splits(self, given: CodedSplits) -> None:
         """Let the last tree have these splits, of columns as they are here: rows can then be sent to its leaves."""
-        tree, progress = self._arrays.tree, self._arrays.progress[0]
+        tree, progress = self.arrays.tree, self.arrays.progress[0]
         splits, columns, subsets = given
         tree.coded_splits[: len(splits)] = splits
         tree.split_columns[: len(columns)] = columns
@@ -2030,7 +2030,7 @@ class TreeGrower:
             least_mass=criterion.least_mass * least, category_mass=criterion.category_mass * least
         )
         for name, value in criterion._asdict().items():
-            self._arrays.criterion[0][name] = value
+            self.arrays.criterion[0][name] = value
 
     def _lead(self, part: int) -> None:
         """Lead the threads through a part of the work; see `run_worker`."""

@@ -103,23 +103,23 @@ class TreeShards(TreeGrower):
 
     def list_rows(self, threshold: float, key: int) -> list[Floats]:
         """Draw the rows of a tree; return sums of their weights, see `SumArrays.by_shard`."""
-        progress = self._arrays.progress[0]
+        progress = self.arrays.progress[0]
         progress["threshold"], progress["key"] = threshold, key
         self._lead(LIST_ROWS)
-        return list(self._arrays.sums.by_shard.copy())
+        return list(self.arrays.sums.by_shard.copy())
 
     def add_root(self, threshold: float, key: int, units: tuple[float, float]) -> Histograms:
         """Return the histogram of the rows that were listed last, (n_cells,), in these units."""
-        progress, criterion = self._arrays.progress[0], self._arrays.criterion[0]
+        progress, criterion = self.arrays.progress[0], self.arrays.criterion[0]
         progress["threshold"], progress["key"] = threshold, key
         criterion["first_unit"], criterion["second_unit"] = units
         self._lead(ADD_ROOT)
-        histogram: Histograms = self._arrays.sums.histograms[0].copy()
+        histogram: Histograms = self.arrays.sums.histograms[0].copy()
         return histogram
 
     def divide(self, given: NodeSplits) -> Histograms:
         """Divide the rows of nodes; return the histograms of the children that are wanted, (n_wanted, n_cells)."""
-        tree, progress, n = self._arrays.tree, self._arrays.progress[0], len(given.nodes)
+        tree, progress, n = self.arrays.tree, self.arrays.progress[0], len(given.nodes)
         tree.batch[:n] = given.nodes
         tree.nodes["is_split"][given.nodes] = 1
         tree.node_splits["group"][given.nodes] = given.group
@@ -133,7 +133,7 @@ class TreeShards(TreeGrower):
         if n_pairs:
             self._lead(ADD_PAIRS)
         numbers = tree.nodes["histogram"][given.wanted]
-        histograms: Histograms = self._arrays.sums.histograms[numbers]
+        histograms: Histograms = self.arrays.sums.histograms[numbers]
         return histograms
 
     def send(self, splits: CodedSplits, lists: Lists | None) -> list[Floats]:
@@ -141,9 +141,9 @@ class TreeShards(TreeGrower):
 
         lists: of the tree that was grown last, whose nodes list all rows; None: rows are found by their codes.
         """
-        tree, n_leaves = self._arrays.tree, len(splits.splits) + 1
+        tree, n_leaves = self.arrays.tree, len(splits.splits) + 1
         self.set_splits(splits)
-        self._arrays.progress[0]["threshold"] = 1.0 if lists is None else 0.0
+        self.arrays.progress[0]["threshold"] = 1.0 if lists is None else 0.0
         if lists is not None:
             leaf, node, tree.open_leaves[:n_leaves] = lists
             tree.splits["leaf"][: len(leaf)], tree.splits["node"][: len(node)] = leaf, node
@@ -249,7 +249,7 @@ class ShardedGrower(TreeGrower):
         self._listed = None
 
     def _grow(self) -> None:
-        fit, progress = self._arrays, self._arrays.progress[0]
+        fit, progress = self.arrays, self.arrays.progress[0]
         threshold, key = float(progress["threshold"]), int(progress["key"])
         self._draws = threshold > 0.0
         if self._draws or self._listed is None:
@@ -268,7 +268,7 @@ class ShardedGrower(TreeGrower):
 
     def _describe_batch(self) -> NodeSplits:
         """Return the nodes that are split at present."""
-        tree, progress = self._arrays.tree, self._arrays.progress[0]
+        tree, progress = self.arrays.tree, self.arrays.progress[0]
         n, n_pairs = int(progress["n_batch"]), int(progress["n_pairs"])
         nodes = tree.batch[:n].copy()
         group, lane = (tree.node_splits[name][nodes] for name in ("group", "lane"))
@@ -280,7 +280,7 @@ class ShardedGrower(TreeGrower):
         return np.concatenate(self._shards.ask("sample_weights", step))
 
     def _sum_leaves(self, n_leaves: int) -> Floats:
-        tree, lists = self._arrays.tree, None
+        tree, lists = self.arrays.tree, None
         if not self._draws:
             splits = tree.splits[: n_leaves - 1]
             lists = splits["leaf"].copy(), splits["node"].copy(), tree.open_leaves[:n_leaves].copy()

@@ -7,6 +7,7 @@ it learns from. `tests/core/test_forms.py` holds each of them to what every rank
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -56,7 +57,8 @@ class Form(NamedTuple):
         return ranker.fit(table, y, weight, callback=callback)
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """A table, and what is learnt from it."""
 
     table: pd.DataFrame

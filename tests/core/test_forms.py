@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def test_its_artifact_is_the_ranker(fitted: Any) -> None:
 
 def test_a_row_scores_alone_as_in_any_company(fitted: Any) -> None:
     _, ranker, table = fitted
-    rows = ranker._checked_rows(table)
+    rows = ranker.checked_rows(table)
     scores = ranker.score_rows(rows)
     assert ranker.decision_function(table).tolist() == scores.tolist()
     for i in range(0, len(rows), 17):
@@ -136,7 +137,7 @@ def test_tables_of_all_kinds_are_one(fitted: Any) -> None:
         assert ranker.decision_function(other).tobytes() == scores.tobytes()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        again = FORMS[name].fit(ROWS._replace(table=coded), weight)
+        again = FORMS[name].fit(replace(ROWS, table=coded), weight)
     assert save(again) == save(ranker)
 
 
@@ -154,7 +155,7 @@ def test_a_code_beyond_all_categories_counts_as_missing(fitted: Any) -> None:
     _, ranker, table = fitted
     if not ranker.takes_categories():
         pytest.skip("it takes numbers only")
-    rows = ranker._checked_rows(table.assign(colour=None, town=None))
+    rows = ranker.checked_rows(table.assign(colour=None, town=None))
     expected = ranker.score_rows(rows)
     for code in (70.0, 71.0, 127.0, 128.0, 1e6, 1e18, 1e300, -1.0, -1e18, np.inf, -np.inf):
         beyond = rows.copy()
@@ -186,12 +187,12 @@ def test_weight_k_is_k_rows_and_weight_0_is_none(fitted: Any) -> None:
     if form.learns == "pairs":
         k = PAIR_WEIGHT.astype(int) - 1
         weighted = fit_again(form, ROWS, k.astype(float))
-        repeated = fit_again(form, ROWS._replace(pairs=np.repeat(ROWS.pairs, k, axis=0)))
+        repeated = fit_again(form, replace(ROWS, pairs=np.repeat(ROWS.pairs, k, axis=0)))
         assert save(weighted) == save(repeated)
         return
     k = WEIGHT.astype(int) - 1
     words = np.where(k == 0, "mauve", ROWS.table["colour"])  # a word of rows without weight alone
-    rows = ROWS._replace(table=ROWS.table.assign(colour=words))
+    rows = replace(ROWS, table=ROWS.table.assign(colour=words))
     weighted = fit_again(form, rows, k.astype(float))
     present = np.flatnonzero(k)
     scores = weighted.decision_function(table)
@@ -209,7 +210,7 @@ def test_columns_that_tell_nothing_leave_one_score(fitted: Any) -> None:
     form = FORMS[fitted[0]]
     n = len(ROWS.y)
     numbers = pd.DataFrame({"age": np.full(n, 5.1), "size": 1e6 / 3, "same": np.nan})
-    rows = ROWS._replace(table=numbers.assign(colour="red", town=None))
+    rows = replace(ROWS, table=numbers.assign(colour="red", town=None))
     ranker = fit_again(form, rows)
     scores = ranker.decision_function(rows.table if ranker.takes_categories() else numbers)
     assert np.isfinite(scores).all()

@@ -186,7 +186,7 @@ def test_a_missing_value_has_no_place_in_the_order() -> None:
 def test_a_tree_broken_by_hand_is_found() -> None:
     X, y = make_table()
     ranker = LogitBoost(n_rounds=5, min_samples_leaf=3, monotone=CONSTRAINTS).fit(X, y)
-    trees = ranker._ensemble
+    trees = ranker.ensemble_
     assert isinstance(trees, TreeSum)
     splits = trees.splits[: trees.rounds["n_leaves"][0] - 1]
     relation = order_leaves(find_regions(splits, [None] * len(splits)), ranker.find_directions())
@@ -194,7 +194,7 @@ def test_a_tree_broken_by_hand_is_found() -> None:
     lower, upper = np.argwhere(relation)[0].tolist()
     values = trees.leaf_value.copy()
     values[upper] = values[lower] - 5.0
-    ranker._ensemble = replace(trees, leaf_value=values)
+    ranker.ensemble_ = replace(trees, leaf_value=values)
     found = check_monotone(ranker)
     assert found.verdict == "violated"
     assert found.violation is not None
@@ -203,7 +203,7 @@ def test_a_tree_broken_by_hand_is_found() -> None:
     values[upper] = values[lower] - 1e-9
     low, high = values[lower], values[upper]
     assert low > high
-    ranker._ensemble = replace(trees, leaf_value=values, rounds=trees.rounds)
+    ranker.ensemble_ = replace(trees, leaf_value=values, rounds=trees.rounds)
     assert check_monotone(ranker).verdict in {"violated", "not_proven"}
 
 
@@ -211,12 +211,12 @@ def test_trees_that_make_up_for_each_other_are_not_called_violated() -> None:
     X = np.array([[0.0], [1.0], [2.0], [3.0]] * 3)
     y = (X[:, 0] > 1.5).astype(int)
     ranker = LogitBoost(n_rounds=2, min_samples_leaf=1, max_leaves=2).fit(X, y)
-    trees = ranker._ensemble
+    trees = ranker.ensemble_
     assert isinstance(trees, TreeSum)
     # both trees cut at one place: the first falls there by 1, the second rises by 3
     above_first = trees.leaf_value.copy()
     above_first[:] = [-1.0, 0.0, 3.0, 0.0]
-    ranker._ensemble = replace(trees, leaf_value=above_first)
+    ranker.ensemble_ = replace(trees, leaf_value=above_first)
     assert check_monotone(ranker, {0: "increasing"}).verdict == "not_proven"
     assert check_monotone(ranker, {0: "decreasing"}).verdict == "violated"
 
@@ -226,12 +226,13 @@ def test_a_sum_broken_by_hand_is_found(name: str) -> None:
     X, y = make_table()
     ranker = RANKERS[name](monotone={0: "increasing"}).fit(X, y)
     if isinstance(ranker, LinearClassifier):
-        ranker._w = -ranker._w
-        ranker._restore()
+        arrays, meta = ranker.get_state()
+        wrong = arrays | {"w": -arrays["w"]}
+        ranker = type(ranker).from_state(ranker.get_parameters(), wrong, meta)
     else:
-        rounds = ranker._ensemble.rounds.copy()
+        rounds = ranker.ensemble_.rounds.copy()
         rounds["sign"][rounds["feature"] == 0] *= -1
-        ranker._ensemble = replace(ranker._ensemble, rounds=rounds)
+        ranker.ensemble_ = replace(ranker.ensemble_, rounds=rounds)
     found = check_monotone(ranker)
     assert found.verdict == "violated"
     assert found.violation is not None
@@ -245,7 +246,7 @@ def test_an_example_shows_its_violation_whatever_the_unit(name: str) -> None:
         1.7e18 + 1e16 * X[:, 0]
     )  # moments in nanoseconds: two that are one unit apart are equal
     ranker = RANKERS[name]().fit(X, y)
-    coefficient = ranker._ensemble._slopes[0] if name == "columns" else ranker.coef_[0]
+    coefficient = ranker.ensemble_.slopes[0] if name == "columns" else ranker.coef_[0]
     wrong: Any = {0: "decreasing" if coefficient > 0 else "increasing"}
     found = check_monotone(ranker, wrong)
     if coefficient == 0.0:
@@ -299,10 +300,10 @@ def test_an_example_is_found_where_one_unit_is_less_than_rounding() -> None:
 def test_sums_of_columns_are_finite_and_keep_constraints_at_every_magnitude() -> None:
     X, y = make_table()
     ranker = RANKERS["columns"](monotone=CONSTRAINTS).fit(X, y)
-    rounds = ranker._ensemble.rounds.copy()
+    rounds = ranker.ensemble_.rounds.copy()
     rounds["alpha"] *= 100.0  # as of columns with small values
-    ranker._ensemble = replace(ranker._ensemble, rounds=rounds)
-    assert np.count_nonzero(ranker._ensemble._slopes[[0, 1, 4]]) > 1
+    ranker.ensemble_ = replace(ranker.ensemble_, rounds=rounds)
+    assert np.count_nonzero(ranker.ensemble_.slopes[[0, 1, 4]]) > 1
     rows = np.full((5, 6), -1.7e308)
     rows[:, 0] = [-1.7e308, 0.0, 1e300, 1e308, 1.7e308]
     for other in (-1.7e308, 1.7e308):
@@ -365,7 +366,7 @@ def test_leaves_are_compared_that_rows_can_reach() -> None:
     y = (odds > 0).astype(int)
     ranker = LogitBoost(n_rounds=4, min_samples_leaf=2, category_penalty=0.0).fit(X, y)
     directions = np.array([1, -1, 0, 0], dtype=np.int8)
-    trees = ranker._ensemble
+    trees = ranker.ensemble_
     assert isinstance(trees, TreeSum)
     assert (trees.splits["set"] != NO_SET).any()
     numbers = [np.nan, *range(6)]
@@ -409,7 +410,7 @@ def test_bounds_of_sign_hold_from_any_start() -> None:
     X, y = make_table(300)
     X = np.nan_to_num(X)
     ranker = Logistic().fit(X, y)
-    rows = ranker._map.transform(np.ascontiguousarray(X))
+    rows = ranker.map_.transform(np.ascontiguousarray(X))
     signs = np.array([1, 1, -1, 0, 1, 0], dtype=np.int8)
     found = [
         minimise(rows, y == 1, np.ones(300), squared_hinge_loss, start=start, signs=signs)
@@ -423,7 +424,7 @@ def test_bounds_of_sign_hold_from_any_start() -> None:
 def ranker_start(ranker: Any, factor: float) -> Any:
     from core.linear.newton import Affine
 
-    return Affine(factor * ranker._w, float(ranker.intercept_))
+    return Affine(factor * ranker.get_state()[0]["w"], float(ranker.intercept_))
 
 
 def test_names_of_columns() -> None:

@@ -207,9 +207,10 @@ def cpus(host: Any) -> float:
 
 def test_what_takes_more_memory_than_its_container_has_is_killed(deployment: Engine) -> None:
     (dispatcher,) = deployment.of("dispatcher")
-    taken = dispatcher.execute(["python", "-c", "x = b'1' * (600 << 20)"])
+    take = "x = b'1' * ({} << 20)"
+    taken = dispatcher.execute(["python", "-c", take.format(600)])
     assert taken.returncode == 137, taken
-    assert dispatcher.execute(["python", "-c", "x = b'1' * (100 << 20)"]).returncode == 0
+    assert dispatcher.execute(["python", "-c", take.format(100)]).returncode == 0
     deployment.wait_well("dispatcher")
 
 

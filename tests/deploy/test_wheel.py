@@ -301,7 +301,7 @@ def test_the_client_alone(
         return done.stdout + done.stderr
 
     assert "Run the service" not in run("--help")
-    assert "is a command of the server, which is not installed" in run("serve", code=1)
+    assert "which is not installed" in run("serve", code=1)
     (tmp_path / "rows.csv").write_bytes(csv_table(200))
     dataset = run("upload", "rows.csv", "--label", "y").split()[0]
     assert "ROC of alone:1" in run("train", dataset, "--name", "alone", "--set", "n_rounds=5")
@@ -388,16 +388,16 @@ def test_a_state_that_this_user_may_not_change(installed: Installed, sqlite_url:
     for path, mode in {blobs: 0o555, blobs.parent: 0o555, database: 0o444, closed: 0o555}.items():
         path.chmod(mode)
     at = {"RANKWRIGHT_STATE_DIR": str(closed), "RANKWRIGHT_BROKER_URL": "redis://127.0.0.1:9"}
-    assert f"the state folder {closed} must have the mode 0700" in one_sentence(
-        installed.run("serve", **at)
-    )
+    said = one_sentence(installed.run("serve", **at))
+    assert f"{closed} must have" in said
+    assert "0700" in said
     worker = installed.run("worker", **at)  # it logs the outage, and then why it ends
     assert (worker.returncode, "Traceback" in worker.stderr) == (1, False)
     assert f"the file {database} " in worker.stderr.splitlines()[-1]
     found = installed.run("doctor", **at)
     assert (found.returncode, found.stderr) == (1, "")
     assert f"the file {database} " in found.stdout
-    assert f"may not read and write {closed}" in found.stdout
+    assert f"read and write {closed}" in found.stdout
     assert "compiled at each start" in found.stdout
     another = installed.state / "another.db"
     shutil.copy(database, another)
@@ -405,10 +405,11 @@ def test_a_state_that_this_user_may_not_change(installed: Installed, sqlite_url:
     elsewhere = at | {"RANKWRIGHT_DATABASE_URL": f"sqlite:///{another}"}
     for command in ("dispatcher", "api"):
         said = one_sentence(installed.run(command, **elsewhere))
-        assert f"the blob folder {closed / 'blobs'} is not writable for this user" in said
+        assert f"{closed / 'blobs'} is not writable" in said
     assert f"{closed / 'blobs'} cannot be written" in installed.run("doctor", **elsewhere).stdout
 
 
 def test_a_current_folder_that_is_read_only(installed: Installed) -> None:
     said = one_sentence(installed.run("serve", RANKWRIGHT_STATE_DIR=None))
-    assert f"the state folder {installed.folder / '.rankwright'} cannot be used: Permission" in said
+    assert f"{installed.folder / '.rankwright'} cannot be used" in said
+    assert "Permission" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -56,8 +57,8 @@ def test_the_audit_notices_a_service_without_fencing_and_without_outbox(
         timeout=240,
     )
     told_of_nothing, fenceless = _findings(sqlite_url, tmp_path)
-    assert fenceless.endswith("was ended by attempt 1, while attempt 2 owned it")
-    assert told_of_nothing.endswith("(compare) is queued and nobody is at it")
+    assert re.findall(r"attempt (\d)", fenceless) == ["1", "2"]
+    assert "(compare) is queued" in told_of_nothing
 
 
 def test_the_audit_is_content_with_the_service_as_it_is(

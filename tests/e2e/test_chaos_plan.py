@@ -74,7 +74,7 @@ def test_outages_come_one_after_the_other_each_once() -> None:
         outages.tend(80, calm=True)
     assert not outages.left
     assert told == ["begins", "ends"] * 2
-    assert outages.done == {"broker away for 0 s": 1, "database away for 0 s": 1}
+    assert {name.split()[0]: n for name, n in outages.done.items()} == {"broker": 1, "database": 1}
 
 
 def test_an_outage_that_is_cut_short_is_not_counted() -> None:
@@ -159,8 +159,8 @@ def test_an_orphan_that_runs_again_too_late_is_a_finding(sqlite_url: str) -> Non
     assert (found.job_id, found.first) == (job.id, True)
     assert 100.0 <= found.seconds <= time.time() - died_at
     assert late([found], 200.0) == []
-    assert late([found], 90.0) == [
-        f"late: {job.id} ran again {found.seconds:.1f} s after its worker died"
-    ]
+    (told,) = late([found], 90.0)
+    assert told.startswith(f"late: {job.id} ")
+    assert f" {found.seconds:.1f} s " in told
     assert recoveries(db, [], {}) == []  # nobody knows when
     db.close()

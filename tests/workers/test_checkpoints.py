@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 
 from core import RankBoost, save
+from core.base.checkpoint import Checkpoints
 from workers.child import MIN_PAUSE, CheckpointWriter, Orders, Progress, Stopped, run_job
 
 X = np.random.default_rng(0).normal(size=(80, 2))
@@ -87,14 +86,18 @@ def test_what_cannot_be_used_is_left_alone(tmp_path: Path, harm: str) -> None:
     assert not keeper.checkpoints.resumed
 
 
-@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))])
+@pytest.mark.parametrize("what", ["memory", "disk"])
 def test_one_that_cannot_be_made_does_the_fit_no_harm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     def fail(*_: object) -> None:
-        raise error
+        raise MemoryError
 
-    monkeypatch.setattr(CheckpointWriter, "_write", fail)
+    if what == "memory":
+        monkeypatch.setattr(Checkpoints, "take", fail)
+    else:
+        for number in range(100):
+            (tmp_path / f"checkpoint-{number}").symlink_to("/dev/full")
     sent: list[Any] = []
     assert fit(CheckpointWriter(payload(tmp_path, every=1e-9)), sent, Orders()) == WHOLE
     assert {message["type"] for message in sent} == {"progress"}

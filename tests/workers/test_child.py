@@ -56,7 +56,7 @@ def test_interrupts_are_for_the_worker_alone(process: FitProcess) -> None:
 
 def test_a_stop_after_the_end_does_not_hit_the_next_job(process: FitProcess) -> None:
     process.start_job({"kind": "none"}, None)
-    eventually(lambda: process._connection.poll(0.1))
+    eventually(lambda: process.connection.poll(0.1))
     process.stop_job()
     assert process.alive
     process.start_job({"kind": "none"}, None)
@@ -103,7 +103,7 @@ def test_a_job_that_waits_for_a_compiler_says_so(
     while (message := process.receive(100)) is not None and message["type"] != "result":
         told.append(message)
     details = [message["detail"] for message in told if message["type"] == "loading"]
-    assert "compiling kernels for this machine, once: 1 so far" in details
+    assert any(detail.endswith(": 1 so far") for detail in details)
     ends = [message for message in told if message["type"] == "loaded"]
     assert ends[-1]["bytes"] >= 0
     assert list(kernels.glob("*.kernel"))
@@ -111,7 +111,7 @@ def test_a_job_that_waits_for_a_compiler_says_so(
 
 # The last of those that share the process.
 def test_it_ends_with_its_pipe(process: FitProcess) -> None:
-    process._connection.close()
+    process.connection.close()
     eventually(lambda: not process.alive)
 
 

@@ -156,7 +156,7 @@ def test_more_than_may_be_kept_is_not() -> None:
 
 def test_other_code_is_another_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = stopped(fit_of("rankboost"), 7)
-    monkeypatch.setattr("core.base.checkpoint._CODE", b"another")
+    monkeypatch.setattr("core.base.checkpoint.CODE", b"another")
     _goes_unused(checkpoint, fit_of("rankboost"))
 
 

@@ -12,7 +12,7 @@ from core import Additive, load, save
 from core.base.checkpoint import Checkpoints
 from core.base.monotone import check_monotone
 from core.boosting import additive
-from core.boosting.additive import CELLS, LEVEL_SMOOTHING, _Bags, _purify
+from core.boosting.additive import CELLS, LEVEL_SMOOTHING, Bags, purify
 from core.errors import ArtifactError
 from core.metrics import auc
 
@@ -37,7 +37,7 @@ def test_a_round_is_a_short_newton_step_along_each_column_in_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By brute force over all thresholds: with a step for the missing, and one for each word."""
-    monkeypatch.setattr(additive, "_hold_out", lambda X, *_: np.zeros(len(X), bool))
+    monkeypatch.setattr(additive, "leave_out", lambda X, *_: np.zeros(len(X), bool))
     table, y = make_table(60)
     weight = np.random.default_rng(1).uniform(1.0, 3.0, 60)
     columns = table[["word", "same", "a"]].assign(two=(table["b"] > 0) * 1.0)
@@ -46,15 +46,15 @@ def test_a_round_is_a_short_newton_step_along_each_column_in_turn(
         n_bags=1, max_rounds=1, learning_rate=rate, smoothing=smoothing, min_samples_leaf=least
     )
     bags = []
-    collect = _Bags.collect
-    monkeypatch.setattr(_Bags, "collect", lambda own: (bags.append(own), collect(own))[1])
+    collect = Bags.collect
+    monkeypatch.setattr(Bags, "collect", lambda own: (bags.append(own), collect(own))[1])
     ranker.fit(columns, y, weight)
 
     p0 = weight[y].sum() / weight.sum()
     f = np.full(60, math.log(p0 / (1.0 - p0)))
     smoothing *= p0 * (1.0 - p0)
     own = bags[0]
-    for j in own.columns._order.tolist():
+    for j in own.columns.order.tolist():
         name = columns.columns[j]
         p = 1.0 / (1.0 + np.exp(-f))
         g, h = weight * (y - p), weight * p * (1.0 - p)
@@ -67,7 +67,7 @@ def test_a_round_is_a_short_newton_step_along_each_column_in_turn(
             known = columns[name].notna().to_numpy()
             if (~known).any():
                 step[~known] = newton(g[~known].sum(), h[~known].sum(), smoothing)
-            taken = own.columns._shapes[0, j] / rate
+            taken = own.columns.shapes[0, j] / rate
             cut = int(np.flatnonzero(np.diff(taken[: int(own.bins.n_bins[j])]))[0])
             gains = {}
             for c in range(int(own.bins.n_bins[j]) - 1):
@@ -79,7 +79,7 @@ def test_a_round_is_a_short_newton_step_along_each_column_in_turn(
             assert name != "two" or cut == max(gains, key=gains.__getitem__)
             for side in (known & (codes <= cut), known & (codes > cut)):
                 step[side] = newton(g[side].sum(), h[side].sum(), smoothing)
-        assert rate * step == pytest.approx(own.columns._shapes[0, j][codes], abs=1e-12), name
+        assert rate * step == pytest.approx(own.columns.shapes[0, j][codes], abs=1e-12), name
         f += rate * step
     assert ranker.decision_function(columns) == pytest.approx(f, abs=1e-12)
 
@@ -89,11 +89,11 @@ def test_the_mean_of_the_bags_is_the_sum_of_the_parts() -> None:
     ranker = Additive(n_bags=3, n_pairs=2, max_rounds=400, learning_rate=0.1)
     X = None
     bags: list[Any] = []
-    collect = _Bags.collect
+    collect = Bags.collect
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_Bags, "collect", lambda own: (bags.append(own), collect(own))[1])
+        patch.setattr(Bags, "collect", lambda own: (bags.append(own), collect(own))[1])
         ranker.fit(table, y)
-    own, X = bags[0], ranker._checked_rows(table)
+    own, X = bags[0], ranker.checked_rows(table)
     assert own.pairs is not None
     assert len(own.chosen) == 1  # chance explains all others
     mean = own.log_odds.mean() + np.zeros(len(y))
@@ -152,7 +152,7 @@ def test_a_pair_holds_nothing_that_a_column_does() -> None:
     mass[mass < 1.0] = 0.0
     mass[3] = 0.0
     before = tables.copy()
-    rows, columns = _purify(tables, mass)
+    rows, columns = purify(tables, mass)
     assert tables + rows[:, :, None] + columns[:, None, :] == pytest.approx(before, abs=1e-12)
     for axis in (1, 2):
         assert (tables * mass).sum(axis=axis) == pytest.approx(np.zeros((2, CELLS)), abs=1e-9)
@@ -182,7 +182,7 @@ def test_few_positives_and_groups() -> None:
         Additive(n_bags=1, max_rounds=3).fit(table, np.arange(90) < 1).validation_loss_
     ).all()
     group = np.arange(90) // 9
-    bags = _Bags(
+    bags = Bags(
         Additive(n_bags=4).fit(table, y),
         np.zeros((90, 6)),
         np.arange(90) % 2 == 0,

@@ -110,7 +110,7 @@ def test_codes_of_8_and_16_bits_agree(name: str) -> None:
 def test_more_categories_than_bins(name: str) -> None:
     table, y = make_table()
     ranker = fitted(name, table[["colour", "shape"]], y, max_bins=2)
-    sets = ranker._ensemble.sets
+    sets = ranker.ensemble_.sets
     for round_ in ranker.rounds_[ranker.rounds_["feature"] == 0]:
         assert unpack(sets, round_["set"], 5).sum() in (0, 1, 4, 5)  # the heaviest, and the rest
 

@@ -50,7 +50,8 @@ def cuts(X: Floats) -> list[Floats]:
 
 
 def log_losses(ranker: Any, push: float) -> Floats:
-    return np.asarray(push * ranker._log_f[:, 0] + ranker._log_f[:, 1])
+    arrays, _ = ranker.get_state()
+    return np.asarray(push * arrays["log_f_plus"] + arrays["log_f_minus"])
 
 
 @pytest.mark.parametrize("push", PUSHES)

@@ -18,11 +18,8 @@ from tests.long_form import LONG_FORM
 
 def stages(ranker: Any, X: np.ndarray) -> Iterator[np.ndarray]:
     """The scores before each round and after the last, intercepts left out."""
-    arrays, _ = ranker.get_state()
     yield np.zeros(len(X))
-    log_f = np.column_stack([arrays["log_f_plus"], arrays["log_f_minus"]])
-    for scores, row in zip(ranker.staged_decision_function(X), log_f[1:], strict=True):
-        yield scores - ranker._algorithm().intercept(row)
+    yield from ranker.ensemble_.staged(X)
 
 
 def edge_of_rows(X: Any, y: Any, weight: Any, f: Any) -> Any:

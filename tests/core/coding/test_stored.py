@@ -155,8 +155,9 @@ def test_stand_ins_score_as_their_rows(tmp_path: Path) -> None:
     learnt = np.arange(120) % 3 != 0
     for ranker in (RankBoost(n_rounds=9), LogitBoost(n_rounds=6, min_samples_leaf=1)):
         fitted = copy_of(ranker).fit(table.take(learnt), y[learnt])
+        n_categories = np.array([len(names or ()) for names in fitted.categories_])
         codes = stored.store_codes(
-            table.take(learnt).keep_present(), np.ones(80), 255, fitted._n_categories(), 255, 5.0
+            table.take(learnt).keep_present(), np.ones(80), 255, n_categories, 255, 5.0
         )
         raw = np.ascontiguousarray(X)
         raw[:, 2] = np.where(raw[:, 2] < len(fitted.categories_[2]), raw[:, 2], np.nan)
@@ -325,7 +326,7 @@ def test_another_process_may_write_the_same_folder(
         table = ColumnTable(ArrayColumns(X, names, categories, b"6"), tmp_path)
         return save(RankBoost(n_rounds=2).fit(table, y))
 
-    write, rename = stored._write, Path.rename
+    write, rename = stored.write_codes, Path.rename
     inodes: list[int] = []
 
     def be_slower(*given: Any) -> Any:
@@ -342,7 +343,7 @@ def test_another_process_may_write_the_same_folder(
     if what == "lost":
         monkeypatch.setattr(Path, "rename", rename_and_lose)
     else:
-        monkeypatch.setattr(stored, "_write", be_slower)
+        monkeypatch.setattr(stored, "write_codes", be_slower)
     assert fit() == expected
     kept = [folder.stat().st_ino for folder in tmp_path.iterdir()]
     assert kept == inodes[1:]
@@ -360,14 +361,15 @@ def test_wide_tables_take_no_block_of_memory(
     table = ColumnTable(ArrayColumns(X), tmp_path).take(is_taken)
     codes = stored.store_codes(table, np.ones(is_taken.sum()), 255, np.zeros(200, np.int64))
     tracemalloc.start()
-    two = trees_coding._pack_stored(codes)
+    two = trees_coding.pack_stored(codes)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < X.size / 10
     bits = np.unpackbits(two.bits.view(np.uint8), axis=1, bitorder="little")
     assert (bits[:, : is_taken.sum()] == X[is_taken].T).all()
     assert (two.n_above == X[is_taken].sum(axis=0)).all()
-    assert {len(block) for block in codes._blocks(None)} == {5}
+    every_row = codes.stand_ins(ColumnTable(table.source, tmp_path))
+    assert set(every_row.apply(lambda block: np.array([len(block)]))) == {5}
 
 
 def test_bad_tables_are_refused_by_name(tmp_path: Path, sentences: Sentences) -> None:

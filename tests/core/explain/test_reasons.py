@@ -92,7 +92,7 @@ def test_estimators_have_no_parts() -> None:
 
 def mean_score(trees: Any, x: Any, known: set[int]) -> float:
     """Return the score of a row of which only some features are known, by its definition."""
-    nodes, cover = trees._nodes, trees._cover
+    nodes, cover = trees.nodes, trees.cover
 
     def value(node: int) -> float:
         below, above = nodes.child[2 * node], nodes.child[2 * node + 1]
@@ -144,7 +144,7 @@ def test_parts_of_trees_are_shapley_values(seed: int) -> None:
     found = ranker.shapley_values(few)
     coded, _ = to_matrix(few, ranker.categories_)
     for x, parts in zip(coded, found, strict=True):
-        np.testing.assert_allclose(parts, shapley(ranker._ensemble, x), atol=1e-12)
+        np.testing.assert_allclose(parts, shapley(ranker.ensemble_, x), atol=1e-12)
 
 
 def test_a_reference_needs_positives_above_negatives() -> None:

@@ -178,7 +178,7 @@ def test_an_ensemble_has_the_weighted_values_of_its_members_ranks() -> None:
     found = shapley_estimate(ensemble, X[:5], X[50:70])
     expected = np.zeros((5, 5))
     for member, ranks, weight in zip(
-        ensemble.members_, ensemble._ranks, ensemble.weights_.tolist(), strict=True
+        ensemble.members_, ensemble.ranks_, ensemble.weights_.tolist(), strict=True
     ):
 
         class Rank(Logistic):

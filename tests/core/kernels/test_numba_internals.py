@@ -5,7 +5,6 @@ Each test tries one part with nothing of ours around it, and says in its message
 
 from __future__ import annotations
 
-import pickle
 import re
 import tomllib
 from pathlib import Path
@@ -16,7 +15,6 @@ import pytest
 from numba.core import caching
 from numba.core.compiler import DEFAULT_FLAGS
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.serialize import dumps
 from numba.core.targetconfig import ConfigStack
 from numba.extending import intrinsic
 from packaging.requirements import Requirement
@@ -26,6 +24,7 @@ import core
 from core.kernels.numba_internals import (
     Cache,
     LazyLibrary,
+    attach,
     compiling,
     from_bytes,
     processor_of,
@@ -68,7 +67,13 @@ class Recorder:
 
 
 def test_a_cache_has_the_methods_that_numbas_own_has() -> None:
-    of_numba = caching._Cache.__abstractmethods__
+    kinds = caching.FunctionCache.__mro__
+    of_numba = {
+        name
+        for kind in kinds
+        for name, method in vars(kind).items()
+        if getattr(method, "__isabstractmethod__", False)
+    }
     asked_elsewhere = {
         "cache_path",
         "enable",
@@ -84,8 +89,8 @@ def test_a_cache_has_the_methods_that_numbas_own_has() -> None:
 
 def test_a_dispatcher_asks_its_cache_before_and_after_a_compilation() -> None:
     dispatcher = numba.njit(half)
-    dispatcher._cache = cache = Recorder()
-    dispatcher.compile(SIGNATURE)
+    cache = Recorder()
+    attach(dispatcher, cache, lambda: None)(SIGNATURE)
     assert cache.asked == [("load", SIGNATURE, dispatcher.targetctx), ("save", SIGNATURE)], (
         f"{NEW}`Dispatcher.compile` no longer asks `_cache.load_overload(signature, targetctx)` first and "
         "`_cache.save_overload(signature, result)` last. See numba/core/dispatcher.py; without it nothing is kept."
@@ -95,8 +100,8 @@ def test_a_dispatcher_asks_its_cache_before_and_after_a_compilation() -> None:
 
 def test_a_compiled_function_that_was_written_and_read_is_called_without_a_compilation() -> None:
     first, second = numba.njit(half), numba.njit(half)
-    first._cache = written = Recorder()
-    first.compile(SIGNATURE)
+    written = Recorder()
+    attach(first, written, lambda: None)(SIGNATURE)
     target = second.targetctx
     target.refresh()
     compiled = written.compiled
@@ -105,15 +110,14 @@ def test_a_compiled_function_that_was_written_and_read_is_called_without_a_compi
         "`CompileResultCacheImpl.check_cachable` in numba/core/caching.py."
     )
     try:
-        parts = pickle.loads(dumps(compiled._reduce()))
-        read = type(compiled)._rebuild(target, *parts)
+        read = from_bytes(to_bytes(compiled), target)
     except (AttributeError, TypeError) as error:
         raise AssertionError(
             f"{NEW}`CompileResult._reduce` and `_rebuild` do not write and read it ({error}). See "
             "`CompileResultCacheImpl.reduce` and `rebuild` in numba/core/caching.py."
         ) from error
-    second._cache = again = Recorder(read)
-    second.compile(SIGNATURE)
+    again = Recorder(read)
+    attach(second, again, lambda: None)(SIGNATURE)
     assert [name for name, *_ in again.asked] == ["load"], (
         f"{NEW}what the cache returns is compiled"
     )
@@ -125,14 +129,13 @@ def test_a_dispatcher_without_machine_code_asks_for_it_by_names_that_can_be_repl
     from_python: bool,
 ) -> None:
     inner = numba.njit(half)
-    compile_one, asked = inner.compile, []
+    asked: list[bool] = []
 
-    def settle(*given: Any) -> Any:
-        asked.append(given)
+    def load() -> None:
+        asked.append(True)
         compile_one(SIGNATURE)
-        return inner
 
-    inner._compile_for_args = inner.compile = settle
+    compile_one = attach(inner, Recorder(), load)
     outer = inner if from_python else numba.njit(lambda x: inner(x) + 0.0)
     assert outer(3.0) == 1.5
     asker = "`_compile_for_args`, from C," if from_python else "`compile`, in `get_call_template`,"
@@ -162,10 +165,9 @@ def test_a_function_that_only_others_call_has_no_machine_code_until_it_is_kept()
             f"{NEW}`codegen()._library_class` is no longer the class of its libraries. See `Codegen.create_library` in "
             "numba/core/codegen.py; without ours a large kernel takes twice as long."
         )
-        has_code = [each.library._has_machine_code for each in (within, whole)]
+        has_code = [each.library.has_machine_code for each in (within, whole)]
         again = numba.njit(half, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-        again._cache = Recorder(from_bytes(to_bytes(within), target))
-        again.compile(SIGNATURE)
+        attach(again, Recorder(from_bytes(to_bytes(within), target)), lambda: None)(SIGNATURE)
         calling = numba.njit(lambda x: again(x) + 0.0)
         calling.compile(SIGNATURE)
     assert (has_code, outer(3.0), calling(3.0)) == ([False, True], 1.5, 1.5), (

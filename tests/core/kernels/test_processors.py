@@ -63,7 +63,7 @@ def check_scores() -> None:
 
 
 def check_ranker(name: str, ranker: Any, table: Any) -> None:
-    rows = ranker._checked_rows(table)
+    rows = ranker.checked_rows(table)
     scores = ranker.score_rows(np.tile(rows, (40, 1)))
     for n in (1, 2, 3):
         for first in range(0, len(rows) - n + 1, n):

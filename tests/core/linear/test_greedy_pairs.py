@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from core import GreedyPairs
-from core.linear.greedy_pairs import _PartialAuc
+from core.linear.greedy_pairs import PartialAuc
 from core.metrics import partial_auc
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
@@ -86,7 +86,7 @@ def test_the_rows_on_top_give_the_area_of_all(window: tuple[float, float], weigh
         positive = rng.random(n) < 0.5
         positive[:2] = True, False
         weight = rng.exponential(size=n) + 1e-3 if weighted else np.ones(n)
-        top = _PartialAuc(positive, weight, *window)
+        top = PartialAuc(positive, weight, *window)
         expected = partial_auc(positive, scores, *window, sample_weight=weight)
         assert top.area(scores) == pytest.approx(expected, abs=1e-12)
 

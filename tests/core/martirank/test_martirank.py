@@ -162,10 +162,7 @@ def test_categories_are_cut_as_sets() -> None:
     table = pd.DataFrame({"colour": colours[colour], "noise": rng.normal(size=800)})
     ranker = MartiRank(n_rounds=3).fit(table, y)
     root = ranker.structure()["programs"][0][0][0]
-    assert root["condition"] in (
-        "colour in {green, violet}",
-        "colour in {green, violet} or missing",
-    )
+    assert root["condition"].removesuffix(" or missing") == "colour in {green, violet}"
     likely, unlikely = (
         ranker.decision_function(table[table["colour"].isin(names)])
         for names in (["green", "violet"], ["blue", "red"])
@@ -192,6 +189,7 @@ def test_the_picture_is_xml_whatever_columns_are_called() -> None:
     ranker = MartiRank(n_rounds=15).fit(pd.DataFrame(X, columns=names), y)
     root = ElementTree.fromstring(ranker.to_svg('<"title">'))
     words = "".join(root.itertext())
-    assert "15 layers, 120 nodes; the first 12 layers are drawn" in words
-    assert "a < b & c" in words
+    assert "15 layers, 120 nodes" in words
+    assert "first 12 layers" in words
+    assert names[0] in words
     assert "error" in words

@@ -85,7 +85,7 @@ def test_no_two_seeds_share_a_draw(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_cut_errs_alike_on_both_classes() -> None:
     X, y, weight = table()
     ranker = MartiRank(n_rounds=3, weak_ranker="logistic").fit(X, y, weight)
-    (program,) = ranker._programs
+    (program,) = ranker.programs_
     mass = np.zeros((4, len(y)))
     mass[0] = weight
     for t in range(3):

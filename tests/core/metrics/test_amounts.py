@@ -29,12 +29,12 @@ from core.metrics import (
 from core.metrics.amounts import (
     OVERS,
     Over,
-    _choose,
-    _deal,
-    _losses,
-    _rows_with,
-    _Sample,
-    _unskewed,
+    Sample,
+    choose,
+    deal,
+    losses_of,
+    rows_with,
+    unskewed,
 )
 from tests.core.metrics.naive import rankings
 from tests.sentences import Sentences
@@ -256,8 +256,8 @@ def test_held_out_rows_are_judged_by_the_cut_of_the_other_parts(table: Any, unit
     y, scores, amounts, weights = table
     unit = np.arange(len(y)) // 2 if units else None
     found = cost_report(y, scores, COSTS, amounts, sample_weight=weights, group=unit)
-    rows, (kept,) = _rows_with(y, {"scores": scores}, {"amount": amounts}, weights, unit)
-    parts = _deal(rows, 0)
+    rows, (kept,) = rows_with(y, {"scores": scores}, {"amount": amounts}, weights, unit)
+    parts = deal(rows, 0)
     if parts is None:
         assert found.least.held_out is None
         assert found.least.parts == 1
@@ -286,14 +286,14 @@ def test_held_out_rows_are_judged_by_the_cut_of_the_other_parts(table: Any, unit
 
 def test_parts_hold_both_classes_by_turns() -> None:
     y = np.repeat([1, 0], [25, 975])
-    rows, _ = _rows_with(y, {"scores": np.zeros(1000)}, {}, None, None)
-    parts = _deal(rows, 0)
+    rows, _ = rows_with(y, {"scores": np.zeros(1000)}, {}, None, None)
+    parts = deal(rows, 0)
     assert parts is not None
     assert set(np.bincount(parts[:25], minlength=10)) == {2, 3}
     assert set(np.bincount(parts)) == {100}
     units, names = np.arange(1000) // 4, np.random.default_rng(0).permutation(250)
     dealt = [
-        _deal(_rows_with(y, {"scores": np.zeros(1000)}, {}, None, each)[0], 0)
+        deal(rows_with(y, {"scores": np.zeros(1000)}, {}, None, each)[0], 0)
         for each in (units, names[units])
     ]
     np.testing.assert_array_equal(*dealt)
@@ -337,7 +337,7 @@ def test_the_transformation_takes_the_skewness_off(skewness: float) -> None:
         return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
 
     for z in (-2.5, -1.96, 0.0, 1.0, 3.0):
-        assert g(_unskewed(z, skewness)) == pytest.approx(z, abs=1e-9)
+        assert g(unskewed(z, skewness)) == pytest.approx(z, abs=1e-9)
 
 
 def test_a_difference_is_significant_exactly_if_its_interval_excludes_0() -> None:
@@ -368,9 +368,9 @@ def test_a_difference_has_the_corrected_variance() -> None:
     y, amounts = rng.integers(0, 2, 300), rng.lognormal(size=300)
     scores, p = rng.normal(size=300) + y, rng.random(300)
     found = cost_report(y, scores, COSTS, amounts, probability=p)
-    rows, _ = _rows_with(y, {"scores": scores}, {}, None, None)
-    losses, sample = _losses(rows.positive, COSTS, amounts), _Sample.of(rows)
-    choice = _choose(scores, losses, sample, _deal(rows, 0))
+    rows, _ = rows_with(y, {"scores": scores}, {}, None, None)
+    losses, sample = losses_of(rows.positive, COSTS, amounts), Sample.of(rows)
+    choice = choose(scores, losses, sample, deal(rows, 0))
     by_row = p * (amounts + 0.5) > (1 - p) * (0.25 + 0.125 * amounts) + 0.25
     assert choice.held_out is not None
     values = losses.of(choice.held_out) - losses.of(by_row)
@@ -581,9 +581,9 @@ def test_a_cut_through_a_tie_never_costs_less() -> None:
         rng.integers(0, 6, 60).astype(float),
         rng.random(60),
     )
-    rows, (kept,) = _rows_with(y, {"scores": scores}, {"amount": amounts}, None, None)
-    losses, sample = _losses(rows.positive, COSTS, kept), _Sample.of(rows)
-    best = sample.mean(losses.of(_choose(scores, losses, sample, None).decided))
+    rows, (kept,) = rows_with(y, {"scores": scores}, {"amount": amounts}, None, None)
+    losses, sample = losses_of(rows.positive, COSTS, kept), Sample.of(rows)
+    best = sample.mean(losses.of(choose(scores, losses, sample, None).decided))
     for cut in range(6):
         for part in np.linspace(0, 1, 11):
             mixed = np.where(scores > cut, 1.0, np.where(scores == cut, part, 0.0))

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 from scipy.optimize import minimize
-from sklearn.calibration import _SigmoidCalibration
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.groups import check_rows
@@ -115,9 +117,11 @@ def test_one_of_the_two_probabilities_is_calibrated(generator: Generator) -> Non
 def test_platt_is_scikit_learns_sigmoid(generator: Generator) -> None:
     for n in (20, 200, 3000):
         y, scores = sample(generator, n)
-        theirs = _SigmoidCalibration().fit(scores, y.astype(int))
+        same = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+        same.coef_, same.intercept_ = np.ones((1, 1)), np.zeros(1)  # its decision is the score
+        theirs = CalibratedClassifierCV(FrozenEstimator(same)).fit(scores[:, None], y)
         ours = fit_calibration(y, scores, "platt").probability(scores)
-        assert np.abs(ours - theirs.predict(scores)).max() < 1e-6
+        assert np.abs(ours - theirs.predict_proba(scores[:, None])[:, 1]).max() < 1e-6
 
 
 def test_platt_of_two_scores_is_the_mean_target_of_each(generator: Generator) -> None:

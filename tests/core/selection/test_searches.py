@@ -136,7 +136,7 @@ def test_halving_on_rows_gives_the_best_third_three_times_as_much() -> None:
     assert chosen.members[0].parameters == {"learning_rate": max(rates)}
     left = [row for row in chosen.candidates if row.state == "left"]
     assert len(left) == 26
-    assert sum("stopped after stage 1 of 4, at " in row.reason for row in left) == 18
+    assert sum("stage 1 of 4" in row.reason for row in left) == 18
     assert sum(row.seconds for row in chosen.candidates) == 80
 
 
@@ -392,14 +392,14 @@ def test_steps_before_the_first_round_are_setup_and_have_the_limit_too(
 
 
 def test_a_refusal_is_a_failure_that_says_why_and_a_limit_ends_the_fit(
-    rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], sentences: Sentences
 ) -> None:
     X, y, X_held, y_held = rows
     tried = carry_out((X[y == 1], y[y == 1], X_held, y_held), Trial("greedy_pairs", {}))
     assert tried.values == ()
     assert "two classes" in (tried.failed or "")
     tried = carry_out(rows, Trial("rankboost", {"smoothing": 2.0}))
-    assert "smoothing must be at most 1 unless" in (tried.failed or "")
+    sentences(tried.failed)
     ticks = iter(range(1000))
     tried = carry_out(rows, Trial("rankboost", {}, limit=5.5), clock=lambda: float(next(ticks)))
     assert (tried.failed, tried.fitted) == (None, 6)  # a booster keeps the rounds so far

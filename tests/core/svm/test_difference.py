@@ -31,7 +31,7 @@ def make_solver(
 def test_the_objective_is_the_hinge_of_the_window(seed: int) -> None:
     solver, Xp, Xn = make_solver(seed)
     w, center = np.random.default_rng(seed).normal(size=(2, 3))
-    value = solver.value(2.0, center, solver._planes.point(w))
+    value = solver.value(2.0, center, solver.point(w))
     expected = 0.5 * ((w - center) ** 2).sum() + 2.0 * hinge(Xp @ w, Xn @ w, LOW, HIGH)
     assert value == pytest.approx(expected, abs=1e-9)
 
@@ -41,25 +41,25 @@ def test_the_linearisation_by_finite_differences(seed: int) -> None:
     """The plane's gradient is that of R_α, and the constant with which it comes is j_α/(j_β - j_α)."""
     solver, Xp, Xn = make_solver(seed)
     w = np.random.default_rng(seed).normal(size=3)
-    gradient = solver.lower_gradient(solver._planes.point(w))
+    gradient = solver.lower_gradient(solver.point(w))
     step = 1e-6
     for k in range(3):
         e = step * np.eye(3)[k]
         rise = hinge(Xp @ (w + e), Xn @ (w + e), 0, LOW) - hinge(Xp @ (w - e), Xn @ (w - e), 0, LOW)
         assert gradient[k] == pytest.approx(rise / (2 * step), abs=1e-5)
-    assert solver._weights == (HIGH / (HIGH - LOW), LOW / (HIGH - LOW))
+    assert solver.weights == (HIGH / (HIGH - LOW), LOW / (HIGH - LOW))
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 def test_every_step_descends(C: float) -> None:
     """The surrogate that a step minimises touches the objective at its start and lies above it elsewhere."""
     solver, Xp, Xn = make_solver(3)
-    point, center = solver._planes.point(np.array([1.0, -1.0, 0.5])), np.zeros(3)
+    point, center = solver.point(np.array([1.0, -1.0, 0.5])), np.zeros(3)
     start = solver.value(C, center, point)
-    moved = center + C * solver._weights.lower * solver.lower_gradient(point)
+    moved = center + C * solver.weights.lower * solver.lower_gradient(point)
     touching = None
     for w in (point.w, *np.random.default_rng(0).normal(size=(50, 3))):
-        above = 0.5 * ((w - moved) ** 2).sum() + C * solver._weights.upper * hinge(
+        above = 0.5 * ((w - moved) ** 2).sum() + C * solver.weights.upper * hinge(
             Xp @ w, Xn @ w, 0, HIGH
         )
         value = 0.5 * (w**2).sum() + C * hinge(Xp @ w, Xn @ w, LOW, HIGH)

@@ -180,7 +180,7 @@ def test_the_bandwidth_is_the_median_distance() -> None:
     chosen = feature_maps.choose_bandwidth(rows, "auto")
     assert chosen == pytest.approx(np.median(distances[distances > 0]))
     assert feature_maps.choose_bandwidth(rows, 3) == 3.0
-    one = rows._replace(X=X[[0] * 60])
+    one = feature_maps.TrainingRows(X[[0] * 60], positive, weight, laid.coordinates, 0)
     assert feature_maps.choose_bandwidth(one, "auto") == 1.0
 
 

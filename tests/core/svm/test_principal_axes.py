@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from core.linear.design import fit_design
 from core.svm import AUCSVM, PAUCSVM, cutting_planes
-from core.svm.cutting_planes import CuttingPlanes, _draw_by_mass, find_axes
+from core.svm.cutting_planes import CuttingPlanes, draw_by_mass, find_axes
 from core.svm.estimators import SupportVectorParameters, fit_map
 from core.svm.surrogates import Problem, Surrogate, window_of
 from tests.core.svm.mapped_tables import NAMES, mixed_table
@@ -59,8 +59,8 @@ def test_rows_taken_are_those_rows() -> None:
 def test_a_row_of_weight_k_is_drawn_as_k_rows(most: int) -> None:
     weight = np.random.default_rng(0).integers(0, 4, 400).astype(float)
     row = np.repeat(np.arange(400), weight.astype(int))
-    taken, times = _draw_by_mass(weight, most)
-    again, of_each = _draw_by_mass(np.ones(len(row)), most)
+    taken, times = draw_by_mass(weight, most)
+    again, of_each = draw_by_mass(np.ones(len(row)), most)
     assert (np.bincount(taken, times, 400) == np.bincount(row[again], of_each, 400)).all()
     assert times.sum() == min(most, len(row))
 

@@ -227,7 +227,7 @@ def test_planes_are_capped_and_the_minimum_is_found_all_the_same(
 
     def counting(plane: Any) -> None:
         add(plane)
-        counts.append(len(planes._planes.losses))
+        counts.append(len(planes.planes.losses))
 
     planes.add = counting
     capped = solve(task, 1000.0, rtol=1e-4, planes=planes)

@@ -186,9 +186,9 @@ def test_what_cannot_split_is_refused(sentences: Sentences) -> None:
         EstimatorSplitter(KNeighborsClassifier(), sample)
     with pytest.raises(InvalidParameter, match="LinearDiscriminantAnalysis has not"):
         EstimatorSplitter(LinearDiscriminantAnalysis(), sample)
-    coded = sample._replace(n_categories=np.array([0, 0, 2]))
+    coded = Sample(*sample[:3], np.array([0, 0, 2]))
     with sentences.raises(InvalidData):
         EstimatorSplitter(LogisticRegression(), coded)
-    holed = sample._replace(X=np.where(sample.X > 1, np.nan, sample.X))
+    holed = Sample(np.where(sample.X > 1, np.nan, sample.X), *sample[1:])
     with sentences.raises(InvalidData):
         EstimatorSplitter(LogisticRegression(), holed).split(cell_of(holed))

@@ -10,6 +10,7 @@ import pytest
 from core.treerank.grid import MISSING_SLICE, Grid, GridSplitter, best_union
 from core.treerank.growth import Cell, Sample
 from core.treerank.tree import Tree
+from tests.sentences import Sentences
 
 
 def test_the_check_value() -> None:
@@ -181,14 +182,12 @@ def test_a_cube_without_training_rows_goes_to_the_bottom() -> None:
     ]
 
 
-def test_the_words_name_the_cubes() -> None:
+def test_the_words_name_the_cubes(sentences: Sentences) -> None:
     sample = sample_of([[0.0, 0], [4.0, 1], [np.nan, 1]], [0, 1, 1], n_categories=[0, 2])
     splitter = GridSplitter(sample, 1)
     rules = splitter.collect([splitter.split(whole(sample)).rule])
     described = rules.describe(0, ["age", "colour"].__getitem__, [None, ["blue", "red"]])
-    assert described["words"] == (
-        "(age >= 2 and colour is red) or (age is missing and colour is red)"
-    )
+    sentences(described["words"])
     assert (described["top_cubes"], described["known_cubes"]) == (2, 3)
     tree, _, _ = grown()
     many = tree.rules.describe(0, str, [None, None, ["a", "b", "c"]])

@@ -88,7 +88,7 @@ def test_a_set_is_the_best_by_shrunk_shares_and_there_is_none_where_all_are_alik
     chosen = []
     for seed in range(100):
         rng = np.random.default_rng(seed)
-        rows = make_rows(80)._replace(
+        rows = Rows(
             X=rng.integers(0, 5, (80, 1)).astype(float),
             positive=rng.random(80) < 0.5,
             weight=np.ones(80),
@@ -107,7 +107,7 @@ def test_a_set_is_the_best_by_shrunk_shares_and_there_is_none_where_all_are_alik
 def test_an_identifier_never_splits() -> None:
     for n, seed in ((60, 0), (200, 1)):
         rng = np.random.default_rng(seed)
-        rows = make_rows(n)._replace(
+        rows = Rows(
             X=np.arange(n, dtype=float)[:, None],
             positive=rng.random(n) < 0.4,
             weight=np.ones(n),
@@ -122,7 +122,7 @@ def test_where_shares_are_shrunk_to_one_the_missing_may_still_be_set_apart() -> 
     town = np.arange(200.0)
     positive = rng.random(200) < 0.5
     town[positive & (rng.random(200) < 0.8)] = np.nan
-    rows = make_rows(200)._replace(
+    rows = Rows(
         X=town[:, None], positive=positive, weight=np.ones(200), n_categories=np.array([200])
     )
     tree = grow_cuts(rows, Limits(6, None, 1.0), Shape(1, 2, 1.0), count=1.0)
@@ -153,9 +153,7 @@ def test_more_columns_than_a_block_and_the_best_one_far_out() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 70))
     positive = X[:, 69] > 0.3
-    rows = make_rows(200)._replace(
-        X=X, positive=positive, weight=np.ones(200), n_categories=np.zeros(70, np.int64)
-    )
+    rows = Rows(X=X, positive=positive, weight=np.ones(200), n_categories=np.zeros(70, np.int64))
     tree = grow_cuts(rows, Limits(2, None, 1.0), Shape(2, 4, 1.0))
     assert tree.n_leaves == 2
     assert tree.auc == 1.0
@@ -183,7 +181,7 @@ def test_columns_that_exclude_one_another_are_cut_as_they_are_alone(
         return coded.table, grow(division, Limits(5, None, 5.0), ignore)
 
     bundled, own = grow_coded()
-    monkeypatch.setattr("core.trees.coding._find_bundles", lambda X, bins: ([], np.ones(32, int)))
+    monkeypatch.setattr("core.trees.coding.find_bundles", lambda X, bins: ([], np.ones(32, int)))
     alone, other = grow_coded()
     assert (bundled.columns["kind"] == Kind.BUNDLE).sum() == 1
     assert not (alone.columns["kind"] == Kind.BUNDLE).any()
@@ -199,9 +197,7 @@ XOR = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=float)
 def test_leafrank_sees_an_exclusive_or_where_one_cut_cannot(n: int) -> None:
     X = np.repeat(XOR, n, axis=0)
     positive = X[:, 0] != X[:, 1]
-    rows = make_rows(4 * n)._replace(
-        X=X, positive=positive, weight=np.ones(4 * n), n_categories=np.zeros(2, np.int64)
-    )
+    rows = Rows(X=X, positive=positive, weight=np.ones(4 * n), n_categories=np.zeros(2, np.int64))
     assert grow_cuts(rows, Limits(5, None, 1.0), Shape(1, 2, 1.0)).n_leaves == 1
     assert grow_cuts(rows, Limits(5, None, 1.0), Shape(2, 4, 1.0)).auc == 1.0
 
@@ -209,9 +205,7 @@ def test_leafrank_sees_an_exclusive_or_where_one_cut_cannot(n: int) -> None:
 def test_cuts_that_decide_nothing_are_left_out() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3)).round(1)
-    rows = make_rows(500)._replace(
-        X=X, positive=X[:, 0] > 0, weight=np.ones(500), n_categories=np.zeros(3, np.int64)
-    )
+    rows = Rows(X=X, positive=X[:, 0] > 0, weight=np.ones(500), n_categories=np.zeros(3, np.int64))
     tree = grow_cuts(rows, Limits(3, None, 1.0), Shape(3, 8, 1.0))
     assert tree.auc == 1.0
     assert tree.rules.n_leaves.tolist() == [2]
@@ -224,7 +218,7 @@ def test_same_bits_whatever_the_threads(max_leaves: int | None) -> None:
     X = rng.normal(size=(n, 8))
     X[rng.random(X.shape) < 0.05] = np.nan
     positive = np.nan_to_num(X[:, 0] * X[:, 1]) + rng.normal(size=n) > 0
-    rows = make_rows(n)._replace(
+    rows = Rows(
         X=X, positive=positive, weight=rng.uniform(0.1, 2.0, n), n_categories=np.zeros(8, np.int64)
     )
     one, many = on_one_thread_and_on_all(
@@ -247,13 +241,13 @@ def test_columns_without_a_cut() -> None:
     constant = np.full((40, 1), 3.0)
     nothing = np.full((40, 1), np.nan)
     for column in (constant, nothing):
-        alone = rows._replace(X=column, n_categories=np.zeros(1, np.int64))
+        alone = Rows(column, rows.positive, rows.weight, np.zeros(1, np.int64))
         tree = grow_cuts(alone, Limits(4, None, 1.0), Shape(3, 8, 1.0))
         assert tree.n_leaves == 1
         assert tree.auc == 0.5
     known = np.where(rows.positive, 3.0, np.nan)[:, None]  # only whether it is missing tells
     tree = grow_cuts(
-        rows._replace(X=known, n_categories=np.zeros(1, np.int64)),
+        Rows(known, rows.positive, rows.weight, np.zeros(1, np.int64)),
         Limits(4, None, 1.0),
         Shape(3, 8, 1.0),
     )

@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from core.metrics import auc
 from core.treerank import TreeRank, description
 from core.treerank.description import subtree_curves
+from tests.sentences import Sentences
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -27,6 +29,12 @@ def people(n: int = 800, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     )
     worth = table.age / 20 + (table.region == "north") - table["since"].fillna(25) / 10
     return table, (worth + rng.logistic(size=n) > 1).to_numpy()
+
+
+def named(ranker: Any) -> description.NamedTree:
+    """The tree of a ranker; the figures do not depend on names."""
+    names = [str(j) for j in range(ranker.n_features_in_)]
+    return description.NamedTree(ranker.tree_, ranker.order_, names.__getitem__, ranker.categories_)
 
 
 def holds(condition: str, table: pd.DataFrame) -> np.ndarray:
@@ -98,16 +106,16 @@ def test_rules_per_leaf_have_the_counts_and_rates_of_the_training_rows(order: st
     if order == "concave":
         shares = [rule["share"] for rule in rules]
         assert shares == sorted(shares, reverse=True)
-    assert ranker._named().auc == pytest.approx(auc(y, scores, weight))
+    assert named(ranker).auc == pytest.approx(auc(y, scores, weight))
 
 
-def test_what_a_cut_below_has_said_is_not_said_again() -> None:
+def test_what_a_cut_below_has_said_is_not_said_again(sentences: Sentences) -> None:
     X = np.arange(200.0).reshape(-1, 1)
     y = (X[:, 0] > 80) & (X[:, 0] <= 140)
     ranker = TreeRank(max_depth=1, leafrank_depth=3).fit(X, y)
     rule = ranker.structure()["nodes"][0]["to_top"]
-    assert rule["words"] == "80 < x0 <= 140"
-    assert rule["otherwise"] in ("x0 > 140 or x0 <= 80", "x0 <= 80 or x0 > 140")
+    sentences(rule["words"])
+    assert set(rule["otherwise"].split(" or ")) == {"x0 > 140", "x0 <= 80"}
 
 
 def test_the_text_has_a_line_per_node() -> None:
@@ -115,10 +123,8 @@ def test_the_text_has_a_line_per_node() -> None:
     ranker = TreeRank(max_depth=3, splitter="axis").fit(table, y)
     lines = ranker.to_text().splitlines()
     tree = ranker.tree_
-    assert lines[0] == (
-        f"ranking tree of {tree.n_leaves} leaves, training AUC {tree.auc:.4f}, "
-        f"{y.sum()} of 800 positive ({y.mean():.1%})"
-    )
+    figures = f"{tree.n_leaves} leaves", f"{tree.auc:.4f}", f"{y.sum()} of 800", f"{y.mean():.1%}"
+    assert all(figure in lines[0] for figure in figures)
     assert len(lines) == tree.n_nodes  # the first is that of the root
     assert [line.split("rank ")[1].split(":")[0] for line in lines if "rank " in line[5:]] == [
         str(k) for k in range(1, tree.n_leaves + 1)
@@ -127,12 +133,9 @@ def test_the_text_has_a_line_per_node() -> None:
     assert all(any(f"├─ {text}: " in line for line in lines) for text in words)
 
 
-def test_a_tree_of_one_leaf_can_be_read() -> None:
+def test_a_tree_of_one_leaf_can_be_read(sentences: Sentences) -> None:
     ranker = TreeRank().fit(np.zeros((10, 2)), np.arange(10) % 2)
-    assert (
-        ranker.to_text()
-        == "ranking tree of 1 leaf, training AUC 0.5000, 5 of 10 positive (50.0%)\nrank 1: 5 of 10 positive (50.0%)\n"
-    )
+    sentences(ranker.to_text())
     assert ranker.list_rules()[0]["conditions"] == []
     assert len(subtree_curves(ranker.tree_)) == 1
     ET.fromstring(ranker.to_svg())
@@ -172,12 +175,12 @@ def test_a_large_tree_is_drawn_without_its_weakest_splits() -> None:
     table, y = people(3000)
     ranker = TreeRank(max_depth=8, min_samples_leaf=5).fit(table, y)
     assert ranker.tree_.n_leaves > description.MAX_LEAVES
-    shown = ranker._named().shown(description.MAX_LEAVES)
+    shown = named(ranker).shown(description.MAX_LEAVES)
     assert 2 <= shown.tree.n_leaves <= description.MAX_LEAVES
     assert shown.auc > 0.5 + 0.9 * (ranker.tree_.auc - 0.5)
     path = ranker.pruning_path_
     assert shown.tree.n_leaves == path.n_leaves[path.n_leaves <= description.MAX_LEAVES].max()
-    assert f"drawn with the {shown.tree.n_leaves} leaves" in ranker.to_svg()
+    assert f"the {shown.tree.n_leaves} leaves" in ranker.to_svg()
 
 
 def test_odd_names_make_no_odd_picture() -> None:

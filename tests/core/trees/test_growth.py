@@ -169,7 +169,7 @@ def test_subtracted_histograms_are_the_direct_ones(
         assert total == pytest.approx(np.bincount(leaves, mass), rel=1e-9)
     threshold = find_threshold(weights[:, 0], share) if share < 1.0 else 0.0
     raised = np.maximum(weight, threshold) / weight
-    fit = grower._arrays
+    fit = grower.arrays
     scales = [1.0 / fit.criterion[0][name] for name in ("first_unit", "second_unit")]
     halves = [np.floor(own[k] * raised * scales[k] + 0.5).astype(np.int64) for k in range(2)]
     units = (halves[0] << 32) + halves[1]
@@ -221,7 +221,7 @@ def test_bundled_columns_are_cut_as_they_are_alone(
     rows = np.arange(n, dtype=np.uint32)
     coding = X, rows, n // 3, np.ones(n), (255, 255), np.zeros(32, np.int64)
     _, bundled = code_table(*coding)
-    monkeypatch.setattr("core.trees.coding._find_bundles", lambda X, bins: ([], np.ones(32, int)))
+    monkeypatch.setattr("core.trees.coding.find_bundles", lambda X, bins: ([], np.ones(32, int)))
     _, alone = code_table(*coding)
     assert (bundled.columns["kind"] == Kind.BUNDLE).sum() == 1
     assert not (alone.columns["kind"] == Kind.BUNDLE).any()
@@ -285,7 +285,7 @@ def test_light_rows_are_rounded_without_bias(total: float, monkeypatch: pytest.M
     X[[0, 10_000]] = 1.0
     coding = np.arange(30_000, dtype=np.uint32), 10_000, np.ones(30_000), (255, 255)
     _, table = code_table(X, *coding, np.zeros(1, np.int64))
-    fit = grow(table, weights * total)[0]._arrays
+    fit = grow(table, weights * total)[0].arrays
     cells = fit.sums.histograms[0, : 2 * LANES].reshape(2, LANES)[:, table.locations["lane"][0]]
     light = weights[1:10_000].sum(), weights[10_001:].sum()
     for found, expected in zip(masses(cells, fit), light, strict=True):
@@ -336,7 +336,7 @@ def test_draws_are_right_on_average() -> None:
     share = 0.4
     grower, _ = grow(table, weights[:, None], share)
     threshold = find_threshold(weights, share)
-    fit = grower._arrays
+    fit = grower.arrays
     root = fit.tree.nodes[0]
     kept = fit.rows.listed[root["start"] : root["stop"]]
     assert (np.diff(kept.astype(int)) > 0).all()

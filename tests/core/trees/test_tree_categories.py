@@ -26,6 +26,7 @@ from core.trees.splitting import (
 )
 from tests.core.oracles import score_of_side
 from tests.core.threads import on_one_thread_and_on_all
+from tests.sentences import Sentences
 
 BOOSTERS = {
     "closed": lambda **options: RankBoost(weak_ranker="tree", **options),
@@ -213,7 +214,7 @@ def test_bins_of_16_bits_are_exact() -> None:
     assert RankBoost(**options, max_bins=64).fit(X, y).get_state()[0]["split_threshold"] != 1234.0
 
 
-def test_the_questions_about_a_categorical_feature_become_one() -> None:
+def test_the_questions_about_a_categorical_feature_become_one(sentences: Sentences) -> None:
     sets = np.array([0b00011, 0b00001, 0b11111], dtype=np.uint64)
     splits = np.array(
         [
@@ -224,9 +225,5 @@ def test_the_questions_about_a_categorical_feature_become_one() -> None:
         dtype=SPLITS,
     )
     names = (("blue", "green", "grey", "pink", "red"),)
-    assert describe_leaves(splits, sets, lambda feature: "c", names) == [
-        "c in {blue}",
-        "c in {grey, pink, red}",
-        "c in {green} or missing",
-        "c is missing",
-    ]
+    for rule in describe_leaves(splits, sets, lambda feature: "c", names):
+        sentences(rule)
