@@ -263,8 +263,9 @@ def test_dear_rows_hold_up_nobody(
 # --- loading ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("door", ["/v1/models/{}/score", "/oip/v2/models/{}/config"])
 def test_a_model_that_is_loaded_holds_up_no_other_owner(
-    shared: Service, model_id: str, monkeypatch: pytest.MonkeyPatch
+    shared: Service, model_id: str, monkeypatch: pytest.MonkeyPatch, door: str
 ) -> None:
     """Fifty requests wait for one owner's model; those of another owner are answered."""
     other = shared.client(shared.key(owner=STRANGER))
@@ -287,7 +288,8 @@ def test_a_model_that_is_loaded_holds_up_no_other_owner(
 
     def ask(_: int) -> int:
         with httpx.Client(base_url=shared.url, headers=headers, timeout=60, verify=False) as client:
-            return client.get(f"/v1/models/{model_id}/score", params=ROW).status_code
+            params = ROW if door.endswith("score") else None
+            return client.get(door.format(model_id), params=params).status_code
 
     with ThreadPoolExecutor(50) as pool:
         waiting = [pool.submit(ask, n) for n in range(50)]
