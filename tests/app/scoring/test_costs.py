@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import json
@@ -15,9 +16,11 @@ from typing import Any
 
 import httpx
 import numpy as np
+import orjson
 import pyarrow as pa
 import pytest
 
+from app.main import spare_collections
 from app.models.artifacts import load_ranker
 from app.scoring import cost
 from app.scoring import service as scoring
@@ -131,6 +134,22 @@ def test_json_is_decompressed_up_to_the_limit_of_a_body(
     assert scorer.post(doors["infer"], content=sent, headers=headers).status_code == 200
     with shared.setting(max_body_bytes=4_000):
         assert scorer.post(doors["infer"], content=sent, headers=headers).status_code == 413
+
+
+def test_many_lists_are_read_with_few_collections() -> None:
+    before, body = gc.get_threshold(), b"[" + b"[]," * MANY + b"[]]"
+    try:
+        spare_collections()
+        done = collections()
+        assert len(orjson.loads(body)) == MANY + 1
+        assert collections() - done <= 5
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+def collections() -> int:
+    return sum(generation["collections"] for generation in gc.get_stats())
 
 
 # --- what a row costs ---------------------------------------------------------------------------
