@@ -16,7 +16,7 @@ EACH ?= 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help openapi words browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers
+.PHONY: help check changed openapi words browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,12 @@ secrets:  ## Make the secrets of docker-compose.yml, once: files in secrets/.
 
 # All tests of a file run in one process, so that its fixtures are made once.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+check:  ## Style, types, and the tests of what has changed since origin/main, and of who imports it; BASE names another commit.
+	$(MAKE) --no-print-directory --jobs $(WORKERS) lint changed
+
+changed: $(VENV)/.dev
+	@found=$$($(BIN)/python -m tests.changed); test -z "$$found" || { echo "$$found"; $(PYTEST) $$found $(PYTEST_ARGS); }
 
 # Independent steps run at the same time: types beside the tests, other Pythons beside both.
 test:  ## Everything: style, types, import rules, and the tests with real PostgreSQL, Valkey and Chromium.
@@ -61,10 +67,11 @@ openapi: $(VENV)/.dev  ## Write openapi.json, the description of the HTTP API, a
 words: $(VENV)/.dev  ## Write tests/words.txt, the snapshot of the sentences of refusals and warnings.
 	$(BIN)/python -m tests.test_words
 
+# In CI, where mypy has no cache, the tests' own types are left to `make long`.
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null)
+	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null core app workers client chaos examples)
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint; prints the tables of docs/benchmarks.md.
