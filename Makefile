@@ -1,6 +1,5 @@
 # `make demo` and `make test` are the two commands a newcomer needs; `make help` lists the rest.
-# In CI, the Python that the image ships.
-PYTHON ?= $(if $(CI),$$(python3 -m tests.pythons choose),python3)
+PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers

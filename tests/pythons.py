@@ -1,8 +1,8 @@
-"""The Pythons that pyproject.toml declares: which runs the tests, and whether the service works on the others.
+"""The Pythons that pyproject.toml declares: whether the service works on each.
 
-In CI the tests run on the Python that the image ships. `make pythons` trains, saves, loads and scores on each other
-declared version of this machine (on PATH, of pyenv, or fetched by CI), by the library and over HTTP; `make test` does
-so on the oldest and the newest. Each has an environment of its own, with the pinned dependencies, in `.venv-pythons`.
+The Python of `.venv` runs all tests. `make pythons` trains, saves, loads and scores on each other declared version of
+this machine (on PATH, of pyenv, or fetched by CI), by the library and over HTTP; `make test` does so on the oldest and
+the newest. Each has an environment of its own, with the pinned dependencies, in `.venv-pythons`.
 A version that this machine lacks is fetched in CI: Debian's packages are unpacked into the user's cache folder, with
 their own C library, since a stable Debian has one Python only.
 """
@@ -69,14 +69,6 @@ def declared() -> set[Version]:
     classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
     named = [text.removeprefix(CLASSIFIER) for text in classifiers if text.startswith(CLASSIFIER)]
     return {(int(text.split(".")[0]), int(text.split(".")[1])) for text in named if "." in text}
-
-
-def of_the_image() -> Version:
-    """Read which Python the image ships."""
-    dockerfile = (ROOT / "Dockerfile").read_text()
-    found = re.search(r"^ARG PYTHON_IMAGE=python:(\d+)\.(\d+)-", dockerfile, re.MULTILINE)
-    assert found, "the Dockerfile names its Python"
-    return int(found[1]), int(found[2])
 
 
 def fetch(version: Version) -> Path | None:
@@ -151,18 +143,6 @@ def fetch(version: Version) -> Path | None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(root, folder, symlinks=True)
     return folder / "usr" / "bin" / name
-
-
-def choose() -> Path:
-    """Return the Python for the tests in CI: the one that the image ships, or this one where there is none."""
-    wanted = of_the_image()
-    if wanted == sys.version_info[:2]:
-        return Path(sys.executable)
-    found = find_pythons().get(wanted) or fetch(wanted)
-    if found is None:
-        here = spelled(sys.version_info[:2])
-        print(f"no Python {spelled(wanted)} here: {here} runs the tests", file=sys.stderr)
-    return found or Path(sys.executable)
 
 
 def environment_of(version: Version, python: Path) -> Path:
@@ -277,7 +257,5 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["smoke"]:
             smoke()
-        case ["choose"]:
-            print(choose())
         case words:
             main(*words or ["all"])
