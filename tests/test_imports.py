@@ -135,6 +135,19 @@ assert importlib.metadata.version("numpy")
     assert "pandas" not in found  # scikit-learn and pyarrow would bring it, where it is installed
 
 
+def test_a_first_score_imports_nothing_of_numba(tmp_path: Path) -> None:
+    code = """
+import sys
+from app.platform.preload import preload
+preload()
+before = set(sys.modules)
+from numba.core.registry import cpu_target
+cpu_target.target_context.refresh()  # as the first kernel does
+assert set(sys.modules) == before
+"""
+    imported(code, folder=tmp_path)
+
+
 @pytest.mark.parametrize(
     "package",
     [

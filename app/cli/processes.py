@@ -391,8 +391,10 @@ def database(settings: Settings | None = None) -> Iterator[Database]:
     """Open the database for one command. If it refuses, the command ends with a sentence."""
     from app.platform.database import Database
     from app.platform.errors import ServiceError
+    from app.platform.logging import configure_logging
 
     settings = settings or settings_of()
+    configure_logging(settings)
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     try:
         yield db

@@ -77,7 +77,9 @@ class HealthProbes:
         return await asyncio.gather(*(probe.ask() for probe in self._works))
 
     def close(self) -> None:
-        """Close the connection."""
+        """End the threads, and close the connection."""
+        for probe in (*self._scores, self._disk, *self._works):
+            probe.close()
         self._db.close()
 
 
@@ -87,18 +89,25 @@ class _Probe:
     def __init__(self, name: str, look: Callable[[], str]) -> None:
         self._name = name
         self._look = look
-        self._thread = BackgroundTasks(f"health-{name}")
+        self._thread: BackgroundTasks | None = None
         self._looking: Future[Check] | None = None
 
     async def ask(self) -> Check:
         if self._looking is None or self._looking.done():
             self._looking = Future()
+            if self._thread is None:
+                self._thread = BackgroundTasks(f"health-{self._name}")
             self._thread.add(partial(self._answer, self._looking))
         looking = asyncio.wrap_future(self._looking)
         await asyncio.wait([looking], timeout=ANSWER_SECONDS)
         if looking.done():
             return looking.result()
         return Check(self._name, False, f"has not answered within {ANSWER_SECONDS:g} s")
+
+    def close(self) -> None:
+        """End the thread, without waiting for a look that hangs."""
+        if self._thread is not None:
+            self._thread.close(timeout=0.0)
 
     def _answer(self, looking: Future[Check]) -> None:
         try:

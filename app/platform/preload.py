@@ -113,3 +113,6 @@ def import_all() -> None:
         ALGORITHMS[algorithm]
     for name in MODULES:
         import_module(name)
+    from core.kernels import load_registries
+
+    load_registries()

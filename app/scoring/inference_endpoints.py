@@ -86,11 +86,12 @@ def read_index(context: ContextDep, caller: CallerDep) -> Response:
 @router.get("/models/{ref}/config")
 @router.get("/models/{ref}/versions/{version}/config")
 @needs("score")
-def read_config(
+async def read_config(
     ref: str, models: ModelsDep, caller: CallerDep, version: str | None = None
 ) -> Response:
     """A model's inputs and outputs in the form of Triton's configurations."""
-    return _json(protocol.describe_config(models.find(caller.owner, _full(ref, version)), ref))
+    served = await turns.find_model(models, caller.owner, _full(ref, version))
+    return _json(protocol.describe_config(served, ref))
 
 
 @router.get("/models/{ref}/ready")

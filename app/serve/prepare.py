@@ -34,7 +34,10 @@ def prepare(settings: Settings, *, link: bool) -> Prepared:
     """Run `main` in a process of its own; returns its result. Raises ServeError."""
     done = subprocess.run(
         python_command("app.serve.prepare", *(["--link"] if link else [])),
-        env=child_environment() | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
+        # For people: successes are not logged here, unless they ask for it.
+        env={"RANKWRIGHT_LOG_LEVEL": "WARNING"}
+        | child_environment()
+        | {"RANKWRIGHT_STATE_DIR": str(settings.state_dir.absolute())},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         process_group=0,  # a Ctrl-C must not interrupt a migration
@@ -59,11 +62,13 @@ def main(arguments: list[str]) -> None:
     from app.platform.database import Database
     from app.platform.errors import ServiceError
     from app.platform.installation import Incomplete, check_files
+    from app.platform.logging import configure_logging
     from app.platform.migrate import describe_failure, upgrade
     from app.platform.settings import Settings
     from app.platform.sql import DBAPIError
 
     settings = Settings()
+    configure_logging(settings)
     try:
         check_files()
         BlobStore(settings.blob_dir).check_writable()

@@ -12,6 +12,6 @@ if TYPE_CHECKING:
     from .cache import SUFFIX, KernelCache
     from .clock import WorkClock
     from .compiled import INNER, KERNELS, Kernel, kernel, use_cpu_level, when_compiling
-    from .numba_internals import address_of_kernel
+    from .numba_internals import address_of_kernel, load_registries
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

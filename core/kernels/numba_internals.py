@@ -134,6 +134,13 @@ def compiling() -> Iterator[None]:
                 del codegen.set_env
 
 
+def load_registries() -> None:
+    """Load what numba itself loads with the first kernel of a process, which takes longer than a hundred kernels."""
+    with compiling():
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
+
+
 def to_bytes(compiled: Compiled) -> bytes | None:
     """Write a compiled function; None if its machine code holds addresses of this process."""
     has_own_code = any(not each.can_cache for each in compiled.lifted)

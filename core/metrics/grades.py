@@ -56,7 +56,14 @@ from core.metrics.comparison import (
 )
 from core.metrics.figures import judged_by_others
 from core.metrics.groups import FloatArray, check_weights, effective_rows, finite_vector, inner
-from core.metrics.intervals import EPSILON, Areas, Interval, proportion_interval, sum_by_unit
+from core.metrics.intervals import (
+    EPSILON,
+    Areas,
+    Interval,
+    logit_interval,
+    proportion_interval,
+    sum_by_unit,
+)
 from core.metrics.window import check_level
 
 GradedFigure = Literal["c_index", "mean_auc", "volume"]
@@ -316,7 +323,8 @@ def _interval(one: _Estimate, scorer: int, level: float) -> Interval:
     value, variance = float(one.areas.values[scorer, 0]), one.areas.variance(scorer, 0)
     if one.areas.influence is not None and one.n_grades > 2:
         parts = judged_by_others(one.areas.influence[scorer, 0])
-        variance = inner(parts, parts)
+        # What few rows hide is allowed for already; n of the rarest grade would allow for it twice.
+        return logit_interval(value, inner(parts, parts), one.trials, level, one.areas.degrees)
     return proportion_interval(value, variance, one.trials, level, one.areas.degrees)
 
 

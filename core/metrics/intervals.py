@@ -639,15 +639,24 @@ def proportion_interval(
     if variance is None or not _shows_variance(value, variance):
         return wilson_interval(value, n, level)
     if not math.isinf(degrees):
-        logit = math.log(value / (1.0 - value))
-        half_width = quantile(level, degrees) * math.sqrt(variance) / (value * (1.0 - value))
-        low, high = _expit(logit - half_width), _expit(logit + half_width)
-        return Interval(value, min(value, low), max(value, high))
+        return logit_interval(value, variance, n, level, degrees)
     trials = effective_trials(value, variance, n)
     _, low, high = wilson_interval(value, trials, level)
     if trials * min(value, 1.0 - value) <= ONE_ROW:
         low, high = (0.0, high) if value < 0.5 else (low, 1.0)
     return Interval(value, low, high)
+
+
+def logit_interval(
+    value: float, variance: float, n: float, level: float, degrees: float = math.inf
+) -> Interval:
+    """Return the interval of ± t standard errors on the logit scale; parameters as `proportion_interval`."""
+    if not _shows_variance(value, variance):
+        return wilson_interval(value, n, level)
+    logit = math.log(value / (1.0 - value))
+    half_width = quantile(level, degrees) * math.sqrt(variance) / (value * (1.0 - value))
+    low, high = _expit(logit - half_width), _expit(logit + half_width)
+    return Interval(value, min(value, low), max(value, high))
 
 
 def _shows_variance(value: float, variance: float) -> bool:

@@ -384,7 +384,9 @@ class Auto:
         room = self._room(phase, history, free)
         is_first = len(self._splits) > 1 and not history.finished()
         limit = room if is_first else min(limit, room)  # without a first one nothing is compared
-        todo = (c for c in candidates if self._is_open(history, c))
+        todo = (
+            c for c in candidates if history.n_attempts(c.name) <= 1 and self._is_open(history, c)
+        )
         in_time = (c for c in todo if self._is_worth(history, c, limit))
         return self._ask(phase, history, list(islice(in_time, self._at_once)), limit) or None
 
@@ -395,10 +397,13 @@ class Auto:
         waves = len(self._splits)  # of as many candidates as fits that run at once
 
         def may_end(candidate: Candidate) -> bool:
-            """Return True for a candidate that was given up, if it may have much more time now."""
+            """Return True for a candidate that its limit ended, if it may have much more time now.
+
+            Trees that kept their rounds have longer trials of their own.
+            """
             return any(
-                one.failed
-                and one.stopped
+                one.stopped
+                and (one.failed or not candidate.is_boosted)
                 and limit / waves >= LATE_FACTOR * (one.trial.limit or 0.0)
                 for one in history.newest(candidate.name)
             )
@@ -554,14 +559,17 @@ class Auto:
         for candidate in candidates:
             run: dict[str, Any] = {}
             patience, along, splits, longest = None, candidate, self._splits, limit / waves
-            attempt, hurried = history.n_attempts(candidate.name) + 1, is_late or fraction < 1.0
+            attempt, hurried = history.n_attempts(candidate.name) + 1, fraction < 1.0
             if not candidate.is_boosted:  # what it costs is seen on the first split
                 splits = self._splits[:1]
                 if self._is_open(history, candidate) and attempt > 1:
                     splits, attempt = self._splits[1:], attempt - 1
                     first = history.newest(candidate.name)[0]
                     longest = max(limit / waves, FIRST_FACTOR * first.seconds)
+                # one that was tried in its turn is then what it would have been with time enough
+                hurried |= is_late and attempt == 1
             else:
+                hurried |= is_late
                 # a longer trial or a random change may need more time than there is: its limit ends it
                 leaves = candidate.leaves
                 rounds = max(self._affordable(history, leaves, limit, len(candidates)), 1)

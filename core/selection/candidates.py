@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -121,8 +122,6 @@ class TrialHistory:
         """The trial of the first phase, which is compared with no other."""
         self.candidates: dict[str, Candidate] = {}
         """The candidates tried, by name."""
-        self.hurried: set[str] = set()
-        """Names of the phases with a trial that would be another one if there were more time."""
         self._attempts: dict[str, list[list[TrialResult]]] = {}
         self._spent: dict[str, float] = {}
         for one in tried:
@@ -131,8 +130,6 @@ class TrialHistory:
                 self.measured.append(one)
                 continue
             self._spent[key.phase] = self._spent.get(key.phase, 0.0) + one.seconds
-            if one.trial.hurried or one.stopped:
-                self.hurried.add(key.phase)
             attempts = self._attempts.setdefault(key.candidate, [])
             if key.attempt > len(attempts):
                 attempts.append([])
@@ -141,6 +138,21 @@ class TrialHistory:
             self.candidates[key.candidate] = Candidate(
                 key.candidate, one.trial.algorithm, own, change=key.change
             )
+
+    @property
+    def hurried(self) -> set[str]:
+        """The names of the phases with a trial that would be another one if there were more time.
+
+        All trials of trees count, for later trials depend on them; of others those that count for their candidate.
+        """
+        counted = (
+            one
+            for name, candidate in self.candidates.items()
+            for one in (
+                chain.from_iterable(self._attempts[name]) if candidate.is_boosted else self.of(name)
+            )
+        )
+        return {key_of(one).phase for one in counted if one.trial.hurried or one.stopped}
 
     def spent(self, phase: Phase) -> float:
         """Return the seconds of all trials of a phase together."""

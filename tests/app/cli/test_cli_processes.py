@@ -85,13 +85,16 @@ def test_the_version_is_one() -> None:
         ("dispatcher", {"worker_slots": "0"}),
         ("api", {"blob_url": "file:///proc/none"}),
         ("dispatcher", {"blob_url": "file:///proc/none"}),
+        ("serve", {"database_url": "sqlite:////proc/none/rankwright.db"}),
+        ("migrate", {"database_url": "sqlite:////proc/none/rankwright.db"}),
+        ("health worker", {"database_url": "sqlite:////proc/none/rankwright.db"}),
     ],
 )
 def test_where_logs_are_json_an_error_at_the_start_is_too(
     tmp_path: Path, sqlite_url: str, command: str, settings: dict[str, str]
 ) -> None:
     given = {"state_dir": str(tmp_path), "database_url": sqlite_url, "log_format": "json"}
-    done = run(command, **given, **settings)
+    done = run(*command.split(), **given | settings)
     assert done.returncode == 1
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert "ERROR" in {line["level"] for line in lines}

@@ -88,6 +88,9 @@ def test_it_answers_while_requests_hold_every_thread_and_connection(settings: Se
     with ExitStack() as stack:
         service = stack.enter_context(running(settings.model_copy(update={"database_pool": 1})))
         client = service.client(service.key())
+        service.app.state.authenticator.keys.recent.seconds = (
+            600.0  # as long as all may take to arrive
+        )
         assert client.get("/v1/jobs").status_code == 200  # the key is known
         engine = service.context.db.engine
         held = [stack.enter_context(engine.connect()) for _ in range(2)]
@@ -101,6 +104,18 @@ def test_it_answers_while_requests_hold_every_thread_and_connection(settings: Se
         for connection in held:
             connection.close()
         assert {each.result().status_code for each in waiting} == {200}
+
+
+def test_it_leaves_no_thread_behind(settings: Settings) -> None:
+    def looking() -> list[str]:
+        names = {thread.name for thread in threading.enumerate()}
+        return sorted(name for name in names if name.startswith("health-"))
+
+    eventually(lambda: not looking())
+    with running(settings) as service:
+        service.client().get("/health/staffed")
+        assert len(looking()) == len(SERVES | WORKS)
+    eventually(lambda: not looking())
 
 
 def test_a_part_that_hangs_is_named_and_looked_at_once(

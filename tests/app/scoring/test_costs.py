@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import json
@@ -15,9 +16,11 @@ from typing import Any
 
 import httpx
 import numpy as np
+import orjson
 import pyarrow as pa
 import pytest
 
+from app.main import spare_collections
 from app.models.artifacts import load_ranker
 from app.scoring import cost
 from app.scoring import service as scoring
@@ -131,6 +134,22 @@ def test_json_is_decompressed_up_to_the_limit_of_a_body(
     assert scorer.post(doors["infer"], content=sent, headers=headers).status_code == 200
     with shared.setting(max_body_bytes=4_000):
         assert scorer.post(doors["infer"], content=sent, headers=headers).status_code == 413
+
+
+def test_many_lists_are_read_with_few_collections() -> None:
+    before, body = gc.get_threshold(), b"[" + b"[]," * MANY + b"[]]"
+    try:
+        spare_collections()
+        done = collections()
+        assert len(orjson.loads(body)) == MANY + 1
+        assert collections() - done <= 5
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+def collections() -> int:
+    return sum(generation["collections"] for generation in gc.get_stats())
 
 
 # --- what a row costs ---------------------------------------------------------------------------
@@ -263,8 +282,9 @@ def test_dear_rows_hold_up_nobody(
 # --- loading ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("door", ["/v1/models/{}/score", "/oip/v2/models/{}/config"])
 def test_a_model_that_is_loaded_holds_up_no_other_owner(
-    shared: Service, model_id: str, monkeypatch: pytest.MonkeyPatch
+    shared: Service, model_id: str, monkeypatch: pytest.MonkeyPatch, door: str
 ) -> None:
     """Fifty requests wait for one owner's model; those of another owner are answered."""
     other = shared.client(shared.key(owner=STRANGER))
@@ -287,7 +307,8 @@ def test_a_model_that_is_loaded_holds_up_no_other_owner(
 
     def ask(_: int) -> int:
         with httpx.Client(base_url=shared.url, headers=headers, timeout=60, verify=False) as client:
-            return client.get(f"/v1/models/{model_id}/score", params=ROW).status_code
+            params = ROW if door.endswith("score") else None
+            return client.get(door.format(model_id), params=params).status_code
 
     with ThreadPoolExecutor(50) as pool:
         waiting = [pool.submit(ask, n) for n in range(50)]

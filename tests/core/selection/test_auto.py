@@ -331,19 +331,37 @@ def test_a_budget_ends_before_its_time_only_if_every_phase_has_ended() -> None:
     assert any(note.startswith((ENDED_NOTE, HURRIED_NOTE)) for note in hurried.notes)
 
 
-def test_what_was_given_up_in_its_turn_comes_again_if_there_is_time() -> None:
+@pytest.mark.parametrize("keeps", [False, True])
+def test_what_its_limit_ended_comes_again_if_there_is_time(*, keeps: bool) -> None:
+    """It is then as if it had had the time in its turn; also a fit that could keep what it had."""
+
     class Slow(World):
+        def __init__(self, factor: float) -> None:
+            super().__init__(trees_alone, n_rows=800, n_held=200, price=1e-6)
+            self.factor = factor
+
         def a_round(self, algorithm: Any, parameters: Any, share: Any) -> Any:
-            factor = 20.0 if algorithm == "treerank_forest" else 1.0
+            factor = self.factor if algorithm == "treerank_forest" else 1.0
             return factor * super().a_round(algorithm, parameters, share)
 
-    world = Slow(trees_alone, n_rows=800, n_held=200, price=1e-6)
-    chosen, tried = world.run(planner(600.0, n_rows=1000, n_rare=100))
-    attempts = [one for one in tried if name_of(one.trial) == "treerank_forest"]
-    assert [one.trial.key.attempt for one in attempts] == [1] + 5 * [2]
-    assert (attempts[0].stopped, attempts[-1].failed) == (True, None)
-    assert attempts[1].trial.hurried
-    assert any(note.startswith(HURRIED_NOTE) for note in chosen.notes)
+        def fit(self, trial: Any, callback: Any) -> Any:
+            found = super().fit(trial, callback)
+            if keeps and found.stopped and found.failed:
+                whole = super().fit(replace(trial, limit=1e9), callback)
+                return replace(whole, trial=trial, seconds=found.seconds, stopped=True)
+            return found
+
+    def run(factor: float) -> tuple[Chosen, list[TrialResult]]:
+        chosen, tried = Slow(factor).run(planner(600.0, n_rows=1000, n_rare=100))
+        assert not any(note.startswith((ENDED_NOTE, HURRIED_NOTE)) for note in chosen.notes)
+        return chosen, [one for one in tried if name_of(one.trial) == "treerank_forest"]
+
+    (quick, in_turn), (slow, attempts) = run(1.0), run(20.0)
+    assert [one.trial.key.attempt for one in in_turn] == 5 * [1]
+    more = 4 if keeps else 0  # the other folds, which have more time than the first
+    assert [one.trial.key.attempt for one in attempts] == [1] + more * [1] + 5 * [2]
+    assert [one.stopped for one in attempts] == [True] + more * [False] + 5 * [False]
+    assert slow.members == quick.members
 
 
 def test_a_candidate_that_is_tried_for_longer_stays_one_candidate() -> None:
