@@ -34,7 +34,10 @@ from workers import fit_process
 from workers.fit_process import FitProcess
 from workers.slots import Slots
 
-pytestmark = pytest.mark.timeout(900)  # many processes start, one after the other
+pytestmark = [
+    pytest.mark.timeout(900),  # many processes start, one after the other
+    pytest.mark.skipif(not LONG_FORM, reason="machines start again and again: `make long`"),
+]
 
 PATIENCE = 240.0
 """Seconds that anything may take here on cores that are busy with other work."""
@@ -43,7 +46,6 @@ N_ROUNDS = 30
 PRODUCTION = {
     name: Settings.model_fields[name].default for name in ("heartbeat_seconds", "lease_seconds")
 }
-LONG = pytest.mark.skipif(not LONG_FORM, reason="machines start again and again: `make long`")
 JOB, WORKER, SCHEDULER = "job", "worker", "scheduler"
 
 # Passings of the failpoints at which the job's process stops, and a worker. A host is asked to begin, to make each of
@@ -56,8 +58,6 @@ SEAMS = {
     WORKER: {"a host": "host=stop"}
     | {name: f"answer=stop@{passing}" for name, passing in ASKED.items()},
 }
-SHORT = {(JOB, SCHEDULER): ["a round"], (WORKER, WORKER): ["a shard"]}
-"""The seams of the short form, by the process that stops there and the one that is killed then."""
 
 
 class Machines:
@@ -236,22 +236,13 @@ def trainer(machines: Machines, make_trainer: Callable[..., Trainer]) -> Trainer
     return make_trainer(machines)
 
 
-@pytest.mark.parametrize(
-    ("stops", "victim"),
-    [
-        # Marked, for a test that skips itself has started its machines by then.
-        pytest.param(stops, victim, marks=() if (stops, victim) in SHORT else LONG)
-        for stops in (JOB, WORKER)
-        for victim in (JOB, WORKER, SCHEDULER)
-    ],
-)
+@pytest.mark.parametrize("victim", [JOB, WORKER, SCHEDULER])
+@pytest.mark.parametrize("stops", [JOB, WORKER])
 def test_a_job_whose_cluster_dies_at_every_seam_ends_as_if_nothing_had_died(
     stops: str, victim: str, machines: Machines, trainer: Trainer
 ) -> None:
     """A process stops at a seam, and then itself or another is killed: one attempt for each seam."""
     seams = SEAMS[stops]
-    if not LONG_FORM:
-        seams = {name: seams[name] for name in SHORT[stops, victim]}
     if victim == SCHEDULER:  # workers may answer the last question before its death is heard
         seams = {name: faults for name, faults in seams.items() if name != "last round"}
     expected = trainer.expected()
@@ -287,7 +278,6 @@ def is_stopped(pid: int) -> bool:
         return False
 
 
-@LONG
 def test_an_attempt_goes_on_from_the_checkpoint_of_one_whose_scheduler_died(
     machines: Machines,
     make_trainer: Callable[..., Trainer],
@@ -310,7 +300,6 @@ def test_an_attempt_goes_on_from_the_checkpoint_of_one_whose_scheduler_died(
     assert capfd.readouterr().err.count(f"{job_id} continued from") == 1
 
 
-@LONG
 def test_a_scheduler_that_hangs_ends_the_attempt_and_no_round(
     machines: Machines, trainer: Trainer
 ) -> None:

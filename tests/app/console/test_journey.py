@@ -143,12 +143,19 @@ class NoScript(Mouse):
 
     def pick(self, name: str, part: str, within: Locator | Page) -> None:
         select = within.locator("select").and_(within.get_by_label(name, exact=True))
-        entry = select.locator("option").filter(has_text=part).first
-        select.select_option([*select.evaluate(CHOSEN), entry.get_attribute("value") or ""])
+        # An entry that cannot be chosen yet says why, until the page is loaded again.
+        entries = select.locator("option:not([disabled])").filter(has_text=part)
+        self.load_until(lambda: entries.count() > 0, f"{name}: {part}")
+        entry = entries.first.get_attribute("value") or ""
+        select.select_option([*select.evaluate(CHOSEN), entry])
 
     def wait(self, what: Locator) -> None:
+        self.load_until(what.is_visible, str(what))
+
+    def load_until(self, there: Callable[[], bool], what: str) -> None:
+        """Load the page again until what is asked for is there."""
         until = time.monotonic() + 60
-        while not what.is_visible():
+        while not there():
             assert time.monotonic() < until, f"{what} did not come"
             time.sleep(0.2)
             self.page.reload()

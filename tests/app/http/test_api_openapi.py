@@ -88,6 +88,7 @@ OPEN = {
     "Dataset.sha256",
     "ListedDataset.sha256",
     "TopValue.value",
+    "BatchScoreRequest.id",
 }
 """Codes and words for people, which later versions may add to; and texts whose words are not their values."""
 
