@@ -30,7 +30,7 @@ secrets:  ## Make the secrets of docker-compose.yml, once: files in secrets/.
 	@docker/make-secrets
 
 # All tests of a file run in one process, so that its fixtures are made once.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 check:  ## Style, types, and the tests of what has changed since origin/main, and of who imports it; BASE names another commit.
 	$(MAKE) --no-print-directory --jobs $(WORKERS) lint changed

@@ -6,6 +6,9 @@ import gc
 import os
 import shutil
 import sqlite3
+import threading
+import time
+import tracemalloc
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import count
@@ -75,6 +78,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Read the snapshot of sentences."""
     config.pluginmanager.register(Snapshot(config))
+
+
+# Before Python 3.13.2, the process ends if tracing stops while a thread frees memory without the GIL. The threads of
+# a fit look for tasks a little longer than the fit lasts, and free their memory then.
+_stop_tracing = tracemalloc.stop
+
+
+def _stop_tracing_when_fits_have_ended() -> None:
+    gc.collect()
+    until = time.monotonic() + 2.0
+    while any(thread.name.startswith("ThreadPool") for thread in threading.enumerate()):
+        if time.monotonic() > until:  # a pool of others, which idles
+            break
+        time.sleep(0.01)
+    _stop_tracing()
+
+
+tracemalloc.stop = _stop_tracing_when_fits_have_ended
 
 
 # What is imported to find the tests stays. To go through it for garbage, time and again, takes a third of the time
