@@ -1,7 +1,7 @@
 # One image for every process of a deployment: api, worker, dispatcher, migrate (see docker-compose.yml).
 
 # Any image of Python 3.11 to 3.15 will do.
-ARG PYTHON_IMAGE=python:3.13-slim
+ARG PYTHON_IMAGE=python:3.14-slim
 
 FROM ${PYTHON_IMAGE} AS builder
 COPY requirements.lock /tmp/requirements.lock

@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import sqlite3
+import sys
 import threading
 import time
 import tracemalloc
@@ -95,7 +96,8 @@ def _stop_tracing_when_fits_have_ended() -> None:
     _stop_tracing()
 
 
-tracemalloc.stop = _stop_tracing_when_fits_have_ended
+if sys.version_info < (3, 13, 2):
+    tracemalloc.stop = _stop_tracing_when_fits_have_ended
 
 
 # What is imported to find the tests stays. To go through it for garbage, time and again, takes a third of the time

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import logging
 import os
 import shutil
 import signal
@@ -279,6 +280,8 @@ def run_here(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run `rankwright` to its end in this process, with no settings but these: a Python of its own takes a second."""
     out, err = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
     status: object = 0
+    log = logging.getLogger()
+    handlers, level = log.handlers[:], log.level
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         for name in [name for name in os.environ if name.startswith("RANKWRIGHT_")]:
             patch.delenv(name)
@@ -290,6 +293,9 @@ def run_here(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
             cli.main()
         except SystemExit as end:
             status = end.code or 0
+        finally:  # a command that logs leaves a handler that writes to a stream of its own
+            log.handlers[:] = handlers
+            log.setLevel(level)
     assert isinstance(status, int)
     said = [stream.buffer.getvalue().decode() for stream in (out, err)]
     return subprocess.CompletedProcess(words, status, *said)

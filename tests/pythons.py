@@ -175,6 +175,14 @@ def spelled(version: Version) -> str:
     return ".".join(map(str, version))
 
 
+def image() -> Path:
+    """Return the Python of the image, fetched where this machine lacks it; this one where it cannot be had."""
+    named = re.search(r"=python:(\d+)\.(\d+)", (ROOT / "Dockerfile").read_text())
+    assert named, "the Dockerfile names the Python of the image"
+    version = int(named[1]), int(named[2])
+    return find_pythons().get(version) or fetch(version) or Path(sys.executable)
+
+
 def main(which: str) -> None:
     """Run the smoke on all Pythons that are found, or on the oldest and the newest; exit with 1 where one fails."""
     ends = {min(declared()), max(declared())}
@@ -257,5 +265,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["smoke"]:
             smoke()
+        case ["image"]:
+            print(image())
         case words:
             main(*words or ["all"])

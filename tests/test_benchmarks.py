@@ -15,7 +15,7 @@ import pytest
 import benchmarks
 from benchmarks import portfolio
 from benchmarks.__main__ import BENCHMARKS, LEFT_OUT
-from tests.long_form import LONG_FORM
+from tests.long_form import long_form
 
 FOLDER = Path(benchmarks.__file__).parent
 WITHIN = [name for name, benchmark in BENCHMARKS.items() if benchmark.within]
@@ -72,9 +72,7 @@ def test_scores_are_measured_against_an_endpoint_that_answers(
     assert any(re.fullmatch(r"[\d.]+ µs", cell.strip()) for cell in "".join(null).split("|"))
 
 
-@pytest.mark.skipif(
-    not LONG_FORM, reason="each starts services or processes of its own: `make long`"
-)
+@long_form
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [

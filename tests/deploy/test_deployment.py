@@ -22,6 +22,7 @@ from tests.deploy import compose_file, dockerfile
 from tests.deploy.backing import Postgres
 from tests.deploy.containers import Container, DeploymentFailed, Host
 from tests.deploy.stack import Caller, Stack, deploy, table
+from tests.long_form import long_form
 from tests.sentences import Sentences
 from tests.servers import eventually
 
@@ -126,6 +127,7 @@ def test_a_table_becomes_scores_on_two_workers(
     assert cache_files(host) == warmed, "a container compiled kernels that the image should hold"
 
 
+@long_form
 def test_the_profile_cluster_is_a_cluster(host: Host, document: compose_file.Document) -> None:
     names = ("dask", "shards")
     with deploy(host, document, host.folder.parent / "cluster", names) as running:
@@ -171,14 +173,19 @@ HEALTH, OTHER_PATH = (
 )
 SICK = [
     ("api", HEALTH, ["CMD", "python", "-c", OTHER_PATH]),
-    ("worker", HEALTH, ["CMD", "rankwright", "health", "workers"]),
     ("worker", f"environment/{DATABASE}", None),
-    ("worker", "environment/RANKWRIGHT_DATABASE_PASSWORD_FILE", "/run/secrets/redis_password"),
-    ("dispatcher", "environment/RANKWRIGHT_BROKER_PASSWORD_FILE", "/run/secrets/postgres_password"),
-    ("dispatcher", f"environment/{BROKER}", None),
-    ("postgres", HEALTH, ["CMD", "pg_isready", "--host", "127.0.0.1", "--port", "5433"]),
-    ("redis", HEALTH, ["CMD-SHELL", "redis-cli -h 127.0.0.1 -p 6380 ping | grep -qx PONG"]),
-    ("redis", HEALTH, ["CMD-SHELL", "redis-cli -h 127.0.0.1 -p 6379 ping | grep -qx PONG"]),
+    *(
+        pytest.param(*case, marks=long_form)
+        for case in (
+            ("worker", HEALTH, ["CMD", "rankwright", "health", "workers"]),
+            ("worker", "environment/RANKWRIGHT_DATABASE_PASSWORD_FILE", "/run/secrets/redis_password"),
+            ("dispatcher", "environment/RANKWRIGHT_BROKER_PASSWORD_FILE", "/run/secrets/postgres_password"),
+            ("dispatcher", f"environment/{BROKER}", None),
+            ("postgres", HEALTH, ["CMD", "pg_isready", "--host", "127.0.0.1", "--port", "5433"]),
+            ("redis", HEALTH, ["CMD-SHELL", "redis-cli -h 127.0.0.1 -p 6380 ping | grep -qx PONG"]),
+            ("redis", HEALTH, ["CMD-SHELL", "redis-cli -h 127.0.0.1 -p 6379 ping | grep -qx PONG"]),
+        )
+    ),
 ]  # fmt: skip
 
 
@@ -195,13 +202,14 @@ def test_a_changed_health_check_or_environment_is_unhealthy(
 @pytest.mark.parametrize(
     ("name", "command", "said"),
     [
-        ("migrate", ["rankwright", "migrat"], "Usage: rankwright "),
-        (
+        ("dispatcher", ["rankwrong", "dispatcher"], "rankwrong"),
+        ("worker", ["rankwright", "work"], "Usage: rankwright "),
+        pytest.param("migrate", ["rankwright", "migrat"], "Usage: rankwright ", marks=long_form),
+        pytest.param(
             *("api", ["rankwright", "api", "--host", "0.0.0.0", "--port", "8000", "--workers"]),
             "Usage: rankwright api ",
+            marks=long_form,
         ),
-        ("worker", ["rankwright", "work"], "Usage: rankwright "),
-        ("dispatcher", ["rankwrong", "dispatcher"], "rankwrong"),
     ],
 )
 def test_a_changed_command_does_not_run(
@@ -223,6 +231,7 @@ def test_root_is_refused(host: Host, document: compose_file.Document, sentences:
                 Container(host, service)
 
 
+@long_form
 @pytest.mark.parametrize(
     ("path", "value", "reason"),
     [

@@ -42,7 +42,7 @@ from core.coding import stored
 from core.errors import ShardsLost
 from tests.core.coding.test_stored import make_rows
 from tests.harness import ENDLESS, OWNER, Shop, csv_table
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, long_form
 from tests.sentences import Sentences
 from tests.servers import eventually
 from workers import join
@@ -478,9 +478,7 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
     assert "Dask cluster is gone" in reason
 
 
-@pytest.mark.skipif(
-    not LONG_FORM, reason="it waits for silence, and needs rights on the network: `make long`"
-)
+@long_form
 def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(tmp_path: Path, dask_secret: Path) -> None:
     """Two hosts in one machine: the scheduler here, a worker in a network namespace."""
     here, there, names = "10.77.9.1", "10.77.9.2", ("rwcut0", "rwcut1")

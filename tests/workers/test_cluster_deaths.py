@@ -28,7 +28,7 @@ from app.platform.tables import Job
 from app.training.cluster import read_security
 from chaos import inside
 from tests.harness import OWNER, Shop, csv_table, warm_process
-from tests.long_form import LONG_FORM
+from tests.long_form import long_form
 from tests.servers import eventually
 from workers import fit_process
 from workers.fit_process import FitProcess
@@ -36,7 +36,7 @@ from workers.slots import Slots
 
 pytestmark = [
     pytest.mark.timeout(900),  # many processes start, one after the other
-    pytest.mark.skipif(not LONG_FORM, reason="machines start again and again: `make long`"),
+    long_form,
 ]
 
 PATIENCE = 240.0

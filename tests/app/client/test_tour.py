@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from app.platform.settings import Settings
 from tests.app.live_service import Service, table
-from tests.long_form import LONG_FORM
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 ROOT = Path(__file__).parents[3]
@@ -313,7 +313,7 @@ def test_a_key_that_may_only_score_waits_for_its_rows(service: Service, csv: Pat
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.timeout(1200)
-@pytest.mark.skipif(not LONG_FORM, reason="each of some hundred fits is a job: `make long`")
+@long_form
 def test_what_scikit_learn_asks_of_an_estimator(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
