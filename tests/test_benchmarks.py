@@ -20,6 +20,8 @@ from tests.long_form import long_form
 FOLDER = Path(benchmarks.__file__).parent
 WITHIN = [name for name, benchmark in BENCHMARKS.items() if benchmark.within]
 
+QUICK = {"lists", "monotone", "reasons"}
+
 
 def check_figures(printed: str) -> None:
     """Check that a table has figures, and that none is NaN or infinite."""
@@ -56,7 +58,9 @@ def test_every_benchmark_is_in_the_list() -> None:
     assert set(re.findall(r"python -m benchmarks\.(\w+)", text)) <= found
 
 
-@pytest.mark.parametrize("name", WITHIN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else long_form) for name in WITHIN]
+)
 def test_the_smallest_form_measures(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -64,6 +68,7 @@ def test_the_smallest_form_measures(
     measure(name, monkeypatch, capsys)
 
 
+@long_form
 def test_scores_are_measured_against_an_endpoint_that_answers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from pathlib import Path
 
 from tests.sentences import read
@@ -15,6 +15,6 @@ def test_each_test_of_the_snapshot_is_there() -> None:
     for test in read():
         file, _, name = test.partition("::")
         if file not in functions:
-            tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-            functions[file] = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+            source = (ROOT / file).read_text(encoding="utf-8")
+            functions[file] = set(re.findall(r"^ *def (\w+)\(", source, re.MULTILINE))
         assert name.partition("[")[0].rpartition("::")[2] in functions[file], test

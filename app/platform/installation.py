@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module, metadata, util
@@ -72,12 +73,13 @@ def check_client() -> None:
 
 
 def _installed() -> Iterator[str]:
-    """Return the files that the installer has listed for this code; none for a checkout."""
+    """Return the files that the installer has listed for this code; none for a checkout.
+
+    `Distribution.files` would leave out what is missing, from Python 3.12 on.
+    """
     for distribution in metadata.distributions(name="rankwright-server"):
         if Path(str(distribution.locate_file(""))).resolve() == ROOT.resolve():
-            names = (path.as_posix() for path in distribution.files or ())
-            yield from (
-                name
-                for name in names
-                if name.partition("/")[0] in PACKAGES and "__pycache__" not in name
-            )
+            listed = (distribution.read_text("RECORD") or "").splitlines()
+            for name, *_ in csv.reader(listed):
+                if name.partition("/")[0] in PACKAGES and "__pycache__" not in name:
+                    yield name

@@ -26,6 +26,7 @@ from app.platform import installation
 from app.reports.plots import to_png
 from tests.deploy.containers import as_user
 from tests.harness import csv_table, give_kernels
+from tests.long_form import LONG_FORM, long_form
 from tests.servers import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -100,6 +101,7 @@ def test_a_wheel_holds_what_git_has(wheel: Path, client_wheel: Path) -> None:
     assert [f"client/{name}" for name in held(client_wheel)] == tracked(CLIENT)
 
 
+@long_form
 def test_a_wheel_from_the_sdist_is_the_same(source: Path, wheel: Path, tmp_path: Path) -> None:
     sdist = build("sdist", source, tmp_path / "sdist")
     with tarfile.open(sdist) as archive:
@@ -279,6 +281,7 @@ def alone(client_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return venv / "bin" / "python"
 
 
+@long_form
 def test_the_client_alone(
     alone: Path, client: Client, installed: Installed, tmp_path: Path
 ) -> None:
@@ -348,7 +351,8 @@ def test_what_is_missing_is_named_at_the_start(installed: Installed) -> None:
             folder.chmod(0o755)
         for path, elsewhere in aside.items():
             path.rename(elsewhere)
-        for words in (["serve", "--port", "0"], ["migrate"], ["doctor"]):
+        commands = ["serve", "--port", "0"], ["migrate"], ["doctor"]
+        for words in commands if LONG_FORM else commands[:1]:
             said = installed.run(*words, **state)
             assert said.returncode == 1
             assert f"not complete: {', '.join(MISSING)} missing" in said.stdout + said.stderr
@@ -378,6 +382,7 @@ def one_sentence(said: subprocess.CompletedProcess[str]) -> str:
     return line
 
 
+@long_form
 def test_a_state_that_this_user_may_not_change(installed: Installed, sqlite_url: str) -> None:
     """Each command names the folder or file at once, in one sentence."""
     closed = installed.root / "closed"

@@ -23,6 +23,7 @@ from core.metrics import auc
 from examples import demo
 from fuzz.machine import Fuzzer
 from tests.harness import children_of, is_running, run_here
+from tests.long_form import LONG_FORM
 from tests.servers import eventually
 
 MIB = 1024**2
@@ -256,13 +257,14 @@ def test_an_upload_larger_than_memory(client: Client, folder: Path) -> None:
 
 
 def test_requests_made_from_the_description(client: Client, folder: Path) -> None:
-    """The short form of `make fuzz`: schemathesis asks each operation once at least, with what exists or without."""
+    """The short form of `make fuzz`: schemathesis makes one of everything, and asks some of the operations."""
     key_id = next(client.keys.list()).id
     secret = (folder / "state" / "api-key").read_text().strip()
     document = httpx.get(f"{client.url}/openapi.json", timeout=60).json()  # the first takes longest
     fuzzer = Fuzzer(client.url, secret, key_id, document)
     fuzzer.begin()
-    fuzzer.ask(len(fuzzer.operations))
+    asked = list(fuzzer.operations)[:: 1 if LONG_FORM else 6]
+    fuzzer.ask(len(asked), asked)
     assert not fuzzer.tally.faults
-    assert fuzzer.tally.statuses.keys() == fuzzer.operations.keys()
-    assert min(fuzzer.tally.created[label] for label in fuzzer.creating) >= 1
+    assert fuzzer.tally.statuses.keys() >= set(asked)
+    assert all(fuzzer.tally.created[label] for label in fuzzer.creating if label in asked)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.kernels.folders import CPU_LEVELS, n_compiled, write_list
+from tests.long_form import long_form
 from workers import __main__ as worker
 from workers import compile as compiling
 from workers.child import Loading
@@ -127,6 +128,7 @@ def on_machine(house: Path, name: str, lacks: list[str]) -> str:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="aarch64 has one level, for all")
+@long_form
 def test_an_image_is_for_every_processor_of_its_levels(
     house: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,7 +93,7 @@ def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
     neighbour = shop.train(small, ENDLESS)
     beside = workers[shop.fitting(neighbour).worker_id or ""].slots[0].process
     os.kill(beside.pid, signal.SIGSTOP)  # the longer it fits the more it takes
-    job = shop.ends(shop.train(big, ENDLESS))
+    job = shop.ends(shop.train(big, ENDLESS, weak_ranker="tree"))
     assert job.state == "failed"
     assert job.error["code"] == "memory_limit"
     assert f" {limit} bytes, the share" in job.error["detail"]
