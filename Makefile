@@ -85,7 +85,7 @@ peers: $(VENV)/.dev $(PEERS)/.peers  ## Make the environment of the peers of `py
 chaos: $(VENV)/.dev  ## Kill processes of the service KILLS times (1200), and check that no job is lost; takes hours.
 	$(BIN)/python -m chaos --kills $(KILLS) --each $(EACH) $(CHAOS_ARGS)
 
-long: $(VENV)/.dev kernels  ## Run all tests in their long form: each repeats as often, and takes as many processes, as it can; takes an hour.
+long: $(VENV)/.dev kernels lint  ## Run all tests in their long form: each repeats as often, and takes as many processes, as it can; takes an hour.
 	RANKWRIGHT_LONG=1 $(PYTEST) --timeout 0 $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own, and hostile ones to its console; some minutes.
