@@ -201,7 +201,7 @@ def test_stacks_are_joined_taken_apart_and_rebuilt(kind: str) -> None:
     assert all(array.dtype.kind != "O" for array in both.arrays().values())
 
 
-@pytest.mark.parametrize(("name", "missing"), one_in(3, STACKS, [False, True]))
+@pytest.mark.parametrize(("name", "missing"), one_in(5, STACKS, [False, True]))
 def test_many_words_are_not_laid_out_row_by_row(
     name: Any, missing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

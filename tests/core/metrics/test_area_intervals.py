@@ -196,7 +196,7 @@ def test_the_analytic_interval_covers_as_often_as_it_says(
 @pytest.mark.parametrize(
     ("n_positive", "n_negative", "n_trials"),
     [
-        (12, 18, 800 if LONG_FORM else 250),
+        (12, 18, 800 if LONG_FORM else 400),
         (3_000, 7_000, 200 if LONG_FORM else 60),
     ],
 )

@@ -342,7 +342,7 @@ def test_figures_of_folds_are_means_with_the_error_of_means(sentences: Sentences
 
 def test_intervals_cover_and_tests_keep_their_level() -> None:
     """Short form of `benchmarks.coverage --tables top`: draws of two scorers that are equally good."""
-    rng, draws = np.random.default_rng(11), 400 if LONG_FORM else 130
+    rng, draws = np.random.default_rng(11), 400 if LONG_FORM else 200
     y = np.repeat([1, 0], [150, 450])
     many = np.repeat([1, 0], [45_000, 135_000])
     truth = [value(figure, many, rng.normal(size=180_000) + 1.2 * many) for figure in FIGURES]
