@@ -207,7 +207,7 @@ def test_many_words_are_not_laid_out_row_by_row(
 ) -> None:
     """A column for each of 400 words would take as much as 400 columns of numbers."""
     rng = np.random.default_rng(0)
-    n, n_words = 3000, 400
+    n, n_words = 5000, 400
     X = np.column_stack([rng.normal(size=n), rng.integers(0, n_words, n)])
     if missing:
         X[::9] = np.nan
