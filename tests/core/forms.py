@@ -6,16 +6,18 @@ it learns from. `tests/core/test_forms.py` holds each of them to what every rank
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from core import Logistic, RankAverage, RankBoost, TreeRank
 from core.registry import ALGORITHMS
+from tests.long_form import long_form
 
 COLOURS = ("blue", "green", "grey", "pink", "red")
 TREES = {"weak_ranker": "tree", "max_leaves": 5, "min_samples_leaf": 3.0}
@@ -100,6 +102,32 @@ def draw_rows(n: int = 240, seed: int = 3) -> Rows:
 def numbers_of(table: pd.DataFrame) -> pd.DataFrame:
     """Return the columns of numbers, for rankers that take no words."""
     return table[["age", "size", "same"]]
+
+
+# What each of these adds to the algorithm, another form has, too: the short form of the tests goes without.
+COMBINED = {
+    "rankboost, stops early",
+    "rankboost of Newton's trees",
+    "rankboost, pushed",
+    "rankboost of pushed columns",
+    "rankboost of columns and pairs",
+    "coordinate rankboost of columns",
+    "smooth margin of columns",
+    "smooth margin of pairs",
+    "additive to its end",
+    "lambdamart of a few first rows",
+    "martirank of forests",
+    "sampled martirank of lines",
+    "treerank by lines",
+    "treerank by forests",
+    "treerank, pruned by folds",
+    "several labels, ranked",
+}
+
+
+def each(names: Iterable[str]) -> list[Any]:
+    """Return the names of forms as the values of a parameter."""
+    return [pytest.param(name, marks=long_form if name in COMBINED else ()) for name in names]
 
 
 FORMS: dict[str, Form] = {

@@ -5,9 +5,7 @@ import os
 import subprocess
 import sys
 import tomllib
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,22 +16,11 @@ from core.boosting import RankBoost
 from core.errors import ArtifactError
 from core.registry import ALGORITHMS
 from tests.core.artifact_bytes import put_together, table_for, take_apart, training_table
+from tests.core.test_stored_artifacts import few
 from tests.sentences import Sentences
 
 ROOT = Path(__file__).parents[2]
 STORED = Path(__file__).parent / "stored_artifacts"
-
-
-@cache
-def fitted(name: str) -> Any:
-    """A ranker of an algorithm, which no test changes."""
-    algorithm = ALGORITHMS[name]
-    return algorithm().fit(*table_for(algorithm))
-
-
-@pytest.fixture(params=ALGORITHMS)
-def ranker(request: pytest.FixtureRequest) -> Any:
-    return fitted(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +36,8 @@ def test_bytes_do_not_depend_on_the_process(tmp_path: Path) -> None:
     """One process for all algorithms: it takes seconds to import what it needs. Its hashes are not this process's."""
     paths = [tmp_path / name for name in ALGORITHMS]
     for path in paths:
-        path.write_bytes(save(fitted(path.name)))
+        algorithm = ALGORITHMS[path.name]
+        path.write_bytes(save(few(algorithm).fit(*table_for(algorithm))))
     script = (
         "import hashlib, sys; from pathlib import Path; from core.artifact import load, save\n"
         "for path in sys.argv[1:]:\n"

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from core.artifact import save
 from tests.core.artifact_bytes import json_values, load_or_refuse, put_together, take_apart
-from tests.core.forms import FORMS, draw_rows
+from tests.core.forms import FORMS, draw_rows, each
 from tests.long_form import LONG_FORM
 
 fuzz = settings(
-    max_examples=500 if LONG_FORM else 8,
+    max_examples=500 if LONG_FORM else 5,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 
-@pytest.fixture(scope="module", params=FORMS)
+@pytest.fixture(scope="module", params=each(FORMS))
 def small(request: pytest.FixtureRequest) -> bytes:
     """The artifact of a ranker of few rounds."""
     with warnings.catch_warnings():

@@ -19,6 +19,7 @@ from tests.core.artifact_bytes import (
     take_apart,
     training_table,
 )
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 
@@ -148,7 +149,10 @@ def test_trailing_bytes_are_refused(small: bytes) -> None:
         load(small + b"\x00")
 
 
-fuzz = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(
+    max_examples=3000 if LONG_FORM else 100,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
 
 @fuzz

@@ -18,6 +18,7 @@ from core.classifiers import (
     fit_classifier,
 )
 from tests.core.threads import on_one_thread_and_on_all
+from tests.long_form import one_in
 
 NUMERIC = np.zeros(3, dtype=np.int64)
 
@@ -200,8 +201,7 @@ def test_stacks_are_joined_taken_apart_and_rebuilt(kind: str) -> None:
     assert all(array.dtype.kind != "O" for array in both.arrays().values())
 
 
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.parametrize(("name", "missing"), one_in(5, STACKS, [False, True]))
 def test_many_words_are_not_laid_out_row_by_row(
     name: Any, missing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

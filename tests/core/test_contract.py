@@ -17,6 +17,7 @@ from core.errors import ArtifactError, InvalidData
 from core.metrics import auc
 from core.registry import ALGORITHMS, name_of
 from tests.core.threads import on_one_thread_and_on_all
+from tests.long_form import LONG_FORM
 
 BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target == "binary"}
 
@@ -35,6 +36,9 @@ def make_table(
 
 # Whatever repeats a fit does it seldom, where the rows are many.
 FEW = {"coarseness": 5, "C": 1.0, "n_bags": 1, "noise_rate": 0.0, "n_trees": 3, "max_rounds": 150}
+
+# Rounds and trees alone: what is chosen is still chosen.
+FEW_ROUNDS = {"n_rounds": 10, "n_trees": 3, "max_rounds": 100}
 
 # What draws rows and features by their places keeps no promise about other places.
 DRAWS_BY_PLACE = {"treerank_forest"}
@@ -99,9 +103,13 @@ def test_name_and_class_find_each_other(algorithm: type[Any]) -> None:
 
 
 def test_ranks(algorithm: type[Any]) -> None:
-    X, y = make_table(2000)
-    X_new, y_new = make_table(2000, seed=1)
-    scores = algorithm().fit(X, y).decision_function(X_new)
+    X, y = make_table(1000)
+    X_new, y_new = make_table(1000, seed=1)
+    scores = (
+        make(algorithm, n_rounds=30, n_trees=20, C=1.0, noise_rate=0.0)
+        .fit(X, y)
+        .decision_function(X_new)
+    )
     above = scores[y_new == 1][:, None] > scores[y_new == 0]
     assert scores.dtype == np.float64
     assert above.mean() > 0.8
@@ -117,19 +125,20 @@ THRESHOLDS = [
 
 
 def test_one_thread_or_two_same_bits(algorithm: type[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every way that threads are used, on a quarter of the rows from which it pays: more than a block of any loop."""
-    X, y = make_table(n=90_000, d=3)
+    """Every way that threads are used, on a part of the rows from which it pays: more than a block of most loops."""
+    part = 4 if LONG_FORM else 30
+    X, y = make_table(n=360_000 // part, d=3)
     for name in THRESHOLDS:
         module, _, constant = name.rpartition(".")
-        monkeypatch.setattr(name, getattr(import_module(module), constant) // 4)
-    ranker = make(algorithm, n_rounds=2, **FEW)
+        monkeypatch.setattr(name, getattr(import_module(module), constant) // part)
+    ranker = make(algorithm, **FEW | {"n_rounds": 2, "max_rounds": 20})
     assert_same_state(*on_one_thread_and_on_all(lambda: clone(ranker).fit(X, y)))
 
 
 def test_state_round_trip(algorithm: type[Any]) -> None:
-    X, y = make_table()
+    X, y = make_table(200)
     frame = pd.DataFrame(X, columns=list("abcde"))
-    ranker = algorithm().fit(frame, y)
+    ranker = make(algorithm, **FEW_ROUNDS).fit(frame, y)
     arrays, meta = ranker.get_state()
     meta = json.loads(json.dumps(meta, allow_nan=False))
     params = json.loads(json.dumps(ranker.get_params(), allow_nan=False))
@@ -143,11 +152,11 @@ def test_state_round_trip(algorithm: type[Any]) -> None:
 
 
 def test_labels_of_any_two_values(algorithm: type[Any]) -> None:
-    X, y = make_table()
+    X, y = make_table(200)
     objects = np.array(["a", "b"], object)
     for labels in ([0, 1], [-1, 1], [False, True], ["no", "yes"], [0.5, 2.0], objects):
         labels = np.asarray(labels)  # noqa: PLW2901 - the same two values
-        ranker = make(algorithm, n_rounds=20, **FEW).fit(X, labels[y])
+        ranker = make(algorithm, n_rounds=5, **FEW).fit(X, labels[y])
         assert ranker.classes_.tolist() == labels.tolist()
         assert set(ranker.predict(X)) == set(labels.tolist())
         assert (ranker.predict(X) == labels[y]).mean() > 0.7
@@ -168,7 +177,7 @@ CONTAINERS = {
 
 
 def test_labels_in_any_container(algorithm: type[Any]) -> None:
-    X, y = make_table()
+    X, y = make_table(120)
     expected = make(algorithm, n_rounds=5, **FEW).fit(X, y).decision_function(X)
     for name, wrap in CONTAINERS.items():
         ranker = make(algorithm, n_rounds=5, **FEW).fit(X, wrap(y))
@@ -177,17 +186,17 @@ def test_labels_in_any_container(algorithm: type[Any]) -> None:
 
 
 def test_tables_and_arrays_alike(algorithm: type[Any]) -> None:
-    X, y = make_table()
+    X, y = make_table(120)
     names = list("abcde")
     frame = pd.DataFrame(X, columns=names)
     table = pa.table({name: pa.array(X[:, j], from_pandas=True) for j, name in enumerate(names)})
-    expected = make(algorithm, n_rounds=20, **FEW).fit(X, y).decision_function(X)
+    expected = make(algorithm, n_rounds=5, **FEW).fit(X, y).decision_function(X)
     for columns in (frame, table):
-        ranker = make(algorithm, n_rounds=20, **FEW).fit(columns, y)
+        ranker = make(algorithm, n_rounds=5, **FEW).fit(columns, y)
         assert ranker.feature_names_in_.tolist() == names
         assert (ranker.decision_function(columns) == expected).all()
     single = X.astype(np.float32)
-    ranker = make(algorithm, n_rounds=20, **FEW).fit(single, y)
+    ranker = make(algorithm, n_rounds=5, **FEW).fit(single, y)
     assert (
         ranker.decision_function(single) == ranker.decision_function(single.astype(float))
     ).all()
@@ -201,8 +210,8 @@ def test_columns_in_any_order(algorithm: type[Any]) -> None:
     order = [3, 0, 4, 2, 1]
     # with weights of their own, hardly two cuts are equal: the lowest column would win
     weight = np.random.default_rng(0).uniform(0.5, 1.5, len(X))
-    ranker = algorithm().fit(X, y, weight)
-    moved = algorithm().fit(X[:, order], y, weight)
+    ranker = make(algorithm, **FEW_ROUNDS).fit(X, y, weight)
+    moved = make(algorithm, **FEW_ROUNDS).fit(X[:, order], y, weight)
     assert moved.decision_function(X[:, order]) == pytest.approx(
         ranker.decision_function(X), abs=1e-9
     )
@@ -210,24 +219,28 @@ def test_columns_in_any_order(algorithm: type[Any]) -> None:
 
 def test_rows_in_any_order(algorithm: type[Any]) -> None:
     skip_where_places_count(algorithm)
-    X, y = make_table()
+    X, y = make_table(200)
     order = np.random.default_rng(0).permutation(len(X))
-    ranker, moved = algorithm().fit(X, y), algorithm().fit(X[order], y[order])
+    ranker = make(algorithm, **FEW_ROUNDS).fit(X, y)
+    moved = make(algorithm, **FEW_ROUNDS).fit(X[order], y[order])
     assert moved.decision_function(X) == pytest.approx(ranker.decision_function(X), abs=1e-9)
 
 
 def test_weight_zero_is_no_row(algorithm: type[Any]) -> None:
-    X, y = make_table()
+    X, y = make_table(250)
     present = np.random.default_rng(0).random(len(X)) < 0.7
     X[~present] *= 1000
-    weighted = algorithm().fit(X, y, sample_weight=present.astype(float))
-    assert_same_state(weighted, algorithm().fit(X[present], y[present]))
+    ranker = make(algorithm, **FEW_ROUNDS)
+    weighted = clone(ranker).fit(X, y, sample_weight=present.astype(float))
+    assert_same_state(weighted, ranker.fit(X[present], y[present]))
 
 
 def test_callback_reports_each_round_and_may_stop(algorithm: type[Any]) -> None:
-    X, y = make_table()
+    X, y = make_table(200)
     seen = []
-    ranker = make(algorithm, n_rounds=7).fit(X, y, callback=lambda *report: seen.append(report))
+    ranker = make(algorithm, n_rounds=7, n_trees=4).fit(
+        X, y, callback=lambda *report: seen.append(report)
+    )
     seen = [report for report in seen if len(report[2])]  # without figures it looks for a step
     steps = seen[0][1]
     if hasattr(ranker, "rounds_"):
@@ -256,8 +269,8 @@ def test_callback_reports_each_round_and_may_stop(algorithm: type[Any]) -> None:
 
 
 def test_clone_fits_alike(algorithm: type[Any]) -> None:
-    X, y = make_table()
-    ranker = make(algorithm, n_rounds=10).fit(X, y)
+    X, y = make_table(120)
+    ranker = make(algorithm, n_rounds=10, n_trees=3).fit(X, y)
     assert_same_state(clone(ranker).fit(X, y), ranker)
 
 
@@ -337,7 +350,7 @@ def test_a_class_without_weight_is_refused(algorithm: type[Any]) -> None:
 
 
 def test_other_columns_than_at_fit_are_refused(algorithm: type[Any]) -> None:
-    X, y = make_table()
+    X, y = make_table(120)
     ranker = make(algorithm, n_rounds=5, **FEW).fit(X, y)
     with pytest.raises(InvalidData):
         ranker.decision_function(X[:, :3])
@@ -353,7 +366,7 @@ def test_other_columns_than_at_fit_are_refused(algorithm: type[Any]) -> None:
 
 def test_foreign_state_is_refused(algorithm: type[Any]) -> None:
     X, y = make_table()
-    ranker = make(algorithm, n_rounds=10).fit(X, y)
+    ranker = make(algorithm, n_rounds=10, n_trees=3, C=1.0, noise_rate=0.0).fit(X, y)
     arrays, meta = ranker.get_state()
     params = ranker.get_params()
     for name in arrays:

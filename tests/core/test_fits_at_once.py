@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from core.registry import ALGORITHMS
+from tests.long_form import LONG_FORM
 
 FITS_IN_TWO_THREADS = """
 import sys
@@ -14,10 +15,11 @@ from core.coding import bins, threads
 from core.registry import ALGORITHMS
 from core.treerank import forest
 
-# Threads share the work from a third of the cells on, so that a third of the rows is enough.
+# Threads share the work from a part of the cells on, so that a part of the rows is enough.
+part = int(sys.argv[1])
 for module in (bins, threads, forest):
-    module.PARALLEL_CELLS //= 3
-X = np.random.default_rng(0).normal(size=(34_000, 6))
+    module.PARALLEL_CELLS //= part
+X = np.random.default_rng(0).normal(size=(102_000 // part, 6))
 y = X[:, 0] + X[:, 1] > 1
 few = {"n_rounds": 4, "max_rounds": 4, "coarseness": 5, "C": 1.0, "n_bags": 1, "noise_rate": 0.0, "n_trees": 3}
 
@@ -25,7 +27,7 @@ def fit(algorithm, scores, k):
     chosen = {name: v for name, v in few.items() if name in algorithm().get_params()}
     scores[k] = algorithm(**chosen).fit(X, y).decision_function(X)
 
-for name in sys.argv[1:]:
+for name in sys.argv[2:]:
     print(name, flush=True)  # the last one is where it ended
     scores = [None, None, None]
     fit(ALGORITHMS[name], scores, 2)
@@ -43,7 +45,7 @@ def test_two_threads_may_fit_at_once() -> None:
     environment = os.environ | {"NUMBA_THREADING_LAYER": "workqueue", "NUMBA_NUM_THREADS": "2"}
     names = [name for name, algorithm in ALGORITHMS.items() if algorithm.target == "binary"]
     done = subprocess.run(
-        [sys.executable, "-c", FITS_IN_TWO_THREADS, *names],
+        [sys.executable, "-c", FITS_IN_TWO_THREADS, "3" if LONG_FORM else "12", *names],
         env=environment,
         check=False,
         capture_output=True,

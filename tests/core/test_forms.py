@@ -12,7 +12,7 @@ import pytest
 
 from core import load, save
 from core.base.table import CodedTable
-from tests.core.forms import FORMS, Form, Rows, draw_rows, numbers_of
+from tests.core.forms import FORMS, Form, Rows, draw_rows, each, numbers_of
 from tests.core.threads import on_threads
 
 ROWS = draw_rows()
@@ -42,7 +42,7 @@ HOLDS_ROWS_OUT = {
 SOLVED = {"svm on waves": 1e-2, "svm on landmarks": 1e-2, "svm on bins": 1e-2}
 
 
-@pytest.fixture(scope="module", params=FORMS)
+@pytest.fixture(scope="module", params=each(FORMS))
 def fitted(request: pytest.FixtureRequest) -> Any:
     """A form with its ranker: its name, the ranker, and the table that it takes."""
     form = FORMS[request.param]

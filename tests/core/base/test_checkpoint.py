@@ -15,7 +15,7 @@ from core import RankBoost, TreeRank, save
 from core.base.checkpoint import Checkpoints, Resumable, identify_machine, offered
 from core.errors import ArtifactError
 from core.registry import ALGORITHMS
-from tests.core.forms import FORMS, draw_rows, numbers_of
+from tests.core.forms import FORMS, draw_rows, each, numbers_of
 
 N = 160
 ROUNDS = 23  # more than histograms go on without being filled anew
@@ -66,7 +66,7 @@ def steps_of(fit: Callable[..., bytes]) -> tuple[bytes, list[int]]:
     return data, steps
 
 
-@pytest.mark.parametrize("name", BOOSTED)
+@pytest.mark.parametrize("name", each(BOOSTED))
 def test_a_stopped_fit_goes_on_to_the_same_bits(name: str) -> None:
     fit = fit_of(name)
     whole, steps = steps_of(fit)

@@ -13,6 +13,7 @@ from core import AUCBoost, RankBoost, save
 from core.coding import two_sided
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 WEAK = {
@@ -34,7 +35,8 @@ def table(seed: int = 0, n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarr
 @pytest.mark.parametrize("weak_ranker", [*WEAK.values(), *NAMES], ids=[*WEAK, *NAMES])
 def test_the_auc_keeps_the_bound_in_every_round(weak_ranker: Any) -> None:
     X, y, weight = table()
-    ranker = AUCBoost(n_rounds=20, weak_ranker=weak_ranker).fit(X, y, weight)
+    n_rounds = 20 if LONG_FORM else 6
+    ranker = AUCBoost(n_rounds=n_rounds, weak_ranker=weak_ranker).fit(X, y, weight)
     bound = np.cumprod(ranker.z_**2)
     # one classifier's Z is at most √(1 - r²), r its edge
     edge = 1 - 2 * ranker.rounds_["d_minus"]

@@ -74,7 +74,7 @@ def small_lists(draw: Any) -> Any:
 
 @pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
 @given(listed=small_lists())
-@settings(max_examples=1000 if LONG_FORM else 50)
+@settings(max_examples=1000 if LONG_FORM else 20)
 def test_small_lists_full_of_ties_and_cycles(
     algorithm: type[Any], criterion: str, listed: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> None:
@@ -133,7 +133,7 @@ def test_smooth_margin_ranking_goes_the_bipartite_way_too(weighted: bool) -> Non
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=25)
+@settings(max_examples=250 if LONG_FORM else 10)
 def test_the_smooth_margin_of_listed_pairs_never_falls_nor_passes_the_margin(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(25, 3))
@@ -220,7 +220,7 @@ def test_scores_far_beyond_the_range_of_exp_do_not_underflow() -> None:
 
 def test_many_pairs_in_memory_linear_in_them() -> None:
     rng = np.random.default_rng(0)
-    n, n_pairs = 50_000, 300_000
+    n, n_pairs = 20_000, 120_000
     X = rng.normal(size=(n, 3))
     worth = X[:, 0] + 0.5 * X[:, 1] + 0.3 * rng.normal(size=n)
     ends = rng.integers(0, n, (n_pairs, 2))
@@ -229,7 +229,7 @@ def test_many_pairs_in_memory_linear_in_them() -> None:
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        ranker = RankBoost(n_rounds=30).fit_pairs(X, pairs)
+        ranker = RankBoost(n_rounds=20).fit_pairs(X, pairs)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from core import RankBoost
+from tests.long_form import one_in
 
 N_ROWS, N_FEATURES = 200_000, 32
 FEW_LEAVES = {"weak_ranker": "tree", "max_leaves": 4}  # so that rows count, not histograms
@@ -19,7 +20,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
     return X, (X[:, 0] + rng.normal(size=N_ROWS) > 1.5).astype(np.int8)
 
 
-@pytest.mark.parametrize("options", [{}, FEW_LEAVES, FEW_LEAVES | {"subsample": 0.2}])
+@pytest.mark.parametrize("options", one_in(2, [{}, FEW_LEAVES, FEW_LEAVES | {"subsample": 0.2}]))
 def test_a_fit_adds_at_most_twice_the_binned_table(
     rows: tuple[np.ndarray, np.ndarray], options: dict[str, Any]
 ) -> None:

@@ -11,6 +11,7 @@ from core import RankBoost, load, save
 from core.metrics import pair_order
 from tests.core.boosting.test_fit_pairs import random_pairs, small_lists
 from tests.core.oracles import TreeOracle, pairs_of_classes
+from tests.long_form import LONG_FORM
 
 
 def loss_of(scores: np.ndarray, pairs: np.ndarray, weight: np.ndarray) -> float:
@@ -44,7 +45,7 @@ def tree_of(ranker: RankBoost, t: int, X: np.ndarray) -> np.ndarray:
 def test_every_tree_is_the_one_that_the_pairs_ask_for(
     leaf: str, missing: float, smoothing: float
 ) -> None:
-    for seed in range(3):
+    for seed in range(3 if LONG_FORM else 1):
         X, pairs, weight = random_pairs(seed, n=24, d=3, n_pairs=150, missing=missing)
         present = weight > 0
         occurs = np.unique(pairs[present])
@@ -82,7 +83,7 @@ def test_every_tree_is_the_one_that_the_pairs_ask_for(
 @pytest.mark.parametrize("leaf", ["closed", "newton"])
 @pytest.mark.parametrize("learning_rate", [1.0, 0.4])
 @given(listed=small_lists(), smoothing=st.sampled_from([0.0, 1.0]))
-@settings(max_examples=60)
+@settings(max_examples=600 if LONG_FORM else 15)
 def test_the_loss_never_rises(
     leaf: str,
     learning_rate: float,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core import CoordinateRankBoost, RankBoost
 from core.boosting import stumps as stumps_module
 from tests.core.oracles import PairBoosting, Stump
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, one_in
 
 ALGORITHMS = [(RankBoost, "loss"), (CoordinateRankBoost, "slope")]
 
@@ -64,10 +64,10 @@ def follow(ranker: CoordinateRankBoost | RankBoost, oracle: PairBoosting) -> Non
 
 @pytest.mark.usefixtures("histograms")
 @pytest.mark.parametrize(("algorithm", "criterion"), ALGORITHMS)
-@pytest.mark.parametrize("missing", [0.0, 0.2])
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("smoothing", [0.0, 0.01])
+@pytest.mark.parametrize(
+    ("missing", "ties", "weighted", "smoothing"),
+    one_in(5, [0.0, 0.2], [False, True], [False, True], [0.0, 0.01]),
+)
 def test_every_round_is_the_one_that_the_pairs_ask_for(
     algorithm: type[Any],
     criterion: str,
@@ -102,7 +102,7 @@ def small_tables(draw: Any) -> Any:
 @pytest.mark.usefixtures("histograms")
 @given(table=small_tables())
 @settings(
-    max_examples=1000 if LONG_FORM else 40,
+    max_examples=1000 if LONG_FORM else 20,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
 )
 def test_small_tables_full_of_ties(

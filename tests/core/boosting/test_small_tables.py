@@ -52,7 +52,7 @@ RULES = {
 @pytest.mark.usefixtures("histograms")
 @given(table=small_tables())
 @settings(
-    max_examples=1000 if LONG_FORM else 40,
+    max_examples=1000 if LONG_FORM else 20,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
 )
 def test_every_round_is_the_best(
@@ -93,7 +93,7 @@ def row_error(
 @pytest.mark.usefixtures("histograms")
 @given(table=small_tables())
 @settings(
-    max_examples=1000 if LONG_FORM else 40,
+    max_examples=1000 if LONG_FORM else 20,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it holds for all examples
 )
 def test_every_smooth_step_is_eq_12_once_it_applies(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq
+from scipy.special import ndtr
 from scipy.stats import norm
 
 from core.boosting.smooth_pauc import SmoothArea
@@ -43,7 +44,11 @@ def by_pairs(
         for k in np.flatnonzero(~positive):
 
             def in_order(c: Any, i: Any = i, k: Any = k) -> Any:
-                return ERROR.cdf(scores[i] - c) * ERROR.pdf(scores[k] - c)
+                return (
+                    ndtr(math.sqrt(2.0) * (scores[i] - c))
+                    * math.exp(-((scores[k] - c) ** 2))
+                    / math.sqrt(math.pi)
+                )
 
             middle = np.clip(scores[k], bottom, top)
             sides = [quad(in_order, *s, epsabs=1e-13)[0] for s in ((bottom, middle), (middle, top))]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from core import RankBoost, SmoothMarginRank, load, save
 from core.boosting.smooth_margin_rank import smooth_step
+from tests.long_form import LONG_FORM
 
 
 def test_worked_steps() -> None:
@@ -40,7 +41,7 @@ def separable(seed: int, n: int = 60, d: int = 3) -> tuple[np.ndarray, np.ndarra
 
 
 @given(seed=st.integers(0, 2**32), weighted=st.booleans())
-@settings(max_examples=25)
+@settings(max_examples=250 if LONG_FORM else 10)
 def test_the_smooth_margin_never_falls_nor_passes_the_margin(seed: int, weighted: bool) -> None:
     X, y = separable(seed, n=40)
     if len(set(y)) < 2:

@@ -22,6 +22,7 @@ from core.bounds import (
 from core.bounds.game import MAX_CELLS, BestMargin
 from core.errors import InvalidData
 from core.metrics.margins import max_tied_mass
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 # Rudin, Daubechies & Schapire 2004: AdaBoost and RankBoost stall at 1/3, the best margin is 3/8.
@@ -75,7 +76,7 @@ def test_by_hand() -> None:
     assert best_margin([[1, 0], [1, -1]]).rho == pytest.approx(1)
 
 
-@settings(max_examples=40)
+@settings(max_examples=400 if LONG_FORM else 13)
 @given(
     st.integers(1, 5).flatmap(
         lambda n: st.lists(
@@ -108,7 +109,7 @@ outputs = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 5)).fla
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=400 if LONG_FORM else 13)
 @given(outputs)
 def test_two_classes_without_a_list_of_pairs(case: tuple[list[list[Any]], list[list[Any]]]) -> None:
     positives, negatives = (np.array(rows, dtype=float) for rows in case)

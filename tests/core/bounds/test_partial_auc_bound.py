@@ -10,6 +10,7 @@ import pytest
 from core.bounds import bound_partial_auc, dkw_deviation, step_risk, vc_deviation
 from core.errors import InvalidParameter
 from core.metrics import roc_curve
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 
@@ -61,7 +62,7 @@ def risk_by_definition(
     return risk / (high - low)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(20 if LONG_FORM else 5))
 @pytest.mark.parametrize("window", [(0.0, 0.1), (0.05, 0.2), (0.3, 1.0)])
 def test_two_samples_obey_the_inequality_that_the_proof_rests_on(
     seed: int, window: tuple[float, float]

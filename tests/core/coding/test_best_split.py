@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from core.coding import MISSING, Criterion, find_best_split
 from tests.core.oracles import PUSH, cuts_of_codes, gain_of
+from tests.long_form import LONG_FORM
 
 SHARE_P = 0.3
 
@@ -42,7 +43,7 @@ def random_histograms(
 
 @pytest.mark.parametrize("criterion", list(Criterion))
 @given(seed=st.integers(0, 2**32), levels=st.integers(1, 5), width=st.integers(1, 12))
-@settings(max_examples=200)
+@settings(max_examples=2000 if LONG_FORM else 25)
 def test_best_cut_with_ties_in_the_agreed_order(
     criterion: Criterion, seed: int, levels: int, width: int
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from core.coding import MISSING, fit_bins
 from core.coding.bins import MIN_ROWS_FOR_BUCKETS, fit_edges, learn_bins
+from tests.long_form import LONG_FORM
 
 
 def bin_column(
@@ -40,7 +41,7 @@ few = st.sampled_from([0.0, -0.0, 1.0, math.nan, 5e-324, -5e-324, 1e308, -1e308,
 @given(
     values=st.lists(st.one_of(anything, few), min_size=1, max_size=60), max_bins=st.integers(2, 255)
 )
-@settings(max_examples=300)
+@settings(max_examples=3000 if LONG_FORM else 100)
 def test_code_above_cut_is_value_above_threshold(values: list[float], max_bins: int) -> None:
     values = np.array(values)
     column = np.concatenate([values, neighbours(values[~np.isnan(values)])])
@@ -131,7 +132,7 @@ def test_a_heavy_value_costs_one_bin() -> None:
     ),
     max_bins=st.integers(2, 12),
 )
-@settings(max_examples=200)
+@settings(max_examples=2000 if LONG_FORM else 66)
 def test_integer_weights_bin_as_repeated_rows(
     table: list[tuple[float, int]], max_bins: int
 ) -> None:

@@ -24,6 +24,7 @@ from core.coding import (
 from core.coding import bins as bins_module
 from core.coding.bins import Bins
 from tests.core.oracles import PUSH, gain_of
+from tests.long_form import LONG_FORM
 
 SHARE_P = 0.3
 
@@ -56,7 +57,7 @@ def every_set(histogram: np.ndarray, n_bins: int, has_missing: bool) -> Iterator
     criterion=st.sampled_from(list(Criterion)),
     levels=st.sampled_from([2, 4, 1000]),
 )
-@settings(max_examples=300)
+@settings(max_examples=3000 if LONG_FORM else 100)
 def test_no_set_of_categories_beats_the_cut_along_their_shares(
     seed: int, n_bins: int, has_missing: bool, criterion: Criterion, levels: int
 ) -> None:
@@ -90,7 +91,7 @@ def test_no_set_of_categories_beats_the_cut_along_their_shares(
 @given(
     seed=st.integers(0, 2**32), n_bins=st.integers(2, 6), criterion=st.sampled_from(list(Criterion))
 )
-@settings(max_examples=100)
+@settings(max_examples=1000 if LONG_FORM else 33)
 def test_the_cut_is_the_best_of_the_mixed_masses_too(
     seed: int, n_bins: int, criterion: Criterion
 ) -> None:
@@ -144,7 +145,7 @@ def histogram_of(
 
 
 @given(seed=st.integers(0, 2**32), skew=st.sampled_from([0.0, 1.0, 3.0]))
-@settings(max_examples=50)
+@settings(max_examples=500 if LONG_FORM else 16)
 def test_one_row_a_category_gains_nothing_whatever_labels_and_weights(
     seed: int, skew: float
 ) -> None:
@@ -254,7 +255,7 @@ def test_codes_of_16_bits() -> None:
 
 
 @given(seed=st.integers(0, 2**32), n_bins=st.integers(1, 5), has_missing=st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=1000 if LONG_FORM else 33)
 def test_one_label_finds_the_best_set(seed: int, n_bins: int, has_missing: bool) -> None:
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, n_bins, (1, 12)).astype(np.uint8)
@@ -278,7 +279,7 @@ def test_one_label_finds_the_best_set(seed: int, n_bins: int, has_missing: bool)
 
 
 @given(seed=st.integers(0, 2**32), n_labels=st.integers(2, 4))
-@settings(max_examples=100)
+@settings(max_examples=1000 if LONG_FORM else 33)
 def test_several_labels_find_a_set_that_no_single_change_betters(seed: int, n_labels: int) -> None:
     rng = np.random.default_rng(seed)
     n_bins = 5

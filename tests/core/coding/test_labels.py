@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from core.coding import MISSING, find_best_label_split
 from tests.core.oracles import cuts_of_codes
+from tests.long_form import LONG_FORM
 
 
 def every_cut(
@@ -23,7 +24,7 @@ def every_cut(
 
 
 @given(seed=st.integers(0, 2**32), n_labels=st.integers(1, 4), n_bins=st.integers(1, 6))
-@settings(max_examples=200)
+@settings(max_examples=2000 if LONG_FORM else 66)
 def test_best_cut_with_ties_in_the_agreed_order(seed: int, n_labels: int, n_bins: int) -> None:
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, n_bins, (3, 12)).astype(np.uint8)

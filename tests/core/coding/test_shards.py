@@ -33,6 +33,7 @@ from core.boosting.stumps import MIN_SURE_MASS
 from core.coding import stored
 from core.errors import InvalidData, ShardsLost
 from tests.core.coding.test_stored import copy_of, make_rows
+from tests.long_form import LONG_FORM, long_form, one_in
 from tests.sentences import Sentences
 
 RANKERS: list[Ranker] = [
@@ -67,7 +68,10 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.boosting.stumps.MIN_LISTED_CELLS", 0)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=250 if LONG_FORM else 10,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     seed=st.integers(0, 2**32 - 1),
     ranker=st.sampled_from(RANKERS),
@@ -105,24 +109,28 @@ def test_the_bits_do_not_depend_on_the_hosts(
 
 
 @pytest.mark.parametrize(
-    "ranker",
-    [
-        RankBoost(weak_ranker="tree", n_rounds=4, max_leaves=255, min_samples_leaf=3),
-        RankBoost(weak_ranker="tree", n_rounds=6, early_stopping_rounds=3, max_leaves=300),
-        LogitBoost(n_rounds=6, subsample=0.3, max_leaves=12, max_categories=300),
-        LogitBoost(n_rounds=4, max_leaves=None, max_depth=6, max_bins=700),
-        LogitBoost(early_stopping_rounds=2),  # it chooses the number of rounds
-    ],
+    ("is_drawn", "ranker"),
+    one_in(
+        2,
+        [False, True],
+        [
+            RankBoost(weak_ranker="tree", n_rounds=4, max_leaves=255, min_samples_leaf=3),
+            RankBoost(weak_ranker="tree", n_rounds=6, early_stopping_rounds=3, max_leaves=300),
+            LogitBoost(n_rounds=6, subsample=0.3, max_leaves=12, max_categories=300),
+            LogitBoost(n_rounds=4, max_leaves=None, max_depth=6, max_bins=700),
+            LogitBoost(early_stopping_rounds=2),  # it chooses the number of rounds
+        ],
+    ),
 )
-@pytest.mark.parametrize("is_drawn", [False, True])
 def test_large_trees_do_not_depend_on_the_hosts(
     tmp_path: Path, ranker: Ranker, is_drawn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of rows in several passes and shards; weights are rounded to the nearest unit, or at random."""
+    n = 30_000 if LONG_FORM else 20_000
     monkeypatch.setattr(stored, "SHARD_ROWS", 9000)
     if is_drawn:
         monkeypatch.setattr("core.trees.grower.MAX_NEAREST_ROWS", 0)
-    X, y, names, categories = make_rows(0, 30_000, n_words=280 if is_drawn else 20)
+    X, y, names, categories = make_rows(0, n, n_words=280 if is_drawn else 20)
     rng = np.random.default_rng(0)
     y[:2000] = False  # a pass of a shard has one class only
     ranker = copy_of(ranker).set_params(target_encoding=None)
@@ -132,7 +140,7 @@ def test_large_trees_do_not_depend_on_the_hosts(
     given = y, weight
     groups = {"groups": rng.integers(0, 500, len(y))}
     in_memory = save(ranker.fit(CodedTable(X, names, categories), *given, **groups))
-    for n_hosts in (1, 2, 8):
+    for n_hosts in (1, 2, 8) if LONG_FORM else (2,):
         hosts = LocalHosts(n_hosts, tmp_path)
         table = ColumnTable(ArrayColumns(X, names, categories, b"rows"), tmp_path, placement=hosts)
         assert save(copy_of(ranker).fit(table, *given, **groups)) == in_memory
@@ -169,7 +177,12 @@ def fit_on(
 
 
 @pytest.mark.parametrize(
-    ("ranker", "sure_mass"), [*((ranker, MIN_SURE_MASS) for ranker in BOOSTED), (BOOSTED[0], 0.4)]
+    ("ranker", "sure_mass"),
+    [
+        *((ranker, MIN_SURE_MASS) for ranker in BOOSTED[:3]),
+        pytest.param(BOOSTED[3], MIN_SURE_MASS, marks=long_form),
+        (BOOSTED[0], 0.4),
+    ],
 )
 def test_a_checkpoint_of_steps_goes_on_to_the_same_bits_on_other_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranker: Ranker, sure_mass: float
@@ -184,7 +197,7 @@ def test_a_checkpoint_of_steps_goes_on_to_the_same_bits_on_other_hosts(
     if sure_mass > MIN_SURE_MASS:
         assert asked.questions["take"] > 45
     whole = fit_on(tmp_path, LocalHosts(3, tmp_path), ranker)()
-    for at in (1, 9, 25):
+    for at in (1, 9, 25) if LONG_FORM else (1, 25):
         checkpoints = Checkpoints()
         taken: list[bytes | None] = []
 

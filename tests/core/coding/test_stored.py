@@ -33,6 +33,7 @@ from core.coding import stored
 from core.errors import InvalidData
 from core.registry import ALGORITHMS
 from core.trees import coding as trees_coding
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 RANKERS: list[Ranker] = [
@@ -86,7 +87,10 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "BLOCK_ROWS", 16)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=250 if LONG_FORM else 10,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     seed=st.integers(0, 2**32 - 1),
     ranker=st.sampled_from(RANKERS),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from core.coding import two_sided, youden_threshold
 from core.metrics import auc
+from tests.long_form import LONG_FORM
 
 
 def errors_with_a_coin(p_plus: float, p_minus: float) -> tuple[float, float]:
@@ -30,7 +31,7 @@ def test_the_expected_value_errs_as_the_coin_does(p_plus: float, p_minus: float)
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(2, 60), levels=st.integers(2, 40))
-@settings(max_examples=300)
+@settings(max_examples=3000 if LONG_FORM else 100)
 def test_a_quarter_of_the_edge_remains(seed: int, n: int, levels: int) -> None:
     rng = np.random.default_rng(seed)
     positive = rng.random(n) < 0.5
@@ -48,7 +49,7 @@ def test_a_quarter_of_the_edge_remains(seed: int, n: int, levels: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=100)
+@settings(max_examples=1000 if LONG_FORM else 33)
 def test_the_cut_is_the_best_and_of_equals_the_most_even(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = rng.integers(4, 12)
@@ -71,7 +72,7 @@ def test_the_cut_is_the_best_and_of_equals_the_most_even(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=100)
+@settings(max_examples=1000 if LONG_FORM else 33)
 def test_weights_count_as_rows(seed: int) -> None:
     """Rows of equal weight use another algorithm, with the same cut."""
     rng = np.random.default_rng(seed)

@@ -27,6 +27,7 @@ from core.base.table import CodedTable
 from core.errors import InvalidData, InvalidParameter
 from core.explain import count_scored, mean_reference, shapley_estimate
 from core.treerank import forest, treerank
+from tests.long_form import one_in
 
 MEMBERS = [
     Logistic(),
@@ -297,7 +298,7 @@ def test_a_reference_may_count_against() -> None:
     np.testing.assert_allclose(found.values, 1.5 * two[0] - 0.5 * two[1], atol=1e-12)
 
 
-@pytest.mark.parametrize("weight", [None, [8.0, 1.0, 1.0, 1.0]])
+@pytest.mark.parametrize("weight", one_in(2, [None, [8.0, 1.0, 1.0, 1.0]]))
 def test_two_errors_hold_the_large_parts_of_few_reference_rows(weight: Any) -> None:
     """A variance of four pairs has four degrees of freedom: two plain standard errors would hold 80 %."""
     X, y = rows(400, 10, seed=3)

@@ -25,6 +25,7 @@ from core.metrics.pairs import summarise_pairs
 from tests.core.forms import FORMS, draw_rows, numbers_of
 from tests.core.test_stored_artifacts import FOLDER, scored_rows
 from tests.core.threads import on_one_thread_and_on_all
+from tests.long_form import one_in
 
 NEEDS = {"Prescott": "sse3", "Haswell": "avx2", "SkylakeX": "avx512vl"}
 OWN_NAMES = {"Prescott": "Katmai"}  # whose kernels are the same
@@ -33,7 +34,9 @@ LINES = [name for name in FORMS if "lines" in name]
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="these are x86's")
-@pytest.mark.parametrize("processor", NEEDS)
+@pytest.mark.parametrize(
+    "processor", one_in(3, NEEDS)
+)  # in the short form, the one unlike all others
 def test_bits_do_not_depend_on_the_processor_s_blas(processor: str) -> None:
     if not get_host_cpu_features().get(NEEDS[processor]):
         pytest.skip(f"{processor} has what this machine has not: {NEEDS[processor]}")

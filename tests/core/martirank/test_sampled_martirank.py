@@ -77,7 +77,7 @@ def test_theorem_8_with_its_coins_drawn() -> None:
         agrees = draw.random((n, n_layers)) < 0.5 + gamma
         return np.where(agrees, y[:, None], 1 - y[:, None]).astype(float), y
 
-    X, y = sample(6_000)
+    X, y = sample(3_000)
     X_new, y_new = sample(2_000)
     ranker = SampledMartiRank(
         n_rounds=n_layers, noise_rate=noise, n_bags=1, subsample=1.0, output="vote", epsilon=1e-9

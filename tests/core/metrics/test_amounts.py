@@ -37,6 +37,7 @@ from core.metrics.amounts import (
     unskewed,
 )
 from tests.core.metrics.naive import rankings
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 COSTS = AmountCosts(
@@ -562,10 +563,10 @@ def test_bad_parameters_are_refused(call: Any, message: str) -> None:
 
 
 def test_intervals_cover() -> None:
-    """Short form of `benchmarks.coverage --tables amounts`: 300 samples of 1,000 rows, amounts of a factor e."""
+    """Short form of `benchmarks.coverage --tables amounts`: samples of 1,000 rows, amounts of a factor e."""
     from benchmarks.coverage import AmountKind, cover_amounts
 
-    found = cover_amounts(AmountKind(1_000, 1.0), 300, 250_000)
+    found = cover_amounts(AmountKind(1_000, 1.0), 300 if LONG_FORM else 120, 250_000)
     for name, share in found.covered.items():
         assert 0.88 <= share <= 0.99, name
     assert found.in_sample < -0.04

@@ -27,6 +27,7 @@ from tests.core.metrics.naive import (
     rankings,
     windows,
 )
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 
@@ -181,7 +182,7 @@ def test_the_analytic_interval_covers_as_often_as_it_says(
     digits: int | None, window: tuple[float, float], level: float
 ) -> None:
     rng = np.random.default_rng(20)
-    truth, n_trials = binormal_area(1.2, window, digits), 800
+    truth, n_trials = binormal_area(1.2, window, digits), 800 if LONG_FORM else 200
     covered = 0
     for _ in range(n_trials):
         y, scores = two_classes(rng, 80, 200, 1.2, digits)
@@ -193,7 +194,11 @@ def test_the_analytic_interval_covers_as_often_as_it_says(
 
 
 @pytest.mark.parametrize(
-    ("n_positive", "n_negative", "n_trials"), [(12, 18, 800), (3_000, 7_000, 200)]
+    ("n_positive", "n_negative", "n_trials"),
+    [
+        (12, 18, 800 if LONG_FORM else 400),
+        (3_000, 7_000, 200 if LONG_FORM else 60),
+    ],
 )
 def test_it_does_so_for_few_rows_and_for_many(
     n_positive: int, n_negative: int, n_trials: int
@@ -249,7 +254,7 @@ def test_it_covers_with_very_unequal_weights(area: float) -> None:
 
 def test_a_weighted_interval_covers_as_often_as_it_says() -> None:
     rng = np.random.default_rng(21)
-    truth, n_trials = binormal_area(1.2, (0.0, 0.3)), 800
+    truth, n_trials = binormal_area(1.2, (0.0, 0.3)), 800 if LONG_FORM else 250
     covered = 0
     for _ in range(n_trials):
         y, scores = two_classes(rng, 150, 300, 1.2)

@@ -15,6 +15,7 @@ from core.metrics.groups import check_rows
 from core.metrics.intervals import bootstrap_areas, estimate_areas
 from tests.core.metrics.naive import bootstrap_draws, interpolated_pauc, rankings, windows
 from tests.core.threads import on_one_thread_and_on_all
+from tests.long_form import LONG_FORM
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 
@@ -41,7 +42,7 @@ def test_philox_gives_its_published_words(
     assert " ".join(f"{word:08x}" for word in found) == words
 
 
-@settings(max_examples=40)
+@settings(max_examples=400 if LONG_FORM else 13)
 @given(rankings(weighted=True), windows)
 def test_a_sample_is_its_rows_sorted_anew(
     ranking: tuple[np.ndarray, np.ndarray, np.ndarray], window: tuple[float, float]

@@ -10,6 +10,7 @@ from core.metrics import auc_interval, compare, compare_auc, partial_auc_interva
 from core.metrics.groups import check_rows
 from core.metrics.intervals import estimate_areas
 from tests.core.metrics.naive import structural_components
+from tests.long_form import LONG_FORM
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 
@@ -112,7 +113,7 @@ def test_more_contrasts_than_units_leave_holms_least() -> None:
 @pytest.mark.parametrize("n_units", [12, 60])
 def test_clustered_intervals_and_tests_hold_their_level(n_units: int) -> None:
     rng = np.random.default_rng(8)
-    window, n_trials = (0.0, 0.3), 300
+    window, n_trials = (0.0, 0.3), 300 if LONG_FORM else 120
     covered = different = 0
     rates = np.linspace(1e-9, window[1], 3001)
     truth = np.trapezoid(norm.sf(norm.isf(rates) - 1.2), rates) / window[1]

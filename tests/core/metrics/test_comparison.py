@@ -21,6 +21,7 @@ from core.metrics import (
 )
 from core.metrics.comparison import holm, one_sided_table
 from tests.core.metrics.naive import delong_covariance, rankings, windows
+from tests.long_form import LONG_FORM
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 
@@ -203,7 +204,7 @@ def test_one_row_of_a_class_tells_nothing_apart(lone: int) -> None:
 @pytest.mark.parametrize("window", WINDOWS)
 def test_under_the_null_hypothesis_p_values_are_uniform(window: tuple[float, float]) -> None:
     p_values, joint = [], []
-    for seed in range(400):
+    for seed in range(400 if LONG_FORM else 150):
         y, scores, _ = make_rows(n=200, seed=seed, gain=(1.0, 1.0, 1.0))
         found = compare_partial_auc(y, scores, *window).windows[0]
         p_values.append(found.differences[0].p_value)
@@ -242,7 +243,7 @@ def test_a_p_value_is_the_share_of_permutations_that_differ_as_much(
     one = np.round(shared + rng.normal(size=y.size) + gain * y, 2)
     other = np.round(shared + rng.normal(size=y.size), 2)
     found = compare_partial_auc(y, [one, other], *window).windows[0].differences[0]
-    null = permuted_differences(y, one, other, window, 600, rng)
+    null = permuted_differences(y, one, other, window, 600 if LONG_FORM else 300, rng)
     error = (found.high - found.low) / (2 * 1.959964)
     assert null.std() == pytest.approx(error, rel=0.15)
     share = np.mean(np.abs(null) >= abs(found.value))
@@ -252,7 +253,8 @@ def test_a_p_value_is_the_share_of_permutations_that_differ_as_much(
 def test_many_contrasts_on_few_rows_are_left_to_holm() -> None:
     # As chi-squared, Wald's statistic of these twelve contrasts calls the scorers different in every other sample.
     windows, different = [(0.0, 1.0), (0.0, 0.3), (0.2, 0.6)], 0
-    for seed in range(200):
+    n_trials = 200 if LONG_FORM else 70
+    for seed in range(n_trials):
         rng = np.random.default_rng(seed)
         y = np.repeat([1, 0], [12, 25])
         shared = rng.normal(size=y.size) + y
@@ -260,7 +262,7 @@ def test_many_contrasts_on_few_rows_are_left_to_holm() -> None:
         different += found.joint_p_value < 0.05
         adjusted = [d.adjusted_p_value for window in found.windows for d in window.differences]
         assert found.joint_p_value == min(adjusted)
-    assert different / 200 < 0.1
+    assert different / n_trials < 0.1
 
 
 # --- bad input ------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from core.metrics import (
 )
 from core.metrics.intervals import Interval
 from tests.core.metrics.naive import area_interval, structural_components
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
@@ -151,7 +152,7 @@ def test_intervals_and_tests_hold_their_level_whatever_the_folds_scales(
     rates = np.linspace(1e-9, window[1], 3001)
     truth = np.trapezoid(norm.sf(norm.isf(rates) - 1.2), rates) / window[1]
     covered = different = pooled = 0
-    n_trials = 250
+    n_trials = 250 if LONG_FORM else 100
     for _ in range(n_trials):
         y, scores, fold = scored_in_folds(rng, n=500)
         (found,) = cross_validated_areas(y, scores, fold, [window])

@@ -20,6 +20,7 @@ from core.metrics import (
     wilson_interval,
 )
 from tests.core.metrics.naive import rankings, roc_points
+from tests.long_form import LONG_FORM
 
 prices = st.sampled_from([0.0, 1.0, 3.0, 50.0])
 shares = st.none() | st.floats(0.01, 0.99)
@@ -96,7 +97,7 @@ def test_a_prevalence_of_ones_own_moves_precision_and_lift() -> None:
 def test_coverage(n_positive: int, n_negative: int) -> None:
     """Coverage for the least cost, its threshold, a rate's threshold, and the precision at another prevalence."""
     rng = np.random.default_rng(n_negative)
-    costs, share, repeats = Costs(1, 9), 0.1, 400
+    costs, share, repeats = Costs(1, 9), 0.1, 400 if LONG_FORM else 150
     grid = np.linspace(-3, 5, 4001)
 
     def cost(threshold: Any) -> Any:

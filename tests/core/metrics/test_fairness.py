@@ -27,6 +27,7 @@ from core.metrics.intervals import proportion_interval
 from core.metrics.window import MAX_GROUPS
 from core.probability import reliability
 from tests.core.metrics.naive import pair_auc, rankings
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 
@@ -42,7 +43,7 @@ def grouped(draw: Any) -> Any:
     return y, scores, np.where(off, 0.0, weights), codes, units
 
 
-@settings(max_examples=40)
+@settings(max_examples=400 if LONG_FORM else 13)
 @given(table=grouped())
 def test_every_pair_of_groups_is_an_auc_of_its_own_rows(table: Any) -> None:
     y, scores, weights, codes, units = table
@@ -253,7 +254,7 @@ def test_equal_areas_near_1_are_seldom_called_different(
 ) -> None:
     rng = np.random.default_rng(5)
     sizes, distance = [(positives, negatives)] * n_groups, math.sqrt(2.0) * norm.ppf(area)
-    samples = [draw_groups(rng, sizes, distance) for _ in range(200)]
+    samples = [draw_groups(rng, sizes, distance) for _ in range(200 if LONG_FORM else 80)]
     called = [(compare_groups(*sample).tests[0].p_value or 0.0) < 0.05 for sample in samples]
     assert np.mean(called) <= 0.06
 
@@ -267,7 +268,7 @@ def test_unequal_areas_near_1_are_told_apart() -> None:
 
 def test_levels_are_kept() -> None:
     """The short form of `python -m benchmarks.coverage --tables groups`."""
-    rng, n_trials, truth = np.random.default_rng(7), 200, 0.7602499389
+    rng, n_trials, truth = np.random.default_rng(7), 200 if LONG_FORM else 100, 0.7602499389
     covered, worst, rejected = [], [], []
     for _ in range(n_trials):
         y, scores, codes = draw_groups(rng, [(40, 80), (60, 60), (30, 150)])
@@ -436,7 +437,7 @@ def test_probabilities_of_0_and_1_have_no_finite_shift(weighted: bool) -> None:
 
 def test_a_calibration_that_is_off_by_the_same_odds_everywhere_does_not_differ() -> None:
     """The short form of `python -m benchmarks.coverage --tables groups`."""
-    rng, n_trials = np.random.default_rng(8), 150
+    rng, n_trials = np.random.default_rng(8), 150 if LONG_FORM else 60
     covered, rejected, seen = [], [], []
     for _ in range(n_trials):
         y, p, codes = draw_probabilities(rng, [150, 300, 300], -0.8)

@@ -33,6 +33,7 @@ from core.metrics import (
     measure_lists,
     partial_auc,
 )
+from tests.long_form import LONG_FORM, one_in
 from tests.sentences import Sentences
 
 NAMES = ("auc", "pauc:0,0.3", "ndcg", "ndcg@3", "map", "mrr", "precision@2")
@@ -98,7 +99,7 @@ def expected(name: str, grade: Any, scores: Any, weight: Any) -> float:
 
 
 @given(graded_lists(), st.sampled_from(NAMES))
-@settings(max_examples=150)
+@settings(max_examples=1500 if LONG_FORM else 50)
 def test_each_list_has_the_figure_of_its_definition(lists: tuple[Any, ...], name: str) -> None:
     grade, scores, query, weight = lists
     if name.startswith("pauc"):
@@ -183,7 +184,7 @@ def test_a_scorer_compared_with_itself_and_with_a_better_one() -> None:
         )
 
 
-@pytest.mark.parametrize("n_queries", [10, 100])
+@pytest.mark.parametrize("n_queries", one_in(2, [10, 100]))
 def test_intervals_of_lists_cover(n_queries: int) -> None:
     """The short form of `python -m benchmarks.coverage --tables lists`."""
     row = measure_coverage_of_lists(n_queries, 150, 20_000)
@@ -209,7 +210,7 @@ def test_intervals_of_grades_cover() -> None:
 
 
 @given(graded_lists(max_rows=8))
-@settings(max_examples=100)
+@settings(max_examples=1000 if LONG_FORM else 33)
 def test_figures_of_grades_are_those_of_their_definition(lists: tuple[Any, ...]) -> None:
     grade, scores, _, weight = lists
     present = weight > 0

@@ -24,9 +24,10 @@ from core.metrics import (
     rows_to_promise,
 )
 from tests.core.metrics.naive import rankings
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
-DRAWS = 2_000
+DRAWS = 2_000 if LONG_FORM else 500
 
 
 def most_broken(risk: float, draws: int = DRAWS) -> int:

@@ -21,6 +21,7 @@ from core.metrics import (
     wilson_interval,
 )
 from tests.core.metrics.naive import rankings
+from tests.long_form import long_form
 
 RATES = np.array([0.0, 0.01, 0.05, 0.2, 0.5, 0.8, 1.0])
 # Of 400 samples, coverage that a true level of 95 % falls short of once in ten thousand times.
@@ -43,7 +44,9 @@ def binormal(
     return y, scores if decimals is None else scores.round(decimals)
 
 
-@pytest.mark.parametrize(("n_positive", "n_negative"), [(30, 40), (60, 600), (800, 500)])
+@pytest.mark.parametrize(
+    ("n_positive", "n_negative"), [(30, 40), (60, 600), pytest.param(800, 500, marks=long_form)]
+)
 def test_both_bands_cover_what_they_say(n_positive: int, n_negative: int) -> None:
     rng = np.random.default_rng(n_positive)
     separation, spread = 1.5, 1.2

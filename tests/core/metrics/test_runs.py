@@ -276,14 +276,14 @@ def test_groups_find_the_group_of_a_score(tmp_path: Path) -> None:
 def test_memory_does_not_grow_with_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = {"rows_at_once": 4096, "merged_at_once": 4096}
+    small = {"rows_at_once": 1024, "merged_at_once": 1024}
     monkeypatch.setattr(ScoreRuns.__init__, "__kwdefaults__", small)
 
     def most_bytes(n: int) -> int:
         y, scores = table(n, 9, 12)
         positive, other = y == 1, scores[::-1].copy()
         tracemalloc.start()  # sees arrays in memory, and not those in files
-        groups = merged(tmp_path, y, scores, None, 4096, 4096)
+        groups = merged(tmp_path, y, scores, None, 1024, 1024)
         summary = summarise_groups(groups, WINDOWS, max_points=1000)
         margin_distribution_of(groups, 1.0)
         compare_stored(positive, [scores, other], WINDOWS, folder=tmp_path)
@@ -292,10 +292,10 @@ def test_memory_does_not_grow_with_the_rows(
         assert len(summary.curve) <= 1000
         return most
 
-    with blocks_of(4096):
-        few = most_bytes(1 << 15)
+    with blocks_of(1024):
+        few = most_bytes(1 << 13)
         # what is left is the runs of a ranking and the hull of a curve
-        assert most_bytes(1 << 18) < 2 * few
+        assert most_bytes(1 << 16) < 2 * few
 
 
 def test_no_file_is_left(tmp_path: Path) -> None:

@@ -68,12 +68,13 @@ from core.selection.candidates import (
 from core.selection.leaderboard import Evaluator, SelectionContext, select_members
 from core.selection.planner import Searched
 from core.selection.trial import Trial, TrialKey
+from tests.long_form import one_in
 from tests.sentences import Sentences
 
 FAMILIES = {name for name, it in ALGORITHMS.items() if it.target == "binary"} - {"lambdamart"}
 """All but the one that learns from lists."""
 RNG = np.random.default_rng(0)
-N_HELD = 2500
+N_HELD = 1500
 Y = (np.arange(N_HELD) % 10 == 0).astype(np.int8)
 SHARED = RNG.normal(size=N_HELD)
 LEARNING = (
@@ -264,7 +265,7 @@ def test_the_portfolio_comes_first_then_the_other_families_then_changes() -> Non
     assert len(chosen.members) > 1
 
 
-@pytest.mark.parametrize("price", [1e-8, 3e-8, 1e-7])
+@pytest.mark.parametrize("price", one_in(3, [1e-8, 3e-8, 1e-7]))
 def test_on_faster_and_slower_machines_the_first_trials_are_the_same(price: float) -> None:
     _, tried = World(price=price).run(planner(budget=60.0))
     _, slower = World(price=2.0 * price).run(planner(budget=60.0))
@@ -296,7 +297,7 @@ def rare(budget: float, **more: Any) -> Auto:
     return planner(budget, n_rows=100_000, n_rare=200, n_features=20, **more)
 
 
-@pytest.mark.parametrize("budget", [15.0, 30.0, 60.0])
+@pytest.mark.parametrize("budget", one_in(2, [15.0, 30.0, 60.0]))
 def test_with_few_positives_in_many_rows_the_budget_is_used(budget: float) -> None:
     """Coding takes as long as many rounds; so a limit by the number of cells alone would leave time for no round."""
     world = World(**RARE)
@@ -417,10 +418,10 @@ def test_what_is_chosen_scores_a_row_within_its_bound(sentences: Sentences) -> N
             choose(bad)
 
 
-@pytest.mark.parametrize("at_once", [1, 2])
-@pytest.mark.parametrize("n_rare", [1250, 100])
-@pytest.mark.parametrize("price", [1e-7, 1e-6, 1e-5])
-@pytest.mark.parametrize("budget", [0.5, 3.0, 20.0, 60.0])
+@pytest.mark.parametrize(
+    ("budget", "price", "n_rare", "at_once"),
+    one_in(5, [0.5, 3.0, 20.0, 60.0], [1e-7, 1e-6, 1e-5], [1250, 100], [1, 2]),
+)
 def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
     budget: float, price: float, n_rare: int, at_once: int
 ) -> None:
@@ -473,7 +474,7 @@ def test_a_search_that_is_ended_ends_with_the_best_it_has() -> None:
     assert isinstance(planner(60.0).next([], [HeldOut(Y)], float("inf")), Chosen)
 
 
-@pytest.mark.parametrize("best", [4, 63, 255])
+@pytest.mark.parametrize("best", one_in(2, [4, 63, 255]))
 def test_the_search_finds_the_number_of_leaves(best: int) -> None:
     def signal(trial: Any) -> Any:
         leaves = trial.parameters.get("max_leaves", 8)
@@ -501,7 +502,7 @@ def test_more_time_gives_a_lower_rate_and_what_still_gains_goes_on() -> None:
     assert any("still improving" in note for note in chosen.notes)
 
 
-@pytest.mark.parametrize("budget", [10.0, 600.0, 1e5])
+@pytest.mark.parametrize("budget", one_in(2, [10.0, 600.0, 1e5]))
 def test_what_never_stops_to_gain_learns_up_to_four_times_what_was_tried(budget: float) -> None:
     def learning(each: Any) -> float:
         return float(each["n_rounds"] * each["learning_rate"])
@@ -550,7 +551,16 @@ def test_what_none_beats_is_averaged_and_what_is_beaten_is_not() -> None:
 
 @pytest.mark.parametrize(
     "figure",
-    [AveragePrecision(), PrecisionAt(share=0.02), Lift(share=0.15), PrecisionAtRecall(0.8), Ndcg()],
+    one_in(
+        2,
+        [
+            AveragePrecision(),
+            PrecisionAt(share=0.02),
+            Lift(share=0.15),
+            PrecisionAtRecall(0.8),
+            Ndcg(),
+        ],
+    ),
     ids=lambda figure: figure.name,
 )
 def test_a_figure_decides_in_the_place_of_the_window(figure: Any) -> None:
@@ -737,10 +747,10 @@ def found() -> tuple[np.ndarray, np.ndarray, Searched]:
 
         So no last fit is cut short, what was chosen can be fitted again, and the machine's speed changes nothing.
         """
-        return min(next(readings) / 1000, 3.9)
+        return min(next(readings) / 1000, 1.9)
 
     searched = auto_ranker(
-        X[:300], y[:300], budget_seconds=4.0, fpr_max=0.2, random_state=3, clock=clock
+        X[:300], y[:300], budget_seconds=2.0, fpr_max=0.2, random_state=3, clock=clock
     )
     return X, y, searched
 
@@ -850,7 +860,7 @@ def test_where_no_rows_can_judge_the_plainest_ranker_is_fitted_with_a_warning(
 def test_one_binary_column_is_ranked_by_as_it_is() -> None:
     x = DEGENERATE.random(500) < 0.5
     y = DEGENERATE.random(500) < 0.2 + 0.5 * x
-    searched = auto_ranker(x[:, None].astype(float), y, budget_seconds=1.0)
+    searched = auto_ranker(x[:, None].astype(float), y, budget_seconds=0.3)
     low, high = np.unique(searched.ranker.decision_function([[0.0], [1.0]]))
     assert low < high
 
@@ -858,7 +868,7 @@ def test_one_binary_column_is_ranked_by_as_it_is() -> None:
 @pytest.mark.parametrize(("n_groups", "n_splits"), [(120, 5), (4, 3), (2, 2)])
 def test_few_groups_make_fewer_folds(n_groups: int, n_splits: int) -> None:
     group = np.arange(120) // 2 % n_groups
-    searched = auto_ranker(ROWS, HALF, group=group, budget_seconds=0.5)
+    searched = auto_ranker(ROWS, HALF, group=group, budget_seconds=0.2)
     tried = {one.trial.split for one in searched.tried}
     assert max(tried) + 1 in (n_splits, 1)  # the probe's alone, where the machine is busy
     planned = Auto(n_rows=120, n_rare=60, can_split=lambda splits, share: splits <= n_splits)

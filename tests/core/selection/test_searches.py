@@ -457,8 +457,8 @@ def test_splits_that_lack_a_class_are_refused(sentences: Sentences) -> None:
 
 def test_a_search_keeps_no_more_of_the_table_than_is_fitted() -> None:
     """Twenty splits of a table are not twenty tables."""
-    X = np.random.default_rng(0).normal(size=(4000, 60))
-    y = np.random.default_rng(1).integers(0, 2, 4000)
+    X = np.random.default_rng(0).normal(size=(1500, 60))
+    y = np.random.default_rng(1).integers(0, 2, 1500)
     planner = GridSearch("coordinate_rankboost", {"smoothing": [0.1]}, {"n_rounds": 1}, n_splits=20)
     search_ranker(X[:200], y[:200], planner)  # what it loads is not meant
     tracemalloc.start()

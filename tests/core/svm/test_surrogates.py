@@ -14,6 +14,7 @@ from core.svm.surrogates import (
     window_of,
 )
 from tests.core.svm.surrogate_oracle import by_runs, hinge, naive, tight
+from tests.long_form import LONG_FORM
 
 
 def evaluate(
@@ -47,7 +48,7 @@ halves = st.integers(-6, 6).map(lambda k: k / 2)
 scores = st.lists(halves | st.floats(-3, 3), min_size=1, max_size=8)
 
 
-@settings(max_examples=300)
+@settings(max_examples=3000 if LONG_FORM else 100)
 @given(scores, scores, st.data())
 def test_equal_to_all_runs_and_bounding(
     s: list[float], z: list[float], data: st.DataObject
@@ -70,7 +71,7 @@ def test_equal_to_all_runs_and_bounding(
         assert found.of_negatives.sum() == pytest.approx(-found.of_positives.sum(), abs=1e-9)
 
 
-@settings(max_examples=200)
+@settings(max_examples=2000 if LONG_FORM else 66)
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
 def test_planes_lie_below(seed: int, is_naive: bool, ties: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -98,7 +99,7 @@ def test_nothing_is_lost_at_zero() -> None:
         assert found.of_negatives == pytest.approx(high / (high - low) / 7, abs=1e-12) or is_naive
 
 
-@settings(max_examples=300)
+@settings(max_examples=3000 if LONG_FORM else 100)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_weight_k_is_k_rows(seed: int, is_naive: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -136,7 +137,7 @@ def test_fractions_of_rows_are_taken_as_they_are() -> None:
     assert doubled.value == pytest.approx(found.value)
 
 
-@settings(max_examples=200)
+@settings(max_examples=2000 if LONG_FORM else 66)
 @given(scores, scores, st.sampled_from([1.0, 1e-250, 1e200]), st.integers(0, 2**32 - 1))
 def test_the_whole_curve_by_the_order_of_the_positives(
     s: list[float], z: list[float], scale: float, seed: int

@@ -20,6 +20,7 @@ from core.linear.newton import logistic_loss, squared_hinge_loss
 from core.metrics import partial_auc
 from core.svm.baselines import ASYMMETRIES, COSTS
 from tests.core.threads import on_one_thread_and_on_all
+from tests.long_form import one_in
 from tests.sentences import Sentences
 
 
@@ -94,7 +95,7 @@ def draw_words(n: int = 3000, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
     return table, y
 
 
-@pytest.mark.parametrize("C", [1e-3, 1.0])
+@pytest.mark.parametrize("C", one_in(2, [1e-3, 1.0]))
 def test_logistic_on_words_is_scikit_learns(C: float) -> None:
     table, y = draw_words()
     ranker = Logistic(C=C).fit(table, y)

@@ -20,7 +20,7 @@ from core.svm.cutting_planes import (
 )
 from core.svm.surrogates import Problem, Surrogate, Window, window_of
 from tests.core.svm.generic_solver import minimum
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, one_in
 
 
 def problem(Xp: np.ndarray, Xn: np.ndarray, masses: Window, *, naive: bool = False) -> Problem:
@@ -65,7 +65,7 @@ def draw_problem(seed: int) -> tuple[np.random.Generator, np.ndarray, np.ndarray
     return rng, X[:m], X[m:], low, high
 
 
-@pytest.mark.parametrize("seed", range(200 if LONG_FORM else 70))
+@pytest.mark.parametrize("seed", range(200 if LONG_FORM else 24))
 def test_equal_to_a_general_solver(seed: int) -> None:
     rng, Xp, Xn, low, high = draw_problem(seed)
     C, naive = float(10 ** rng.uniform(-2, 2)), bool(seed % 2)
@@ -146,7 +146,7 @@ def test_few_iterations_are_cut_off_with_the_best_point() -> None:
     assert found.gap > 1e-9
 
 
-@settings(max_examples=150)
+@settings(max_examples=1500 if LONG_FORM else 50)
 @given(st.integers(0, 2**32 - 1))
 @example(1451695)  # rounding ends the interior point method early
 def test_small_programs(seed: int) -> None:
@@ -196,7 +196,9 @@ def test_slopes_along_a_line_by_differences(t: float) -> None:
     assert found.slope == pytest.approx((after.value - found.value) / 1e-7, rel=1e-4)
 
 
-@pytest.mark.parametrize("ranker", [AUCSVM(C=10.0), PAUCSVM(fpr_max=0.05, C=10.0), PAUCSVM()])
+@pytest.mark.parametrize(
+    "ranker", one_in(2, [AUCSVM(C=10.0), PAUCSVM(fpr_max=0.05, C=10.0), PAUCSVM()])
+)
 def test_memory_beside_the_table(ranker: AUCSVM | PAUCSVM) -> None:
     """The solver makes no copy of the table, and its vectors together take at most half of the table's bytes."""
     rng = np.random.default_rng(0)

@@ -6,6 +6,7 @@ import pytest
 from benchmarks.paper3 import GAUSSIANS, best_of_quarters, draw_quarters
 from core import TreeRank
 from core.metrics import auc
+from tests.long_form import long_form
 
 
 def test_the_best_possible_areas() -> None:
@@ -14,6 +15,7 @@ def test_the_best_possible_areas() -> None:
     assert GAUSSIANS.best_auc(side=400) == pytest.approx(0.7391, abs=2e-4)
 
 
+@long_form  # that both are pruned is checked on the same figures by test_treerank.py
 def test_pruning_leaf_trees_too_mends_what_pruning_the_tree_alone_cannot() -> None:
     regimes = {
         "neither": {"pruning": None},

@@ -12,6 +12,7 @@ from core.base.ranker import StopFit
 from core.boosting import booster
 from core.errors import InvalidData, InvalidParameter
 from core.trees import grower
+from tests.long_form import long_form
 from tests.sentences import Sentences
 
 BOOSTERS = {
@@ -134,7 +135,16 @@ def test_a_fit_that_is_stopped_keeps_what_was_validated(
 
 
 @boosters
-@pytest.mark.parametrize(("at", "first_rounds"), [(15, 30), (50, 30), (3, 5), (15, 5), (50, 5)])
+@pytest.mark.parametrize(
+    ("at", "first_rounds"),
+    [
+        (15, 30),
+        pytest.param(50, 30, marks=long_form),
+        pytest.param(3, 5, marks=long_form),
+        (15, 5),
+        pytest.param(50, 5, marks=long_form),
+    ],
+)
 def test_a_fit_goes_on_from_a_checkpoint_of_any_part(
     make: Callable[..., Any] | type[Any],
     at: int,

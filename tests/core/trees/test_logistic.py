@@ -6,6 +6,7 @@ import numba
 import numpy as np
 import pytest
 
+from core.kernels import kernel
 from core.trees.logistic import exp_of_negative, log_of_one_and, write_derivatives
 
 MARGINS = np.concatenate(
@@ -13,7 +14,7 @@ MARGINS = np.concatenate(
 )
 
 
-@numba.njit
+@kernel(numba.types.UniTuple(numba.float64[::1], 2)(numba.float64[::1], numba.float64[::1]))
 def both(x: Any, y: Any) -> Any:
     exponentials, logarithms = np.empty(len(x)), np.empty(len(y))
     for i in range(len(x)):
@@ -33,7 +34,15 @@ def test_the_exponential_of_what_is_too_low_is_almost_nothing() -> None:
     assert (both(x, np.zeros(3))[0] < 1e-300).all()
 
 
-@numba.njit
+@kernel(
+    numba.void(
+        numba.float64[::1],
+        numba.float64,
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+    )
+)
 def write(margins: Any, sign: Any, counts: Any, weights: Any, losses: Any) -> None:
     write_derivatives(margins, sign, counts, weights, losses)
 

@@ -47,7 +47,7 @@ def make_table(
     ids=["levels", "best first, sampled", "logistic, best first", "logistic, levels, sampled"],
 )
 def test_one_thread_or_two_same_bits(leaf: str, options: dict[str, Any]) -> None:
-    X, y = make_table(n=120_000, d=34)
+    X, y = make_table(n=40_000, d=34)
     one, all_of_them = on_one_thread_and_on_all(
         lambda: save(BOOSTERS[leaf](n_rounds=2, **options).fit(X, y))
     )
@@ -138,10 +138,10 @@ def test_sampling_all_rows_is_no_sampling_and_seeds_tell(
 
 @boosters
 def test_ranks_unseen_rows(make: Callable[..., Any] | type[Any]) -> None:
-    X, y = make_table(3000)
-    X_new, y_new = make_table(3000, seed=1)
+    X, y = make_table(1500)
+    X_new, y_new = make_table(1500, seed=1)
     for options in ({}, SAMPLED):
-        scores = make(n_rounds=50, **options).fit(X, y).decision_function(X_new)
+        scores = make(n_rounds=30, **options).fit(X, y).decision_function(X_new)
         assert roc_auc_score(y_new, scores) > 0.9
 
 
@@ -224,6 +224,6 @@ def test_extreme_separation_stays_finite() -> None:
     X = np.arange(40.0)[:, None]
     for make in BOOSTERS.values():
         for smoothing in (0.0, 1.0):
-            ranker = make(n_rounds=300, smoothing=smoothing, learning_rate=1.0).fit(X, X[:, 0] > 19)
+            ranker = make(n_rounds=100, smoothing=smoothing, learning_rate=1.0).fit(X, X[:, 0] > 19)
             assert np.isfinite(ranker.decision_function(X)).all()
             load(save(ranker))

@@ -13,10 +13,12 @@ from core import RankBoost, save
 from core.boosting import LogitBoost
 from core.boosting.trees import SPLITS
 from core.coding.threads import address_of, keep_alive
+from core.kernels import kernel
 from core.trees.coding import COLUMN, GROUP, LANES, MEMBER, Kind
 from core.trees.description import describe_leaves
 from core.trees.splitting import (
     BY_SUBSET,
+    CRITERION_TYPE,
     SPLIT,
     Objective,
     SplitCriterion,
@@ -68,7 +70,17 @@ def make_histogram(
     return histogram, units.T * UNIT
 
 
-@numba.njit
+@kernel(  # which is kept: to compile it takes seconds
+    numba.void(
+        numba.int64[::1],
+        numba.from_dtype(GROUP),
+        numba.from_dtype(COLUMN)[::1],
+        numba.from_dtype(MEMBER)[::1],
+        CRITERION_TYPE,
+        numba.from_dtype(SPLIT),
+        numba.uint8[::1],
+    )
+)
 def find(
     cells: Any, group: Any, columns: Any, members: Any, criterion: Any, found: Any, above: Any
 ) -> None:

@@ -33,6 +33,7 @@ from core.coding.crosses import (
 from core.coding.folds import PRIOR_ROWS, Folds
 from core.metrics import auc
 from tests.core.artifact_bytes import put_together, take_apart
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 FEW: dict[str, Any] = {"n_rounds": 8, "max_leaves": 4, "min_samples_leaf": 1, "crosses": 3}
@@ -65,7 +66,7 @@ def log_odds(share: float) -> float:
     return math.log(share / (1.0 - share))
 
 
-@settings(max_examples=40)
+@settings(max_examples=400 if LONG_FORM else 10)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
     """Of two features of words and one of a few numbers."""

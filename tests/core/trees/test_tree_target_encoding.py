@@ -15,6 +15,7 @@ from core.boosting import LogitBoost
 from core.coding.folds import N_FOLDS, PRIOR_ROWS
 from core.metrics import auc
 from core.trees.target_encoding import encode
+from tests.long_form import LONG_FORM
 
 BOOSTERS = {
     "ranking": lambda **options: RankBoost(weak_ranker="tree", **options),
@@ -36,7 +37,7 @@ def draw_names(n: int = 4000, n_names: int = 800, seed: int = 0) -> tuple[pd.Dat
     return table, y
 
 
-@settings(max_examples=50)
+@settings(max_examples=500 if LONG_FORM else 16)
 @given(st.integers(0, 2**32 - 1))
 def test_numbers_of_rows_are_those_of_a_plain_loop(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -58,7 +58,7 @@ SHAPES = [
 def test_a_tree_divides_rows_as_brute_force_does(
     shape: dict[str, Any], leaf: str, push: float, missing: bool, ties: bool
 ) -> None:
-    for seed in range(40 if LONG_FORM else 2):
+    for seed in range(40 if LONG_FORM else 1):
         X, positive, weight = make_rows(seed, missing=missing, ties=ties)
         ranker = RankBoost(
             n_rounds=1,
@@ -79,7 +79,7 @@ def test_a_tree_divides_rows_as_brute_force_does(
 def test_a_logistic_tree_divides_rows_as_brute_force_does(
     shape: dict[str, Any], missing: bool
 ) -> None:
-    for seed in range(4):
+    for seed in range(40 if LONG_FORM else 2):
         X, positive, weight = make_rows(seed, missing=missing)
         ranker = LogitBoost(n_rounds=1, smoothing=0.7, min_samples_leaf=2.0, **shape)
         ranker.fit(X, positive, weight)
@@ -170,7 +170,7 @@ def test_a_push_shares_the_classes_at_its_intercept() -> None:
 columns = st.sampled_from([[0.0], [0.0, 1.0], [0.0, 1.0, 2.0, np.nan], [np.nan]])
 
 
-@settings(max_examples=60)
+@settings(max_examples=600 if LONG_FORM else 20)
 @given(st.data())
 def test_ties_constants_and_empty_columns(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 12))
