@@ -607,14 +607,14 @@ def test_what_pages_weigh(service: Service, visit: Callable[..., Any]) -> None:
     dataset_id = service.upload(api)
     window = visit(service)
     first = Scales(window)
-    window.sign_in(secret)
+    window.sign_in_by_form(secret)
     assert 10_000 < first.weigh() <= 60_000
 
     # A curve of 250,000 points, as of so many rows that judge.
     model_id = service.train(api, dataset_id)["model_id"]
     service.lengthen_curve(model_id, 250_000)
     fresh = visit(service)
-    fresh.sign_in(secret)
+    fresh.sign_in_by_form(secret)
     heavy = Scales(fresh)
     page = fresh.open(f"/console/models/{model_id}")
     page.get_by_text("thresholds; ask below for any other").wait_for()

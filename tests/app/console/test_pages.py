@@ -981,7 +981,8 @@ class TestNeedsAttention:
         change(db, oldest.id, state="succeeded", created_at=1.0, finished_at=2.0)
         jobs = [submit(db, owner=owner, name=f"job number {number:02}") for number in range(55)]
         window = visit(world.service)
-        page = window.sign_in(world.service.key(owner))
+        window.sign_in(world.service.key(owner))
+        page = window.open("/console")
         under_way = page.locator("#running")
         expect(under_way.get_by_text("job number")).to_have_count(10)
         expect(page.get_by_text("None of the newest 50 jobs has ended yet.")).to_be_visible()
@@ -1186,7 +1187,8 @@ def test_the_head_is_one_line_and_leads_everywhere(
     world: World, visit: Callable[..., Any], script: bool
 ) -> None:
     window = visit(world.service, width=390, script=script)
-    page = window.sign_in(world.service.key())
+    window.sign_in(world.service.key())
+    page = window.open("/console")
     groups = page.get_by_role("navigation", name="Main").get_by_role("link")
     assert groups.all_inner_texts() == ["Data", "Train", "Models", "Admin"]
     header = page.get_by_role("banner").bounding_box()
