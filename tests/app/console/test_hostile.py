@@ -169,7 +169,9 @@ def test_no_other_site_changes_anything(
 ) -> None:
     ours, path_of = PlainBrowser(service), re.compile(r"\{\w+\}")
     assert len(CHANGES) > 20
-    for path in CHANGES:
+    # Each route is asked as another site would, and without the token. What else tells a site is asked of some.
+    all_routes = LONG_FORM or not has_token or headers == {"Sec-Fetch-Site": "cross-site"}
+    for path in CHANGES if all_routes else CHANGES[::5]:
         address = path_of.sub("x", path)
         for files in (None, {"file": ("a.csv", b"a,left\n1,yes\n")}):
             fields = {"csrf": ours.csrf} if has_token else {"name": "x"}

@@ -239,7 +239,7 @@ from pathlib import Path
 from app.ingest.build import system_memory
 from app.ingest.profile import Survey
 
-rows, groups, names = 65_536, 100, ["a", "b", "c", "d", "e", "f"]
+rows, groups, names = 65_536, 200, ["a", "b", "c", "d", "e", "f"]
 survey = Survey(names, None, rows * groups)
 with system_memory():
     for group in range(groups):
@@ -251,7 +251,7 @@ with system_memory():
 
 
 def test_the_sample_of_a_long_table_takes_no_more_than_itself() -> None:
-    """It is 6 MB. If its pieces lay among the batches, the memory of these could not be used again: 115 MB."""
+    """It is 6 MB. If its pieces lay among the batches, the memory of these could not be used again: 230 MB."""
     done = subprocess.run(
         [sys.executable, "-c", _SAMPLE_OF_A_LONG_TABLE], check=True, capture_output=True, text=True
     )
