@@ -1119,7 +1119,7 @@ def compared(world: World) -> str:
 def test_the_description_and_a_page_without_scripts(
     world: World, visit: Callable[..., Any]
 ) -> None:
-    window = visit(world.service)
+    window = visit(world.service, width=390, dark=True)
     docs = window.open("/docs")
     docs.locator("details.op summary").first.click()  # drawn by its script
     # The others are like it. Only to look whether they are seen takes half a minute.
