@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from app.platform.sql import Base
 from app.platform.tables import Job
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
+from tests.long_form import LONG_FORM
 
 LOOKS = [(width, dark) for width in (390, 1280, 1920) for dark in (False, True)]
 # They answer with a file, a stream or JSON, or sign in.
@@ -84,7 +84,7 @@ def test_each_page_is_sound_in_each_look(
     window.expect("status of 404")  # parts that a model of this kind lacks
     pages = world.pages()
     assert len(pages) > 30
-    if not os.environ.get("RANKWRIGHT_LONG"):
+    if not LONG_FORM:
         pages = pages[LOOKS.index((width, dark)) :: len(LOOKS)]
     for path in pages:
         window.open(path)
@@ -183,8 +183,10 @@ def copy_job(service: Service, job_id: str, numbers: Iterable[int]) -> None:
 
 def test_pages_cost_the_same_with_many_models(start: Callable[..., Service]) -> None:
     """With 10,000 models in place of 2,000 no page sends more questions, nor reads more rows; the first page asks as
-    often with 10 models and jobs as with many.
+    often with 10 models and jobs as with many. In the short form 1,500 stand in place of 300: a page shows 50 of them,
+    and asks for 200 at most.
     """
+    few_models, many_models, jobs = (2_000, 10_000, 500) if LONG_FORM else (300, 1_500, 250)
     service = start()
     client = service.client(secret := service.key())
     job = service.train(client, service.upload(client))
@@ -209,10 +211,10 @@ def test_pages_cost_the_same_with_many_models(start: Callable[..., Service]) -> 
     service.copy_model(model_id, range(10))
     copy_job(service, job["id"], range(10))
     first = costs("/console")["/console"][0]
-    service.copy_model(model_id, range(10, 2_000))
-    copy_job(service, job["id"], range(10, 500))
+    service.copy_model(model_id, range(10, few_models))
+    copy_job(service, job["id"], range(10, jobs))
     few = costs(*pages)
-    service.copy_model(model_id, range(2_000, 10_000))
+    service.copy_model(model_id, range(few_models, many_models))
     many = costs(*pages)
     assert 0 < first == few["/console"][0] == many["/console"][0] <= 25
     for page, (statements, rows) in many.items():

@@ -17,6 +17,7 @@ from app.platform.settings import Settings
 from app.platform.tables import BrowserSession
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import STRANGER, Service, running, table
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
@@ -147,7 +148,7 @@ def test_a_job_that_succeeded_shows_its_models_figures_and_what_it_tried(
 
     metrics = client.get(f"/v1/models/{job['model_id']}/metrics").json()
     (area,) = (each for each in metrics["pauc"] if (each["fpr_min"], each["fpr_max"]) == (0, 0.4))
-    for width, dark in ((390, True), (1280, False)):
+    for width, dark in ((390, True), (1280, False)) if LONG_FORM else ((390, True),):
         window = visit(service, width=width, dark=dark)
         page = window.sign_in(service.key())
         window.open(f"/console/jobs/{job_id}")

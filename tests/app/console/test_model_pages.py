@@ -993,7 +993,7 @@ def test_parts_as_pages_and_as_fragments(world: World, ours: Browser) -> None:
 
 
 @pytest.mark.parametrize(
-    "algorithm", [{"name": "auto", "budget_seconds": 5.0}, {"name": "martirank"}]
+    "algorithm", [{"name": "auto", "budget_seconds": 1.5}, {"name": "martirank"}]
 )
 def test_a_row_scored_by_a_model_that_is_no_sum_has_reasons(
     world: World, visit: Callable[..., Any], algorithm: dict[str, Any]

@@ -21,6 +21,7 @@ from core.errors import CoreError
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import OWNER, Service, table
 from tests.app.queue_steps import add_model, change, submit
+from tests.long_form import long_form
 
 HOSTILE = "<script>alert(1)</script>'\"{{7*7}}"
 
@@ -981,7 +982,8 @@ class TestNeedsAttention:
         change(db, oldest.id, state="succeeded", created_at=1.0, finished_at=2.0)
         jobs = [submit(db, owner=owner, name=f"job number {number:02}") for number in range(55)]
         window = visit(world.service)
-        page = window.sign_in(world.service.key(owner))
+        window.sign_in(world.service.key(owner))
+        page = window.open("/console")
         under_way = page.locator("#running")
         expect(under_way.get_by_text("job number")).to_have_count(10)
         expect(page.get_by_text("None of the newest 50 jobs has ended yet.")).to_be_visible()
@@ -1093,32 +1095,39 @@ class TestNeedsAttention:
         assert [len(overview[name]) for name in ("ended", "models", "datasets")] == [1] * 3
 
 
+@long_form
 def test_pages_hold_no_fault_in_a_browser(world: World, visit: Callable[..., Any]) -> None:
-    made = world.client.post(
-        "/v1/comparisons", json={"models": world.models, "dataset_id": world.dataset_id}
-    ).json()
-    world.service.work()
-    secret = world.service.key()
+    """In the short form test_every_page.py alone looks at each of them."""
+    made = compared(world)
     for width, dark in ((1280, False), (390, True)):
         window = visit(world.service, width=width, dark=dark)
-        window.sign_in(secret)
-        for path in (
-            *PAGES,
-            f"/console/comparisons/{made['id']}",
-            "/console/keys",
-            "/console/audit",
-            "/console/health",
-        ):
+        window.sign_in(world.service.key())
+        others = (f"/console/comparisons/{made}", "/console/keys", "/console/audit")
+        for path in (*PAGES, *others, "/console/health"):
             window.open(path)
             window.check()
+
+
+def compared(world: World) -> str:
+    """Compare two models; returns the comparison's id."""
+    body = {"models": world.models, "dataset_id": world.dataset_id}
+    made: str = world.client.post("/v1/comparisons", json=body).json()["id"]
+    world.service.work()
+    return made
+
+
+def test_the_description_and_a_page_without_scripts(
+    world: World, visit: Callable[..., Any]
+) -> None:
+    window = visit(world.service, width=390, dark=True)
     docs = window.open("/docs")
     docs.locator("details.op summary").first.click()  # drawn by its script
     # The others are like it. Only to look whether they are seen takes half a minute.
     docs.evaluate("document.querySelectorAll('details.op:not([open])').forEach(op => op.remove())")
     window.check("nav", "h1", "details.op[open]")
     plain = visit(world.service, script=False)
-    plain.sign_in(secret)
-    assert "churn:1" in plain.open(f"/console/comparisons/{made['id']}").inner_text("main")
+    plain.sign_in(world.service.key())
+    assert "churn:1" in plain.open(f"/console/comparisons/{compared(world)}").inner_text("main")
 
 
 def test_a_table_of_ones_own_is_scored_from_the_plain_form(world: World) -> None:
@@ -1186,7 +1195,8 @@ def test_the_head_is_one_line_and_leads_everywhere(
     world: World, visit: Callable[..., Any], script: bool
 ) -> None:
     window = visit(world.service, width=390, script=script)
-    page = window.sign_in(world.service.key())
+    window.sign_in(world.service.key())
+    page = window.open("/console")
     groups = page.get_by_role("navigation", name="Main").get_by_role("link")
     assert groups.all_inner_texts() == ["Data", "Train", "Models", "Admin"]
     header = page.get_by_role("banner").bounding_box()

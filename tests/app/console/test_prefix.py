@@ -19,6 +19,7 @@ from app.console import rendering
 from app.http import openapi
 from app.platform.settings import Settings
 from tests.app.live_service import Service, table
+from tests.long_form import LONG_FORM
 
 ROOT = "/apps/ranking"
 SAID = {"X-Forwarded-Prefix": ROOT}
@@ -229,6 +230,9 @@ def proxied(
         process.wait()
 
 
+MOST_PAGES = 60 if LONG_FORM else 25
+
+
 def test_the_service_behind_nginx(proxied: tuple[Service, str, str]) -> None:
     service, url, unsafe = proxied
     secret = service.key()
@@ -258,7 +262,7 @@ def test_the_service_behind_nginx(proxied: tuple[Service, str, str]) -> None:
         api = service.client(secret)
         service.train(api, dataset_id)
         seen, waiting = set[str](), [f"{ROOT}/console", f"{ROOT}/docs"]
-        while waiting and len(seen) < 60:
+        while waiting and len(seen) < MOST_PAGES:
             path = waiting.pop(0)
             seen.add(path)
             page = client.get(host + path, follow_redirects=True)  # an address may lead to another

@@ -17,6 +17,7 @@ from playwright.sync_api import Page, expect
 
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import Service
+from tests.long_form import long_form
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 FEATURES = ("age", "income", "town", "since")
@@ -67,6 +68,13 @@ class World:
         return found
 
 
+# In wider windows test_every_page.py looks at these pages, too.
+LOOKS = [
+    (390, True),
+    *(pytest.param(*wide, marks=long_form) for wide in ((1280, False), (1920, True))),
+]
+
+
 @pytest.fixture(scope="module")
 def world(start: Callable[..., Service]) -> World:
     return World(start())
@@ -78,7 +86,7 @@ def shoot(page: Page, name: str) -> None:
         page.screenshot(path=f"{folder}/{name}.png", full_page=True)
 
 
-@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False), (1920, True)])
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_what_came_out_of_a_file(
     world: World, visit: Callable[..., Any], width: int, dark: bool
 ) -> None:
@@ -173,7 +181,7 @@ def file(text: str, name: str = "june.csv") -> Any:
     return {"name": name, "mimeType": "text/csv", "buffer": text.encode()}
 
 
-@pytest.mark.parametrize(("width", "dark"), [(390, False), (1280, True), (1920, False)])
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_columns_that_do_not_fit_are_one_message_and_one_click(
     world: World, visit: Callable[..., Any], width: int, dark: bool
 ) -> None:
@@ -308,7 +316,7 @@ def fill(page: Page, **values: str) -> None:
             field.fill(value)
 
 
-@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False), (1920, True)])
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_a_row_has_its_answer_its_flag_and_its_values_beside_reasons(
     world: World, visit: Callable[..., Any], width: int, dark: bool
 ) -> None:

@@ -307,7 +307,7 @@ def test_a_real_browser_signs_in_over_plain_http(
             posts.append(request)
 
     window.page.on("request", note)
-    window.sign_in(service.key())
+    window.sign_in_by_form(service.key())
     window.page.get_by_role("button", name="Sign out").click()
     window.page.wait_for_url("**/console/sign-in")
     said = [post.all_headers() for post in posts]

@@ -18,6 +18,7 @@ from app.ingest.profile import add_column
 from app.platform.errors import Invalid
 from app.training.splits import divide, hash_units, split
 from tests.app.uploads import read
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 SEED = 7
@@ -129,7 +130,7 @@ def test_values_under_another_name_are_another_row() -> None:
     st.floats(0.05, 0.95),
     st.integers(0, 2**64 - 1),
 )
-@settings(max_examples=150)
+@settings(max_examples=1500 if LONG_FORM else 40)
 def test_small_tables(rows: list[tuple[int, bool]], fraction: float, seed: int) -> None:
     """Either both parts have both classes, or the refusal counts them."""
     X = np.array([[float(value)] for value, _ in rows], order="F")
@@ -161,7 +162,7 @@ def test_too_few_rows_are_counted(sentences: Sentences) -> None:
 
 
 def test_table_is_read_in_the_models_order(tmp_path: Path) -> None:
-    rows = 270_000  # more than one row group
+    rows = 80_000  # more than one row group
     body = "b,w,a,g,y\n" + "".join(
         f"{i},{i % 3},{'' if i % 7 == 0 else i / 8},g{i % 5},{'no' if i % 4 else 'yes'}\n"
         for i in range(rows)

@@ -91,7 +91,7 @@ def fill(db: Database) -> None:
 LISTS = ("datasets", "jobs", "models", "evaluations", "comparisons", "batch-scores")
 
 
-def found(client: httpx.Client, kind: str, query: Mapping[str, Any], limit: int = 2) -> list[int]:
+def found(client: httpx.Client, kind: str, query: Mapping[str, Any], limit: int = 3) -> list[int]:
     """Return the numbers of the entries that a list has, page by page; the newest is the first."""
     numbers: list[int] = []
     after: dict[str, str] = {}

@@ -19,6 +19,7 @@ from app.ingest.formats import Dialect
 from app.ingest.stream import Upload
 from app.ingest.value_columns import MissingTokens
 from tests.app.uploads import LIMITS, Ready, read
+from tests.long_form import LONG_FORM
 
 ROWS = ["1,plain,0", '2,"a, b",1', '3,"two\nlines\n",0', "", '"4","",1', '5,"\r\n",0', "6,é,1"] * 9
 Found = tuple[list[tuple[int, str, str, str]], object]
@@ -54,7 +55,7 @@ def test_blocks_end_with_a_line(monkeypatch: pytest.MonkeyPatch, end: str) -> No
     body = end.join(["n,text,y", *ROWS])
     expected = exact(monkeypatch, body)
     monkeypatch.setattr(delimited, "COLUMN_BYTES", 1)
-    for size in range(24, 60):
+    for size in range(24, 60, 1 if LONG_FORM else 5):
         monkeypatch.setattr(delimited, "BLOCK_BYTES", size)
         assert rows_of(body) == expected, size
 
@@ -151,7 +152,7 @@ soup = st.lists(rows, max_size=6).map("".join)
 @example(body='1,c,a"b,0\n1,c,x,"1', broken=False)
 @example(body='1,c,"a",0\n1,"d\n","b\n",1\n', broken=False)
 @settings(
-    max_examples=120,
+    max_examples=1200 if LONG_FORM else 40,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_both_csv_readers_agree(monkeypatch: pytest.MonkeyPatch, body: str, broken: bool) -> None:

@@ -30,6 +30,7 @@ from app.ingest.formats import (
 )
 from app.ingest.values import DEFAULT_TOKENS, TYPED_TOKENS, Notation
 from tests.app.uploads import Ready, read
+from tests.long_form import LONG_FORM
 
 EPOCH = datetime.datetime(1970, 1, 1)
 MISSING = {token.lower() for token in (*DEFAULT_TOKENS, *TYPED_TOKENS)}
@@ -260,7 +261,7 @@ def exactly(values: Sequence[Any]) -> list[str]:
 
 
 @given(drawn=uploads())
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200 if LONG_FORM else 7, suppress_health_check=list(HealthCheck))
 def test_any_table_comes_back_as_it_was(
     drawn: tuple[Drawn, list[tuple[str, bytes, dict[str, Any]]]],
 ) -> None:

@@ -41,6 +41,7 @@ from tests.app.ingest.corpus.values import (
     Value,
 )
 from tests.app.uploads import LIMITS, read
+from tests.long_form import long_form
 
 KINDS = (NUMERIC, BOOLEAN, DATETIME, CATEGORICAL)
 BOUNDS = Bounds(10, 1 << 20, 1 << 20)
@@ -217,7 +218,7 @@ def test_rows_to_score(name: str) -> None:
     assert differences(*DOORS[name]) == {}
 
 
-@pytest.mark.parametrize("content_type", [CSV, PARQUET])
+@pytest.mark.parametrize("content_type", [CSV, pytest.param(PARQUET, marks=long_form)])
 def test_a_batch_to_score(content_type: str, tmp_path: Path) -> None:
     assert differences(TABLE, by_batch(tmp_path, content_type)) == {}
 
