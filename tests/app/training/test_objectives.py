@@ -258,7 +258,7 @@ def test_auto_compares_by_the_figure(tmp_path: Path) -> None:
     job = payload(
         tmp_path,
         training_data(300),
-        algorithm={"name": "auto", "parameters": {"budget_seconds": 4.0}},
+        algorithm={"name": "auto", "parameters": {"budget_seconds": 2.0}},
         objective={"metric": "lift", "share": 0.15},
         validation=HOLDOUT,
     )
