@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from app.jobs.progress import Report
 from app.models import service as models
 from app.models.objectives import TPR_WINDOW_START, value_of
 from app.platform.documents import Objective
@@ -19,7 +21,7 @@ from app.training.schemas import controls_of
 from core.metrics import PrecisionAt, value_of_figure
 from tests.app.training_jobs import HOLDOUT, payload, run
 from tests.app.training_jobs import noisy as training_data
-from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
+from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
 from tests.long_form import rest
 from tests.sentences import Sentences
 
@@ -258,11 +260,17 @@ def test_auto_compares_by_the_figure(tmp_path: Path) -> None:
     job = payload(
         tmp_path,
         training_data(300),
-        algorithm={"name": "auto", "parameters": {"budget_seconds": 2.0}},
+        algorithm={"name": "auto", "parameters": {"budget_seconds": 60.0}},
         objective={"metric": "lift", "share": 0.15},
         validation=HOLDOUT,
     )
-    found = run(job, quiet)
+
+    def until_enough(step: int, of: int, info: Mapping[str, float]) -> None:
+        assert isinstance(info, Report)
+        if info.job.get("trials_done", 0) >= 30 and info.end is not None:
+            raise info.end
+
+    found = run(job, until_enough)
     board = found["leaderboard"]["candidates"]
     measured = [row for row in board if row["value"] is not None]
     assert measured
