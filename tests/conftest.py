@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import shutil
 import sqlite3
+import ssl
 import sys
 import threading
 import time
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from hypothesis import settings
 from sqlalchemy import URL, Engine, create_engine, delete, text
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
@@ -69,6 +72,20 @@ def _create_engine(url: URL, **options: Any) -> Engine:
 
 _compiled: LRUCache[Any, Any] = LRUCache(5000)
 sessions.create_engine = _create_engine  # type: ignore[assignment, attr-defined]  # it is imported there
+
+# What a function of the command line takes is found once, not at each command that a test runs: to read the
+# annotations of all commands takes longer than most of them. So does reading the certificates that a client trusts.
+typer.main.get_params_from_function = functools.cache(typer.main.get_params_from_function)  # type: ignore[attr-defined]  # it is imported there
+_create_context = ssl.create_default_context
+_trusting = functools.cache(lambda cafile: _create_context(cafile=cafile))
+
+
+def _context(*rest: Any, **given: Any) -> ssl.SSLContext:
+    shared = not rest and given.keys() == {"cafile"} and given["cafile"]
+    return _trusting(given["cafile"]) if shared else _create_context(*rest, **given)
+
+
+ssl.create_default_context = _context
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -22,3 +22,11 @@ def one_in(step: int, *values: Iterable[Any]) -> list[Any]:
         pytest.param(*case, marks=() if k % step == 0 else long_form)
         for k, case in enumerate(product(*values))
     ]
+
+
+def rest(*cases: Any) -> list[Any]:
+    """Return cases of `parametrize` that only the long form has; the cases beside them are of each kind."""
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=long_form)
+        for case in cases
+    ]

@@ -53,6 +53,7 @@ from core.probability.isotonic import Masses, isotonic_values, masses_of
 MAX_BOOTSTRAP = 10_000
 N_BINS = 10
 _MAX_CELLS = 1_000  # distinct probabilities whose labels are drawn
+_DRAWS_AT_ONCE = 100
 _MAX_COX_CELLS = 1 << 15
 _MAX_POINTS = 100  # of the diagram
 _MAX_ODDS = 700.0
@@ -279,9 +280,11 @@ def _quantiles(
     """Return quantiles of the isotonic regressions of labels that are drawn with probabilities p, shape (2, n_at)."""
     trials = np.maximum(np.rint(mass), 1.0).astype(np.int64)
     curves = np.empty((n_bootstrap, at.size))
-    for draw in range(n_bootstrap):
-        positive = generator.binomial(trials, p) * (mass / trials)
-        curves[draw] = isotonic_values(mass, np.minimum(positive, mass))[at]
+    for start in range(0, n_bootstrap, _DRAWS_AT_ONCE):
+        size = min(_DRAWS_AT_ONCE, n_bootstrap - start), p.size
+        drawn = np.minimum(generator.binomial(trials, p, size) * (mass / trials), mass)
+        for draw, positive in enumerate(drawn, start):
+            curves[draw] = isotonic_values(mass, positive)[at]
     found: FloatArray = np.quantile(curves, tails, axis=0)
     return found
 

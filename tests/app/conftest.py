@@ -15,6 +15,7 @@ from pydantic import SecretStr
 
 from app.http import openapi
 from app.ingest.errors import BadTable
+from app.platform import migrate
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.settings import Settings
@@ -22,6 +23,7 @@ from tests.app.live_service import Service, running
 from tests.app.refusals import MAX_BODY, MAX_UPLOAD, everything
 from tests.app.uploads import Ready, read
 from tests.app.workbench import Workbench
+from tests.servers import PostgresServer
 
 _described: dict[str, Any] = {}
 
@@ -124,15 +126,29 @@ def service(_running: Service) -> Service:
     return _running
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def service_on_both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
-    """A running service with nothing in it; the test runs on SQLite and on PostgreSQL."""
-    if request.param == "sqlite":
-        yield request.getfixturevalue("service")
-        return
-    url = SecretStr(request.getfixturevalue("postgres_url"))
-    with running(Settings(state_dir=tmp_path, database_url=url)) as service:
+@pytest.fixture(scope="session")
+def _postgres_of_services(postgres: PostgresServer) -> SecretStr:
+    url = postgres.create("services")
+    migrate.upgrade(url)
+    return SecretStr(url)
+
+
+@pytest.fixture(scope="module")
+def _running_on_postgres(
+    tmp_path_factory: pytest.TempPathFactory, _postgres_of_services: SecretStr
+) -> Iterator[Service]:
+    state = tmp_path_factory.mktemp("state")
+    with running(Settings(state_dir=state, database_url=_postgres_of_services)) as service:
         yield service
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def service_on_both(request: pytest.FixtureRequest) -> Service:
+    """A running service with nothing in it, one per file; the test runs on SQLite and on PostgreSQL."""
+    name = {"sqlite": "_running", "postgres": "_running_on_postgres"}[request.param]
+    service: Service = request.getfixturevalue(name)
+    service.empty()
+    return service
 
 
 @pytest.fixture

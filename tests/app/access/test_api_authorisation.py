@@ -22,6 +22,7 @@ from app.jobs import endpoints as jobs
 from app.platform.tables import ApiKey
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import everything, refused
+from tests.long_form import rest
 from tests.servers import eventually
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -277,7 +278,13 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.parametrize("kind", UNKNOWN)
+IN_FORM = {"two secrets", "the wrong scheme", "no scheme", "bytes that are no text", "a long key"}
+"""Faults of form, of which the header without a secret is one."""
+
+
+@pytest.mark.parametrize(
+    "kind", [*(kind for kind in UNKNOWN if kind not in IN_FORM), *rest(*sorted(IN_FORM))]
+)
 def test_who_is_unknown(world: World, kind: str) -> None:
     for entry, answer in world.asked_with(UNKNOWN[kind](world)):
         assert answer.status_code == 401, entry

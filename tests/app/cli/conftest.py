@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -22,9 +23,9 @@ def told(result: Result) -> dict[str, Any]:
     return error
 
 
-@pytest.fixture
-def run(service: Service) -> Iterator[Run]:
-    """Run a command as a user types it; it must end with the exit code that is asked for."""
+@contextmanager
+def typing(service: Service) -> Iterator[Run]:
+    """Run commands as a user types them, each to the exit code that is asked for."""
     with service.at_work():
         address = {"RANKWRIGHT_URL": service.url, "RANKWRIGHT_API_KEY": service.key()}
 
@@ -33,4 +34,18 @@ def run(service: Service) -> Iterator[Run]:
             assert result.exit_code == code, result.output
             return result
 
+        yield run
+
+
+@pytest.fixture
+def run(service: Service) -> Iterator[Run]:
+    """Run a command as a user types it, against a service with nothing in it."""
+    with typing(service) as run:
+        yield run
+
+
+@pytest.fixture(scope="module")
+def run_shared(shared: Service) -> Iterator[Run]:
+    """Run a command against the service of a module's tests, which leave in it what they make."""
+    with typing(shared) as run:
         yield run

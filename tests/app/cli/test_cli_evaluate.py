@@ -36,22 +36,39 @@ def upload(run: Run, *words: object) -> str:
     return next(w for w in run("upload", *words).stdout.split() if w.startswith("ds_"))
 
 
-@pytest.fixture
-def trained(run: Run, tmp_path: Path) -> Run:
-    """Two models, `sum` and `line`, of one table; returns what runs commands."""
+def train(run: Run, people: Path) -> Run:
+    """Train two models, `sum` and `line`, on one table; return what runs commands."""
     labelled = ("--label", "left", "--positive", "yes", "--categorical", "town")
-    dataset = upload(run, write(tmp_path / "people.csv", 400, 0), *labelled)
+    dataset = upload(run, people, *labelled)
     run("train", dataset, "--name", "sum", "--set", "n_rounds=20", "--no-controls")
     run("train", dataset, "--name", "line", "--algorithm", "logistic", "--no-controls")
     return run
 
 
-def test_recalibrate(trained: Run, tmp_path: Path, sentences: Sentences) -> None:
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The table that the models have learnt from."""
+    return write(tmp_path_factory.mktemp("people") / "people.csv", 400, 0)
+
+
+@pytest.fixture(scope="module")
+def trained(run_shared: Run, people: Path) -> Run:
+    """Two models, `sum` and `line`, of one table, for all tests that list nothing."""
+    return train(run_shared, people)
+
+
+@pytest.fixture
+def alone(run: Run, people: Path) -> Run:
+    """The same two, with nothing beside them."""
+    return train(run, people)
+
+
+def test_recalibrate(trained: Run, people: Path, tmp_path: Path, sentences: Sentences) -> None:
     before = trained("calibration", "sum").stdout.splitlines()
     assert before[0].startswith("Calibration 1 of sum:1: ")
     assert "validation rows" in before[0]
     assert any(line.startswith("  Brier score 0.") for line in before)
-    worse = write(tmp_path / "march.csv", 300, 1, noise=3.0)
+    worse = write(tmp_path / "march.csv", 300, 3, noise=3.0)
     after = trained("recalibrate", "sum", worse).stdout.splitlines()
     assert after[0].startswith("Calibration 2 of sum:1: ")
     assert "learnt on march (" in after[0]
@@ -62,7 +79,7 @@ def test_recalibrate(trained: Run, tmp_path: Path, sentences: Sentences) -> None
     assert (answer["version"], answer["rows"]) == (2, 300)
     again = json.loads(trained("recalibrate", "sum:1", answer["dataset"]["id"], "--json").stdout)
     assert again["version"] == 3
-    own = told(trained("recalibrate", "sum", tmp_path / "people.csv", "--json", code=1))
+    own = told(trained("recalibrate", "sum", people, "--json", code=1))
     assert own["code"] == "rows_seen"
     refusal = trained("recalibrate", "sum", "ds_none", code=3).stderr
     assert refusal.startswith("Not found: ")
@@ -224,14 +241,14 @@ def test_reasons_and_their_codes(trained: Run, tmp_path: Path) -> None:
 
 
 def test_scores_by_a_job_leave_nothing_behind(
-    trained: Run, service: Service, tmp_path: Path
+    trained: Run, shared: Service, tmp_path: Path
 ) -> None:
     def left() -> Sequence[BatchScore]:
-        with service.context.db.read() as session:
+        with shared.context.db.read() as session:
             return session.scalars(select(BatchScore)).all()
 
     def execute(statement: str) -> None:
-        with service.context.db.write() as session:
+        with shared.context.db.write() as session:
             session.execute(text(statement))
 
     rows = write(tmp_path / "rows.csv", 20, 1)
@@ -257,28 +274,28 @@ def test_scores_by_a_job_leave_nothing_behind(
 
 
 def test_what_is_there_is_listed_and_an_alias_moves(
-    trained: Run, tmp_path: Path, sentences: Sentences
+    alone: Run, tmp_path: Path, sentences: Sentences
 ) -> None:
-    trained("evaluate", "sum", write(tmp_path / "march.csv", 60, 1))
-    dataset = json.loads(trained("list", "datasets", "--json", "--limit", 1).stdout)[0]["id"]
-    trained("compare", "sum", "line", "--dataset", dataset)
-    assert trained("alias", "sum", "champion", "sum").stdout == "sum@champion is sum:1\n"
-    assert trained("alias", "sum", "champion", "sum:1").stdout == "sum@champion is sum:1\n"
-    promised = trained("alias", "sum", "champion", "sum", "--fpr", "0.1").stdout
+    alone("evaluate", "sum", write(tmp_path / "march.csv", 60, 1))
+    dataset = json.loads(alone("list", "datasets", "--json", "--limit", 1).stdout)[0]["id"]
+    alone("compare", "sum", "line", "--dataset", dataset)
+    assert alone("alias", "sum", "champion", "sum").stdout == "sum@champion is sum:1\n"
+    assert alone("alias", "sum", "champion", "sum:1").stdout == "sum@champion is sum:1\n"
+    promised = alone("alias", "sum", "champion", "sum", "--fpr", "0.1").stdout
     assert promised.startswith("sum@champion is sum:1, ")
     assert promised.endswith("FPR ≤ 0.1\n")
-    assert trained("alias", "sum", "champion", "sum").stdout == promised
+    assert alone("alias", "sum", "champion", "sum").stdout == promised
     careful = ("alias", "sum", "champion", "sum", "--fpr", "0.001", "--confidence", "0.95")
-    assert " 2,995 negatives" in trained(*careful, code=2).stderr
-    few = trained("alias", "sum", "champion", "sum", "--flagged", "0.3").stdout
+    assert " 2,995 negatives" in alone(*careful, code=2).stderr
+    few = alone("alias", "sum", "champion", "sum", "--flagged", "0.3").stdout
     assert few.startswith("sum@champion is sum:1, ")
     assert " 0.3 " in few
-    at = trained("alias", "sum", "champion", "sum", "--threshold", "-0.25").stdout
+    at = alone("alias", "sum", "champion", "sum", "--threshold", "-0.25").stdout
     assert at.startswith("sum@champion is sum:1, ")
     assert at.endswith(" -0.25\n")
     none = ("alias", "sum", "champion", "sum", "--no-promise")
-    assert trained(*none).stdout == "sum@champion is sum:1\n"
-    sentences(trained(*none, "--tpr", "0.5", code=2).stderr)
+    assert alone(*none).stdout == "sum@champion is sum:1\n"
+    sentences(alone(*none, "--tpr", "0.5", code=2).stderr)
     for collection, seen in (
         ("datasets", ["march, version 1", "people, version 1"]),
         ("jobs", ["line", "sum"]),
@@ -286,20 +303,20 @@ def test_what_is_there_is_listed_and_an_alias_moves(
         ("evaluations", ["sum:1"]),
         ("comparisons", ["sum:1, line:1"]),
     ):
-        lines = trained("list", collection).stdout.splitlines()
+        lines = alone("list", collection).stdout.splitlines()
         assert [line.split("  ")[1] for line in lines] == seen, collection
-    first = trained("list", "models", "--limit", 1)
+    first = alone("list", "models", "--limit", 1)
     assert len(first.stdout.splitlines()) == 1
     sentences(first.stderr)
-    assert len(trained("list", "models", "--search", "UM").stdout.splitlines()) == 1
-    assert trained("list", "batch-scores").stderr == "there are no batch-scores\n"
-    nothing = trained("list", "models", "--search", "[nobody")
+    assert len(alone("list", "models", "--search", "UM").stdout.splitlines()) == 1
+    assert alone("list", "batch-scores").stderr == "there are no batch-scores\n"
+    nothing = alone("list", "models", "--search", "[nobody")
     sentences(nothing.stderr)
-    job = trained("list", "jobs", "--limit", 1).stdout.split()[0]
-    assert "succeeded" in trained("cancel", job, code=1).stderr
-    trained("list", "peers", code=2)
-    trained("list", "models", "--limit", 0, code=2)
-    assert "'nobody'" in trained("alias", "sum", "best", "nobody", code=3).stderr
-    trained("alias", "sum", "champion", "sum", "--fpr", "0.1")
-    assert "  threshold of alias champion " in trained("evaluate", "sum@champion", dataset).stdout
-    assert "there is no job" in trained("cancel", "job_nothing", code=3).stderr
+    job = alone("list", "jobs", "--limit", 1).stdout.split()[0]
+    assert "succeeded" in alone("cancel", job, code=1).stderr
+    alone("list", "peers", code=2)
+    alone("list", "models", "--limit", 0, code=2)
+    assert "'nobody'" in alone("alias", "sum", "best", "nobody", code=3).stderr
+    alone("alias", "sum", "champion", "sum", "--fpr", "0.1")
+    assert "  threshold of alias champion " in alone("evaluate", "sum@champion", dataset).stdout
+    assert "there is no job" in alone("cancel", "job_nothing", code=3).stderr

@@ -16,8 +16,8 @@ from tests.app.cli.conftest import told
 Run = Callable[..., Result]
 
 
-@pytest.fixture
-def trained(run: Run, tmp_path: Path) -> Run:
+@pytest.fixture(scope="module")
+def trained(run_shared: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Two models of one table, `oak` and `sum`; returns what runs commands."""
     rng = np.random.default_rng(0)
     lines = ["age,member,noise,left"]
@@ -25,7 +25,7 @@ def trained(run: Run, tmp_path: Path) -> Run:
         member = bool(rng.random() < 0.5)
         left = "yes" if age + member + 0.5 * rng.normal() > 0.5 else "no"
         lines.append(f"{age},{str(member).lower()},{noise},{left}")
-    table = tmp_path / "people.csv"
+    run, table = run_shared, tmp_path_factory.mktemp("people") / "people.csv"
     table.write_text("\n".join([*lines, ""]))
     uploaded = run("upload", table, "--label", "left", "--positive", "yes").stdout
     dataset = next(word for word in uploaded.split() if word.startswith("ds_"))

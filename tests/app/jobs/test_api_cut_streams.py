@@ -12,7 +12,7 @@ from app.platform.tables import Job
 from tests.app.live_service import Service
 from tests.long_form import LONG_FORM
 
-CUTS = 1000 if LONG_FORM else 150
+CUTS = 1000 if LONG_FORM else 40
 EVENT = re.compile(rb"id: (\d+)\nevent: \w+\ndata: .*\n\n")
 
 

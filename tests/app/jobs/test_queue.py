@@ -29,6 +29,7 @@ from tests.app.queue_steps import (
     seen,
     submit,
 )
+from tests.long_form import LONG_FORM
 
 SETTINGS = Settings()
 
@@ -150,7 +151,7 @@ class TestClaim:
         assert claimed(db).job_id == job.id
 
     def test_many_claimers_take_each_job_exactly_once(self, db: Database) -> None:
-        ids = {submit(db, owner=f"owner{n % 3}").id for n in range(40)}
+        ids = {submit(db, owner=f"owner{n % 3}").id for n in range(40 if LONG_FORM else 16)}
 
         def work(worker: str) -> list[Claim]:
             claims = []

@@ -27,6 +27,7 @@ from app.scoring import service as scoring
 from app.scoring.cost import Cost, measure
 from app.scoring.service import ModelCache
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
+from tests.long_form import rest
 
 ROW = {"age": 0.25, "income": -1.5, "score 1": 0.5}
 JSON, CSV, NDJSON = "application/json", "text/csv", "application/x-ndjson"
@@ -282,7 +283,7 @@ def test_dear_rows_hold_up_nobody(
 # --- loading ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("door", ["/v1/models/{}/score", "/oip/v2/models/{}/config"])
+@pytest.mark.parametrize("door", ["/v1/models/{}/score", *rest("/oip/v2/models/{}/config")])
 def test_a_model_that_is_loaded_holds_up_no_other_owner(
     shared: Service, model_id: str, monkeypatch: pytest.MonkeyPatch, door: str
 ) -> None:

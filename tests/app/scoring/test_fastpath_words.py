@@ -18,6 +18,7 @@ from app.scoring.fastpath import lay_out
 from app.scoring.features import FeatureIndex
 from app.scoring.json_rows import Beside, read
 from app.scoring.table_rows import Bounds
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 COLOURS = [
@@ -117,7 +118,7 @@ def any_bodies(draw: st.DrawFn) -> bytes:
     return bodies([list(one) for one in draw(st.lists(row, max_size=3))], columns, gap)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200 if LONG_FORM else 30)
 @given(any_bodies())
 @example(bodies([[b"-0", b'"red"', b"-0.0", b'"yes"', b"1"]], list(FEATURES)))
 def test_what_is_read_is_what_the_rules_say(body: bytes) -> None:

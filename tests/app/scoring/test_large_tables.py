@@ -55,6 +55,7 @@ from tests.app.score_formats import (
     draw,
     headers,
 )
+from tests.long_form import LONG_FORM
 
 SMALL, HELD, MOST = 3_000, 1 << 18, 1 << 20
 ROWS = draw(400, seed=1)
@@ -307,7 +308,7 @@ def test_memory_does_not_grow_with_the_body(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content_type: str
 ) -> None:
     monkeypatch.undo()  # blocks as they are
-    rows = 1_500_000 if content_type == ARROW else 400_000
+    rows = 1_500_000 if content_type == ARROW else 400_000 if LONG_FORM else 200_000
     path = tmp_path / "body"
     if content_type == ARROW:
         values = np.zeros(rows)

@@ -353,7 +353,7 @@ def test_names_of_inputs_without_use_are_whole(client: httpx.Client) -> None:
     assert found == names[: len(found)]
 
 
-def test_bytes_that_lie(client: httpx.Client) -> None:
+def test_bytes_that_lie(client: httpx.Client, shared: Service) -> None:
     good, headers = binary([(tensor("x", "FP64", [3, 3]), NUMBERS.tobytes())])
     length = "Inference-Header-Content-Length"
     assert "9 left" in refuse(client, 400, content=good[:-63], headers=headers)
@@ -369,7 +369,7 @@ def test_bytes_that_lie(client: httpx.Client) -> None:
     coded = {"Content-Encoding": "gzip"}
     assert "not gzip" in refuse(client, 400, content=good, headers=coded)
     assert "incomplete" in refuse(client, 400, content=gzip.compress(good)[:-4], headers=coded)
-    bomb = gzip.compress(bytes(200 << 20), 9)
+    bomb = gzip.compress(bytes(shared.settings.max_score_bytes + 1), 1)
     assert "decompressed" in refuse(client, 413, content=bomb, headers=coded)
     assert "gzip or deflate" in refuse(
         client, 415, content=good, headers={"Content-Encoding": "br"}

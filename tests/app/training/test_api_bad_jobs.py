@@ -10,6 +10,7 @@ import pytest
 
 from tests.app.live_service import Service
 from tests.app.refusals import JSON, job, refused
+from tests.long_form import rest
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
@@ -296,8 +297,14 @@ BY_CODE = {
 }
 
 
-@pytest.mark.parametrize("address", ["/v1/jobs", "/v1/jobs/validate"])
-@pytest.mark.parametrize("code", BY_CODE)
+@pytest.mark.parametrize(
+    ("code", "address"),
+    [
+        *((code, "/v1/jobs") for code in BY_CODE),
+        ("unsupported", "/v1/jobs/validate"),
+        *rest(*((code, "/v1/jobs/validate") for code in BY_CODE if code != "unsupported")),
+    ],
+)
 def test_jobs(client: httpx.Client, dataset_id: str, code: str, address: str) -> None:
     for changes, pointer, words in BY_CODE[code]:
         body = json.dumps(job(dataset_id, **changes))  # escapes the lone surrogate

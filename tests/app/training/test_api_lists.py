@@ -11,6 +11,7 @@ import pytest
 from tests.app.live_service import Service
 from tests.app.refusals import refused
 from tests.app.training.test_lists import Answers
+from tests.long_form import rest
 
 BOOST = {"name": "rankboost", "n_rounds": 10}
 QUESTIONS = (
@@ -68,7 +69,9 @@ def test_a_dataset_says_its_queries_and_grades(
     assert page.status_code == 200
 
 
-@pytest.mark.parametrize(("kind", "query"), [("bipartite", "q"), ("graded", "q"), ("graded", "")])
+@pytest.mark.parametrize(
+    ("kind", "query"), [("bipartite", "q"), ("graded", "q"), *rest(("graded", ""))]
+)
 def test_nothing_asked_of_such_a_model_is_an_error_of_the_service(
     client: httpx.Client, trained: Callable[..., dict[str, Any]], kind: str, query: str
 ) -> None:

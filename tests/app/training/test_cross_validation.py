@@ -32,7 +32,8 @@ from tests.app.training_jobs import (
     run,
     table_of,
 )
-from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
+from tests.app.workbench import OWNER, Workbench, breast_cancer, mostly_on_sqlite, quiet
+from tests.long_form import rest
 from tests.sentences import Sentences
 
 
@@ -67,7 +68,7 @@ def test_all_that_is_learnt_is_learnt_in_each_fold(
     assert place == 2 * 240
 
 
-@pytest.mark.parametrize("name", ["rankboost", "treerank", "pauc_svm"])
+@pytest.mark.parametrize("name", ["rankboost", *rest("treerank", "pauc_svm")])
 def test_what_is_noise_is_worth_half(tmp_path: Path, name: str) -> None:
     """Labels that have nothing to do with the rows, and a category of which each row has a value of its own."""
     rng = np.random.default_rng(5)
@@ -86,7 +87,7 @@ def test_what_is_noise_is_worth_half(tmp_path: Path, name: str) -> None:
     assert area["low"] < area["value"] < area["high"]
 
 
-@on_both
+@mostly_on_sqlite
 def test_figures_and_curve(bench: Workbench) -> None:
     """The areas are the folds' means; the curve's area is near them; its thresholds are the served ranker's."""
     dataset = bench.ready(breast_cancer(), positive="malignant")
@@ -176,7 +177,7 @@ def test_scores_turn_from_one_scale_into_another() -> None:
 WORLDS = ("independent", "groups", "times")
 
 
-@pytest.mark.parametrize("algorithm", ["logistic", "rankboost"])
+@pytest.mark.parametrize("algorithm", ["logistic", *rest("rankboost")])
 @pytest.mark.parametrize("world", WORLDS)
 def test_probabilities_and_cuts_hold_on_new_rows(
     tmp_path: Path, world: str, algorithm: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from app.jobs.progress import Report
 from app.models import service as models
 from app.models.objectives import TPR_WINDOW_START, value_of
 from app.platform.documents import Objective
@@ -19,7 +21,8 @@ from app.training.schemas import controls_of
 from core.metrics import PrecisionAt, value_of_figure
 from tests.app.training_jobs import HOLDOUT, payload, run
 from tests.app.training_jobs import noisy as training_data
-from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
+from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
+from tests.long_form import rest
 from tests.sentences import Sentences
 
 Json = dict[str, Any]
@@ -128,13 +131,15 @@ def test_a_collapse_is_told_on_the_model(bench: Workbench, shift: float, collaps
 FIGURES: list[tuple[Objective, str]] = [
     ({"metric": "average_precision"}, "average_precision"),
     ({"metric": "precision", "count": 20}, "precision@20"),
+]
+LIKE_THEM: list[tuple[Objective, str]] = [
     ({"metric": "lift", "share": 0.15}, "lift@15%"),
     ({"metric": "precision_at_recall", "recall": 0.8}, "precision_at_recall:0.8"),
     ({"metric": "ndcg", "count": 10}, "ndcg@10"),
 ]
 
 
-@pytest.mark.parametrize(("objective", "name"), FIGURES, ids=[name for _, name in FIGURES])
+@pytest.mark.parametrize(("objective", "name"), [*FIGURES, *rest(*LIKE_THEM)])
 def test_a_model_has_the_figure_of_its_objective(
     bench: Workbench, objective: Objective, name: str
 ) -> None:
@@ -255,11 +260,17 @@ def test_auto_compares_by_the_figure(tmp_path: Path) -> None:
     job = payload(
         tmp_path,
         training_data(300),
-        algorithm={"name": "auto", "parameters": {"budget_seconds": 4.0}},
+        algorithm={"name": "auto", "parameters": {"budget_seconds": 60.0}},
         objective={"metric": "lift", "share": 0.15},
         validation=HOLDOUT,
     )
-    found = run(job, quiet)
+
+    def until_enough(step: int, of: int, info: Mapping[str, float]) -> None:
+        assert isinstance(info, Report)
+        if info.job.get("trials_done", 0) >= 30 and info.end is not None:
+            raise info.end
+
+    found = run(job, until_enough)
     board = found["leaderboard"]["candidates"]
     measured = [row for row in board if row["value"] is not None]
     assert measured

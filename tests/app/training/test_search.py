@@ -19,7 +19,8 @@ from app.training.splits import InnerSplits, split, split_rows
 from core.metrics import auc, pair_order, partial_auc, roc_curve
 from core.registry import ALGORITHMS
 from tests.app.preference_data import draw_pairs, metrics_of, pairs_csv, upload_items
-from tests.app.workbench import OWNER, Workbench, on_both
+from tests.app.workbench import OWNER, Workbench, mostly_on_sqlite
+from tests.long_form import rest
 from tests.sentences import Sentences
 
 GRID = {"method": "grid", "space": {"n_rounds": [40, 5, 1]}, "fraction": 0.25}
@@ -92,15 +93,17 @@ def precision_of_first(size: float, y: np.ndarray, scores: np.ndarray) -> float:
 @pytest.mark.parametrize(
     "objective",
     [
-        {"metric": "auc"},
         WINDOW,
         RATE,
-        {"metric": "average_precision"},
         {"metric": "precision", "count": 10},
-        {"metric": "precision", "share": 0.2},
-        {"metric": "lift", "share": 0.15},
-        {"metric": "precision_at_recall", "recall": 0.8},
-        {"metric": "ndcg", "count": 12},
+        *rest(
+            {"metric": "auc"},
+            {"metric": "average_precision"},
+            {"metric": "precision", "share": 0.2},
+            {"metric": "lift", "share": 0.15},
+            {"metric": "precision_at_recall", "recall": 0.8},
+            {"metric": "ndcg", "count": 12},
+        ),
     ],
     ids=lambda objective: "-".join(map(str, objective.values())),
 )
@@ -365,7 +368,7 @@ def test_trees_are_pruned_by_search(bench: Workbench) -> None:
     assert model.parameters["pruning"] == model.search["chosen"]["pruning"]
 
 
-@on_both
+@mostly_on_sqlite
 def test_candidates_that_cannot_be_fitted_are_out_of_the_race(
     bench: Workbench, sentences: Sentences
 ) -> None:

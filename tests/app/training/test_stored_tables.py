@@ -26,6 +26,7 @@ from app.training.fitting import FitContext
 from app.training.progress import FITTING, MEASURING, READING
 from core.coding import stored
 from tests.app.workbench import Workbench, quiet
+from tests.long_form import rest
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +72,7 @@ def run(bench: Workbench, memory_bytes: int | None) -> dict[str, Any]:
 
 
 HALF = {"method": "holdout", "fraction": 0.5}
-ROLES: list[dict[str, str]] = [{}, {"group": "g"}, {"weight": "w"}]
+BOTH = {"group": "g", "weight": "w"}
 JOBS: list[dict[str, Any]] = [
     {"algorithm": {"name": "rankboost", "n_rounds": 5}},
     {"algorithm": {"name": "logitboost", "n_rounds": 3, "early_stopping_rounds": 2}},
@@ -84,7 +85,7 @@ JOBS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("roles", ROLES)
+@pytest.mark.parametrize("roles", [BOTH, *rest({}, {"group": "g"})])
 def test_the_model_is_that_of_the_table_in_memory(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, roles: dict[str, str]
 ) -> None:
@@ -330,8 +331,9 @@ def test_rows_are_taken_from_the_file(
         kept.known_to(some)
 
 
-@pytest.mark.parametrize("is_kept", [False, True])
-@pytest.mark.parametrize("is_shuffled", [False, True])
+@pytest.mark.parametrize(
+    ("is_shuffled", "is_kept"), [(False, False), (True, True), *rest((False, True), (True, False))]
+)
 def test_rows_that_are_taken_are_in_memory_once(
     tmp_path: Path, is_shuffled: bool, is_kept: bool
 ) -> None:
