@@ -3,6 +3,9 @@
     python -m tests.pins record before.json
     python -m tests.pins compare before.json after.json
 
+The record of a head lies in tests/pinned/COMMIT.json.xz. It holds on one kind of machine: another processor or other
+libraries may round a sum differently.
+
 A file has hashes of each form of each ranker on three real tables (in memory, by columns, over hosts in this process;
 on one thread and on two), of each public metric on drawn tables, the description of the API, the answers of a session
 over all its operations, and seconds and peak memory of each form. The artifacts lie in a folder beside the file:
@@ -16,6 +19,7 @@ import dataclasses
 import hashlib
 import inspect
 import json
+import lzma
 import re
 import resource
 import sys
@@ -531,9 +535,16 @@ def record(target: Path) -> None:
     target.write_text(json.dumps(pins, indent=1, sort_keys=True) + "\n")
 
 
+def read(file: Path) -> Pins:
+    """Read a record; one whose name ends in .xz is compressed."""
+    data = file.read_bytes()
+    pins: Pins = json.loads(lzma.decompress(data) if file.suffix == ".xz" else data)
+    return pins
+
+
 def compare(before: Path, after: Path) -> int:
     """Print where two files differ; returns how many places, without those of speed."""
-    one, other = json.loads(before.read_text()), json.loads(after.read_text())
+    one, other = read(before), read(after)
     for name in one["speed"].keys() & other["speed"].keys():
         for figure, value in one["speed"][name].items():
             now = other["speed"][name][figure]
