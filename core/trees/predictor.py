@@ -701,7 +701,8 @@ def count_mixed(nodes: Nodes, n_features: int, most: int) -> int:
     depth = np.maximum(nodes.depth, 1)
     ways = np.exp2(np.minimum(np.minimum(depth, n_features), 62))
     most = int(min(most, (depth * ways).sum()))
-    at, times = np.unique(nodes.root, return_counts=True)
+    at, counts = np.unique(nodes.root, return_counts=True)
+    times: npt.NDArray[Any] = counts
     total = 0.0
     while total < most:
         inner = nodes.child[2 * at] != at
