@@ -10,7 +10,7 @@ from pathlib import Path
 from app import __version__
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("app", "core", "workers")
+PACKAGES = ("app", "core", "migrations", "workers")
 # Of each folder of files that are no modules, what its readers cannot do without. Looked for also where nothing lists
 # what was installed: in a checkout and an image.
 FILES = (
@@ -22,9 +22,9 @@ FILES = (
     "app/http/examples.json",
     "app/http/static/docs.css",
     "app/http/static/docs.js",
-    "app/platform/migrations/env.py",
     "app/reports/fonts/Roboto-Medium.ttf",
     "app/reports/fonts/Roboto-Regular.ttf",
+    "migrations/env.py",
 )
 _MAX_NAMED = 5
 
