@@ -1567,8 +1567,6 @@ class Job(Record):
     """The resource that the job makes; it has its own status. A model exists only after the job has
     succeeded. A retried job shows the same resource as its retry, which may have made it.
     """
-    model_id: str | None
-    """For a job that trains a model or measures its importance: same as `output.id`."""
     request_id: str | None
     """Id of the request that submitted the job: its `X-Request-ID`. The log of the API and of the workers
     has it in each line about the job.
@@ -1576,12 +1574,6 @@ class Job(Record):
     retry_of: str | None
     last_event: int
     """Number (`seq`) of the job's last event. Pass it to `…/events?after=` to continue from there."""
-    evaluation_id: str | None = None
-    """For a job of kind `evaluate`: same as `output.id`."""
-    comparison_id: str | None = None
-    """For a job of kind `compare`: same as `output.id`."""
-    batch_score_id: str | None = None
-    """For a job of kind `batch_score`: same as `output.id`."""
     created_at: str
     started_at: str | None
     finished_at: str | None

@@ -149,7 +149,9 @@ def fill(service: Service) -> str:
         dataset_id=many["id"],
         algorithm={"name": "adaboost_mh", "n_rounds": 5},
     )
-    done(client.put("/v1/models/churn/aliases/production", json={"model_id": first["model_id"]}))
+    done(
+        client.put("/v1/models/churn/aliases/production", json={"model_id": first["output"]["id"]})
+    )
     done(client.post("/v1/evaluations", json={"model": "churn:1", "dataset_id": later["id"]}))
     done(
         client.post(

@@ -182,8 +182,8 @@ class Caller(threading.Thread):
         listed = self._ask("GET", "/v1/jobs", params={"limit": "20"})["data"]
         assert job["id"] in {each["id"] for each in listed}
         row = {f"x{j}": "1" for j in range(4)}
-        score = self._ask("GET", f"/v1/models/{job['model_id']}/score", params=row)
-        assert score["model_id"] == job["model_id"]
+        score = self._ask("GET", f"/v1/models/{job['output']['id']}/score", params=row)
+        assert score["model_id"] == job["output"]["id"]
 
     def _make(self, path: str, headers: dict[str, str], **given: Any) -> Any:
         key = {"Idempotency-Key": uuid.uuid4().hex}  # one for all tries

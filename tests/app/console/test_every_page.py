@@ -34,7 +34,7 @@ class World:
         self.client = client = service.client(self.secret)
         dataset_id, later = service.upload(client), service.upload(client, name="later")
         jobs = [service.train(client, dataset_id, seed=seed) for seed in (1, 2)]
-        models = [job["model_id"] for job in jobs]
+        models = [job["output"]["id"] for job in jobs]
         for alias in ("live", "a" * 63):
             answer = client.put(f"/v1/models/churn/aliases/{alias}", json={"model_id": models[0]})
             assert answer.is_success, answer.text
@@ -188,7 +188,7 @@ def test_pages_cost_the_same_with_many_models(start: Callable[..., Service]) -> 
     service = start()
     client = service.client(secret := service.key())
     job = service.train(client, service.upload(client))
-    model_id = job["model_id"]
+    model_id = job["output"]["id"]
     browser = PlainBrowser(service, secret=secret)
     pages = (
         *("/console", "/console/models", "/console/models?search=m1", "/console/comparisons"),

@@ -130,7 +130,7 @@ def test_rows_of_their_own_get_the_figures_of_post_score(
     assert table.column("plan").to_pylist() == [row["plan"] for row in ROWS]
     job = shared.client(shared.key()).get(f"/v1/jobs/{batch['job_id']}").json()
     assert (job["kind"], job["state"], job["dataset_id"]) == ("batch_score", "succeeded", None)
-    assert (job["batch_score_id"], job["evaluation_id"]) == (batch["id"], None)
+    assert job["output"] == {"kind": "batch_score", "id": batch["id"]}
     again = scored(shared, client, ask(client, body, kind, model=model_id, keep="id,plan"))
     assert again["sha256"] == batch["sha256"]  # the same bits
 
