@@ -38,10 +38,9 @@ class ProgressRow(Resource):
         description="The searched parameters; for `auto` those that it changed. At most 8."
     )
     rows: int | None = Field(description="Number of training rows (or pairs).")
-    splits: int | None = Field(
-        default=None,
+    splits: int = Field(
         description="Number of inner splits whose mean `value` is: all of them. A candidate that waits for some of its "
-        "splits has no row yet. Null in a job of an earlier version.",
+        "splits has no row yet.",
     )
     value: float = Field(description="Value of the job's objective, as mean over the inner splits.")
     seconds: float = Field(description="Fit time over all inner splits, in seconds.")

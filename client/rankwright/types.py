@@ -254,9 +254,9 @@ class Best(Record):
     """The searched parameters; for `auto` those that it changed. At most 8."""
     rows: int | None
     """Number of training rows (or pairs)."""
-    splits: int | None = None
+    splits: int
     """Number of inner splits whose mean `value` is: all of them. A candidate that waits for some of its
-    splits has no row yet. Null in a job of an earlier version.
+    splits has no row yet.
     """
     value: float
     """Value of the job's objective, as mean over the inner splits."""
@@ -483,7 +483,7 @@ class ComparedModel(Record):
     """What the model has seen of these rows. `trained`: it was trained on rows of the dataset, and its
     figures are too optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too
     many rows equal rows that it was trained on, as a warning says. `new`: none of these. Null until
-    that is known, if the training table was gone by then, and where an earlier version has compared.
+    that is known, and if the training table was gone by then.
     """
 
 class ComparedPair(Record):
@@ -571,9 +571,7 @@ class ComparisonResult(Record):
     lists: list[ComparedLists] | None = None
     """The comparison within queries, by `auc`, `ndcg@10` and `map`. Empty without a query column."""
     curves: list[ComparedCurve] | None = None
-    """The ROC curve of each model on these rows. Empty in a list, and where an earlier version has
-    compared.
-    """
+    """The ROC curve of each model on these rows. Empty in a list."""
 
 class Control(Record):
     """A control: a plain algorithm fitted on the same splits."""
@@ -584,9 +582,9 @@ class Control(Record):
     """Fit time of all folds, in seconds."""
     failed: str | None
     """Why the fit failed; otherwise null."""
-    rows: int | None = None
-    """Number of training rows, in the first fold. Null for models of earlier versions."""
-    of_rows: int | None = None
+    rows: int | None
+    """Number of training rows, in the first fold. Null if it failed before it had any."""
+    of_rows: int | None
     """Number of available training rows. Greater than `rows` if only a sample was used."""
 
 class ControlArea(Record):
@@ -2500,9 +2498,9 @@ class ProgressRow(Record):
     """The searched parameters; for `auto` those that it changed. At most 8."""
     rows: int | None
     """Number of training rows (or pairs)."""
-    splits: int | None = None
+    splits: int
     """Number of inner splits whose mean `value` is: all of them. A candidate that waits for some of its
-    splits has no row yet. Null in a job of an earlier version.
+    splits has no row yet.
     """
     value: float
     """Value of the job's objective, as mean over the inner splits."""
@@ -2943,7 +2941,7 @@ class Search(Record):
     """The best parameters; among equals those with fewest rounds. The served ranker was fitted with them
     on all training rows.
     """
-    folds_chosen: list[FoldChosen] | None = None
+    folds_chosen: list[FoldChosen]
     seconds: float
     """Duration of the search in seconds, without `fit_seconds`."""
 
