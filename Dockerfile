@@ -36,6 +36,7 @@ COPY LICENSE /app/LICENSE
 COPY client/rankwright /app/rankwright
 COPY core /app/core
 COPY app /app/app
+COPY migrations /app/migrations
 COPY workers /app/workers
 COPY --chmod=0755 docker/rankwright /usr/local/bin/rankwright
 RUN python -m compileall -q /app

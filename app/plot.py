@@ -1,4 +1,4 @@
-"""A plot of a ranking written as SVG and as a Vega-Lite specification, for reports and the console.
+"""A plot of a ranking written as SVG, for reports and the console.
 
 The description of a plot is the client's: the command line draws from it, too. It needs the standard library only.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from rankwright.plot import (
     FPR,
@@ -26,7 +25,7 @@ from rankwright.plot import (
 from core.explain.svg import escape
 
 __all__ = ["FPR", "TPR", "Axis", "Band", "Line", "Mark", "Plot", "Style", "Window"]
-__all__ += ["draw", "ticks", "to_vega"]
+__all__ += ["draw", "ticks"]
 
 
 @dataclass(frozen=True)
@@ -183,56 +182,3 @@ def _height_at(points: Points, fpr: float, *, top: bool = False) -> float:
         return points[min(after, len(points) - 1)][1]
     (x0, y0), (x1, y1) = points[after - 1], points[after]
     return y0 + (y1 - y0) * (fpr - x0) / (x1 - x0)
-
-
-Json = dict[str, Any]
-VEGA_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-
-
-def to_vega(plot: Plot) -> Json:
-    """Return the plot as a Vega-Lite specification with its data: window, band, chance, curves and marks in layers."""
-    scales = {"x": (plot.labels[0], plot.x), "y": (plot.labels[1], plot.y)}
-    axes = {
-        channel: {
-            "field": "tpr" if channel == "y" else "fpr",
-            "type": "quantitative",
-            "title": label,
-            "scale": {"domain": [axis.low, axis.high], "nice": False},
-        }
-        for channel, (label, axis) in scales.items()
-    }
-    tip = {"tooltip": {"field": "name", "type": "nominal"}}
-    layers: list[Json] = []
-
-    def add(rows: list[Json], mark: str, encoding: Json, **how: Any) -> None:
-        layers.append(
-            {"data": {"values": rows}, "mark": {"type": mark, **how}, "encoding": encoding}
-        )
-
-    if (window := plot.window) is not None:
-        rows = [{"name": window.name, "fpr": window.fpr_min, "fpr_max": window.fpr_max}]
-        add(rows, "rect", {"x": axes["x"], "x2": {"field": "fpr_max"}, **tip}, opacity=0.3)
-    if plot.band is not None:
-        rows = [{"fpr": fpr, "tpr": low, "high": high} for fpr, low, high in plot.band.points]
-        add(rows, "area", axes | {"y2": {"field": "high"}}, opacity=0.13, clip=True)
-    ends = plot.chance or [(end, end) for end in (plot.x.low, plot.x.high)]
-    add([{"fpr": x, "tpr": y} for x, y in ends], "line", axes, clip=True, strokeDash=[5, 5])
-    # Without an order of its own the line is drawn along FPR alone, and vertical steps come out shuffled.
-    order = {"order": {"field": "index", "type": "quantitative"}}
-    for line in plot.lines:
-        rows = [{"index": i, "fpr": fpr, "tpr": tpr} for i, (fpr, tpr) in enumerate(line.points)]
-        add(rows, "line", axes | order, clip=True)
-    if plot.marks:
-        rows = [
-            {"name": mark.name, "fpr": mark.fpr, "tpr": mark.tpr, "threshold": mark.threshold}
-            for mark in plot.marks
-        ]
-        add(rows, "point", axes | tip, filled=True, size=80)
-    subtitle = [*plot.notes, *(line.name for line in plot.lines)]
-    return {
-        "$schema": VEGA_SCHEMA,
-        "title": {"text": plot.title, "subtitle": subtitle},
-        "width": 500,
-        "height": 500,
-        "layer": layers,
-    }

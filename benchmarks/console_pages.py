@@ -74,16 +74,16 @@ def make_state(state: Path, options: argparse.Namespace) -> dict[str, Any]:
             service.train(client, small, algorithm=algorithm) for _ in range(options.models - 1)
         ]
         assert all(job["state"] == "succeeded" for job in jobs), jobs
-        model = jobs[0]["model_id"]
+        model = jobs[0]["output"]["id"]
         for other in jobs[1:]:
-            body = {"model": other["model_id"], "dataset_id": large}
+            body = {"model": other["output"]["id"], "dataset_id": large}
             evaluation = client.post("/v1/evaluations", json=body).raise_for_status().json()
         service.work()
         if options.interactions:
             wide = service.upload(client, wide_table(300, options.columns), name="wide")
             service.lengthen_curve(model, options.points)
         if options.fill:
-            service.copy_model(jobs[-1]["model_id"], range(options.fill))
+            service.copy_model(jobs[-1]["output"]["id"], range(options.fill))
     return {
         "key": secret,
         "pages": {

@@ -69,7 +69,7 @@ class Clone:
     def forget(self) -> None:
         """Remove the kernels and the bytecode of the clone, not that of libraries."""
         shutil.rmtree(self.kernels, ignore_errors=True)
-        for package in ("app", "core", "workers", "examples"):
+        for package in ("app", "core", "migrations", "workers", "examples"):
             for cache in (self.root / package).rglob("__pycache__"):
                 shutil.rmtree(cache)
 

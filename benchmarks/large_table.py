@@ -197,7 +197,7 @@ def main() -> None:
             algorithm = {"name": "rankboost", "n_rounds": args.rounds}
             job = {"dataset_id": data["id"], "name": "large", "algorithm": algorithm}
             trained = client.post("/v1/jobs", json=job, headers={"Prefer": WAIT}).json()
-            model = trained["model_id"]
+            model = trained["output"]["id"]
             client.post(f"/v1/models/{model}/score", json={"rows": []})
             measure(client, process.pid, table.drop_columns([args.label]), model)
         finally:

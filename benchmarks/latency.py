@@ -38,7 +38,7 @@ def tour(client: httpx.Client, table: bytes, row: dict[str, str], name: str) -> 
         content=table,
     ).json()
     job = submit(client, dataset["id"], name)
-    client.get(f"/v1/models/{job['model_id']}/score", params=row).raise_for_status()
+    client.get(f"/v1/models/{job['output']['id']}/score", params=row).raise_for_status()
     return job
 
 

@@ -102,7 +102,7 @@ def main() -> None:
                 submitted = time.perf_counter() - started
             jobs = wait_for_all(client)
     states = Counter(job.state for job in jobs)
-    models = {job.model_id for job in jobs}
+    models = {job.output and job.output.id for job in jobs}
     if states != {"succeeded": given.jobs} or len(models) != given.jobs:
         sys.exit(f"{states}, {len(models)} models")
     first = min(datetime.fromisoformat(job.created_at) for job in jobs)

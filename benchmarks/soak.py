@@ -91,14 +91,14 @@ class Client(threading.Thread):
             job = self._ask("look", "GET", f"/v1/jobs/{job['id']}")
         if job["state"] != "succeeded":
             raise ValueError(f"job {job['id']} has {job['state']}: {job['error']}")
-        address = f"/v1/models/{job['model_id']}"
+        address = f"/v1/models/{job['output']['id']}"
         for _ in range(self._rng.randrange(50)):
             row = {name: f"{self._rng.gauss(0, 1):.3f}" for name in FEATURES}
             self._ask("score", "GET", f"{address}/score", params=row)
         rows = {"columns": FEATURES, "data": [[0.5] * len(FEATURES)] * 1000}
         self._ask("score 1,000", "POST", f"{address}/score", json=rows)
         self._ask("metrics", "GET", f"{address}/metrics")
-        judged = {"model": job["model_id"], "dataset_id": dataset["id"]}
+        judged = {"model": job["output"]["id"], "dataset_id": dataset["id"]}
         wait = {"Prefer": "wait=60"}
         evaluation = self._ask("evaluate", "POST", "/v1/evaluations", headers=wait, json=judged)
         while evaluation["status"] == "processing":

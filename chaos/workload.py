@@ -101,8 +101,8 @@ class Caller(threading.Thread):
             found = self._get(f"/v1/jobs/{job_id}")
             if found is None or found["finished_at"] is not None:
                 self._jobs.remove(job_id)
-                if found is not None and found["model_id"] is not None:
-                    self._models.append(found["model_id"])
+                if found is not None and found["output"] is not None:
+                    self._models.append(found["output"]["id"])
 
     def _upload(self) -> None:
         key = self._key()

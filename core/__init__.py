@@ -19,10 +19,9 @@ Fit a ranker to some rows, see how well it ranks others, and store it:
 True
 """
 
-import sys
 from typing import TYPE_CHECKING
 
-from core.lazy import MovedModules, lazy_names
+from core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .artifact import load, save
@@ -45,13 +44,3 @@ if TYPE_CHECKING:
     from .treerank.treerank import TreeRank
 
 __getattr__, __dir__, __all__ = lazy_names(globals())
-
-# Modules that moved in 0.3; their old names go in 0.4.
-_BASE = ("checkpoint", "parameters", "ranker", "splits", "state", "table", "target")
-_MOVED = {f"core.{name}": f"core.base.{name}" for name in _BASE} | {
-    "core.boosting.rules": "core.boosting.algorithms",
-    "core.kernel": "core.kernels.compiled",
-    "core.kernel_folders": "core.kernels.folders",
-    "core.svg": "core.explain.svg",
-}
-sys.meta_path.append(MovedModules(_MOVED))

@@ -202,13 +202,11 @@ def _rebuild(algorithm: type[Ranker], header: dict[str, Any], arrays: Arrays) ->
         raise ArtifactError(
             f"the artifact does not describe a {algorithm.__name__}: {error}"
         ) from error
-    _check_keys("the artifact's arrays", arrays, own_arrays, may_lack=True)
+    _check_keys("the artifact's arrays", arrays, own_arrays)
     _check_keys("state in the artifact's header", header["state"], own_state)
     for name, given in arrays.items():
         own = own_arrays[name]
-        # Older artifacts may lack arrays, or have narrower integers, which the ranker reads as they are.
-        is_narrower = given.dtype.kind == own.dtype.kind and given.itemsize < own.itemsize
-        if given.shape != own.shape or (given.dtype != own.dtype and not is_narrower):
+        if given.shape != own.shape or given.dtype != own.dtype:
             raise ArtifactError(
                 f"array {name} must be {own.dtype} of shape {own.shape}, "
                 f"got {given.dtype} of shape {given.shape}"
@@ -216,11 +214,9 @@ def _rebuild(algorithm: type[Ranker], header: dict[str, Any], arrays: Arrays) ->
     return ranker
 
 
-def _check_keys(
-    what: str, given: dict[str, Any], expected: dict[str, Any], *, may_lack: bool = False
-) -> None:
+def _check_keys(what: str, given: dict[str, Any], expected: dict[str, Any]) -> None:
     missing, extra = expected.keys() - given.keys(), given.keys() - expected.keys()
-    if extra or (missing and not may_lack):
+    if extra or missing:
         raise ArtifactError(
             f"{what} must be {sorted(expected)}: missing {sorted(missing)}, extra {_shorten(sorted(extra))}"
         )

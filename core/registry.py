@@ -36,9 +36,6 @@ _HOMES = {
     "adaboost_mr": ("boosting.multilabel", "AdaBoostMR"),
 }
 
-# Algorithms of earlier versions, whose artifacts can no longer be read, and what to use instead.
-REMOVED = {"paucboost": "rankboost, or komori_eguchi_boost for a window of false positive rates"}
-
 
 class Algorithms(Mapping[str, type["Ranker"]]):
     """The class of each algorithm by its name. Iterating over the names imports nothing."""
@@ -63,8 +60,6 @@ ALGORITHMS = Algorithms()
 
 def unknown_algorithm(name: object) -> str:
     """Return the message for an artifact whose algorithm is not listed."""
-    if isinstance(name, str) and name in REMOVED:
-        return f"algorithm {name!r} has been removed: train {REMOVED[name]} instead"
     return f"algorithm must be one of {', '.join(ALGORITHMS)}, got {name!r}"
 
 

@@ -116,9 +116,10 @@ class World:
                     self._add("job", thing["id"])
                     if thing["state"] in ("failed", "cancelled", "timed_out"):
                         self._add("ended", thing["id"])
-                    if thing.get("model_id"):
-                        self._add("model", thing["model_id"])
-                        self._add(f"model of {thing['name']}", thing["model_id"])
+                    made = thing["output"]
+                    if made is not None and made["kind"] == "model":
+                        self._add("model", made["id"])
+                        self._add(f"model of {thing['name']}", made["id"])
                 case "key" if thing["id"] != self.own_key and not thing.get("revoked_at"):
                     self._add("key", thing["id"])
                 case "evl" | "cmp" | "bat":

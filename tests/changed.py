@@ -14,7 +14,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = {"core": "core", "app": "app", "workers": "workers", "client/rankwright": "rankwright"}
+PACKAGES = {
+    "core": "core",
+    "app": "app",
+    "migrations": "migrations",
+    "workers": "workers",
+    "client/rankwright": "rankwright",
+}
 """The folder of each package, and its name."""
 
 
@@ -49,6 +55,8 @@ def rooms_of(module: str) -> Iterator[Path]:
         yield ROOT / "tests/app" / ("cli" if room == "cli" else "client")
     elif package == "workers":
         yield ROOT / "tests/workers"
+    elif package == "migrations":
+        yield ROOT / "tests/app/platform/test_migrations.py"
     elif (folder := ROOT / "tests" / package / room).is_dir() and room:
         yield folder
     else:

@@ -244,7 +244,7 @@ def serve_and_run(clients: list[str], run: Callable[[str, str, Path, Path], None
             ours = service.client(key)
             job = service.train(ours, service.upload(ours, table(ROWS)), name=MODEL)
             alias = f"/v1/models/{MODEL}/aliases/champion"
-            ours.put(alias, json={"model_id": job["model_id"]}).raise_for_status()
+            ours.put(alias, json={"model_id": job["output"]["id"]}).raise_for_status()
             lines = [line.split(",")[:3] for line in table(ROWS, seed=1).splitlines()[1:]]
             rows = [[float(cell) if cell else None for cell in line] for line in lines]
             body = {"columns": NAMES, "data": rows}

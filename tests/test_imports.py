@@ -13,7 +13,6 @@ import pytest
 
 import core
 from core.registry import ALGORITHMS
-from tests.sentences import Sentences
 
 SCIENCE = {"numba", "llvmlite", "scipy", "sklearn", "narwhals", "safetensors", "threadpoolctl"}
 ARROW = {"pyarrow"}
@@ -171,74 +170,11 @@ from core import RankBoost
 families = {name.split(".")[1] for name in sys.modules if name.startswith("core.")}
 assert not families & {"ensemble", "linear", "martirank", "selection", "svm", "treerank"}, families
 """
-MOVED = """
-import core, importlib, warnings
-for old, new in core._MOVED.items():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        exec(f"import {old}")
-    [warning] = caught
-    assert (warning.category, str(warning.message)) == (DeprecationWarning, f"{old} is now {new}")
-    assert warning.filename == "<string>", warning.filename
-    moved = importlib.import_module(new)
-    assert eval(old) is moved and moved.__spec__.name == new
-"""
-AT_ONCE = """
-import sys, threading, warnings
-from core.base import ranker
-from core.lazy import MovedModules
-names, n_threads = [f"old_{i}" for i in range(300)], 4
-sys.meta_path.insert(0, MovedModules(dict.fromkeys(names, "core.base.ranker")))
-warnings.simplefilter("ignore")
-sys.setswitchinterval(1e-6)
-barrier, found = threading.Barrier(n_threads), []
-def run():
-    for name in names:
-        barrier.wait()
-        found.append(__import__(name))
-threads = [threading.Thread(target=run) for _ in range(n_threads)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-assert len(found) == n_threads * len(names)
-assert all(module is ranker for module in found)
-assert ranker.__spec__.name == "core.base.ranker" and ranker.__spec__.origin == ranker.__file__
-"""
 
 
-def test_one_ranker_brings_no_other_family_and_moved_modules_are_found_by_their_old_names(
-    tmp_path: Path,
-) -> None:
-    """Which warn; and by several threads at once. In one process: it takes seconds to import the science."""
-    ranker, *_ = imported(ONE_RANKER, MOVED, AT_ONCE, folder=tmp_path)
+def test_one_ranker_brings_no_other_family(tmp_path: Path) -> None:
+    (ranker,) = imported(ONE_RANKER, folder=tmp_path)
     assert ranker & (DATABASE | WEB | QUEUE | {"safetensors"}) == set()
-
-
-@pytest.mark.parametrize(
-    ("module", "old", "new"),
-    [
-        ("core.base.ranker", "FollowingFit", "PathEstimator"),
-        ("core.base.state", "Rule", "Constraint"),
-        ("core.bounds", "LEAST_THETA", "MIN_THETA"),
-        ("core.coding", "NO_SPREAD", "INFINITE_ESS"),
-        ("core.coding", "Spread", "InverseESS"),
-        ("core.coding", "count_rows", "effective_counts"),
-        ("core.coding", "measure_spread", "measure_inverse_ess"),
-        ("core.metrics.intervals", "least_trials", "worst_case_trials"),
-        ("core.metrics.intervals", "share_interval", "proportion_interval"),
-    ],
-)
-def test_renamed_things_are_found_by_their_old_names_which_warn(
-    module: str, old: str, new: str, sentences: Sentences
-) -> None:
-    home = importlib.import_module(module)
-    with pytest.warns(DeprecationWarning, match=rf"^{module}\.{old} is now {new}$") as caught:
-        found = getattr(home, old)
-    assert found is getattr(home, new)
-    assert [warning.filename for warning in caught] == [__file__]
-    with sentences.raises(AttributeError):
-        _ = home.nothing
 
 
 def test_the_registry_knows_names_without_classes_and_gives_the_public_ones() -> None:

@@ -206,9 +206,9 @@ async def _show(
 
 async def _metrics(page: Page, job: Job) -> tuple[Metrics | None, str | None]:
     """Return the metrics of the model that the job has made; or the API's words where there are none."""
-    if job.kind != "train" or job.state != "succeeded" or job.model_id is None:
+    if job.kind != "train" or job.state != "succeeded" or job.output is None:
         return None, None
-    return await read_or_error(page.client.models[job.model_id].read_metrics())
+    return await read_or_error(page.client.models[job.output.id].read_metrics())
 
 
 def _figures(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[ModelFigure]:
@@ -293,16 +293,20 @@ class Made(NamedTuple):
     id: str
 
 
+_OUTPUTS = {
+    "model": ("models", "The model"),
+    "evaluation": ("evaluations", "The evaluation"),
+    "comparison": ("comparisons", "The comparison"),
+    "batch_score": ("batch-scores", "The scores"),
+}
+"""The pages of what jobs make, and their titles. A job that reads a table names its dataset."""
+
+
 def _made(job: Job) -> Iterator[Made]:
     """Yield the things that the job has made."""
-    for where, made, title in (
-        ("models", job.model_id, "The model"),
-        ("evaluations", job.evaluation_id, "The evaluation"),
-        ("comparisons", job.comparison_id, "The comparison"),
-        ("batch-scores", job.batch_score_id, "The scores"),
-    ):
-        if made is not None:
-            yield Made(f"/console/{where}/{made}", title, made)
+    if job.output is not None and job.output.kind in _OUTPUTS:
+        where, title = _OUTPUTS[job.output.kind]
+        yield Made(f"/console/{where}/{job.output.id}", title, job.output.id)
     if job.kind in ("ingest", "ingest_files", "ingest_pairs") and job.dataset_id:
         yield Made(f"/console/datasets/{job.dataset_id}", "The dataset", job.dataset_id)
 

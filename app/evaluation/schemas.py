@@ -9,7 +9,7 @@ from pydantic import Field
 from app.datasets.schemas import GradeRows
 from app.evaluation.amounts import BY_AMOUNT, Amounts
 from app.evaluation.groups import BY_GROUP, Groups
-from app.evaluation.metrics import EQUAL_ROWS, OVERLAPS
+from app.evaluation.metrics import OVERLAPS
 from app.evaluation.service import (
     CURVE_POINTS,
     DEFAULT_LEVEL,
@@ -17,7 +17,6 @@ from app.evaluation.service import (
     MAX_MODELS,
     MAX_WINDOWS,
     MIN_MODELS,
-    TRAINED_HERE,
     ComparisonInputs,
     EvaluationInputs,
     Seen,
@@ -737,22 +736,16 @@ def _cut_of(row: EvaluationRow) -> JudgedCut | None:
     spec, alias, source = row.job.spec, None, "objective"
     if "at" in spec:
         source = "at"
-    # the worker of an earlier version judges at the objective's
-    elif (promised := spec.get("alias_cut")) and promised["threshold"] == point["threshold"]:
+    elif promised := spec.get("alias_cut"):
         source, alias = "alias", promised["alias"]
     return JudgedCut(threshold=point["threshold"], source=source, alias=alias)
 
 
 def _seen_by(row: EvaluationRow) -> str | None:
-    seen, independent = row.job.spec.get("seen"), row.job.spec.get("independent")
-    if seen is None and independent is False:  # of an earlier version
-        seen = "trained" if any(TRAINED_HERE in said for said in row.warnings) else "validated"
+    seen = row.job.spec["seen"]
     if seen in ("trained", "validated"):
         return str(seen)
-    metrics = row.metrics or {}
-    if OVERLAPS not in metrics and any(EQUAL_ROWS in said for said in row.warnings):
-        return "overlaps"  # as a worker of an earlier version has found
-    return _OVERLAPPING[metrics.get(OVERLAPS)]
+    return _OVERLAPPING[(row.metrics or {}).get(OVERLAPS)]
 
 
 _OVERLAPPING = {None: None, True: "overlaps", False: "new"}
@@ -840,8 +833,7 @@ class ComparedModel(Resource):
     version: int
     seen: SEEN | None = Field(
         default=None,
-        description=f"{SEEN_WORDS}Null until that is known, if the training table was gone by then, and where an "
-        "earlier version has compared.",
+        description=f"{SEEN_WORDS}Null until that is known, and if the training table was gone by then.",
     )
 
 
@@ -964,8 +956,7 @@ class ComparisonResult(Resource):
     )
     curves: list[ComparedCurve] = Field(
         default_factory=list,
-        description="The ROC curve of each model on these rows. Empty in a list, and where an earlier version has "
-        "compared.",
+        description="The ROC curve of each model on these rows. Empty in a list.",
     )
 
 

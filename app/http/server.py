@@ -500,7 +500,6 @@ class RequestMiddleware:
                 headers = message["headers"]
                 headers.append((b"x-request-id", request_id.encode()))
                 headers.extend(_HEADERS)
-                headers.extend(scope.get("deprecation", ()))  # of what was asked for
                 if self._drain.begun:
                     headers.append(_CLOSE)
                 headers.extend(self._outage(scope, status))

@@ -268,7 +268,7 @@ class _Read(_Parts):
         self._payload = payload
         self._missing = missing
         with Path(payload["read"][0]["state"]).open("rb") as file:
-            head = _head_of(file.readline())  # the rest may be as large as the part
+            head = orjson.loads(file.readline())  # the rest may be as large as the part
         self.names, self.unnamed = head["names"], head["unnamed"]
         self.notation = Dialect(**payload["dialect"] or {}).notation
         self.done, self.rows = 0, sum(each["rows"] for each in payload["read"])
@@ -276,12 +276,6 @@ class _Read(_Parts):
     def progress(self) -> tuple[int, int]:
         """Return the rows that were copied, and all of them."""
         return self.done, self.rows or 1
-
-
-def _head_of(line: bytes) -> Json:
-    """Return the head of a part by the first line of its state; an older worker has written one line."""
-    found: Json = orjson.loads(line)
-    return cast(Json, found.get("head", found))
 
 
 def _hash_names(names: Sequence[str]) -> str:
@@ -498,7 +492,7 @@ class _Assembly(_Guessed):
         read = self._payload["read"]
         for each in read:
             first, _, rest = Path(each["state"]).read_bytes().partition(b"\n")
-            head, state = _head_of(first), orjson.loads(rest or first)
+            head, state = orjson.loads(first), orjson.loads(rest)
             with _errors_of(each):
                 _check_names(self.source.names, head["names"], read[0]["number"])
             converter.items.parts.append((each["number"], converter.rows))

@@ -678,7 +678,7 @@ class Duplicates:
     def absorb(self, state: Json) -> None:
         """Add the hashes of other rows."""
         self._level = max(self._level, state["level"])
-        if (kinds := state.get("kinds")) is None:  # many, or those of an earlier version
+        if (kinds := state["kinds"]) is None:  # many
             self._kinds = None
         else:
             self._add_kinds(from_json(kinds, np.uint64))

@@ -36,12 +36,8 @@ WAIT_HEADERS: Json = {
     },
 }
 """What a read says to a caller who would wait, for its description in OpenAPI."""
-TO_BE_201 = {"Deprecation": "@1795305600", "Sunset": "Sat, 22 May 2027 00:00:00 GMT"}
-"""RFC 9745 and RFC 8594: a POST of a job that has waited answers 200 until then, and 201 from then on."""
-WAITED_DOCS: Json = {
-    "description": "The job ended within the wait. Answered from 22 May 2027 on; until then it is 200."
-}
-"""The description of that 201 in OpenAPI."""
+WAITED_DOCS: Json = {"description": "The job ended within the wait."}
+"""The description of a POST's 201 in OpenAPI."""
 Refetch = Callable[[Session, str], tuple[Json, bool]]
 """Reads the resource of an id again, and says whether its job has ended."""
 
@@ -157,8 +153,7 @@ async def accepted(
         with suppress(NotFound):  # deleted since: the answer is that of the first time
             body, ended = await run_in_threadpool(context.db.reading, refetch, body["id"])
         if ended:
-            told = {} if done == 201 else TO_BE_201
-            response = JSONResponse(body, done, {"Location": headers["Location"]} | told | replayed)
+            response = JSONResponse(body, done, {"Location": headers["Location"]} | replayed)
             wait.applied(response)
             return response
     return JSONResponse(body, answer.status_code, headers)

@@ -115,7 +115,7 @@ async def read_job(
     caller: CallerDep,
     wait: PreferWaitDep,
 ) -> Response:
-    """The job's state and progress; after its end `model_id` or `error`. With `Prefer: wait=N` the answer comes when
+    """The job's state and progress; after its end `output` or `error`. With `Prefer: wait=N` the answer comes when
     the job has ended, or after N seconds.
     """
     refetch = refetch_job(caller.owner)
@@ -168,13 +168,7 @@ def cancel_job(
     status_code=202,
     response_model=Job,
     summary="Retry a job",
-    responses={
-        200: {
-            "model": Job,
-            "description": "The job ended within the wait. Deprecated: `Deprecation` and `Sunset` say so.",
-        },
-        201: WAITED_DOCS | {"model": Job},
-    },
+    responses={201: WAITED_DOCS | {"model": Job}},
 )
 @needs("train")
 async def retry_job(
@@ -195,7 +189,7 @@ async def retry_job(
         return show(jobs.retry(session, context.settings, caller.owner, job_id))
 
     refetch = refetch_job(caller.owner)
-    return await create(context, idempotent, wait, PATH, work, refetch, done=200)
+    return await create(context, idempotent, wait, PATH, work, refetch)
 
 
 @router.get(

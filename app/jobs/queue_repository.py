@@ -719,9 +719,9 @@ def release_misdated(session: Session, longest_delay: float) -> None:
 def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnElement[bool]:
     """Return the condition that a running job's lease expired at least `for_seconds` ago.
 
-    PostgreSQL's own clock says so. SQLite has only the clock of whichever process asks, which may be set at any
-    moment, forth or back: there the time of the last heartbeat is compared with the machine's, and one that lies
-    ahead is from before the machine was last started. A job that an older version claimed first has none.
+    PostgreSQL's own clock says so; `beaten_at` is null there. SQLite has only the clock of whichever process asks,
+    which may be set at any moment, forth or back: there the time of the last heartbeat is compared with the machine's,
+    and one that lies ahead is from before the machine was last started.
     """
     silence = lease_seconds + for_seconds
     return and_(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import Field
-from pydantic.config import JsonDict
 
 from app.http.schemas import DatasetVersion, PageOf, Resource, Timestamp, one_of
 from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, find_output, shown_state
@@ -39,10 +38,9 @@ class ProgressRow(Resource):
         description="The searched parameters; for `auto` those that it changed. At most 8."
     )
     rows: int | None = Field(description="Number of training rows (or pairs).")
-    splits: int | None = Field(
-        default=None,
+    splits: int = Field(
         description="Number of inner splits whose mean `value` is: all of them. A candidate that waits for some of its "
-        "splits has no row yet. Null in a job of an earlier version.",
+        "splits has no row yet.",
     )
     value: float = Field(description="Value of the job's objective, as mean over the inner splits.")
     seconds: float = Field(description="Fit time over all inner splits, in seconds.")
@@ -145,9 +143,6 @@ class JobOutput(Resource):
     id: str
 
 
-_DEPRECATED: JsonDict = {"deprecated": True}
-
-
 class Job(Resource):
     """A job: long work that a worker does in the background."""
 
@@ -188,10 +183,6 @@ class Job(Resource):
         description="The resource that the job makes; it has its own status. A model exists only after the job has "
         "succeeded. A retried job shows the same resource as its retry, which may have made it.",
     )
-    model_id: str | None = Field(
-        description="For a job that trains a model or measures its importance: same as `output.id`.",
-        json_schema_extra=_DEPRECATED,
-    )
     request_id: str | None = Field(
         description="Id of the request that submitted the job: its `X-Request-ID`. The log of the API and of the "
         "workers has it in each line about the job."
@@ -199,21 +190,6 @@ class Job(Resource):
     retry_of: str | None
     last_event: int = Field(
         description="Number (`seq`) of the job's last event. Pass it to `…/events?after=` to continue from there."
-    )
-    evaluation_id: str | None = Field(
-        default=None,
-        description="For a job of kind `evaluate`: same as `output.id`.",
-        json_schema_extra=_DEPRECATED,
-    )
-    comparison_id: str | None = Field(
-        default=None,
-        description="For a job of kind `compare`: same as `output.id`.",
-        json_schema_extra=_DEPRECATED,
-    )
-    batch_score_id: str | None = Field(
-        default=None,
-        description="For a job of kind `batch_score`: same as `output.id`.",
-        json_schema_extra=_DEPRECATED,
     )
     created_at: Timestamp
     started_at: Timestamp | None
@@ -258,13 +234,9 @@ class Job(Resource):
             progress=Progress.model_validate(row.progress) if row.progress else None,
             error=row.error,
             output=output and JobOutput(kind=output[0], id=output[1]),
-            model_id=row.model_id,
             retry_of=row.retry_of,
             request_id=row.request_id,
             last_event=row.event_seq,
-            evaluation_id=spec.get("evaluation_id"),
-            comparison_id=spec.get("comparison_id"),
-            batch_score_id=spec.get("batch_score_id"),
             created_at=row.created_at,
             started_at=row.started_at,
             finished_at=row.finished_at,

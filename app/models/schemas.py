@@ -651,7 +651,7 @@ class Search(Resource):
         description="The best parameters; among equals those with fewest rounds. The served ranker was fitted with "
         "them on all training rows."
     )
-    folds_chosen: list[FoldChosen] = Field(default_factory=list)
+    folds_chosen: list[FoldChosen]
     seconds: float = Field(description="Duration of the search in seconds, without `fit_seconds`.")
 
 

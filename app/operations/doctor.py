@@ -28,7 +28,7 @@ from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database, change_nothing
 from app.platform.errors import ServiceError
 from app.platform.installation import Incomplete, check_files
-from app.platform.schema import REVISION, WAY_BACK, describe_unknown, is_older
+from app.platform.schema import REVISION, describe_unknown, is_older, way_back
 from app.platform.settings import Settings
 from app.platform.sql import DBAPIError
 from app.platform.tables import JobState
@@ -226,11 +226,7 @@ def check_tables(settings: Settings) -> Finding:
             f"its tables are at revision {revision}, rankwright {__version__} works with {REVISION}",
             "run `rankwright migrate`",
         )
-    return fail(
-        "database",
-        f"its {describe_unknown(revision)}",
-        WAY_BACK,
-    )
+    return fail("database", f"its {describe_unknown(revision)}", way_back(revision))
 
 
 def check_changes(db: Database) -> Finding:

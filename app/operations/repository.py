@@ -318,10 +318,7 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
     if any(key.startswith("parts/") for key in keys):
         found |= {key for _, key in of_parts(session)}.intersection(keys)
     if any(key.startswith("checkpoints/") for key in keys):
-        checkpoints = select(Job.checkpoint_key).where(
-            Job.checkpoint_key.in_(keys),
-            Job.state.not_in(FINAL_STATES),  # a worker of an earlier version does not clear it
-        )
+        checkpoints = select(Job.checkpoint_key).where(Job.checkpoint_key.in_(keys))
         found |= {key for key in session.scalars(checkpoints) if key is not None}
     return found
 

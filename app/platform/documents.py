@@ -194,7 +194,7 @@ class SearchRecord(SearchSpec):
     chosen: Parameters
     candidates: list[SearchCandidate]
     seconds: float
-    folds_chosen: NotRequired[list[FoldChoice]]
+    folds_chosen: list[FoldChoice]
 
 
 class MemberRecord(TypedDict):
@@ -243,8 +243,8 @@ class Control(TypedDict):
     parameters: Parameters
     fit_seconds: float
     failed: str | None
-    rows: NotRequired[int | None]
-    of_rows: NotRequired[int | None]
+    rows: int | None
+    of_rows: int | None
 
 
 class AreaDifference(Interval):

@@ -11,7 +11,7 @@ from pathlib import Path
 from app import __version__
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("app", "core", "workers")
+PACKAGES = ("app", "core", "migrations", "workers")
 # Of each folder of files that are no modules, what its readers cannot do without. Looked for also where nothing lists
 # what was installed: in a checkout and an image.
 FILES = (
@@ -23,9 +23,9 @@ FILES = (
     "app/http/examples.json",
     "app/http/static/docs.css",
     "app/http/static/docs.js",
-    "app/platform/migrations/env.py",
     "app/reports/fonts/Roboto-Medium.ttf",
     "app/reports/fonts/Roboto-Regular.ttf",
+    "migrations/env.py",
 )
 _MAX_NAMED = 5
 
@@ -46,10 +46,7 @@ def check_files() -> None:
 
 
 def check_client() -> None:
-    """Check that the client is there, in the version of the server. Raises `Incomplete`, which says what to install.
-
-    The server of release 0.2.0 was itself a distribution named `rankwright`: pip takes it for a client of that version.
-    """
+    """Check that the client is there, in the version of the server. Raises `Incomplete`, which says what to install."""
     version = None
     if util.find_spec("rankwright") is not None:
         version = getattr(import_module("rankwright"), "__version__", None)
@@ -63,12 +60,6 @@ def check_client() -> None:
         raise Incomplete(
             f"the client `rankwright` has version {version}, the server {__version__}: {wheels}"
         )
-    for distribution in metadata.distributions(name="rankwright"):
-        if any(path.parts[0] in PACKAGES for path in distribution.files or ()):
-            raise Incomplete(
-                f"the distribution `rankwright` {distribution.version} is an old server, not the client: "
-                f"`pip uninstall rankwright rankwright-server`, then {wheels}"
-            )
     raise Incomplete(f"the client `rankwright` is not installed: {wheels}")
 
 

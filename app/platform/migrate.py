@@ -17,32 +17,23 @@ from sqlalchemy.exc import DBAPIError
 
 from app.platform.database import Database
 from app.platform.errors import Refused
-from app.platform.schema import WAY_BACK, describe_unknown
+from app.platform.schema import describe_unknown, way_back
 
-FOLDER = Path(__file__).resolve().parent / "migrations"
-VERSIONS = FOLDER / "versions"
-"""Folder of the migrations that begin with an empty database. The first creates the tables of many earlier ones."""
-BRIDGES = (FOLDER / "before_0020",)
-"""Folder of the migrations that the first one of `VERSIONS` has replaced: they end at its revision, with the same
-tables. A database at one of them is migrated through them, and then through `VERSIONS`.
-"""
+FOLDER = Path(__file__).resolve().parents[2] / "migrations"
 
 # Any number, as long as nobody else on this database takes it: two `migrate` at once go one after the other.
 _ADVISORY_LOCK = 7_236_512_903
 
 
-def upgrade(database_url: str) -> str:
-    """Run every pending migration; returns the new revision."""
+def upgrade(database_url: str, to: str = "head") -> str:
+    """Run every pending migration, or those up to a revision; returns the new revision."""
     db = Database(database_url, bounded=False)
     try:
         with _refusals(db), exclusive_transaction(db) as connection:
             before = _revision(connection)
             if before is not None and not is_known(before):
-                raise CommandError(f"its {describe_unknown(before)}; {WAY_BACK}")
-            for bridge in BRIDGES:
-                if before in _revisions(bridge):
-                    command.upgrade(config(connection, bridge), "head")
-            command.upgrade(config(connection), "head")
+                raise CommandError(f"its {describe_unknown(before)}; {way_back(before)}")
+            command.upgrade(config(connection), to)
             revision = _revision(connection)
     finally:
         db.close()
@@ -96,32 +87,24 @@ def current(database_url: str) -> str | None:
 
 def head() -> str:
     """Return the newest revision."""
-    revision = _scripts(VERSIONS).get_current_head()
-    assert revision is not None
-    return revision
+    return revisions()[-1]
 
 
 def is_known(revision: str) -> bool:
     """Return True if this version has the migration to the revision."""
-    return any(revision in _revisions(folder) for folder in (VERSIONS, *BRIDGES))
+    return revision in revisions()
 
 
-def _revisions(folder: Path) -> list[str]:
-    """Return the revisions of the migrations in a folder, the newest first."""
-    return [script.revision for script in _scripts(folder).walk_revisions()]
+def revisions() -> list[str]:
+    """Return the revisions of all migrations, the first one first."""
+    scripts = ScriptDirectory.from_config(config())
+    return [script.revision for script in scripts.walk_revisions()][::-1]
 
 
-def _scripts(folder: Path) -> ScriptDirectory:
-    return ScriptDirectory(str(FOLDER), version_locations=[str(folder)])
-
-
-def config(connection: Connection | None = None, folder: Path = VERSIONS) -> Config:
-    """Return Alembic's configuration, without a file, for the migrations of a folder. The connection is passed to
-    `migrations/env.py`.
-    """
+def config(connection: Connection | None = None) -> Config:
+    """Return Alembic's configuration, without a file. The connection is passed to `migrations/env.py`."""
     alembic = Config()
     alembic.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
-    alembic.set_main_option("version_locations", str(folder).replace("%", "%%"))
     alembic.set_main_option("path_separator", "newline")  # a path may hold any other
     alembic.attributes["connection"] = connection
     return alembic

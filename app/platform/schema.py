@@ -12,11 +12,10 @@ from app import __version__
 from app.platform.database import Database, change_nothing
 from app.platform.errors import Refused, Unavailable
 
-REVISION = "0033"
+REVISION = "0100"
 """Revision of the newest migration. It is stated here because most processes need not import Alembic."""
-FIRST_REVISION = "0001"
-"""Oldest revision that can be migrated."""
-WAY_BACK = "run the version that made them, or a later one"
+FIRST_REVISION = "0100"
+"""Oldest revision that can be migrated. Revisions below it were made by versions that were never released."""
 RETRY_SECONDS = 1.0
 
 
@@ -77,20 +76,33 @@ def describe(revision: str) -> str:
             f"the database's tables are at revision {revision}, rankwright {__version__} works with {REVISION}: "
             "run `rankwright migrate`"
         )
-    return f"the database's {describe_unknown(revision)}; {WAY_BACK}"
+    return f"the database's {describe_unknown(revision)}; {way_back(revision)}"
 
 
 def describe_unknown(revision: str) -> str:
     """Return a phrase about tables at a revision that this version has no migration for."""
-    return (
-        f"tables are at revision {revision}, which rankwright {__version__} does not know; it can migrate "
-        f"revisions {FIRST_REVISION} to {REVISION}"
-    )
+    if _is_later(revision):
+        return (
+            f"tables are at revision {revision}, which rankwright {__version__} does not know; it can migrate "
+            f"revisions {FIRST_REVISION} to {REVISION}"
+        )
+    return f"tables are at revision {revision}, which no release of rankwright has made"
+
+
+def way_back(revision: str) -> str:
+    """Return what to do with tables at a revision that this version has no migration for."""
+    if _is_later(revision):
+        return "run the version that made them, or a later one"
+    return "start with an empty database, or keep using the version that made them"
 
 
 def is_older(revision: str) -> bool:
     """Return True if this version can migrate tables from there."""
     return revision.isdigit() and FIRST_REVISION <= revision < REVISION
+
+
+def _is_later(revision: str) -> bool:
+    return revision.isdigit() and revision > REVISION
 
 
 def _revision(session: Session) -> str:

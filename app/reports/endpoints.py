@@ -14,7 +14,6 @@ from app.datasets.schemas import DatasetProfile
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.responses import CompressedPage, CompressedResponse, choose_media_type
 from app.models.endpoints import CurvePart
-from app.plot import to_vega
 from app.reports import plots
 from app.reports.document import Document
 from app.reports.schemas import Report, report_of
@@ -64,24 +63,11 @@ def answer_page(document: Document, format: Format) -> Response:
     )
 
 
-VEGA_HEADERS = (
-    (b"deprecation", b"@1795305600"),
-    (b"sunset", b"Sat, 22 May 2027 00:00:00 GMT"),
-)
-"""RFC 9745 and RFC 8594: deprecated since 22 November 2026, to be removed after half a year."""
-
-
-async def announce_removal(request: Request) -> None:
-    """Have the answer to `format=vega`, a refusal too, say that the format is deprecated."""
-    if "vega" in request.query_params.getlist("format"):
-        request.scope["deprecation"] = VEGA_HEADERS
-
-
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
 _PICTURES: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The picture, or a Vega-Lite specification with its data.",
+        "description": "The picture.",
         "content": {
             "image/svg+xml": {"schema": {"type": "string"}},
             "image/png": {"schema": {"type": "string", "format": "binary"}},
@@ -92,10 +78,9 @@ _PICTURES: dict[int | str, dict[str, Any]] = {
 
 @router.get(
     "/{ref}/plot",
-    response_model=dict[str, Any],
+    response_class=Response,
     summary="Draw the ROC curve",
     responses=_PICTURES,
-    dependencies=[Depends(announce_removal)],
 )
 @needs("read")
 async def read_plot(
@@ -122,13 +107,7 @@ async def read_plot(
             " `none`: no band."
         ),
     ] = "pointwise",
-    format: Annotated[
-        Literal["svg", "png", "vega"],
-        Query(
-            description="`svg` or `png`. `vega`, a Vega-Lite specification, is deprecated and will be removed on 22 "
-            "May 2027: read the points from `/roc` instead."
-        ),
-    ] = "svg",
+    format: Annotated[Literal["svg", "png"], Query(description="`svg` or `png`.")] = "svg",
     width: Annotated[int, Query(ge=200, le=4000, description="Width of a PNG in pixels.")] = 1280,
 ) -> Response:
     """A picture of the ROC curve with its confidence band, the area of the window, the best operating points at several
@@ -138,8 +117,6 @@ async def read_plot(
 
     def work() -> Response:
         plot = context.db.reading(prepare_plot, caller.owner, ref, on, kind, shown_band)()
-        if format == "vega":
-            return JSONResponse(to_vega(plot))
         drawn = plots.to_svg(plot)
         if format == "svg":
             return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)

@@ -208,7 +208,7 @@ def _search(facts: Facts) -> Iterator[Block]:
     ]
     yield Table(("candidate", "value", ""), rows)
     yield from _more(search["candidates"], MAX_CANDIDATES)
-    if folds := search.get("folds_chosen"):  # searches of earlier versions have no such entry
+    if folds := search["folds_chosen"]:
         yield Paragraph("Each fold has chosen for itself, by the rows that it learnt from.")
         yield Table(
             ("repeat", "fold", "chosen"),
@@ -287,10 +287,10 @@ def controls(found: ModelControls, beats: bool | None) -> list[Block]:
 
 
 def _baseline_note(control: Control) -> str | None:
-    """Return a sentence if a baseline failed or was fitted on a sample. Older models do not record the rows."""
+    """Return a sentence if a baseline failed or was fitted on a sample."""
     if control["failed"]:
         return f"{control['algorithm']} could not be fitted: {control['failed']}"
-    rows, of_rows = control.get("rows"), control.get("of_rows")
+    rows, of_rows = control["rows"], control["of_rows"]
     if rows is not None and of_rows is not None and rows < of_rows:
         return f"{control['algorithm']} was fitted on {rows:,} of {of_rows:,} rows"
     return None
@@ -338,7 +338,7 @@ def _measure(compared: Mapping[str, Any]) -> str:
 def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> list[Block]:
     """Return the section on `auto`: the combined rankers, and all that were tried.
 
-    `microseconds` is the predicted cost of a row; models of earlier versions have none.
+    `microseconds` is the predicted cost of a row, where it was measured.
     """
     cost = "" if microseconds is None else f" A row is scored in about {microseconds:.3g} µs."
     members = [

@@ -166,7 +166,7 @@ def accept(
     found = find_to_use(session, owner, request.model, {"parameter": "model"})
     options = check_options(TableOptions.from_json(request.terms), upload.format)
     options.dialect_of(found.model.table_dialect)  # which raises where the marks do not fit
-    probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
+    probability = ProbabilityOptions.from_json(request.terms[PROBABILITY_OPTIONS])
     reasons = ReasonOptions.from_json(request.terms.get(REASON_OPTIONS))
     _check_upload(_name(found.model), _labels(found.model), options, probability, reasons)
     _check_reasons(session, found, reasons, "parameter", "")
@@ -319,7 +319,7 @@ def check(
     served = cache.find(owner, request.model)
     unread = reading(find_unread, owner, request.model)
     options = check_options(TableOptions.from_json(request.terms), table)
-    probability = ProbabilityOptions.from_json(request.terms.get(PROBABILITY_OPTIONS))
+    probability = ProbabilityOptions.from_json(request.terms[PROBABILITY_OPTIONS])
     reasons = ReasonOptions.from_json(request.terms.get(REASON_OPTIONS))
     _check_upload(request.model, served.labels, options, probability, reasons)
     if reasons is not None:
@@ -341,9 +341,7 @@ def check(
 def summary(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, BatchSummary]:
     """Return a batch score and its summary; raises Conflict until it is there."""
     batch = _find_ready(session, owner, batch_id)
-    if batch.summary is None:
-        detail = f"{batch.id} was scored by a version that wrote no summary: score the rows again"
-        raise Conflict(detail, code="no_summary")
+    assert batch.summary is not None  # it is written with the result
     return batch, batch.summary
 
 

@@ -43,7 +43,7 @@ from app.scoring import batch as batch_scores
 from app.scoring import probabilities, reasons, table_rows
 from app.scoring.batch import BATCH_SCORES, UploadRequest
 from app.scoring.endpoints import ModelsDep, is_json, is_lenient
-from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, options_of
+from app.scoring.probabilities import PROBABILITY_DOCS, options_of
 from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS
 from app.scoring.schemas import (
     BatchScore,
@@ -183,9 +183,7 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
             raise Invalid(detail, errors=[{"parameter": table_rows.ID, "detail": detail}])
         options = replace(options, id=ids, keep=(ids, *options.keep))
     probability = options_of({name: given[name] for name in probabilities.NAMES if name in given})
-    terms = options.as_json()
-    if probability != DEFAULT:  # so that a request of an older version has the same hash
-        terms[batch_scores.PROBABILITY_OPTIONS] = probability.as_json()
+    terms = options.as_json() | {batch_scores.PROBABILITY_OPTIONS: probability.as_json()}
     if (file_name := _file_name_of(given)) is not None:
         terms[table_rows.FILE_NAME] = file_name
     wanted = reasons.options_of({name: given[name] for name in reasons.NAMES if name in given})

@@ -75,9 +75,9 @@ class ProbabilityOptions:
         return dict(vars(self))
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any] | None) -> ProbabilityOptions:
-        """Return the options of `as_json`; None: a probability, as jobs of earlier versions have it."""
-        return cls() if kept is None else cls(**kept)
+    def from_json(cls, kept: Mapping[str, Any]) -> ProbabilityOptions:
+        """Return the options of `as_json`."""
+        return cls(**kept)
 
     def names_without(self, kept: Sequence[str]) -> tuple[str, ...]:
         """Return the names of the columns that are added; a column of the table that is kept goes first."""

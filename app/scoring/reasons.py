@@ -328,8 +328,8 @@ def _no_reference(wanted: str, references: Collection[str]) -> Invalid:
         ways = "Train a model on a dataset that is there"
     else:
         detail = (
-            "an average negative: none was stored by an earlier version, or for a model of pairs; the rows of a model "
-            "whose scores are no sums went with their dataset"
+            "an average negative: a model of pairs has none, and the rows of a model whose scores are no sums went "
+            "with their dataset"
         )
         ways = "Ask for reference=average, or train it again"
     if AVERAGE not in references:

@@ -91,11 +91,7 @@ class TableOptions:
 
     def as_json(self) -> Json:
         """Return the options as a job's row stores them."""
-        kept = {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
-        for name in (TOP, ID):  # so that a request of an older version has the same hash
-            if kept[name] is None:
-                del kept[name]
-        return kept
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> TableOptions:
@@ -107,8 +103,8 @@ class TableOptions:
             missing=None if missing is None else tuple(missing),
             dialect=kept["dialect"],
             lenient=kept["lenient"],
-            top=kept.get(TOP),
-            id=kept.get(ID),
+            top=kept[TOP],
+            id=kept[ID],
         )
 
     def missing_of(self, table_dialect: TableDialect | None) -> Sequence[str] | None:

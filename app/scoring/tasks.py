@@ -106,7 +106,7 @@ class ScoredTable(Bytes):
     missing: Sequence[str] | None
     typed: bool
     read_options: Json
-    probability: Json | None
+    probability: Json
 
 
 class ScoringPayload(Work, ScoredTable):
@@ -211,7 +211,7 @@ def _table(
             "missing": options.missing_of(model.table_dialect),
             "typed": False,
             "read_options": batch.read_options,
-            "probability": batch.read_options.get(PROBABILITY_OPTIONS),
+            "probability": batch.read_options[PROBABILITY_OPTIONS],
         }
         return read, dict.fromkeys(options.keep)
     dataset = find_to_read(session, batch.owner, batch.dataset_id)
@@ -224,7 +224,7 @@ def _table(
         "read_options": TableOptions(
             ignore=(ALL,), keep=options.keep, top=options.top, id=options.id
         ).as_json(),
-        "probability": batch.read_options.get(PROBABILITY_OPTIONS),
+        "probability": batch.read_options[PROBABILITY_OPTIONS],
     }
     return read, {name: form_of(dataset, name) for name in options.keep}
 

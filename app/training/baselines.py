@@ -93,8 +93,7 @@ def seconds_for(spec: TrainSpec, spent: float, finishing: float = 0.0) -> float:
     `auto` counts them within its budget, of which `reserved_for` is theirs. It leaves `finishing` seconds of it to what
     comes after them.
     """
-    # jobs of earlier versions have no entry `share`
-    fraction = spec["controls"].get("share", TIME_FRACTION)
+    fraction = spec["controls"]["share"]
     seconds = math.inf if fraction is None else max(fraction * spent, MIN_SECONDS)
     if spec["algorithm"]["name"] == AUTO:
         budget = spec["algorithm"]["parameters"]["budget_seconds"]

@@ -73,13 +73,7 @@ jobs_router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
     status_code=202,
     response_model=Job,
     summary="Submit a training job",
-    responses={
-        200: {
-            "model": Job,
-            "description": "The job ended within the wait. Deprecated: `Deprecation` and `Sunset` say so.",
-        },
-        201: WAITED_DOCS | {"model": Job},
-    },
+    responses={201: WAITED_DOCS | {"model": Job}},
 )
 @needs("train")
 async def submit_job(
@@ -109,7 +103,6 @@ async def submit_job(
         work,
         refetch_job(caller.owner),
         check=partial(_check, settings=context.settings, owner=caller.owner, train=train),
-        done=200,
     )
 
 

@@ -75,7 +75,7 @@ class LeaderboardRow(TypedDict):
     algorithm: str
     parameters: Parameters
     rows: int | None
-    splits: NotRequired[int]
+    splits: int
     value: float
     seconds: float
 
@@ -131,8 +131,7 @@ class Leaderboard:
     def __init__(self, spec: TrainSpec, state: Mapping[str, object] | None = None) -> None:
         known = cast(BoardState, state or {})  # others write into it, too: keys may be absent
         self._spec = spec
-        # Rows without `splits` are those of an earlier version, which counted candidates before all splits had.
-        self._rows = [row for row in known.get("leaderboard") or () if "splits" in row]
+        self._rows = list(known.get("leaderboard") or ())
         self._partial = list(known.get("partial") or ())
         self._scopes = list(known.get("ready") or ())
         self.n_trials = known.get("trials_done") or 0
@@ -226,7 +225,7 @@ class Leaderboard:
             "trial": number,
             "algorithm": trial["algorithm"],
             "parameters": parameters,
-            "rows": result.get("rows"),  # a worker of an earlier version does not report it
+            "rows": result["rows"],
             "splits": candidate["n"],
             "value": sums[index] / candidate["n"],
             "seconds": candidate["seconds"],

@@ -63,7 +63,7 @@ class BaselineSpec(TypedDict):
 
     algorithms: list[str]
     skipped: str | None
-    share: NotRequired[float | None]
+    share: float | None
 
 
 class TrainSpec(TypedDict):

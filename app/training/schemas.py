@@ -418,11 +418,9 @@ class Control(Resource):
     fit_seconds: float = Field(description="Fit time of all folds, in seconds.")
     failed: str | None = Field(description="Why the fit failed; otherwise null.")
     rows: int | None = Field(
-        default=None,
-        description="Number of training rows, in the first fold. Null for models of earlier versions.",
+        description="Number of training rows, in the first fold. Null if it failed before it had any.",
     )
     of_rows: int | None = Field(
-        default=None,
         description="Number of available training rows. Greater than `rows` if only a sample was used.",
     )
 

@@ -1,6 +1,6 @@
 """A plot of a ranking, described once, and drawn in characters for a terminal. `curve_plots` describes each kind.
 
-The service draws the same description as SVG and as a Vega-Lite specification. It needs the standard library only.
+The service draws the same description as SVG. It needs the standard library only.
 """
 
 from __future__ import annotations

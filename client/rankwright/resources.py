@@ -456,10 +456,11 @@ class _JobOperations(ApiObject):
         yield from self._until_end(timeout, _job_progress(progress))
         if self.data.state != "succeeded":
             raise JobFailed(self.data.id, self.data.state, cast(Any, self.data.error))
-        if self.data.model_id is None:
+        made = self.data.output
+        if made is None or made.kind != "model":
             raise RankwrightError(f"job {self.data.id} of kind {self.data.kind} makes no model")
         model = self._make(Model, AsyncModel, None)
-        yield from cast(Any, model)._load(self.data.model_id)
+        yield from cast(Any, model)._load(made.id)
         return model
 
     def _until_end(self, timeout: float | None, show: JobProgress | None) -> Steps[None]:

@@ -254,9 +254,9 @@ class Best(Record):
     """The searched parameters; for `auto` those that it changed. At most 8."""
     rows: int | None
     """Number of training rows (or pairs)."""
-    splits: int | None = None
+    splits: int
     """Number of inner splits whose mean `value` is: all of them. A candidate that waits for some of its
-    splits has no row yet. Null in a job of an earlier version.
+    splits has no row yet.
     """
     value: float
     """Value of the job's objective, as mean over the inner splits."""
@@ -483,7 +483,7 @@ class ComparedModel(Record):
     """What the model has seen of these rows. `trained`: it was trained on rows of the dataset, and its
     figures are too optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too
     many rows equal rows that it was trained on, as a warning says. `new`: none of these. Null until
-    that is known, if the training table was gone by then, and where an earlier version has compared.
+    that is known, and if the training table was gone by then.
     """
 
 class ComparedPair(Record):
@@ -571,9 +571,7 @@ class ComparisonResult(Record):
     lists: list[ComparedLists] | None = None
     """The comparison within queries, by `auc`, `ndcg@10` and `map`. Empty without a query column."""
     curves: list[ComparedCurve] | None = None
-    """The ROC curve of each model on these rows. Empty in a list, and where an earlier version has
-    compared.
-    """
+    """The ROC curve of each model on these rows. Empty in a list."""
 
 class Control(Record):
     """A control: a plain algorithm fitted on the same splits."""
@@ -584,9 +582,9 @@ class Control(Record):
     """Fit time of all folds, in seconds."""
     failed: str | None
     """Why the fit failed; otherwise null."""
-    rows: int | None = None
-    """Number of training rows, in the first fold. Null for models of earlier versions."""
-    of_rows: int | None = None
+    rows: int | None
+    """Number of training rows, in the first fold. Null if it failed before it had any."""
+    of_rows: int | None
     """Number of available training rows. Greater than `rows` if only a sample was used."""
 
 class ControlArea(Record):
@@ -1567,8 +1565,6 @@ class Job(Record):
     """The resource that the job makes; it has its own status. A model exists only after the job has
     succeeded. A retried job shows the same resource as its retry, which may have made it.
     """
-    model_id: str | None
-    """For a job that trains a model or measures its importance: same as `output.id`."""
     request_id: str | None
     """Id of the request that submitted the job: its `X-Request-ID`. The log of the API and of the workers
     has it in each line about the job.
@@ -1576,12 +1572,6 @@ class Job(Record):
     retry_of: str | None
     last_event: int
     """Number (`seq`) of the job's last event. Pass it to `…/events?after=` to continue from there."""
-    evaluation_id: str | None = None
-    """For a job of kind `evaluate`: same as `output.id`."""
-    comparison_id: str | None = None
-    """For a job of kind `compare`: same as `output.id`."""
-    batch_score_id: str | None = None
-    """For a job of kind `batch_score`: same as `output.id`."""
     created_at: str
     started_at: str | None
     finished_at: str | None
@@ -2508,9 +2498,9 @@ class ProgressRow(Record):
     """The searched parameters; for `auto` those that it changed. At most 8."""
     rows: int | None
     """Number of training rows (or pairs)."""
-    splits: int | None = None
+    splits: int
     """Number of inner splits whose mean `value` is: all of them. A candidate that waits for some of its
-    splits has no row yet. Null in a job of an earlier version.
+    splits has no row yet.
     """
     value: float
     """Value of the job's objective, as mean over the inner splits."""
@@ -2951,7 +2941,7 @@ class Search(Record):
     """The best parameters; among equals those with fewest rounds. The served ranker was fitted with them
     on all training rows.
     """
-    folds_chosen: list[FoldChosen] | None = None
+    folds_chosen: list[FoldChosen]
     seconds: float
     """Duration of the search in seconds, without `fit_seconds`."""
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.base.mixed import MixedRows
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.lazy import old_names
 
 from . import state
 from .columns import ColumnTable
@@ -750,11 +749,6 @@ class PathEstimator(Ranker):
         """Return the rankers that the last `fit_path` made, in the order of its values; none after `fit`."""
         return list(self._path)
 
-    def follow(self, values: Sequence[float]) -> None:
-        """Have the next `fit` be a `fit_path` of these values; deprecated."""
-        warnings.warn("follow is now fit_path", DeprecationWarning, stacklevel=2)
-        self._path_values = tuple(float(value) for value in values)
-
     def _start_path(self) -> tuple[float, ...]:
         """Return the values of `fit_path`, none for `fit`, and forget the rankers of the path before."""
         self._path = []
@@ -789,8 +783,3 @@ def warn_stopped(done: int, of: int, what: str) -> None:
 def _check_width(n_features: int) -> None:
     if n_features > MAX_FEATURES:
         raise InvalidData(f"X must have at most {MAX_FEATURES} features, got {n_features}")
-
-
-# A name of 0.2, which goes in 0.4.
-if not TYPE_CHECKING:
-    __getattr__ = old_names(globals(), {"FollowingFit": "PathEstimator"})

@@ -34,7 +34,6 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -51,7 +50,6 @@ import numpy.typing as npt
 from annotated_types import Ge, Gt, Le, Lt
 
 from core.errors import ArtifactError
-from core.lazy import old_names
 
 Floats = Annotated[npt.NDArray[np.float64], np.dtype(np.float64)]
 Integers = Annotated[npt.NDArray[np.int64], np.dtype(np.int64)]
@@ -494,8 +492,3 @@ def _from_json(name: str, value: Any, kind: Any) -> Any:
     raise ArtifactError(
         f"{name} must be {expected or str(kind).removeprefix('typing.')}, got {value!r}"
     )
-
-
-# A name of 0.2, which goes in 0.4.
-if not TYPE_CHECKING:
-    __getattr__ = old_names(globals(), {"Rule": "Constraint"})

@@ -1,7 +1,6 @@
 """LambdaMART (Burges 2010): trees by Newton steps on lambdas, pair gradients that weigh what a swap does to NDCG."""
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -164,9 +163,8 @@ class LambdaMART(Booster):
 
     @property
     def validation_auc_(self) -> Floats:
-        """The old name of `validation_ndcg_`, which warns: LambdaMART computes no AUC."""
-        warnings.warn("validation_auc_ is now validation_ndcg_", DeprecationWarning, stacklevel=2)
-        return self._validation_auc
+        """Nothing: LambdaMART computes no AUC. See `validation_ndcg_`."""
+        raise AttributeError("LambdaMART has no validation_auc_: validation_ndcg_ is its NDCG")
 
     def check_parameters(self) -> None:
         check_shape(self.max_depth, self.max_leaves)

@@ -53,4 +53,4 @@ if TYPE_CHECKING:
         vc_deviation,
     )
 
-__getattr__, __dir__, __all__ = lazy_names(globals(), {"LEAST_THETA": "MIN_THETA"})
+__getattr__, __dir__, __all__ = lazy_names(globals())

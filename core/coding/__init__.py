@@ -63,8 +63,6 @@ RankBoost", JMLR 10, 2009.
 
 from typing import TYPE_CHECKING
 
-from core.lazy import old_names
-
 from .best_split import Criterion, Split, find_best_split
 from .bins import MAX_BINS, MISSING, N_CODES, Bins, Codes, fit_bins, missing_code
 from .categories import INFINITE_ESS, InverseESS, effective_counts, measure_inverse_ess, order_bins
@@ -100,15 +98,3 @@ __all__ = [
     "two_sided",
     "youden_threshold",
 ]
-
-# Names of 0.2, which go in 0.4.
-if not TYPE_CHECKING:
-    __getattr__ = old_names(
-        globals(),
-        {
-            "NO_SPREAD": "INFINITE_ESS",
-            "Spread": "InverseESS",
-            "count_rows": "effective_counts",
-            "measure_spread": "measure_inverse_ess",
-        },
-    )

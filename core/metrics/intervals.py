@@ -79,7 +79,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numba
 import numpy as np
@@ -88,7 +88,6 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.parameters import check_seed
 from core.errors import InvalidParameter
 from core.kernels import kernel
-from core.lazy import old_names
 from core.metrics.bootstrap import draw_areas
 from core.metrics.curve import (
     ClassTotals,
@@ -910,10 +909,3 @@ def _influences(negative, positive, ends, placement, height):  # type: ignore[no
             height[i] = enters * of_start + (1.0 - leaves) * of_end
             height[i] += inside * (positive[i] + rise) / all_positive
         start = end
-
-
-# Names of 0.2, which go in 0.4.
-if not TYPE_CHECKING:
-    __getattr__ = old_names(
-        globals(), {"least_trials": "worst_case_trials", "share_interval": "proportion_interval"}
-    )

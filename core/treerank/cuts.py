@@ -5,17 +5,16 @@ A row is above a cut of a numeric feature x if x > threshold, and above one of a
 in the cut's set; each cut says where missing values go.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from annotated_types import Ge, Le, Lt
 
 from core.base.ranker import Floats
-from core.base.state import Array, Arrays, Index, Totals, Words, pieces
+from core.base.state import Array, Index, Totals, Words, pieces
 from core.coding.categories import count_words, unpack
 from core.errors import ArtifactError
 from core.explain.conditions import ANY_NUMBER, CategorySet, Condition, any_category, in_words
@@ -36,13 +35,6 @@ def _cut(name: str, size: str = "n_cut_nodes") -> Array:
 
 
 _MASS = Ge(0), Le(MAX_MASS)
-
-# Arrays missing in artifacts from before dropped cuts were stored.
-_NOTHING_MERGED: Arrays = {
-    "cut_merged_rule": np.empty(0, dtype=np.int64),
-    "cut_merged_feature": np.empty(0, dtype=np.int64),
-    "cut_merged_gain": np.empty(0),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,16 +298,6 @@ class CutRules(Rules):
         )
         return words if said else f"{words} (or missing)"
 
-    @classmethod
-    def from_arrays(
-        cls,
-        arrays: Mapping[str, npt.NDArray[Any]],
-        known: Mapping[str, Any],
-        meta: Mapping[str, Any] | None = None,
-    ) -> Self:
-        """Return rules read from arrays, also of older artifacts; see `State.from_arrays`."""
-        return super().from_arrays({**_NOTHING_MERGED, **arrays}, known, meta)
-
     def check(self) -> None:
         """Check that each rule is a tree, and that cuts of categorical features have sets; see `State.check`."""
         is_leaf = self.feature < 0
@@ -325,8 +307,11 @@ class CutRules(Rules):
         n_categories = np.where(is_leaf, 0, self.n_categories[self.feature])
         if (self.n_words != count_words(n_categories)).any():
             raise ArtifactError("cut_n_words must be what each feature's categories need")
-        # 0 in artifacts from before sets stored their number of categories
-        self.threshold[n_categories > 0] = n_categories[n_categories > 0]
+        has_set = n_categories > 0
+        if (self.threshold[has_set] != n_categories[has_set]).any():
+            raise ArtifactError(
+                "cut_threshold must be the number of categories where a cut has a set"
+            )
         if (np.diff(self.merged_rule) < 0).any():
             raise ArtifactError("cut_merged_rule must rise")
 
@@ -413,8 +398,7 @@ def sum_gains(trees: Sequence[Tree], n_features: int) -> FeatureGains:
     ΔAUC of a cut of a cell C into C' and the rest is |α(C) β(C') - β(C) α(C')| / 2, with shares of
     all training rows, so that a cut near the root of the ranking tree weighs more than the same cut
     further down. All cuts that LeafRank made in a node count, also those that it dropped as both their leaves went to
-    one side. Hence the linear sums may add up to more than the tree's AUC less ½. Older artifacts do not store the
-    dropped cuts.
+    one side. Hence the linear sums may add up to more than the tree's AUC less ½.
 
     References
     ----------

@@ -172,7 +172,7 @@ def dataset_id(small: Service) -> str:
 @pytest.fixture(scope="module")
 def model_id(small: Service, dataset_id: str) -> str:
     """A model of the small service."""
-    model_id: str = small.train(small.client(small.key()), dataset_id)["model_id"]
+    model_id: str = small.train(small.client(small.key()), dataset_id)["output"]["id"]
     return model_id
 
 

@@ -128,4 +128,4 @@ def answering(service: Service) -> Iterator[str]:
     text = as_csv(draw(160), names).decode()
     dataset_id = service.upload(client, text, label=LABEL, categorical="plan", **DIALECT)
     assert client.get(f"/v1/datasets/{dataset_id}").json()["status"] == "ready"
-    yield service.train(client, dataset_id)["model_id"]
+    yield service.train(client, dataset_id)["output"]["id"]

@@ -1,7 +1,8 @@
-"""A deployment written by earlier code opens, gives the same answers and scores, and does its queued work.
+"""A deployment written by a release opens, gives the same answers and scores, and does its queued work.
 
 `python -m tests.app.test_stored_state` writes the deployments again, on SQLite and on PostgreSQL, by the present code.
-Do that only with a release: what is stored stands for the state of those who upgrade.
+Do that only with a release: what is stored stands for the state of those who upgrade. That of 0.3.0, the first one,
+may be written anew until it is out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -130,12 +130,13 @@ def fill(service: Service) -> str:
     )
 
     def train(**job: Any) -> Any:
-        asked = {"dataset_id": table["id"], "controls": False} | job
+        at_random = {"method": "holdout", "time_column": None}  # with it dates are features
+        asked = {"dataset_id": table["id"], "controls": False, "validation": at_random} | job
         found = client.get(f"/v1/jobs/{done(client.post('/v1/jobs', json=asked))['id']}").json()
         assert found["state"] == "succeeded", found
         return found
 
-    folds = {"method": "cross_validation", "folds": 3}
+    folds = {"method": "cross_validation", "folds": 3, "time_column": None}
     boosted = {"name": "rankboost", "n_rounds": 8}
     first = train(name="churn", algorithm=boosted, controls=True, tags={"team": "risk"})
     train(name="churn", algorithm={"name": "logitboost", "n_rounds": 5}, validation=folds)
@@ -149,7 +150,9 @@ def fill(service: Service) -> str:
         dataset_id=many["id"],
         algorithm={"name": "adaboost_mh", "n_rounds": 5},
     )
-    done(client.put("/v1/models/churn/aliases/production", json={"model_id": first["model_id"]}))
+    done(
+        client.put("/v1/models/churn/aliases/production", json={"model_id": first["output"]["id"]})
+    )
     done(client.post("/v1/evaluations", json={"model": "churn:1", "dataset_id": later["id"]}))
     done(
         client.post(
@@ -210,6 +213,7 @@ def answers(client: httpx.Client) -> dict[str, Any]:
         found[address] = _steady(answer.json()) if answer.is_success else answer.status_code
     for name in ("churn:1", "churn:2", "leaves", "line", "top", "found"):
         answer = client.post(f"/v1/models/{name}/score", json={"rows": ROWS})
+        assert answer.is_success, (name, answer.text)
         found[f"scores of {name}"] = answer.json()["scores"]
     return found
 
@@ -271,11 +275,7 @@ def test_it_answers_as_it_did_and_does_what_was_queued(
     service, told = stored
     client = service.client(told["secret"])
     found = answers(client)
-    # Algorithms have no pages: a `limit` was ignored there once, and is refused now.
-    old = {
-        where.replace("algorithms?limit=100", "algorithms"): a
-        for where, a in told["answers"].items()
-    }
+    old = told["answers"]
     # Later versions have more algorithms.
     added = {address for address in found.keys() - old.keys() if "/algorithms/" in address}
     known = {each["name"] for each in old["/v1/algorithms"]["data"]}
@@ -291,25 +291,13 @@ def test_it_answers_as_it_did_and_does_what_was_queued(
 
 def _same(now: Any, before: Any, where: str) -> None:
     """Check that every stored answer is still given; a field may have been added."""
-    if where.startswith("/v1/algorithms") and where.endswith(" smoothing") and "anyOf" in now:
-        # It is chosen by the data if it is not set, as null; every number that was taken still is.
-        number, null = now["anyOf"]
-        assert null == {"type": "null"}, where
-        assert now["default"] is None, where
-        now, before = number, {key: before[key] for key in number.keys() & before.keys()}
     if isinstance(before, dict):
-        if (
-            where.startswith("/v1/datasets") and " data " in where
-        ):  # a list has nothing that grows with a table
-            before = {key: value for key, value in before.items() if key in now}
         assert now.keys() >= before.keys(), where
         for key, value in before.items():
             # Sentences that are made when they are asked for belong to the program, and may be improved.
             of_algorithm = where.startswith("/v1/algorithms") and key in ("summary", "paper")
             if key == "description" or of_algorithm:
                 continue
-            if where.endswith(" lift") and key in ("low", "high"):
-                continue  # intervals are made when they are asked for; that of the lift is for a new sample since
             if "/bounds" in where and key == "reasons":
                 assert len(now[key]) == len(value), where
             else:
@@ -319,8 +307,6 @@ def _same(now: Any, before: Any, where: str) -> None:
         for k, value in enumerate(before):
             _same(now[k], value, f"{where} {k}")
     elif isinstance(before, float):
-        if isinstance(now, str) and "/preview " in where:  # a date, in seconds then
-            now = datetime.fromisoformat(now).replace(tzinfo=UTC).timestamp()
         assert now == pytest.approx(before, rel=1e-9, abs=1e-12), where
     else:
         assert now == before, where

@@ -70,7 +70,6 @@ def test_what_is_no_artifact_is_refused(data: bytes, message: str) -> None:
         ({"schema_version": "1"}, "schema_version .* of the wrong type"),
         ({"schema_version": True}, "schema_version .* of the wrong type"),
         ({"algorithm": "xgboost"}, "algorithm must be one of rankboost, .*, got 'xgboost'"),
-        ({"algorithm": "paucboost"}, "algorithm 'paucboost' has been removed: train rankboost"),
         ({"algorithm": None}, "algorithm .* of the wrong type"),
         ({"parameters": []}, "parameters .* of the wrong type"),
         ({"parameters": {"n_trees": 5}}, "has no parameter 'n_trees'"),

@@ -34,8 +34,8 @@ KEEP = "CONTAINERS_KEEP"
 SECONDS_TO_START = 300.0
 # Characters that mean something to a URL, a shell or a configuration file of Redis.
 PASSWORDS = {
-    "POSTGRES_PASSWORD": "el/eph@nt:%41 $PATH#?'",
-    "REDIS_PASSWORD": "dict\"ion\\ary@'`$HOME`#",
+    "postgres_password": "el/eph@nt:%41 $PATH#?'",
+    "redis_password": "dict\"ion\\ary@'`$HOME`#",
 }
 
 BASES = {"3.11": "bookworm", "3.13": "trixie"}
@@ -455,7 +455,10 @@ def engine() -> Iterator[Engine]:
         found = kind(folder)
         stack.callback(found.remove)
         found.remove()
-        run([ROOT / "docker" / "make-secrets", found.secrets], environment=PASSWORDS)
+        found.secrets.mkdir(mode=0o700)
+        for name, password in PASSWORDS.items():
+            (found.secrets / name).write_text(f"{password}\n")
+        run([ROOT / "docker" / "make-secrets", found.secrets])  # it makes what is missing
         yield found
 
 

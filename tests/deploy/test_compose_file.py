@@ -68,12 +68,12 @@ def test_the_passwords_are_files_for_whoever_needs_them(document: compose_file.D
     assert {name: secret["file"] for name, secret in document["secrets"].items()} == files
 
 
-def make_secrets(folder: Path, **environment: str) -> dict[str, str]:
+def make_secrets(folder: Path) -> dict[str, str]:
     """Return the passwords in the files, and the printed lines, after `docker/make-secrets`."""
     done = subprocess.run(
         [ROOT / "docker" / "make-secrets"],
         cwd=folder,
-        env={"PATH": os.environ["PATH"]} | environment,
+        env={"PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         check=True,
@@ -97,13 +97,6 @@ def test_the_passwords_are_made_once_and_stay(
     assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()} == {0o644}
     assert make_secrets(tmp_path) == made | {"said": ""}
-
-
-def test_the_passwords_of_an_older_deployment_are_taken_over(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text("WORKERS=3\nPOSTGRES_PASSWORD='elephant'\nREDIS_PASSWORD=\n")
-    made = make_secrets(tmp_path, REDIS_PASSWORD="dictionary")
-    assert made["postgres_password"] == "elephant\n"
-    assert made["redis_password"] == "dictionary\n"
 
 
 def test_no_container_has_a_right_or_can_change_its_own_files(

@@ -64,7 +64,7 @@ def model(caller: Caller, watch: Watch) -> Any:
     job = caller.train(dataset, 200, wait=60)
     assert job["state"] == "succeeded", job
     watch.tell("a ranker is trained")
-    return caller.ask("GET", f"/v1/models/{job['model_id']}")
+    return caller.ask("GET", f"/v1/models/{job['output']['id']}")
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +247,7 @@ def test_nothing_is_lost_when_a_container_ends_under_a_job(
     done = finish(caller, job)
     assert {one["id"] for one in caller.ask("GET", "/v1/models?limit=100")["data"]} == {
         *models,
-        done["model_id"],
+        done["output"]["id"],
     }
     watch.tell(f"{service}: {how}, attempt {done['attempt']}")
 

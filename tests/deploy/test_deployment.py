@@ -112,8 +112,8 @@ def test_a_table_becomes_scores_on_two_workers(
 
         names, values = (line.split(",") for line in table().decode().splitlines()[:2])
         row = dict(zip(names[:-1], values[:-1], strict=True))
-        score = caller.ask("GET", f"/v1/models/{short['model_id']}/score", params=row)
-        assert score["model_id"] == short["model_id"]
+        score = caller.ask("GET", f"/v1/models/{short['output']['id']}/score", params=row)
+        assert score["model_id"] == short["output"]["id"]
         assert 0 <= score["fpr"] <= score["tpr"] <= 1
         caller.ask("GET", "/health/staffed")
 

@@ -93,7 +93,7 @@ def test_its_kernels_are_for_levels_of_processors_and_not_for_the_builder(
 
 def test_all_that_the_code_imports_is_in_the_image(image: dockerfile.Image) -> None:
     """The environment of the tests holds more than the image, and would hide a package that is missing there."""
-    ours = ("app", "core", "rankwright", "workers")
+    ours = ("app", "core", "migrations", "rankwright", "workers")
     assert set(ours) <= {Path(source).name for copy in image.copies() for source in copy.sources}
     where_installed = {"matplotlib", "pandas", "polars"}  # whose tables the client takes
     distributions = packages_distributions()

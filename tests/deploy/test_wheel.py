@@ -30,7 +30,7 @@ from tests.long_form import LONG_FORM, long_form
 from tests.servers import eventually
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("app", "core", "workers")
+PACKAGES = ("app", "core", "migrations", "workers")
 CLIENT = "client/rankwright"
 USER = 10001
 TELL_INSTALLED = (
@@ -146,7 +146,14 @@ class Installed:
         self.command = venv / "bin" / "rankwright"
         self.folder = root / "somebody's folder"
         (self.folder / "app").mkdir(parents=True)
-        for name in ("app/__init__.py", "core.py", "workers.py", "numpy.py", "alembic.py"):
+        for name in (
+            "app/__init__.py",
+            "core.py",
+            "migrations.py",
+            "workers.py",
+            "numpy.py",
+            "alembic.py",
+        ):
             (self.folder / name).write_text("raise SystemExit('this is another program')\n")
         for path in sorted(root.rglob("*")):
             if not path.is_symlink():
@@ -337,8 +344,8 @@ def test_its_pages(client: Client, path: str) -> None:
 
 MISSING = (
     "app/console/templates/train.html",
-    "app/platform/migrations/versions/0021_browser_sessions.py",
     "app/reports/fonts/Roboto-Regular.ttf",
+    "migrations/versions/0100_first_tables.py",
 )
 
 

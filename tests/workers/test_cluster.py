@@ -382,9 +382,12 @@ def test_who_lacks_the_secret_runs_nothing_on_the_cluster(workers: Cluster, tmp_
     with (
         socket.create_connection((place.hostname, place.port), 10) as plain,
         trusting.wrap_socket(plain) as line,
-        pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"),
     ):
-        line.recv(1)
+        try:
+            received = line.recv(1)  # who is let in is greeted
+        except (ssl.SSLError, ConnectionResetError):  # the end may come before the alert is read
+            received = b""
+    assert received == b""
 
 
 def test_a_secret_that_is_no_key_with_its_certificate_is_named(

@@ -91,7 +91,7 @@ def report(model: types.Model, metrics: Metrics, plot: Plot | None) -> str:
     more += [_search(model.search, model.selected_by or {})] if model.search else []
     if model.algorithm["name"] == "auto":
         more.append(_members(model))
-    if (proof := getattr(model, "monotone", None)) is not None:  # older services have none
+    if (proof := model.monotone) is not None:
         kept = ", ".join(f"{name} {direction}" for name, direction in proof.columns.items())
         more.append(f"monotone ({proof.verdict.replace('_', ' ')}): {kept}")
     if model.beats_controls is not None:
@@ -136,7 +136,7 @@ def _legend(metrics: types.Metrics) -> list[str]:
         lines.append(
             f"TPR  {shown_interval(cut.tpr)} at FPR {cut.fpr.value:.4g}: threshold {least}"
         )
-    if (named := getattr(metrics, "figure", None)) is not None:  # older services have none
+    if (named := metrics.figure) is not None:
         lines.append(f"{named.figure}  {shown_interval(named)}")
     return lines
 

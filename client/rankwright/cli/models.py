@@ -178,7 +178,7 @@ def _bars(values: Sequence[float]) -> list[str]:
 
 
 REPORTS = {"md": "markdown", "html": "html", "json": "json"}
-PICTURES = {"svg": "svg", "png": "png", "json": "vega"}
+PICTURES = {"svg": "svg", "png": "png"}
 
 Output = Annotated[
     Path | None, typer.Option(help="Write to this file. Its ending decides the format.")
@@ -217,7 +217,7 @@ def plot(
     width: Annotated[int, typer.Option(help="Width of a PNG in pixels.")] = 1280,
     format: Annotated[
         str | None,
-        typer.Option(help="svg, png or json. json is a Vega-Lite specification (deprecated)."),
+        typer.Option(help="svg (default) or png."),
     ] = None,
     output: Output = None,
     url: Url = None,

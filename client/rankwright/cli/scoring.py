@@ -38,11 +38,9 @@ from rankwright.cli.common import (
     table_file,
 )
 from rankwright.client import Client
-from rankwright.errors import Conflict, JobFailed, NotFound, SeveralLabels, describe_errors
+from rankwright.errors import JobFailed, SeveralLabels, describe_errors
 from rankwright.records import Record
-from rankwright.resources import BatchScore
 from rankwright.tables import SCORED_AT_ONCE, body_of
-from rankwright.types import BatchSummary
 
 IN_ONE_REQUEST = 4 << 20
 """Most bytes of a file that is scored by one request: below the service's default limit."""
@@ -231,14 +229,14 @@ def _score_file(
                     _write_objects(file, sink, kept)
             else:
                 batch.result(sink, format=format)
-        summary = _summary(batch)
+        summary = batch.summary()
     finally:
         batch.delete()
     if as_json:
         return
     found = batch.data
     err.print(f"{found.rows:,} rows scored by {found.model_name}:{found.model_version}")
-    if summary is not None and summary.flagged is not None:
+    if summary.flagged is not None:
         share = summary.flagged / max(summary.rows, 1)
         err.print(f"{summary.flagged:,} flagged ({share:.1%}) by the cut of {found.alias}")
 
@@ -262,14 +260,6 @@ def _number(text: str) -> Any:
         return json.loads(text) if text else None
     except ValueError:
         return text
-
-
-def _summary(batch: BatchScore) -> BatchSummary | None:
-    """Return the summary; None if the service or its worker is of a version that has none."""
-    try:
-        return batch.summary()
-    except (Conflict, NotFound):
-        return None
 
 
 def _format_of(output: str) -> str:

@@ -453,7 +453,7 @@ def train(
         if not as_json and (by := (job.data.validation or {}).get("time_column")) is not None:
             out.print(f"The newest rows judge, by {by!r}, which is no feature.", markup=False)
         done = wait_for_job(job)
-        show_model(client.models.get(cast(str, done.model_id)), svg, as_json=as_json)
+        show_model(client.models.get(cast(types.JobOutput, done.output).id), svg, as_json=as_json)
 
 
 def follow(
@@ -467,8 +467,8 @@ def follow(
     """Show the progress of an earlier job, and in the end the metrics of its model."""
     with service(url, key, as_json=as_json) as client:
         done = wait_for_job(client.jobs.get(job))
-        if done.model_id is not None:
-            show_model(client.models.get(done.model_id), svg, as_json=as_json)
+        if done.output is not None and done.output.kind == "model":
+            show_model(client.models.get(done.output.id), svg, as_json=as_json)
         elif as_json:
             out.print_json(data=done.to_json())
         else:

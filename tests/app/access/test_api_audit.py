@@ -32,7 +32,7 @@ def test_each_change_is_written_down(service: Service, client: httpx.Client) -> 
     client.headers.update({"X-Request-ID": "mine-1", "X-Forwarded-For": "203.0.113.9"})
     dataset_id = service.upload(client)
     job = service.train(client, dataset_id, name="m")
-    alias = {"model_id": job["model_id"]}
+    alias = {"model_id": job["output"]["id"]}
     assert client.put("/v1/models/m/aliases/champion", json=alias).status_code == 201
     key = client.post("/v1/keys", json={"name": "n", "scopes": ["read"]}).json()
     assert client.delete(f"/v1/keys/{key['id']}").status_code == 204

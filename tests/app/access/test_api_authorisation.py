@@ -140,10 +140,10 @@ class World:
         service.context.db.writing(keys.create, STRANGER, "another owner", ["read"])
         dataset_id = service.upload(owner)
         job = service.train(owner, dataset_id)
-        model_id = job["model_id"]
+        model_id = job["output"]["id"]
         owner.put("/v1/models/churn/aliases/champion", json={"model_id": model_id})
         owner.put("/v1/models/churn/reason-codes", json={"entries": []})
-        models = [model_id, service.train(owner, dataset_id, name="other")["model_id"]]
+        models = [model_id, service.train(owner, dataset_id, name="other")["output"]["id"]]
         judged = service.train(
             owner,
             dataset_id,
@@ -180,7 +180,7 @@ class World:
                 for part in ("", "/config", "/ready", "/infer")
             },
             **{
-                f"/v1/models/{{ref}}/{part}": {"ref": judged["model_id"]}
+                f"/v1/models/{{ref}}/{part}": {"ref": judged["output"]["id"]}
                 for part in ("out-of-fold", "controls", "leaderboard")
             },
         }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import select
 from typer.testing import Result
 
 from app.platform.tables import BatchScore
@@ -247,10 +247,6 @@ def test_scores_by_a_job_leave_nothing_behind(
         with shared.context.db.read() as session:
             return session.scalars(select(BatchScore)).all()
 
-    def execute(statement: str) -> None:
-        with shared.context.db.write() as session:
-            session.execute(text(statement))
-
     rows = write(tmp_path / "rows.csv", 20, 1)
     asked = ("score", "sum", rows, "--top", 5)
     trained("alias", "sum", "champion", "sum", "--fpr", "0.1")
@@ -258,18 +254,6 @@ def test_scores_by_a_job_leave_nothing_behind(
     assert re.search(r"\d+ flagged \(\d+\.\d%\) .*champion", said)
     # Where the file cannot be written.
     trained(*asked, "--out", tmp_path / "nowhere" / "scores.csv", code=2)
-    assert left() == []
-    # Where a worker of an older version has scored: it writes no summary.
-    execute(
-        "CREATE TRIGGER older AFTER UPDATE OF result_key ON batch_scores BEGIN "
-        "UPDATE batch_scores SET summary = NULL WHERE id = NEW.id; END"
-    )
-    try:
-        done = trained(*asked)
-    finally:
-        execute("DROP TRIGGER older")
-    assert len(done.stdout.splitlines()) == 6
-    assert done.stderr.startswith("20 rows scored ")
     assert left() == []
 
 

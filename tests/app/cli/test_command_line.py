@@ -167,7 +167,7 @@ def test_a_wait_of_seconds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_without_its_client_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     installation.check_client()
     wheels = (
@@ -187,15 +187,3 @@ def test_a_server_without_its_client_says_what_to_install(
         commands()
     assert "not installed" in str(ended.value.code)
     assert str(ended.value.code).endswith(f": {wheels}")
-    old = tmp_path / "rankwright-0.2.0.dist-info"
-    old.mkdir()
-    (old / "METADATA").write_text("Metadata-Version: 2.1\nName: rankwright\nVersion: 0.2.0\n")
-    (old / "RECORD").write_text("workers/old.py,,\n")
-    (tmp_path / "workers").mkdir()
-    (
-        tmp_path / "workers" / "old.py"
-    ).touch()  # with importlib_metadata, as of Dask, files must be there
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(installation.Incomplete) as found:
-        installation.check_client()
-    assert "pip uninstall rankwright rankwright-server" in str(found.value)

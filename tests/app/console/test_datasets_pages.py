@@ -612,7 +612,7 @@ def test_a_model_with_repeated_rows_leads_to_the_group(
     job = service.train(client, dataset_id)
     window = visit(service, width=390, script=False)
     page = window.sign_in(service.key())
-    window.open(f"/console/models/{job['model_id']}")
+    window.open(f"/console/models/{job['output']['id']}")
     page.get_by_role("link", name="Read the table again with another group").click()
     field = page.locator("#read-again").get_by_label("Rows that belong together")
     expect(field).to_be_visible()

@@ -35,7 +35,7 @@ def known(service: Service) -> Known:
     foreign = service.upload(theirs, table().replace("income", MARK), name=MARK)
     jobs = [service.train(ours, mine), service.train(ours, mine, name="spare")]
     other = service.train(theirs, foreign, name=MARK)
-    models = [job["model_id"] for job in jobs]
+    models = [job["output"]["id"] for job in jobs]
     made = [
         ours.post(f"/v1/{kind}", json=body).json()["id"]
         for kind, body in {
@@ -67,7 +67,7 @@ def known(service: Service) -> Known:
     return Known(
         ids,
         spares | {"key_id": [key_id]},
-        [foreign, other["model_id"], other["id"]],
+        [foreign, other["output"]["id"], other["id"]],
         [MARK],
     )
 

@@ -72,7 +72,7 @@ def test_a_job_that_ended_leads_to_what_it_made(
     job_id = hand_in(tags={NASTY: NASTY})
     assert "Waiting for a worker" in ask(f"/console/jobs/{job_id}").text
     service.work()
-    model_id = client.get(f"/v1/jobs/{job_id}").json()["model_id"]
+    model_id = client.get(f"/v1/jobs/{job_id}").json()["output"]["id"]
     text = ask(f"/console/jobs/{job_id}").text
     assert f'href="/console/models/{model_id}"' in text
     assert "data-events" not in text
@@ -146,7 +146,7 @@ def test_a_job_that_succeeded_shows_its_models_figures_and_what_it_tried(
     assert told[-1] == best["value"]
     assert told == sorted(told)
 
-    metrics = client.get(f"/v1/models/{job['model_id']}/metrics").json()
+    metrics = client.get(f"/v1/models/{job['output']['id']}/metrics").json()
     (area,) = (each for each in metrics["pauc"] if (each["fpr_min"], each["fpr_max"]) == (0, 0.4))
     for width, dark in ((390, True), (1280, False)) if LONG_FORM else ((390, True),):
         window = visit(service, width=width, dark=dark)

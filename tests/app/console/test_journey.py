@@ -520,7 +520,7 @@ def test_names_that_users_choose_are_text_on_every_page(
     long_id = service.upload(api, hostile_table(60), name=LONG, label=EMOJI, positive=SCRIPT)
     tags = {SCRIPT[:50]: EMOJI, TURNED: LONG}
     jobs = [service.train(api, dataset_id, seed=seed, tags=tags) for seed in (1, 2)]
-    models = [job["model_id"] for job in jobs]
+    models = [job["output"]["id"] for job in jobs]
     evaluation = make("/v1/evaluations", model=models[0], dataset_id=long_id)
     comparison = make("/v1/comparisons", models=models, dataset_id=long_id)
     batch = make(
@@ -612,7 +612,7 @@ def test_what_pages_weigh(service: Service, visit: Callable[..., Any]) -> None:
     assert 10_000 < first.weigh() <= 60_000
 
     # A curve of 250,000 points, as of so many rows that judge.
-    model_id = service.train(api, dataset_id)["model_id"]
+    model_id = service.train(api, dataset_id)["output"]["id"]
     service.lengthen_curve(model_id, 250_000)
     fresh = visit(service)
     fresh.sign_in_by_form(secret)
@@ -626,7 +626,7 @@ def test_what_pages_weigh(service: Service, visit: Callable[..., Any]) -> None:
 
 def test_a_long_list_comes_in_pages_of_fifty(service: Service) -> None:
     api = service.client(service.key("many"))
-    model_id = service.train(api, service.upload(api))["model_id"]
+    model_id = service.train(api, service.upload(api))["output"]["id"]
     service.copy_model(model_id, range(120))
     browser = PlainBrowser(service, "many")
     path, pages = "/console/models", []

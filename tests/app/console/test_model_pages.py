@@ -65,7 +65,7 @@ class World:
         self.page = f"/console/models/{self.first}"
 
     def train(self, **job: Any) -> str:
-        found: str = self.service.train(self.api, self.dataset_id, **job)["model_id"]
+        found: str = self.service.train(self.api, self.dataset_id, **job)["output"]["id"]
         return found
 
     def point(self, model_id: str, alias: str = "champion", **headers: str) -> httpx.Response:
@@ -869,7 +869,7 @@ def test_the_verdict_says_how_many_rows_are_copies(world: World, ours: Browser) 
     grouped = world.service.upload(world.api, table, positive="<b>yes", group="person")
     alone = world.service.upload(world.api, table, positive="<b>yes", drop="person")
     for dataset, copied in ((grouped, True), (alone, False)):
-        model_id = world.service.train(world.api, dataset, name="copies")["model_id"]
+        model_id = world.service.train(world.api, dataset, name="copies")["output"]["id"]
         warnings = world.api.get(f"/v1/models/{model_id}").json()["warnings"]
         said = [each for each in warnings if "are equal in every feature" in each]
         assert len(said) == copied
@@ -1011,7 +1011,7 @@ def test_a_row_scored_by_a_model_that_is_no_sum_has_reasons(
     done = world.service.train(world.api, dataset_id, name="parts", algorithm=algorithm)
     window = visit(world.service)
     window.sign_in(world.service.key())
-    page = window.open(f"/console/models/{done['model_id']}/score")
+    page = window.open(f"/console/models/{done['output']['id']}/score")
     page.get_by_label("part2", exact=True).fill("3.5")
     page.get_by_role("button", name="Score", exact=True).click()
     answer = page.locator("#answer")
@@ -1114,7 +1114,7 @@ def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Brows
         job = world.service.train(
             world.api, dataset_id, name="late", algorithm=algorithm, validation=at_random
         )
-        model_id = job["model_id"]
+        model_id = job["output"]["id"]
         address = f"/console/models/{model_id}"
         # What stands in the form is taken as it is.
         form = ours.get(f"{address}/score").text

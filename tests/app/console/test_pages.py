@@ -34,7 +34,7 @@ class World:
         self.client = service.client(service.key())
         self.dataset_id = service.upload(self.client)
         jobs = [service.train(self.client, self.dataset_id, seed=seed) for seed in (1, 2)]
-        self.models = [job["model_id"] for job in jobs]
+        self.models = [job["output"]["id"] for job in jobs]
         self.job_id = jobs[0]["id"]
 
     def browser(self, *scopes: str, owner: str = OWNER) -> PlainBrowser:
@@ -157,7 +157,7 @@ def test_curves_of_a_comparison_outlive_its_models(world: World, visit: Callable
     """They are drawn from the compared rows, and not from what each model was validated on."""
     service, client = world.service, world.client
     models = [
-        service.train(client, world.dataset_id, name="brief", seed=seed)["model_id"]
+        service.train(client, world.dataset_id, name="brief", seed=seed)["output"]["id"]
         for seed in (1, 2)
     ]
     later = service.upload(client, table(200, 7), name="later rows")
@@ -181,7 +181,7 @@ def test_curves_of_a_comparison_outlive_its_models(world: World, visit: Callable
 
 def test_areas_over_time_are_of_new_rows(world: World, visit: Callable[..., Any]) -> None:
     service, client = world.service, world.client
-    model_id = service.train(client, world.dataset_id, name="aged")["model_id"]
+    model_id = service.train(client, world.dataset_id, name="aged")["output"]["id"]
     months = [service.upload(client, table(150, seed), name=f"month {seed}") for seed in (11, 12)]
     found = {}
     for dataset_id in (world.dataset_id, *months):
@@ -292,7 +292,7 @@ def test_an_evaluation_by_amounts(world: World) -> None:
 def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> None:
     browser, service = world.browser(), world.service
     trained = service.train(world.client, world.dataset_id, name="gone")
-    model_id = trained["model_id"]
+    model_id = trained["output"]["id"]
     other = service.upload(world.client, name="later")
     made = browser.post("/console/evaluations", model=model_id, dataset_id=other)
     service.work()
@@ -374,7 +374,7 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
     secret = service.key(owner)
     api = service.client(secret)
     dataset_id = service.upload(api, name="first table")
-    model_id = service.train(api, dataset_id, name="oldest")["model_id"]
+    model_id = service.train(api, dataset_id, name="oldest")["output"]["id"]
     assert (
         api.put(
             "/v1/models/oldest/aliases/live",
@@ -490,7 +490,7 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
 def test_what_does_not_fit_is_grey_and_says_why(world: World, visit: Callable[..., Any]) -> None:
     service = world.service
     unlike = service.upload(world.client, "age,left\n" + "1,yes\n2,no\n" * 40, name="unlike")
-    stranger = service.train(world.client, unlike, name="narrow")["model_id"]
+    stranger = service.train(world.client, unlike, name="narrow")["output"]["id"]
     window = visit(service)
     page = window.sign_in(service.key())
     window.open(f"/console/evaluations?model={world.models[0]}")
@@ -839,8 +839,8 @@ def test_names_are_text_and_nothing_else(start: Callable[..., Service]) -> None:
     world = World.__new__(World)
     world.service, world.client = service, service.client(service.key("named"))
     world.dataset_id = service.upload(world.client, name=HOSTILE)
-    first = service.train(world.client, world.dataset_id, name="plain")["model_id"]
-    second = service.train(world.client, world.dataset_id, name="plain", seed=3)["model_id"]
+    first = service.train(world.client, world.dataset_id, name="plain")["output"]["id"]
+    second = service.train(world.client, world.dataset_id, name="plain", seed=3)["output"]["id"]
     browser = PlainBrowser(service, "named")
     sent = browser.post("/console/comparisons", models=[first, second], dataset_id=world.dataset_id)
     service.work()
@@ -932,8 +932,8 @@ class TestNeedsAttention:
         self, world: World, troubled: PlainBrowser, client: httpx.Client, dataset_id: str
     ) -> None:
         service = world.service
-        model_id = service.train(client, dataset_id, name="sound")["model_id"]
-        second = service.train(client, dataset_id, name="other")["model_id"]
+        model_id = service.train(client, dataset_id, name="sound")["output"]["id"]
+        second = service.train(client, dataset_id, name="other")["output"]["id"]
         training = {
             "dataset_id": dataset_id,
             "name": "torn",
@@ -1034,14 +1034,14 @@ class TestNeedsAttention:
         head = table(2).splitlines()[0]
         wrong = [head, *(f"{rest},{words[left]}" for rest, _, left in lines), ""]
         inverted = service.upload(client, "\n".join(wrong), name="inverted")
-        first = service.train(client, dataset_id, name="served")["model_id"]
+        first = service.train(client, dataset_id, name="served")["output"]["id"]
         answer = client.put(
             "/v1/models/served/aliases/live",
             json={"model_id": first},
             headers={"If-None-Match": "*"},
         )
         assert answer.status_code < 300
-        second = service.train(client, inverted, name="served")["model_id"]
+        second = service.train(client, inverted, name="served")["output"]["id"]
         for number in range(51):  # the alias's model is far from the newest
             add_model(service.context.db, owner="troubled", name=f"m{number}")
         assert "served@live" in self.items(troubled)
@@ -1068,7 +1068,7 @@ class TestNeedsAttention:
             session.get_one(Job, job_id).spec = spec
         assert "served@live" not in self.items(troubled)
         # A third version has not been compared.
-        third = service.train(client, dataset_id, name="served", seed=3)["model_id"]
+        third = service.train(client, dataset_id, name="served", seed=3)["output"]["id"]
         assert "served@live" in self.items(troubled)
         # The same over the API, with a model that a later table has changed.
         judged = client.post(

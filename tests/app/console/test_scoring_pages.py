@@ -52,7 +52,7 @@ class World:
             self.api, customers(600, 0), label="left", positive="ja", drop="customer"
         )
         job = service.train(self.api, self.dataset_id, validation=AT_RANDOM)
-        self.model_id = job["model_id"]
+        self.model_id = job["output"]["id"]
         promise = {"model_id": self.model_id, "promise": {"fpr": 0.1}}
         answer = self.api.put("/v1/models/churn/aliases/champion", json=promise)
         self.cut = answer.raise_for_status().json()["cut"]["threshold"]
@@ -386,7 +386,7 @@ def test_estimated_reasons_have_their_error(world: World) -> None:
         name="forest",
         algorithm={"name": "treerank_forest"},
         validation=AT_RANDOM,
-    )["model_id"]
+    )["output"]["id"]
     row = {"age": 70, "income": None, "town": "Bern", "since": "2015-05-01"}
     path = f"/v1/models/{forest}/score?reasons=4&direction=both"
     found = world.api.post(path, json={"rows": [row]}).json()
@@ -421,7 +421,7 @@ def test_many_features_are_found_by_a_part_of_their_name(
     dataset_id = world.service.upload(
         world.api, "\n".join(lines) + "\n", label="left", positive="yes", name="wide"
     )
-    model_id = world.service.train(world.api, dataset_id, name="wide")["model_id"]
+    model_id = world.service.train(world.api, dataset_id, name="wide")["output"]["id"]
     window = visit(world.service)
     window.sign_in(world.secret)
     page = window.open(f"/console/models/{model_id}/score")

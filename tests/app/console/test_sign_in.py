@@ -408,7 +408,7 @@ def test_pages_and_documents_are_compressed_for_who_takes_it(service: Service) -
     api = service.client(secret, **{"Accept-Encoding": "gzip"})
     job = service.train(api, dataset_id)
     rows = {"rows": [{"age": 1, "income": 2, "score 1": 3}] * 200}
-    scored = api.post(f"/v1/models/{job['model_id']}/score", json=rows)
+    scored = api.post(f"/v1/models/{job['output']['id']}/score", json=rows)
     assert len(scored.content) > 2_000
     events = api.get(f"/v1/jobs/{job['id']}/events", headers={"Accept": "text/event-stream"})
     for answer in (scored, events):

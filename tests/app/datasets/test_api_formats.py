@@ -109,12 +109,12 @@ def test_some_formats_are_for_workers_alone(
     dataset_id = service.upload(client, TEXT, label="left")
     model_id = service.train(client, dataset_id, validation={"method": "holdout", "fraction": 0.5})
     headers = {"Content-Type": XLSX}
-    path = f"/v1/models/{model_id['model_id']}/score"
+    path = f"/v1/models/{model_id['output']['id']}/score"
     answer = client.post(path, content=workbook, headers=headers)
     assert "batch-scores" in refused(answer, 415, "unsupported_media_type")["detail"]
     answer = client.post(
         "/v1/batch-scores",
-        params={"model": model_id["model_id"]},
+        params={"model": model_id["output"]["id"]},
         content=workbook,
         headers=headers,
     )

@@ -83,7 +83,7 @@ def test_a_model_takes_dates(service: Service, client: httpx.Client) -> None:
         client, "when,x,late\n" + rows, label="late", positive="True", categorical="x"
     )
     job = service.train(client, dataset_id, validation=AT_RANDOM)
-    address = f"/v1/models/{job['model_id']}/score"
+    address = f"/v1/models/{job['output']['id']}/score"
     early = client.get(address, params={"when": "2026-01-15", "x": 1}).json()["score"]
     late = client.get(address, params={"when": "2026-11-15T00:00:00+01:00", "x": 1}).json()["score"]
     assert early < late
@@ -110,7 +110,7 @@ def test_a_model_reads_numbers_and_dates_as_its_table_has_them(
         "dates": "day_first",
     }
     job = service.train(client, dataset_id, validation=AT_RANDOM)
-    address = f"/v1/models/{job['model_id']}/score"
+    address = f"/v1/models/{job['output']['id']}/score"
 
     def score(**row: str) -> float:
         return float(client.get(address, params=row).json()["score"])

@@ -66,7 +66,7 @@ def test_an_evaluation(world: World) -> None:
     refused(world.client.get(roc), 404, "no_curve", "has not finished")
     job = world.client.get(f"/v1/jobs/{accepted['job_id']}").json()
     assert (job["kind"], job["dataset_id"]) == ("evaluate", world.new)
-    assert (job["evaluation_id"], job["comparison_id"]) == (accepted["id"], None)
+    assert job["output"] == {"kind": "evaluation", "id": accepted["id"]}
     world.service.work()
     found = world.client.get(answer.headers["Location"]).json()
     assert found["status"] == "ready"
@@ -122,7 +122,7 @@ def test_what_a_model_has_seen_of_the_rows_is_told(world: World) -> None:
     mixed = service.upload(client, "\n".join([*copied, ""]), name="copied")
     again = service.upload(client, name="old under another name")
     validation = {"method": "dataset", "dataset_id": world.new}
-    judged = service.train(client, world.old, name="judged", validation=validation)["model_id"]
+    judged = service.train(client, world.old, name="judged", validation=validation)["output"]["id"]
     for model, dataset_id, seen in (
         ("churn", world.new, "new"),
         ("churn", again, "trained"),
@@ -170,7 +170,7 @@ def test_what_is_not_known_of_the_rows_is_not_called_new(world: World) -> None:
         models = client.get(f"/v1/comparisons/{compared['id']}").json()["models"]
         assert [model["seen"] for model in models] == [None, None]
     gone = service.upload(client, table(120, 9), name="gone")
-    model = service.train(client, gone, name="orphan")["model_id"]
+    model = service.train(client, gone, name="orphan")["output"]["id"]
     assert client.delete(f"/v1/datasets/{gone}").status_code == 204
     assert world.made("evaluations", model=model)["seen"] is None
     compared = world.made("comparisons", models=[model, "plain"])

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.datasets import service as datasets
-from app.evaluation import evaluations, schemas
+from app.evaluation import evaluations
 from app.evaluation.comparisons import COMPARISONS
 from app.evaluation.evaluations import EVALUATIONS
 from app.jobs import service as jobs
@@ -447,20 +447,3 @@ def test_subjects_that_have_gone_fail_the_job(bench: Workbench) -> None:
     assert bench.left_over() == []
     failed = bench.db.reading(COMPARISONS.find, OWNER, compared.id)
     assert status_of(failed) == "failed"
-
-
-def test_the_cut_is_of_the_alias_only_if_the_rows_were_judged_at_it(bench: Workbench) -> None:
-    """A worker of an earlier version does not know the cut of an alias, and judges at the objective's."""
-    objective = {"metric": "tpr", "fpr": 0.1}
-    train(bench, People(200, 0).upload(bench), "churn", objective=objective)
-    row = evaluate(bench, "churn", People(100, 1).upload(bench))
-    assert row.metrics is not None
-    judged = row.metrics["operating_point"]["threshold"]
-    for promised, source, alias in (
-        (judged, "alias", "champion"),
-        (judged + 0.25, "objective", None),
-    ):
-        row.job.spec = row.job.spec | {"alias_cut": {"alias": "champion", "threshold": promised}}
-        cut = schemas.evaluation_of(row).cut
-        assert cut is not None
-        assert (cut.threshold, cut.source, cut.alias) == (judged, source, alias)

@@ -273,7 +273,7 @@ def test_promises_by_group_over_http(start: Callable[..., Service]) -> None:
     service = start()
     client = service.client(service.key())
     old = service.upload(client, People(300, 0).csv(), label="left", drop="w,g")
-    model = service.train(client, old, name="churn")["model_id"]
+    model = service.train(client, old, name="churn")["output"]["id"]
     people = PeopleOfRegions(400, 1)
     lines = people.csv().splitlines()
     region = [line.split(",")[-3] for line in lines[1:]]

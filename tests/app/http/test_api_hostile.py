@@ -443,7 +443,7 @@ MOST_NAMES = None if LONG_FORM else 2
 def test_json_that_nobody_means(patient: Service) -> None:
     """Each kind on each route that takes JSON; what is deep at each name of the body, in the short form at two."""
     client = patient.client(patient.key())
-    model_id = patient.train(client, patient.upload(client))["model_id"]
+    model_id = patient.train(client, patient.upload(client))["output"]["id"]
     known = defaultdict(lambda: "none", ref=model_id)
     client.headers["Content-Type"] = "application/json"
     operations = list(json_operations(patient))

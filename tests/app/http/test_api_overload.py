@@ -55,7 +55,7 @@ def upload(client: httpx.Client, body: bytes = BODY, *, key: str | None = None) 
 
 def test_every_door_to_the_queue_keeps_the_quota(tight: Service, client: httpx.Client) -> None:
     dataset_id = tight.upload(client, BODY.decode())
-    model_id = tight.train(client, dataset_id)["model_id"]
+    model_id = tight.train(client, dataset_id)["output"]["id"]
     cancelled = client.post("/v1/jobs", json=job(dataset_id)).json()["id"]
     client.post(f"/v1/jobs/{cancelled}/cancel")
     first = upload(client, key="one")
@@ -458,7 +458,7 @@ def test_what_takes_memory_here_is_done_a_few_at_a_time(
 ) -> None:
     monkeypatch.setattr("app.http.dependencies.COMPUTATION_WAIT_SECONDS", 0.01)
     dataset_id = tight.upload(client, BODY.decode())
-    score = f"/v1/models/{tight.train(client, dataset_id)['model_id']}/score"
+    score = f"/v1/models/{tight.train(client, dataset_id)['output']['id']}/score"
     rows = b'{"columns":["age","income","score 1"],"data":[[1,1,1]]}'
     asked = (
         ("/v1/datasets/validate?label=left", BODY, CSV),

@@ -111,7 +111,7 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     ask("POST /v1/jobs/{id}/cancel", 202, id=first)
     again = ask("POST /v1/jobs/{id}/retry", 202, id=first)["id"]
     service.work()
-    model = client.get(f"/v1/jobs/{again}").json()["model_id"]
+    model = client.get(f"/v1/jobs/{again}").json()["output"]["id"]
     service.train(client, people)
     alias = "PUT /v1/models/{name}/aliases/{alias}"
     ask(alias, 201, json={"model_id": model}, name="churn", alias="champion")

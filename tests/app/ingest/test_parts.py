@@ -481,23 +481,3 @@ def test_a_part_that_cannot_be_added_is_named(tmp_path: Path) -> None:
         bodies = [as_csv("left,x", ["no,3"]), body]
         with pytest.raises(BadTable, match=said):
             in_parts(tmp_path / name, bodies, label="left", parent=parent, strict=True)
-
-
-def test_what_an_older_worker_has_found_is_read(tmp_path: Path) -> None:
-    """Its state is one line with the head within."""
-    rows = [f"{i},{'yes' if i % 3 else 'no'}" for i in range(60)]
-    asked = payload(tmp_path / "work", {"label": "left"})
-    part = file_of(tmp_path / "work", 1, as_csv("x,left", rows), "text/csv")
-    guess = parts.plan(asked | {"parts": [part]}, quiet)
-    made = parts.read_part(asked | {"part": part, "guess": guess, "parent_id": "job_1"}, quiet)
-    paths = {name: file["path"] for name, file in made["files"].items()}
-    piece = (tmp_path / "piece").write_bytes(Path(paths["piece"]).read_bytes())
-    assert piece
-    paths["piece"] = str(tmp_path / "piece")
-    head, state = map(orjson.loads, Path(paths["state"]).read_bytes().split(b"\n"))
-    Path(paths["state"]).write_bytes(orjson.dumps({"head": head} | state))
-    read = [{"number": 1, "rows": made["rows"]} | paths]
-    found = parts.assemble(
-        asked | {"parts": [part], "read": read, "guess": guess, "last": False}, quiet
-    )
-    assert (found["rows"], found["positives"]) == (60, 40)

@@ -57,8 +57,8 @@ def test_the_threshold_of_a_rate_comes_with_the_model(
 ) -> None:
     objective = {"metric": "tpr", "fpr": 0.1}
     job = service.train(client, service.upload(client), objective=objective)
-    assert job["output"] == {"kind": "model", "id": job["model_id"]}
-    model = client.get(f"/v1/models/{job['model_id']}").json()
+    assert job["output"]["kind"] == "model"
+    model = client.get(f"/v1/models/{job['output']['id']}").json()
     cut = model["operating_point"]
     assert cut["fpr"]["value"] <= 0.1
     assert cut["tpr"]["low"] <= cut["tpr"]["value"] <= cut["tpr"]["high"]

@@ -223,16 +223,6 @@ class TestClocks:
         hear_nothing(db, seconds=-1000.0)  # the machine's clock begins anew
         assert reaper.reap().requeued == [job.id]
 
-    def test_what_an_older_version_claims_has_its_lease_by_the_clock(
-        self, db: Database, reaper: Reaper
-    ) -> None:
-        job = submit(db)
-        claimed(db)
-        change(db, job.id, beaten_at=None)
-        assert reaper.reap().requeued == []
-        change(db, job.id, lease_expires_at=1.0)
-        assert reaper.reap().requeued == [job.id]
-
     def test_another_process_reads_the_same_clock(self, db: Database) -> None:
         ask = (
             "import sys; from sqlalchemy import select; from app.platform.database import Database; "

@@ -119,10 +119,7 @@ def test_only_the_job_that_it_belongs_to_is_retried(bench: Workbench) -> None:
             refused(job_id, f"{name} {third}, which is succeeded: it is made")
         refused(third, f"{third} is succeeded")
         assert (output.job_id(), output.status()) == (third, "ready")
-        shown = show(done)
-        assert shown["output"] == {"kind": output.kind, "id": output.row[1]}
-        old = shown.get(f"{output.kind}_id")  # deprecated, and never there for pairs
-        assert old == (None if output.kind == "pairs" else output.row[1])
+        assert show(done)["output"] == {"kind": output.kind, "id": output.row[1]}
     assert bench.db.writing(queue.claim, bench.settings, "wrk_idle") is None
 
 

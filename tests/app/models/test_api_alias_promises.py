@@ -30,7 +30,7 @@ Put = Callable[..., httpx.Response]
 def train_two(service: Service, client: httpx.Client) -> list[str]:
     """Return the ids of two versions of `churn`, with different cuts."""
     dataset_id = service.upload(client, table(600))
-    return [service.train(client, dataset_id, seed=seed)["model_id"] for seed in (0, 1)]
+    return [service.train(client, dataset_id, seed=seed)["output"]["id"] for seed in (0, 1)]
 
 
 def putting(client: httpx.Client) -> Put:
@@ -270,9 +270,9 @@ def test_a_version_that_cannot_keep_the_promise_is_refused(
 
     dataset_id = client.get(f"/v1/models/{versions[0]}").json()["dataset_id"]
     train = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost", "n_rounds": 3}}
-    blind = shared.train(client, **train, validation={"method": "none"})["model_id"]
+    blind = shared.train(client, **train, validation={"method": "none"})["output"]["id"]
     folds = {"method": "cross_validation", "folds": 2}
-    folded = shared.train(client, **train, validation=folds)["model_id"]
+    folded = shared.train(client, **train, validation=folds)["output"]["id"]
     many = client.post(
         "/v1/datasets?name=days&kind=multilabel&labels=hot,big",
         content="a,hot,big\n" + "".join(f"{k},{k % 2},{k // 20 % 2}\n" for k in range(80)),

@@ -30,7 +30,7 @@ from tests.sentences import Sentences
 def trained(service: Service, client: httpx.Client) -> list[str]:
     """Ids of two versions of `churn`."""
     dataset_id = service.upload(client, table(400))
-    return [service.train(client, dataset_id, seed=seed)["model_id"] for seed in (0, 1)]
+    return [service.train(client, dataset_id, seed=seed)["output"]["id"] for seed in (0, 1)]
 
 
 def test_references(client: httpx.Client, trained: list[str]) -> None:
@@ -151,8 +151,8 @@ def test_aliases(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())
     dataset_id = service.upload(client)
-    first, second = (service.train(client, dataset_id)["model_id"] for _ in range(2))
-    other = service.train(client, dataset_id, name="other")["model_id"]
+    first, second = (service.train(client, dataset_id)["output"]["id"] for _ in range(2))
+    other = service.train(client, dataset_id, name="other")["output"]["id"]
     address = "/v1/models/churn/aliases/champion"
 
     def put(model_id: str, **headers: str) -> httpx.Response:
@@ -217,7 +217,7 @@ def test_aliases(service_on_both: Service) -> None:
 def test_an_alias_is_removed_and_comes_again(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())
-    model_id = service.train(client, service.upload(client))["model_id"]
+    model_id = service.train(client, service.upload(client))["output"]["id"]
     address = "/v1/models/churn/aliases/champion"
     target, row = {"model_id": model_id}, {"age": 1, "income": 2}
     client.put(address, json=target)
@@ -265,7 +265,7 @@ def test_an_alias_is_removed_and_comes_again(service_on_both: Service) -> None:
 def test_an_alias_is_moved_and_removed_at_once(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())
-    model_id = service.train(client, service.upload(client))["model_id"]
+    model_id = service.train(client, service.upload(client))["output"]["id"]
     address, target = "/v1/models/churn/aliases/champion", {"model_id": model_id}
     for _ in range(5):
         tag = {"If-Match": client.put(address, json=target).headers["ETag"]}
@@ -355,7 +355,7 @@ def test_who_deletes_it_waits_and_is_told(
     service = service_on_both
     client = service.client(service.key())
     dataset_id = service.upload(client)
-    model_id = service.train(client, dataset_id)["model_id"]
+    model_id = service.train(client, dataset_id)["output"]["id"]
     db = service.context.db
     with ThreadPoolExecutor() as threads:
         with db.write() as session:

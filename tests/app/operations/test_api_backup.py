@@ -163,7 +163,7 @@ def tampered(source: Path, folder: Path, **changes: Any) -> Path:
     ("changes", "words"),
     [
         ({"format": 2}, "of another format than 1"),
-        ({"revision": "later"}, f"at revision later, which rankwright {__version__} does not know"),
+        ({"revision": "9999"}, f"at revision 9999, which rankwright {__version__} does not know"),
         ({"files": {"rankwright.db": {"bytes": 1, "sha256": "00"}}}, "must have 1 bytes"),
         ({"files": {"../evil": {"bytes": 1, "sha256": "00"}}}, "names what no backup holds"),
         ({"files": {}}, "names what no backup holds"),

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import functools
-import json
 import re
-import shutil
 import sqlite3
-import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +17,18 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.util import CommandError
-from pydantic import SecretStr
-from sqlalchemy import delete, inspect, make_url, select, text
+from sqlalchemy import MetaData, delete, insert, inspect, make_url, select, text
 from sqlalchemy.types import TypeEngine
 
 from app.jobs import service as jobs
 from app.platform import migrate
 from app.platform.database import Database
-from app.platform.schema import FIRST_REVISION, REVISION
+from app.platform.schema import FIRST_REVISION, REVISION, describe
 from app.platform.settings import Settings
 from app.platform.sql import Base
 from app.platform.tables import Job, JobEvent
-from tests.app.live_service import running
 from tests.app.queue_steps import at_once
+from tests.sentences import Sentences
 from tests.servers import PostgresServer
 
 
@@ -153,116 +150,105 @@ def _generic(type_: TypeEngine[Any]) -> str:
     )  # FLOAT(53) is what PostgreSQL calls double precision
 
 
-def test_the_newest_revision_is_named_where_alembic_is_not_imported() -> None:
+def test_the_newest_and_the_first_revision_are_named_where_alembic_is_not_imported() -> None:
+    numbers = range(int(FIRST_REVISION), int(REVISION) + 1)
+    assert migrate.revisions() == [f"{number:04d}" for number in numbers]
     assert migrate.head() == REVISION
-    oldest = min(revision for folder in FOLDERS for revision in revisions(folder))
-    assert oldest == FIRST_REVISION
 
 
-FOLDERS = (migrate.VERSIONS, *migrate.BRIDGES)
+# Of a version that was never released, and of no version.
+NEVER_RELEASED = ("0001", "0033", "ae1027a6acf")
 
 
-def revisions(folder: Path) -> set[str]:
-    return {path.name.partition("_")[0] for path in folder.glob("*.py")}
-
-
-def test_no_revision_that_there_ever_was_is_refused() -> None:
-    """A squash without a bridge would leave a gap."""
-    every = {f"{number:04d}" for number in range(1, int(REVISION) + 1)}
-    assert {revision for revision in every if not migrate.is_known(revision)} == set()
-    assert set().union(*map(revisions, FOLDERS)) == every
-    for bridge in migrate.BRIDGES:  # it ends where one of the others begins, or goes on
-        assert max(revisions(bridge)) in revisions(migrate.VERSIONS)
-
-
-def test_tables_of_no_version_that_there_was_are_refused_and_stay(
-    empty_url: str,
+def test_tables_that_no_release_has_made_are_refused_and_stay(
+    empty_url: str, sentences: Sentences
 ) -> None:
     migrate.upgrade(empty_url)
-    db = Database(empty_url)
-    for revision in ("0000", f"{int(REVISION) + 1:04d}", "ae1027a6acf"):
-        with db.write() as session:
-            session.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
-        with pytest.raises(CommandError):
+    before = schema(empty_url)
+    for revision in NEVER_RELEASED:
+        set_revision(empty_url, revision)
+        with sentences.raises(CommandError):
             migrate.upgrade(empty_url)
         assert migrate.current(empty_url) == revision
+    assert schema(empty_url) == before
+
+
+def test_tables_of_a_later_release_are_refused_and_stay(empty_url: str) -> None:
+    migrate.upgrade(empty_url)
+    later = f"{int(REVISION) + 1:04d}"
+    set_revision(empty_url, later)
+    with pytest.raises(CommandError, match=f"revision {later}, which .* does not know"):
+        migrate.upgrade(empty_url)
+    assert migrate.current(empty_url) == later
+
+
+def test_what_to_do_with_tables_of_another_revision(
+    monkeypatch: pytest.MonkeyPatch, sentences: Sentences
+) -> None:
+    monkeypatch.setattr("app.platform.schema.REVISION", "0102")
+    monkeypatch.setattr("app.platform.schema.__version__", "0.4.0")
+    for revision in (FIRST_REVISION, "0101", "0103", "0033"):
+        sentences(describe(revision))
+
+
+def set_revision(url: str, revision: str) -> None:
+    db = Database(url)
+    with db.write() as session:
+        session.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
     db.close()
 
 
-# --- states that the code of before 0020 has made -------------------------------------------------
+# --- each migration runs on a database of the one before ------------------------------------------------
 
-OLD_STATES = Path(__file__).parents[1] / "stored_state" / "before_0020.tar.xz"
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def old_state(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> Iterator[Callable[[str], tuple[Settings, dict[str, Any]]]]:
-    """A state at a revision, as `serve` of then left it, and what it told: the settings to open it, and the words."""
-    with tarfile.open(OLD_STATES) as tar:
-        tar.extractall(tmp_path, filter="data")
-    server: PostgresServer = request.getfixturevalue("postgres")
-    made: list[str] = []
-
-    def open_state(revision: str) -> tuple[Settings, dict[str, Any]]:
-        folder = tmp_path / f"{revision}-{request.param}"
-        url = f"sqlite:///{folder / 'rankwright.db'}"
-        if request.param == "postgres":
-            url = server.create(f"old_{revision}")
-            made.append(f"old_{revision}")
-            dump = server.folder / "old.dump"
-            shutil.copy(folder / "dump", dump)
-            server.load(dump, made[-1])
-        settings = Settings(state_dir=folder, database_url=SecretStr(url))
-        told: dict[str, Any] = json.loads((folder / "told.json").read_text())
-        return settings, told
-
-    yield open_state
-    for name in made:
-        server.drop(name)
+NEIGHBOURS = list(pairwise([None, *migrate.revisions()]))
 
 
-@pytest.mark.parametrize("revision", ["0001", "0018", "0019"])
-def test_a_state_of_before_0020_is_brought_over(
-    old_state: Callable[[str], tuple[Settings, dict[str, Any]]],
-    revision: str,
-    sqlite_url: str,
-    postgres: PostgresServer,
-    postgres_url: str,
+@pytest.mark.parametrize(("before", "after"), NEIGHBOURS)
+def test_a_migration_keeps_the_rows_of_the_revision_before(
+    empty_url: str, before: str | None, after: str
 ) -> None:
-    settings, told = old_state(revision)
-    url = settings.sqlalchemy_url
-    assert migrate.current(url) == revision
-    before = counts(url)
-    assert migrate.upgrade(url) == REVISION
-    fresh = sqlite_url if url.startswith("sqlite") else postgres_url
-    assert statements(url, postgres) == statements(fresh, postgres)
-    assert schema(url) == schema(fresh)
-    after = counts(url)
-    assert {table: after[table] for table in before} == before
-    assert before["jobs"] >= 2
-    with running(settings) as service:
-        client = service.client(told["key"])
-        assert client.get(f"/v1/datasets/{told['dataset']}").json()["rows"] == 120
-        assert client.get(f"/v1/models/{told['model']}").json()["name"] == "churn"
-        score = client.get("/v1/models/churn/score", params={"a": "1.5", "b": "2"})
-        if revision == "0001":  # no artifact of then tells what it knows of categories
-            assert (score.status_code, score.json()["code"]) == (422, "invalid_artifact")
-        else:
-            assert score.json() == told["score"] | {"probability": None}
-        job = {
-            "dataset_id": told["dataset"],
-            "name": "again",
-            "algorithm": {"name": "rankboost", "n_rounds": 2},
-            "controls": False,
-        }
-        address = client.post("/v1/jobs", json=job).headers["Location"]
-        service.work()
-        assert client.get(address).json()["state"] == "succeeded"
+    if before is not None:
+        migrate.upgrade(empty_url, before)
+        fill(empty_url)
+    rows = counts(empty_url)
+    assert all(rows.values())
+    assert migrate.upgrade(empty_url, after) == after
+    now = counts(empty_url)
+    assert {table: now[table] for table in rows} == rows
+
+
+def test_rows_that_a_migration_would_break_are_there(empty_url: str) -> None:
+    """Those that the test above fills in: one in each table, with a value in each column."""
+    migrate.upgrade(empty_url)
+    fill(empty_url)
+    assert set(counts(empty_url).values()) == {1}
+
+
+VALUES: dict[type, Any] = {
+    str: "queued",  # also the id that each reference names, and the state of a job
+    int: 1,
+    float: 1.0,
+    bool: False,
+    bytes: b"",
+    object: [],  # JSON
+}
+
+
+def fill(url: str) -> None:
+    """Insert one row into each table, with a value in each column."""
+    db = Database(url)
+    metadata = MetaData()
+    metadata.reflect(db.engine)
+    with db.write() as session:
+        for table in metadata.sorted_tables:
+            if table.name != "alembic_version":
+                values = {column.name: VALUES[column.type.python_type] for column in table.columns}
+                session.execute(insert(table).values(values))
+    db.close()
 
 
 def counts(url: str) -> dict[str, int]:
-    """The number of rows of each table."""
+    """Return the number of rows of each table."""
     db = Database(url)
     with db.read() as session:
         found = {
@@ -271,6 +257,25 @@ def counts(url: str) -> dict[str, int]:
         }
     db.close()
     return found
+
+
+def test_the_migrations_make_what_the_tables_declare(
+    empty_url: str, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """In the databases' own words: names of constraints and defaults, too."""
+    migrate.upgrade(empty_url)
+    is_sqlite = empty_url.startswith("sqlite")
+    url = f"sqlite:///{tmp_path / 'declared.db'}" if is_sqlite else postgres.create("declared")
+    db = Database(url)
+    Base.metadata.create_all(db.engine)
+    db.close()
+    migrated, declared = statements(empty_url, postgres), statements(url, postgres)
+    if not is_sqlite:
+        postgres.drop("declared")
+    of_alembic = {each for each in migrated if "alembic_version" in " ".join(each)}
+    assert of_alembic
+    assert migrated - of_alembic == declared
+    assert len(declared) > 70
 
 
 def statements(url: str, postgres: PostgresServer) -> set[tuple[str, ...]]:
@@ -292,9 +297,12 @@ def statements(url: str, postgres: PostgresServer) -> set[tuple[str, ...]]:
 
 # --- migrations after the first only add, so that processes of the version before work on ---------------
 
-FIRST = "0020"
-"""Makes the tables, and so has nothing that it could take away; to be raised to the last one of each release."""
-SINCE = sorted(path for path in migrate.VERSIONS.glob("*.py") if path.name[:4] > FIRST)
+# The first makes the tables, and so has nothing that it could take away.
+SINCE = [
+    path
+    for path in sorted((migrate.FOLDER / "versions").glob("*.py"))
+    if path.name[:4] > FIRST_REVISION
+]
 TAKES_AWAY = ("drop_", "rename_", "alter_column")
 
 

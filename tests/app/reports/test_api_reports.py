@@ -82,7 +82,7 @@ def address(small: Service, writer: httpx.Client) -> str:
         controls=None,
     )
     assert job["state"] == "succeeded", job
-    return f"/v1/models/{job['model_id']}"
+    return f"/v1/models/{job['output']['id']}"
 
 
 def test_all_that_an_auditor_asks_for(writer: httpx.Client, address: str) -> None:
@@ -184,7 +184,7 @@ def test_folds(small: Service, writer: httpx.Client) -> None:
     dataset_id = small.upload(writer, table(150), label=f"left{SCRIPT}", positive="no")
     validation = {"method": "cross_validation", "folds": 3}
     job = small.train(writer, dataset_id, name="folds", validation=validation)
-    address = f"/v1/models/{job['model_id']}/report"
+    address = f"/v1/models/{job['output']['id']}/report"
     aucs = [fold["auc"] for fold in writer.get(address).json()["fold_aucs"]]
     assert len(aucs) == 3
     text = writer.get(f"{address}?format=markdown").text
@@ -198,7 +198,7 @@ def test_without_validation_and_without_data(small: Service, writer: httpx.Clien
     dataset_id = small.upload(writer, table(60), label=f"left{SCRIPT}", positive="no")
     job = small.train(writer, dataset_id, name="blind", validation={"method": "none"})
     assert writer.delete(f"/v1/datasets/{dataset_id}").status_code == 204
-    address = f"/v1/models/{job['model_id']}/report"
+    address = f"/v1/models/{job['output']['id']}/report"
     found = writer.get(address).json()
     assert found["data"] is None
     assert found["operating_points"] == []

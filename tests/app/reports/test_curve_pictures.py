@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import pytest
 
 from app.models.service import VALIDATION, PartCurve
 from app.platform.tables import Model
-from app.plot import Plot, to_vega
+from app.plot import Plot
 from app.reports.plots import plot_of, reliability_plot, to_svg
 from core.metrics import summarise
 
@@ -74,7 +73,6 @@ def test_the_histogram_and_the_reliability_are_drawn() -> None:
     drawn = to_svg(plot)
     assert "positives" in drawn
     assert "Fraction of the class" in drawn
-    json.dumps(to_vega(plot), allow_nan=False)
     places = ("probability", "observed", "consistent_low", "consistent_high")
     record: Any = {
         "points": [
@@ -120,7 +118,6 @@ def test_every_curve_can_be_drawn(window: tuple[float, float]) -> None:
 
 
 def check(plot: Plot) -> None:
-    json.dumps(to_vega(plot), allow_nan=False)
     fpr, tpr = np.transpose(plot.lines[0].points)
     assert fpr.size < 1000
     assert (fpr[0], fpr[-1]) == (plot.x.low, plot.x.high)

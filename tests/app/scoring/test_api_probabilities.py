@@ -32,7 +32,7 @@ def client(shared: Service) -> httpx.Client:
 
 @pytest.fixture(scope="module")
 def model_id(shared: Service, client: httpx.Client) -> str:
-    found: str = shared.train(client, shared.upload(client, table(600)))["model_id"]
+    found: str = shared.train(client, shared.upload(client, table(600)))["output"]["id"]
     return found
 
 
@@ -247,7 +247,7 @@ def test_a_cross_validated_model_learns_it_from_out_of_fold_scores(
 ) -> None:
     validation = {"method": "cross_validation", "folds": 3, "repeats": 2}
     dataset = shared.upload(client, table(200))
-    model_id = shared.train(client, dataset, validation=validation, name="folds")["model_id"]
+    model_id = shared.train(client, dataset, validation=validation, name="folds")["output"]["id"]
     found = client.get(f"/v1/models/{model_id}/calibration").json()
     assert (found["learnt_on"], found["rows"]) == ("out_of_fold", 200)
     assert found["dataset"]["id"] == dataset
@@ -271,7 +271,9 @@ def test_without_a_calibration_the_probability_is_null_and_the_reason_is_told(
     shared: Service, client: httpx.Client
 ) -> None:
     dataset = shared.upload(client, table(60))
-    model_id = shared.train(client, dataset, validation={"method": "none"}, name="bare")["model_id"]
+    model_id = shared.train(client, dataset, validation={"method": "none"}, name="bare")["output"][
+        "id"
+    ]
     path = f"/v1/models/{model_id}/score"
     values = dict.fromkeys(NAMES, "0.5")
     assert client.get(path, params=values).json()["probability"] is None
@@ -306,7 +308,7 @@ def test_without_a_calibration_the_probability_is_null_and_the_reason_is_told(
 def test_a_model_of_an_earlier_version_has_none(
     shared: Service, client: httpx.Client, sentences: Sentences
 ) -> None:
-    model_id = shared.train(client, shared.upload(client, table(80)), name="old")["model_id"]
+    model_id = shared.train(client, shared.upload(client, table(80)), name="old")["output"]["id"]
 
     def forget(session: Any) -> None:
         session.get_one(Model, model_id).calibration_version = None
@@ -327,14 +329,14 @@ def test_a_class_of_next_to_no_weight_costs_the_probability_alone(
     assert any(line.endswith("no,1e-20") for line in weighted)
     job = shared.train(client, shared.upload(client, text, weight="w"), name="light")
     assert job["state"] == "succeeded", job["error"]
-    answer = client.post(f"/v1/models/{job['model_id']}/score?interval=true", json=BODY).json()
+    answer = client.post(f"/v1/models/{job['output']['id']}/score?interval=true", json=BODY).json()
     assert answer["probabilities"] is None
     assert "next to no weight" in answer["no_probability"]
 
 
 def test_a_feature_of_an_options_name_goes_first(shared: Service, client: httpx.Client) -> None:
     text = table(80).replace("age,income", "prevalence,income", 1)
-    model_id = shared.train(client, shared.upload(client, text), name="named")["model_id"]
+    model_id = shared.train(client, shared.upload(client, text), name="named")["output"]["id"]
     path = f"/v1/models/{model_id}/score"
     values = {"prevalence": "2", "income": "1", "score 1": "0.5"}
     one = client.get(path, params=values)
@@ -420,7 +422,9 @@ def test_the_inference_protocol_answers_probabilities_if_it_is_asked(
 def test_a_newer_dataset_recalibrates_and_the_history_stays(
     shared: Service, client: httpx.Client
 ) -> None:
-    model_id = shared.train(client, shared.upload(client, table(300)), name="renewed")["model_id"]
+    model_id = shared.train(client, shared.upload(client, table(300)), name="renewed")["output"][
+        "id"
+    ]
     path = f"/v1/models/{model_id}"
     before = client.post(f"{path}/score", json=BODY).json()
     values = dict.fromkeys(NAMES, "0.5")

@@ -93,8 +93,8 @@ def models(shared: Service, client: httpx.Client) -> dict[str, str]:
     found = {}
     for name, job in jobs.items():
         done = shared.train(client, dataset_id, name=name, **job)
-        assert done["model_id"], done
-        found[name] = done["model_id"]
+        assert done["output"]["id"], done
+        found[name] = done["output"]["id"]
     return found
 
 
@@ -666,13 +666,13 @@ def test_the_rows_of_references_go_with_their_dataset(
 ) -> None:
     dataset_id = shared.upload(client, people())
     done = shared.train(client, dataset_id, name="gone", algorithm={"name": "martirank"})
-    path = f"/v1/models/{done['model_id']}/score"
+    path = f"/v1/models/{done['output']['id']}/score"
     assert ask(client, path, reasons=1)["reasons"]
     with shared.context.db.write() as session:  # as of a version that stored rows of no class
         for part in ("validation_negative", "validation_positive"):
-            session.delete(repository.find_sample(session, done["model_id"], part))
+            session.delete(repository.find_sample(session, done["output"]["id"], part))
     csv: dict[str, Any] = {"content": IN_CSV, "headers": {"Content-Type": CSV}}
-    asked: dict[str, Any] = {"model": done["model_id"], "reasons": 1}
+    asked: dict[str, Any] = {"model": done["output"]["id"], "reasons": 1}
     for answer in (
         client.post(path, params={"reasons": 1}, json={"rows": ROWS}),
         client.post("/v1/batch-scores", params=asked, **csv),
@@ -684,7 +684,7 @@ def test_the_rows_of_references_go_with_their_dataset(
     for answer in (
         client.post(path, params=average, json={"rows": ROWS}),
         client.post("/v1/batch-scores", params=asked | average, **csv),
-        client.post(f"/v1/models/{done['model_id']}/explain", json={"rows": ROWS}),
+        client.post(f"/v1/models/{done['output']['id']}/explain", json={"rows": ROWS}),
     ):
         problem = refused(answer, 422, "went with their dataset", "Train a model on a dataset")
         assert problem["code"] == "no_reference"
@@ -814,7 +814,7 @@ def test_a_dictionary_goes_with_the_last_version(
 
     def train() -> str:
         done = shared.train(client, dataset_id, name="brief", algorithm={"name": "logistic"})
-        return str(done["model_id"])
+        return str(done["output"]["id"])
 
     first, second = train(), train()
     client.put(address, json={"entries": [entry("A", "age")]})

@@ -24,7 +24,7 @@ ROW = {"age": "0.25", "income": "-1.5", "score 1": "0.5"}
 @pytest.fixture(scope="module")
 def model_id(shared: Service) -> str:
     client = shared.client(shared.key())
-    model_id: str = shared.train(client, shared.upload(client, table(400)))["model_id"]
+    model_id: str = shared.train(client, shared.upload(client, table(400)))["output"]["id"]
     return model_id
 
 
@@ -88,7 +88,7 @@ def test_an_answer_by_name_is_asked_again(scorer: httpx.Client, model_id: str) -
 def test_a_new_version_is_served_by_name_at_once(service: Service, client: httpx.Client) -> None:
     dataset_id = service.upload(client)
     for _ in range(2):
-        model_id = service.train(client, dataset_id)["model_id"]
+        model_id = service.train(client, dataset_id)["output"]["id"]
         assert client.get("/v1/models/churn/score", params=ROW).json()["model_id"] == model_id
 
 
@@ -368,7 +368,7 @@ def test_categories_and_booleans_are_shown_as_they_came(
     dataset_id = shared.upload(reader, "\n".join(lines) + "\n")
     job = shared.train(reader, dataset_id, algorithm={"name": "treerank"})
     asked = {"feature": ["colour", "member"]}
-    found = reader.get(f"/v1/models/{job['model_id']}/partial-dependence", params=asked).json()
+    found = reader.get(f"/v1/models/{job['output']['id']}/partial-dependence", params=asked).json()
     colour, member = found["features"]
     assert (colour["type"], colour["values"]) == ("categorical", ["green", "red", None])
     assert (member["type"], member["values"]) == ("boolean", [False, True])
@@ -377,7 +377,7 @@ def test_categories_and_booleans_are_shown_as_they_came(
 
 def test_a_tree_as_json_text_and_picture(shared: Service, reader: httpx.Client) -> None:
     job = shared.train(reader, shared.upload(reader), algorithm={"name": "treerank"}, name="oak")
-    address = f"/v1/models/{job['model_id']}/structure"
+    address = f"/v1/models/{job['output']['id']}/structure"
     nodes = reader.get(address).json()["nodes"]
     leaves = sum("score" in node for node in nodes)
     text = reader.get(address, params={"format": "text"})
@@ -388,7 +388,7 @@ def test_a_tree_as_json_text_and_picture(shared: Service, reader: httpx.Client) 
     assert drawn.headers["Content-Type"].startswith("image/svg+xml")
     assert drawn.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
     assert ET.fromstring(drawn.content).find("{*}title").text == "oak:1"
-    found = reader.get(f"/v1/models/{job['model_id']}/importance").json()
+    found = reader.get(f"/v1/models/{job['output']['id']}/importance").json()
     assert found["method"] == "squared_auc_gain"
     for feature in found["features"]:
         assert feature["root"] == pytest.approx(feature["importance"] ** 0.5)
@@ -449,7 +449,7 @@ def test_trees_let_variables_act_together(shared: Service, reader: httpx.Client)
     algorithm = {"name": "treerank"}
     job = shared.train(reader, shared.upload(reader, table(400)), algorithm=algorithm)
     asked = {"feature": ["age", "income"]}
-    found = reader.get(f"/v1/models/{job['model_id']}/variable-dependence", params=asked).json()
+    found = reader.get(f"/v1/models/{job['output']['id']}/variable-dependence", params=asked).json()
     assert found["joint"][0][1] == found["joint"][1][0] > 0.0
 
 

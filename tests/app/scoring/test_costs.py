@@ -38,7 +38,7 @@ MANY = 100_000
 @pytest.fixture(scope="module")
 def model_id(shared: Service) -> str:
     client = shared.client(shared.key())
-    model_id: str = shared.train(client, shared.upload(client, table(200)))["model_id"]
+    model_id: str = shared.train(client, shared.upload(client, table(200)))["output"]["id"]
     return model_id
 
 
@@ -289,7 +289,7 @@ def test_a_model_that_is_loaded_holds_up_no_other_owner(
 ) -> None:
     """Fifty requests wait for one owner's model; those of another owner are answered."""
     other = shared.client(shared.key(owner=STRANGER))
-    theirs = shared.train(other, shared.upload(other, table(100, seed=3)))["model_id"]
+    theirs = shared.train(other, shared.upload(other, table(100, seed=3)))["output"]["id"]
     models: ModelCache = shared.app.state.models
     models.forget(OWNER, model_id)
     models.forget(STRANGER, theirs)

@@ -35,7 +35,7 @@ QUERY = "?id=customer&ignore=left"
 @pytest.fixture(scope="module")
 def model_id(shared: Service) -> str:
     client = shared.client(shared.key())
-    model_id: str = shared.train(client, shared.upload(client, table(200)))["model_id"]
+    model_id: str = shared.train(client, shared.upload(client, table(200)))["output"]["id"]
     return model_id
 
 

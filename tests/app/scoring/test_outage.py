@@ -41,7 +41,7 @@ def test_scores_go_on_and_changes_wait(server: PostgresServer, tmp_path: Path) -
     with running(Settings(state_dir=tmp_path, database_url=SecretStr(url))) as service:
         secret = service.key()
         client, stranger = service.client(secret), service.client(service.key("bob"))
-        model_id = service.train(client, service.upload(client))["model_id"]
+        model_id = service.train(client, service.upload(client))["output"]["id"]
         client.put("/v1/models/churn/aliases/live", json={"model_id": model_id}).raise_for_status()
         before = {ref: answers(client, ref) for ref in (model_id, *REFERENCES)}
         assert {answer.status_code for given in before.values() for answer in given} == {200}

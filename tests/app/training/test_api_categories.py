@@ -28,7 +28,7 @@ def model_id(shared: Service, client: httpx.Client) -> str:
     dataset_id = shared.upload(client, raw_table(), label="income", positive=">50K")
     job = shared.train(client, dataset_id, algorithm={"name": "rankboost", "n_rounds": 20})
     assert job["state"] == "succeeded", job
-    return str(job["model_id"])
+    return str(job["output"]["id"])
 
 
 def score(client: httpx.Client, **row: str) -> httpx.Response:

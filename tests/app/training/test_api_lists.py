@@ -75,7 +75,7 @@ def test_a_dataset_says_its_queries_and_grades(
 def test_nothing_asked_of_such_a_model_is_an_error_of_the_service(
     client: httpx.Client, trained: Callable[..., dict[str, Any]], kind: str, query: str
 ) -> None:
-    address = f"/v1/models/{trained(kind, query)['model_id']}"
+    address = f"/v1/models/{trained(kind, query)['output']['id']}"
     for question in QUESTIONS:
         answer = client.get(address + question)
         assert answer.status_code < 500, (question, answer.text)
@@ -85,30 +85,30 @@ def test_nothing_asked_of_such_a_model_is_an_error_of_the_service(
 
 def test_what_grades_have_not(client: httpx.Client, trained: Callable[..., dict[str, Any]]) -> None:
     job = trained("graded")
-    address = f"/v1/models/{job['model_id']}"
+    address = f"/v1/models/{job['output']['id']}"
     for question in ("roc", "operating-point?fpr=0.1", "operating-points", "gains", "plot"):
         refused(client.get(f"{address}/{question}"), 404, "no_curve", "kind graded")
     refused(client.get(f"{address}/figures?figure=ap"), 404, "no_curve")
     refused(client.get(f"{address}/calibration"), 404, "no_calibration", "grades")
     score = client.get(f"{address}/score?a=1&b=2").json()
     assert (score["fpr"], score["tpr"], score.get("probability")) == (None, None, None)
-    promise = {"model_id": job["model_id"], "promise": {"fpr": 0.1}}
+    promise = {"model_id": job["output"]["id"], "promise": {"fpr": 0.1}}
     answer = client.put("/v1/models/gradedq/aliases/champion", json=promise)
     assert 400 <= answer.status_code < 500
     body = {"dataset_id": job["dataset_id"]}
     answer = client.put(f"{address}/calibration", json=body)
     assert 400 <= answer.status_code < 500
     for more in ({"at": {"fpr": 0.1}}, {"group_by": "a"}, {"windows": [{"fpr_max": 0.1}]}):
-        body = {"model": job["model_id"], "dataset_id": job["dataset_id"], **more}
+        body = {"model": job["output"]["id"], "dataset_id": job["dataset_id"], **more}
         assert client.post("/v1/evaluations", json=body).status_code == 422
-    body = {"models": [job["model_id"], job["model_id"]], "dataset_id": job["dataset_id"]}
+    body = {"models": [job["output"]["id"], job["output"]["id"]], "dataset_id": job["dataset_id"]}
     refused(client.post("/v1/comparisons", json=body), 422, "wrong_kind")
 
 
 def test_what_queries_have_not(
     client: httpx.Client, trained: Callable[..., dict[str, Any]]
 ) -> None:
-    address = f"/v1/models/{trained('bipartite')['model_id']}"
+    address = f"/v1/models/{trained('bipartite')['output']['id']}"
     refused(client.get(f"{address}/margins"), 404, "no_margins", "within queries")
     refused(client.get(f"{address}/bounds"), 404, "no_part", "within queries")
     asked = f"{address}/operating-point?fpr=0.2&confidence=0.9"
@@ -121,7 +121,7 @@ def test_what_queries_have_not(
 def test_rows_to_score_need_no_query(
     client: httpx.Client, trained: Callable[..., dict[str, Any]]
 ) -> None:
-    address = f"/v1/models/{trained('bipartite')['model_id']}/score"
+    address = f"/v1/models/{trained('bipartite')['output']['id']}/score"
     headers = {"Content-Type": "text/csv", "Accept": "text/csv"}
     table = "a,b,q\n1,2,x\n2,1,y\n"
     refused(client.post(address, content=table, headers=headers), 422, "unknown_feature", "'q'")

@@ -34,7 +34,7 @@ def test_the_proof_is_in_the_model_s_record(
     dataset = service.upload(client, table(), label="y", positive="1")
     job = service.train(client, dataset, algorithm=algorithm | {"monotone": CONSTRAINTS})
     assert job["state"] == "succeeded", job
-    model = client.get(f"/v1/models/{job['model_id']}").json()
+    model = client.get(f"/v1/models/{job['output']['id']}").json()
     proof = model["monotone"]
     assert proof["verdict"] == "proven"
     assert proof["columns"] == CONSTRAINTS
@@ -42,12 +42,12 @@ def test_the_proof_is_in_the_model_s_record(
     sentences(proof["missing"])
     assert proof["violation"] is None
     assert model["algorithm"]["monotone"] == CONSTRAINTS
-    report = client.get(f"/v1/models/{job['model_id']}/report", headers={"Accept": "text/html"})
+    report = client.get(f"/v1/models/{job['output']['id']}/report", headers={"Accept": "text/html"})
     assert "a: decreasing; b: increasing" in report.text
     assert "proven" in report.text
 
     free = service.train(client, dataset, algorithm=algorithm, name="free")
-    assert client.get(f"/v1/models/{free['model_id']}").json()["monotone"] is None
+    assert client.get(f"/v1/models/{free['output']['id']}").json()["monotone"] is None
 
 
 def test_auto_keeps_constraints_and_says_what_it_left_out(tmp_path: Any) -> None:

@@ -532,8 +532,7 @@ def test_lambdamart_learns_the_top_of_each_list() -> None:
         callback=lambda step, of, info: seen.append(dict(info)),
     )
     assert [each["validation_ndcg"] for each in seen] == stopped.validation_ndcg_.tolist()
-    with pytest.warns(DeprecationWarning, match="validation_auc_ is now validation_ndcg_"):
-        assert stopped.validation_auc_ is stopped.validation_ndcg_
+    assert not hasattr(stopped, "validation_auc_")
     assert len(stopped.rounds_) == int(np.argmax(stopped.validation_ndcg_)) + 1
 
 

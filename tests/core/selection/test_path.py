@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from core import Logistic, save
 from core.errors import InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
@@ -70,15 +69,6 @@ def test_what_a_fit_makes_on_its_way_is_what_each_C_fits(name: str, spread: floa
     last = ranker.decision_function(X[held])
     assert (last == on_path[-1].decision_function(X[held])).all()
     assert ranker.fit(X[learnt], y[learnt]).path_rankers() == []
-
-
-def test_follow_is_deprecated_and_makes_the_next_fit_one_of_a_path() -> None:
-    X, y = noisy_table("binary")
-    ranker = Logistic().fit_path(X, y, values=COSTS)
-    expected = [save(one) for one in ranker.path_rankers()]
-    with pytest.warns(DeprecationWarning, match="follow is now fit_path"):
-        ranker.follow(COSTS)
-    assert [save(one) for one in ranker.fit(X, y).path_rankers()] == expected
 
 
 @pytest.mark.parametrize("splitter", ["leafrank", "axis"])

@@ -1,4 +1,4 @@
-"""`python -m app.platform.migrations "what changes"`: write the next migration, from the difference to the tables."""
+"""`python -m migrations "what changes"`: write the next migration, from the difference to the tables."""
 
 import sys
 import tempfile
@@ -10,7 +10,7 @@ from app.platform.database import Database
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit('usage: python -m app.platform.migrations "what changes"')
+        sys.exit('usage: python -m migrations "what changes"')
     message = sys.argv[1]
     number = int(migrate.head()) + 1
     with tempfile.TemporaryDirectory() as folder:
