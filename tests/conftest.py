@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 import typer.main
 from hypothesis import settings
@@ -77,12 +78,12 @@ sessions.create_engine = _create_engine  # type: ignore[assignment, attr-defined
 # annotations of all commands takes longer than most of them. So does reading the certificates that a client trusts.
 typer.main.get_params_from_function = functools.cache(typer.main.get_params_from_function)  # type: ignore[attr-defined]  # it is imported there
 _create_context = ssl.create_default_context
-_trusting = functools.cache(lambda cafile: _create_context(cafile=cafile))
+_trusting_the_public = functools.cache(lambda: _create_context(cafile=certifi.where()))
 
 
 def _context(*rest: Any, **given: Any) -> ssl.SSLContext:
-    shared = not rest and given.keys() == {"cafile"} and given["cafile"]
-    return _trusting(given["cafile"]) if shared else _create_context(*rest, **given)
+    shared = not rest and given == {"cafile": certifi.where()}
+    return _trusting_the_public() if shared else _create_context(*rest, **given)
 
 
 ssl.create_default_context = _context

@@ -226,14 +226,25 @@ def test_every_error_of_a_worker_arrives(workers: Cluster, sentences: Sentences)
         with pytest.raises(ShardsLost) as lost:
             hosts.call("ask", [(2, "totals", ())] * hosts.n_hosts)
         sentences(without_version(lost))
-        hosts.client.run(lambda dask_worker: dask_worker.state.actors.clear())
+        hosts.client.run(hide_actors)
         with pytest.raises(ShardsLost, match="failed: KeyError"):
             hosts.call("begin", [(2, 1, fail, [])] * hosts.n_hosts)
+        # A worker that is to release an actor that it does not have closes itself.
+        hosts.client.run(show_actors)
     with DaskHosts(*workers.place, SECONDS) as hosts:
         hosts.client.cancel(list(hosts.hosts.values()))
         with pytest.raises(ShardsLost) as lost:
             hosts.probe()
         sentences(without_version(lost))
+
+
+def hide_actors(dask_worker: Any) -> None:
+    dask_worker.hidden = dict(dask_worker.state.actors)
+    dask_worker.state.actors.clear()
+
+
+def show_actors(dask_worker: Any) -> None:
+    dask_worker.state.actors.update(dask_worker.hidden)
 
 
 def without_version(lost: pytest.ExceptionInfo[ShardsLost]) -> str:
@@ -382,12 +393,9 @@ def test_who_lacks_the_secret_runs_nothing_on_the_cluster(workers: Cluster, tmp_
     with (
         socket.create_connection((place.hostname, place.port), 10) as plain,
         trusting.wrap_socket(plain) as line,
+        pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"),
     ):
-        try:
-            received = line.recv(1)  # who is let in is greeted
-        except (ssl.SSLError, ConnectionResetError):  # the end may come before the alert is read
-            received = b""
-    assert received == b""
+        line.recv(1)
 
 
 def test_a_secret_that_is_no_key_with_its_certificate_is_named(

@@ -264,8 +264,8 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => { word.textContent = "Copy"; busy.textContent = ""; }, 2000);
 });
 
-// A part of a page that follows a job: each event has its fragment loaded anew.
-for (const part of document.querySelectorAll("[data-events]")) follow(part);
+// A part of a page that follows a job: each event has its fragment loaded anew, by htmx, which must be ready then.
+document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-events]").forEach(follow));
 
 function follow(part) {
   const ended = () => part.querySelector("[data-final]") !== null;

@@ -27,7 +27,7 @@ from app.platform.tables import JobState
 from tests.app.live_service import OWNER, Service
 
 ROW = {"trial": 3, "algorithm": "rankboost", "parameters": {"max_bins": 4, "push": 1}, "rows": 90}
-ROW |= {"value": 0.87654, "seconds": 1.25}
+ROW |= {"value": 0.87654, "seconds": 1.25, "splits": 2}
 TOLD = {
     "fraction": 0.5,
     "phase": "fitting",

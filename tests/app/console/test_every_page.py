@@ -186,7 +186,7 @@ def test_pages_cost_the_same_with_many_models(start: Callable[..., Service]) -> 
     often with 10 models and jobs as with many. In the short form 1,500 stand in place of 300: a page shows 50 of them,
     and asks for 200 at most.
     """
-    few_models, many_models, jobs = (2_000, 10_000, 500) if LONG_FORM else (1_000, 3_000, 500)
+    few_models, many_models, jobs = 2_000, 10_000, 500
     service = start()
     client = service.client(secret := service.key())
     job = service.train(client, service.upload(client))

@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import pytest
 
-from app.platform.tables import Comparison, Evaluation, Job
 from tests.app.live_service import Service, table
 from tests.app.refusals import everything, refused
 from tests.sentences import Sentences
@@ -142,45 +141,14 @@ def test_what_a_model_has_seen_of_the_rows_is_told(world: World) -> None:
 
 
 def test_what_is_not_known_of_the_rows_is_not_called_new(world: World) -> None:
-    """Of an earlier version's results, of those of its workers, and where the training table is gone."""
+    """The training table is gone."""
     service, client = world.service, world.client
-    copied = table(200, 1).splitlines()[:100] + table(120, 0).splitlines()[1:]
-    mixed = service.upload(client, "\n".join([*copied, ""]), name="copied")
-    again = service.upload(client, name="old under another name")
-    for dataset_id, by_worker, by_version in (
-        (world.new, None, None),
-        (mixed, "overlaps", "overlaps"),  # a warning says so
-        (again, "trained", "trained"),
-    ):
-        found = world.made("evaluations", dataset_id=dataset_id)
-        compared = world.made("comparisons", dataset_id=dataset_id)
-        with service.context.db.write() as session:
-            row = session.get_one(Evaluation, found["id"])
-            row.metrics = without(row.metrics, "overlaps")
-            comparison = session.get_one(Comparison, compared["id"])
-            comparison.result = without(comparison.result, "overlaps")
-        assert client.get(f"/v1/evaluations/{found['id']}").json()["seen"] == by_worker
-        models = client.get(f"/v1/comparisons/{compared['id']}").json()["models"]
-        assert models[0]["seen"] == ("trained" if by_worker == "trained" else None)
-        with service.context.db.write() as session:
-            for made in (found, compared):
-                job = session.get_one(Job, made["job_id"])
-                job.spec = without(job.spec, "seen")
-        assert client.get(f"/v1/evaluations/{found['id']}").json()["seen"] == by_version
-        models = client.get(f"/v1/comparisons/{compared['id']}").json()["models"]
-        assert [model["seen"] for model in models] == [None, None]
     gone = service.upload(client, table(120, 9), name="gone")
     model = service.train(client, gone, name="orphan")["output"]["id"]
     assert client.delete(f"/v1/datasets/{gone}").status_code == 204
     assert world.made("evaluations", model=model)["seen"] is None
     compared = world.made("comparisons", models=[model, "plain"])
     assert [each["seen"] for each in compared["models"]] == [None, "new"]
-
-
-def without(document: dict[str, Any] | None, name: str) -> dict[str, Any]:
-    """Return a document of the database without a member."""
-    assert document is not None
-    return {key: value for key, value in document.items() if key != name}
 
 
 @pytest.mark.parametrize("kind", ["evaluations", "comparisons"])

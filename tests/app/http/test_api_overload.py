@@ -242,7 +242,7 @@ def test_who_has_a_share_of_the_places_leaves_one_to_others(settings: Settings) 
             following = threads.submit(other.post, "/v1/jobs", json=job(others), headers=waits)
             eventually(lambda: service.context.waiters.taken == 2)
             service.work()
-            assert (waiting.result().status_code, following.result().status_code) == (200, 200)
+            assert (waiting.result().status_code, following.result().status_code) == (201, 201)
         assert one.get(events, headers=stream).text.count("event: ") > 1
         eventually(lambda: not service.context.waiters.taken)
         stack.enter_context(sending(service))

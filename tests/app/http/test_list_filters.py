@@ -47,7 +47,9 @@ def fill(db: Database) -> None:
             at = T0 + number / 2
             add_dataset(db, name=name, owner=owner, created_at=at)
             job = submit(db, owner=owner, name=name, tags=tags)
-            change(db, job.id, created_at=at)
+            change(db, job.id, created_at=at, spec={"seen": "new"})
+            compared = submit(db, owner="nobody")  # a job that is in no list
+            change(db, compared.id, spec={"seen": {}})
             model = add_model(db, owner=owner, name=name, tags=tags, job_id=job.id)
             with db.write() as session:
                 session.get_one(Model, model.id).created_at = at
@@ -65,7 +67,8 @@ def fill(db: Database) -> None:
                         **judged,
                     )
                 )
-                comparison = Comparison(id=new_id("cmp"), **common, **dataset, **judged)
+                of_job = common | {"job_id": compared.id}
+                comparison = Comparison(id=new_id("cmp"), **of_job, **dataset, **judged)
                 session.add(comparison)
                 session.flush()
                 session.add(

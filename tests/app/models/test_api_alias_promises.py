@@ -279,9 +279,8 @@ def test_a_version_that_cannot_keep_the_promise_is_refused(
         headers={"Content-Type": CSV},
     ).json()["id"]
     shared.work()
-    labels = shared.train(client, many, algorithm={"name": "adaboost_mh", "n_rounds": 3})[
-        "model_id"
-    ]
+    job = shared.train(client, many, algorithm={"name": "adaboost_mh", "n_rounds": 3})
+    labels = job["output"]["id"]
     put(versions[0], promise={"fpr": 0.2, "confidence": 0.9})
     before = client.get(ADDRESS).json()
     for model_id, code, words in (

@@ -100,7 +100,7 @@ def test_the_verdict_on_the_controls(beats: bool, said: str) -> None:
     failed = {"algorithm": "auc_svm", "failed": "no such luck"}
     found = ModelControls(
         level=0.95,
-        controls=[failed, {"algorithm": "logistic", "failed": None}],
+        controls=[failed, {"algorithm": "logistic", "failed": None, "rows": 90, "of_rows": 90}],
         windows=[window],
         decided_on={"fpr_min": 0.0, "fpr_max": 0.05},
         skipped=None,

@@ -306,7 +306,7 @@ def test_a_control_that_cannot_be_fitted_is_said_to_be(
     tmp_path: Path, sentences: Sentences
 ) -> None:
     holdout = {"method": "holdout", "fraction": 0.25}
-    picky = {"algorithms": ["greedy_pairs", "logistic"], "skipped": None}  # one takes no categories
+    picky = {"algorithms": ["greedy_pairs", "logistic"], "skipped": None, "share": None}  # one takes no categories
     found = run(payload(tmp_path, noisy(), controls=picky, validation=holdout), quiet)
     failed, fitted = found["controls"]["controls"]
     assert fitted["failed"] is None
@@ -316,7 +316,7 @@ def test_a_control_that_cannot_be_fitted_is_said_to_be(
     sentences(note)
     (control,) = found["controls"]["windows"][0]["controls"]
     assert control["algorithm"] == "logistic"
-    skipped = {"algorithms": [], "skipped": "too large"}
+    skipped = {"algorithms": [], "skipped": "too large", "share": None}
     found = run(payload(tmp_path, noisy(), controls=skipped, validation=holdout), quiet)
     assert found["controls"]["skipped"] == "too large"
     assert (found["controls"]["windows"], found["controls"]["beats"]) == ([], None)

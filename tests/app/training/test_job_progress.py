@@ -129,11 +129,6 @@ class TestLeaderboard:
             board.add(tryout(smoothing=value), result(value, rows=rows))
         assert [row["value"] for row in board.state()["leaderboard"]] == [0.8, 0.6, 0.9]
 
-    def test_rows_of_an_earlier_version_are_left_out(self) -> None:
-        row = {"trial": 1, "algorithm": "x", "parameters": {}, "rows": 60, "value": 0.9}
-        board = Leaderboard(SPEC, {"leaderboard": [row | {"seconds": 1.0}], "trials_done": 3})
-        assert (board.state()["leaderboard"], board.n_trials) == ([], 3)
-
     def test_what_failed_or_was_left_out_has_no_row(self) -> None:
         board = Leaderboard(SPEC)
         board.add(tryout(0, 2), result(0.5))
@@ -343,7 +338,7 @@ def test_a_search_that_is_ended_early_serves_the_best_so_far(tmp_path: Path, met
 def test_every_fold_has_something_before_the_search_ends(tmp_path: Path) -> None:
     """A request that came in a lost attempt: the next one tries one candidate per scope, or two at once."""
     folds = {"method": "cross_validation", "folds": 2}
-    controls = {"algorithms": ["logistic"], "skipped": None}
+    controls = {"algorithms": ["logistic"], "skipped": None, "share": None}
     job = payload(tmp_path, noisy(), validation=folds, search=GRID, controls=controls)
     owner = Owner()
     found = run(job | {"ended": True}, owner)

@@ -198,4 +198,7 @@ def test_sets_must_be_where_features_are_categorical(sentences: Sentences) -> No
     with sentences.raises(ArtifactError):
         Tree.from_arrays(arrays, known)
     arrays["cut_words"] = np.zeros(6, np.uint64)
+    with sentences.raises(ArtifactError):
+        Tree.from_arrays(arrays, known)
+    arrays["cut_threshold"] = np.where(arrays["cut_feature"] >= 0, 70.0, arrays["cut_threshold"])
     assert (Tree.from_arrays(arrays, known).rules.threshold[[0, 3, 6]] == 70).all()
