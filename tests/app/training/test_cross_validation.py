@@ -306,7 +306,11 @@ def test_a_control_that_cannot_be_fitted_is_said_to_be(
     tmp_path: Path, sentences: Sentences
 ) -> None:
     holdout = {"method": "holdout", "fraction": 0.25}
-    picky = {"algorithms": ["greedy_pairs", "logistic"], "skipped": None, "share": None}  # one takes no categories
+    picky = {
+        "algorithms": ["greedy_pairs", "logistic"],
+        "skipped": None,
+        "share": None,
+    }  # one takes no categories
     found = run(payload(tmp_path, noisy(), controls=picky, validation=holdout), quiet)
     failed, fitted = found["controls"]["controls"]
     assert fitted["failed"] is None
