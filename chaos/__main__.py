@@ -22,7 +22,6 @@ LONG = 100
 """So many kills make a run long enough for outages of minutes."""
 ORPHAN_SECONDS = 90.0
 """The leases of production promise that an orphan runs again within this time, unless a server is away for minutes."""
-NEVER = 86400.0
 
 
 def arguments() -> argparse.Namespace:
@@ -46,9 +45,6 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--minutes", type=float, help="after which a run is given up, and fails")
     parser.add_argument(
-        "--looks", type=float, default=1.0, help="seconds between looks at the queue"
-    )
-    parser.add_argument(
         "--mutant", choices=list(AIMS), help="attack round by round until it is caught"
     )
     parser.add_argument(
@@ -61,8 +57,6 @@ def attack(name: str, kills: int, given: argparse.Namespace, *, may_mount: bool)
     """Run against one deployment."""
     folder = Path(tempfile.mkdtemp(prefix=f"chaos-{name}-"))
     leases = SHORT_LEASES if given.leases == "short" else {}
-    # While idle workers look for themselves, a missing outbox does no harm.
-    looks = {"look_seconds": NEVER if given.mutant == "no-outbox" else given.looks}
     aim = AIMS.get(given.mutant)
     seams = SEAMS if aim is None else ()
     most = max(kills, len(seams) * given.each)
@@ -80,7 +74,7 @@ def attack(name: str, kills: int, given: argparse.Namespace, *, may_mount: bool)
         seed=given.seed,
     )
     own_disk = may_mount and aim is None and not given.keep
-    deployment = DEPLOYMENTS[name](folder, {**leases, **looks}, given.mutant, own_disk=own_disk)
+    deployment = DEPLOYMENTS[name](folder, leases, given.mutant, own_disk=own_disk)
     try:
         report = Run(deployment, plan, lambda line: print(line, flush=True))()
     finally:

@@ -41,7 +41,6 @@ SHORT_LEASES = {
     "lease_seconds": 3.0,
     "heartbeat_seconds": 0.5,
     "reap_seconds": 0.5,
-    "resend_seconds": 3.0,
 }
 COMMON = {
     "blob_grace_seconds": 20.0,

@@ -35,15 +35,14 @@ MUTANTS: dict[str, list[Change]] = {
     "no-fencing": [
         Change("app.jobs.queue_repository", "Job.lease_token == ", "Job.lease_token >= ", 3)
     ],
-    # There is no outbox: a wake-up is sent right after the commit, or never.
-    "no-outbox": [
+    # An idle worker that looks for work finds none: a job whose wake-up is lost waits for ever.
+    "no-looks": [
         Change(
             "app.jobs.queue_repository",
-            'session.execute(_INSERT, [{"job_id": job_id, "attempt": 1} for job_id in job_ids])',
-            "return",
+            "return bool(session.scalar(_HAS_WORK, ",
+            "return bool(0 and session.scalar(_HAS_WORK, ",
             1,
-        ),
-        Change("app.jobs.queue_repository", "if owed.one_or_none() is None:", "if False:", 1),
+        )
     ],
     # Otherwise a process that dies every five seconds would be started once in fifteen.
     "restart-at-once": [

@@ -15,8 +15,6 @@ _WRITERS = ("api", "worker")
 PASSED_BY: dict[str, tuple[str, ...]] = {
     "accept": ("api",),
     "accepted": ("api",),
-    "published": ("dispatcher",),
-    "mark": ("dispatcher",),
     "claim": ("worker",),
     "claimed": ("worker",),
     "beat": ("worker",),

@@ -239,13 +239,12 @@ def worker(
 
 
 def dispatcher(gate: Gate = None) -> None:
-    """Run the dispatcher. It wakes workers and finds jobs whose worker was lost. One is enough; more do no harm."""
+    """Run the dispatcher. It requeues jobs of lost workers and keeps house. One is enough; more do no harm."""
     from functools import partial
 
     from app.jobs.dispatcher import Dispatcher
     from app.operations.housekeeping import run_housekeeping
     from app.platform.blobs import BlobStore
-    from app.platform.broker import Producer
     from app.platform.logging import configure_logging
     from app.platform.processes import SignalWaiter
     from app.platform.schema import CannotBegin, SchemaCheck
@@ -259,8 +258,6 @@ def dispatcher(gate: Gate = None) -> None:
         SignalWaiter([signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]) as signals,
         ExitStack() as stack,
     ):
-        producer = Producer(settings.celery_broker_url)
-        stack.callback(producer.close)
         db = stack.enter_context(database(settings))
         try:
             if not SchemaCheck(db).wait(lambda seconds: bool(signals.wait(seconds))):
@@ -270,7 +267,7 @@ def dispatcher(gate: Gate = None) -> None:
         except (CannotBegin, OSError) as error:
             fail(str(error))
         beside = partial(run_housekeeping, db, blobs, settings)
-        run_until_signalled(Dispatcher(db, settings, producer, beside).run, signals)
+        run_until_signalled(Dispatcher(db, settings, beside).run, signals)
 
 
 def run_until_signalled(work: Callable[[threading.Event], None], signals: SignalWaiter) -> None:
@@ -415,11 +412,7 @@ def health(
         if process == "worker":
             found = self_check.worker_problem(db, settings, socket.gethostname())
         else:
-            from app.platform.broker import Producer
-
-            producer = Producer(settings.celery_broker_url)
-            found = self_check.dispatcher_problem(db, producer, settings, socket.gethostname())
-            producer.close()
+            found = self_check.dispatcher_problem(db, settings, socket.gethostname())
     if found is not None:
         fail(found)
     typer.echo("well")

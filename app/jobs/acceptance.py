@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,11 +18,14 @@ from app.access import service as access
 from app.http.dependencies import Context, ContextDep, preferences
 from app.http.idempotency import Answer, Check, IdempotentRequest, answer_once
 from app.http.limits import FairSemaphore
-from app.jobs.dispatcher import publish_after_commit
 from app.jobs.watcher import Watcher
+from app.platform import failpoints
+from app.platform.broker import BrokerAway, Producer
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
+
+log = logging.getLogger(__name__)
 
 MAX_WAIT_SECONDS = 60.0  # the timeout of a proxy must be longer
 WAIT_HEADERS: Json = {
@@ -96,8 +100,19 @@ PreferWaitDep = Annotated[PreferWait, Depends(_prefer_wait)]
 
 
 def wake_a_worker(context: Context, job_id: str) -> None:
-    """Say that there is work, in the background: a broker that hangs must not hold up an answer."""
-    context.publishing.add(partial(publish_after_commit, context.producer, job_id))
+    """Say that there is work, in the background: a broker that hangs must not hold up an answer.
+
+    It is best effort, because idle workers look for work themselves.
+    """
+    context.publishing.add(partial(_wake, context.producer, job_id))
+
+
+def _wake(producer: Producer, job_id: str) -> None:
+    failpoints.reach("accepted")
+    try:
+        producer.wake()
+    except BrokerAway as error:
+        log.debug("job %s: the wake-up was not sent, a worker will look for it: %s", job_id, error)
 
 
 def dry_run(settings: Settings, owner: str, check: Callable[[Session], object]) -> Check:

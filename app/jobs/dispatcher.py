@@ -1,4 +1,4 @@
-"""The dispatcher: sends the wake-ups of the outbox, and reaps jobs whose lease is lost."""
+"""The dispatcher: takes jobs from workers that are silent, and has housekeeping done."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from app.jobs import child_jobs, queue_repository, repository
 from app.jobs.queue import BACKOFF_MAX, backoff_seconds, retry_locked
 from app.jobs.queue_repository import RunningJob
 from app.platform import failpoints
-from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.errors import Unavailable
 from app.platform.ids import new_id
@@ -25,10 +24,6 @@ from app.platform.sql import Session
 from app.platform.tables import JobState, Role
 
 log = logging.getLogger(__name__)
-
-# A wake-up only says "there is work", so a few of them wake every idle slot. One wake-up for each job would flood a
-# broker whose workers are all busy.
-_MAX_RESENT_PER_ROUND = 10
 
 
 @dataclass
@@ -39,7 +34,6 @@ class ReapedJobs:
     failed: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     recovered: list[str] = field(default_factory=list)
-    resent: int = 0
 
 
 class Reaper:
@@ -54,9 +48,7 @@ class Reaper:
         self._beat = beat
 
     def reap(self) -> ReapedJobs:
-        """One round: jobs whose lease expired are queued again, failed or cancelled; wake-ups that nobody answered for
-        long are enqueued again.
-        """
+        """One round: jobs whose lease expired are queued again, failed or cancelled, and misdated jobs are released."""
         reaped = ReapedJobs()
         # Each job in a transaction of its own, so that none delays the others.
         for leased in self._db.reading(queue_repository.expired, self._settings.lease_seconds):
@@ -67,7 +59,7 @@ class Reaper:
                 log.warning("job %s waited for child jobs that do not exist; now %s", job_id, state)
                 reaped.recovered.append(job_id)
             self._beat()
-        reaped.resent = self._db.writing(_resend_wakeups, self._settings)
+        self._db.writing(queue_repository.release_misdated, BACKOFF_MAX)
         return reaped
 
     def reap_job(self, leased: RunningJob, reaped: ReapedJobs) -> None:
@@ -117,76 +109,18 @@ def _delay_seconds(attempt: int, settings: Settings) -> float:
     return max(0.0, backoff_seconds(attempt - 1) - settings.lease_seconds)
 
 
-def _resend_wakeups(session: Session, settings: Settings) -> int:
-    """Release misdated jobs, and enqueue again the wake-ups that nobody answered; returns how many."""
-    queue_repository.release_misdated(session, BACKOFF_MAX)
-    return queue_repository.reenqueue_wakeups(
-        session, settings.resend_seconds, _MAX_RESENT_PER_ROUND
-    )
-
-
-OUTBOX_SECONDS = 0.5
-
-
-def publish_after_commit(producer: Producer, job_id: str) -> None:
-    """Wake a worker for a job that was just accepted, as best effort.
-
-    The outbox row stays as it is. Marking it here would be a second commit right when the worker comes to claim,
-    and on SQLite the two would wait for each other; the dispatcher marks it, in a batch, and sends it if it must.
-    """
-    failpoints.reach("accepted")
-    try:
-        producer.wake()
-    except BrokerAway as error:
-        log.debug(
-            "job %s: the wake-up was not sent, the dispatcher will send it: %s", job_id, error
-        )
-
-
-def publish_pending(db: Database, producer: Producer, limit: int = 100) -> int:
-    """Send the wake-ups that are due, then mark them; returns how many were marked.
-
-    A crash between the two sends them again, which does no harm. Those whose attempt has begun by itself are
-    marked without being sent. Raises `BrokerAway` once everything that can be marked is.
-    """
-    owed = db.reading(queue_repository.unpublished, limit)
-    settled: list[queue_repository.PendingWakeUp] = []
-    away: BrokerAway | None = None
-    for wake_up in owed:
-        if wake_up.needed and away is None:
-            try:
-                producer.wake()
-            except BrokerAway as error:
-                away = error
-        if away is None or not wake_up.needed:
-            settled.append(wake_up)
-    if settled:
-        failpoints.reach("published")
-        db.writing(_mark, settled)
-    if away is not None:
-        raise away
-    return len(settled)
-
-
-def _mark(session: Session, settled: list[queue_repository.PendingWakeUp]) -> None:
-    queue_repository.mark_published(session, settled)
-    failpoints.reach("mark")
-
-
 class Dispatcher:
-    """The loop behind `rankwright dispatcher`. Two of them do no harm: rows are guarded, and wake-ups may repeat."""
+    """The loop behind `rankwright dispatcher`. Two of them do no harm: rows are guarded."""
 
     def __init__(
         self,
         db: Database,
         settings: Settings,
-        producer: Producer,
         beside: Callable[[threading.Event], object],
     ) -> None:
         """`beside` runs in a thread of its own until its event is set: housekeeping."""
         self._db = db
         self._settings = settings
-        self._producer = producer
         self._beside = beside
         self._reaper = Reaper(db, settings, self._beat)
         self._id = new_id("dsp")
@@ -194,7 +128,7 @@ class Dispatcher:
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set. No error ends it: outages are waited out, and others are logged."""
-        # In a thread: a million old rows, or a slow disk, must not delay wake-ups and lost leases.
+        # In a thread: a million old rows, or a slow disk, must not delay the search for lost leases.
         thread = threading.Thread(target=self._beside, args=(stop,), name="housekeeping")
         thread.start()
         try:
@@ -214,13 +148,11 @@ class Dispatcher:
                 if now >= reap_at:
                     self._reaper.reap()
                     reap_at = now + self._settings.reap_seconds
-                while publish_pending(self._db, self._producer):
-                    self._beat()
-            except (Unavailable, BrokerAway):
-                pass  # they are logged where they are met
+            except Unavailable:
+                pass  # `Database` logs it
             except Exception:
                 log.exception("the dispatcher goes on after an error")
-            stop.wait(min(OUTBOX_SECONDS, max(0.0, reap_at - time.monotonic())))
+            stop.wait(max(0.0, min(reap_at, self._beat_at) - time.monotonic()))
 
     def _beat(self) -> None:
         """Tell that this dispatcher works, every few seconds. So a process that hangs is noticed, too."""

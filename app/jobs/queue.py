@@ -272,7 +272,6 @@ def requeue_locked(
     seconds = queue_repository.seconds_since_start(session, job)
     log_line(session, job, JobState.QUEUED, seconds, reason=reason)
     queue_repository.requeue(session, job, attempt=attempt, delay_seconds=delay_seconds)
-    queue_repository.enqueue_wakeup(session, job.id, attempt + 1)
     add_state_event(session, job, reason=reason)
     return JobState.QUEUED
 

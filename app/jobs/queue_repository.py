@@ -26,7 +26,6 @@ from sqlalchemy import (
     or_,
     select,
     text,
-    tuple_,
     update,
 )
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
@@ -34,115 +33,7 @@ from sqlalchemy.sql import ColumnElement
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.platform.sql import Json, db_now, delete_some, machine_now
-from app.platform.tables import FINAL_STATES, ApiKey, Job, JobEvent, JobState, Outbox, Role, Worker
-
-
-class PendingWakeUp(NamedTuple):
-    """A wake-up that has not been marked as sent; `needed` tells whether its attempt still waits for a worker."""
-
-    job_id: str
-    attempt: int
-    created_at: float
-    needed: bool
-
-
-_INSERT = insert(Outbox).values(created_at=db_now(), tries=0)
-
-
-def insert_first(session: Session, job_ids: Sequence[str]) -> None:
-    """Enqueue the wake-up for the first attempt of each of these new jobs."""
-    session.execute(_INSERT, [{"job_id": job_id, "attempt": 1} for job_id in job_ids])
-
-
-def enqueue_wakeup(session: Session, job_id: str, attempt: int) -> None:
-    """Enqueue a wake-up for this attempt, again if it was sent before. The caller has locked the job's row."""
-    owed = session.execute(
-        update(Outbox)
-        .where(Outbox.job_id == job_id, Outbox.attempt == attempt)
-        .values(created_at=db_now(), published_at=None)
-        .returning(Outbox.attempt),
-        execution_options={"synchronize_session": False},
-    )
-    if owed.one_or_none() is None:
-        session.execute(_INSERT, {"job_id": job_id, "attempt": attempt})
-
-
-def unpublished(session: Session, limit: int) -> list[PendingWakeUp]:
-    """Return the oldest wake-ups that are due and not sent; a job that is backing off has none due."""
-    rows = session.execute(
-        select(Outbox.job_id, Outbox.attempt, Outbox.created_at, Job.state, Job.attempt)
-        .join(Job, Job.id == Outbox.job_id)
-        .where(
-            Outbox.published_at.is_(None),
-            or_(Job.state != JobState.QUEUED, Job.not_before <= db_now()),
-        )
-        .order_by(Outbox.created_at)
-        .limit(limit)
-    )
-    return [
-        PendingWakeUp(job_id, attempt, created_at, state == JobState.QUEUED and attempt == done + 1)
-        for job_id, attempt, created_at, state, done in rows
-    ]
-
-
-_MARK = (
-    update(Outbox.__table__)  # type: ignore[arg-type]  # the Core table: one plain executemany
-    .where(
-        Outbox.job_id == bindparam("owed_job_id"),
-        Outbox.attempt == bindparam("owed_attempt"),
-        # A newer wake-up was written since this one was read: it is still to be sent.
-        Outbox.created_at == bindparam("owed_created_at"),
-    )
-    .values(published_at=db_now(), tries=Outbox.tries + 1)
-)
-
-
-def mark_published(session: Session, sent: list[PendingWakeUp]) -> None:
-    """Mark these wake-ups as sent, or as needed no more."""
-    session.connection().execute(
-        _MARK,
-        [
-            {
-                "owed_job_id": owed.job_id,
-                "owed_attempt": owed.attempt,
-                "owed_created_at": owed.created_at,
-            }
-            for owed in sent
-        ],
-    )
-
-
-def reenqueue_wakeups(session: Session, sent_before_seconds: float, limit: int) -> int:
-    """Enqueue again up to `limit` wake-ups that were sent at least `sent_before_seconds` ago and whose job nobody
-    claimed; returns how many."""
-    stale = (
-        select(Outbox.job_id, Outbox.attempt)
-        .join(Job, Job.id == Outbox.job_id)
-        .where(
-            Outbox.published_at < db_now() - sent_before_seconds,
-            Job.state == JobState.QUEUED,
-            Job.attempt == Outbox.attempt - 1,
-            Job.not_before <= db_now(),
-        )
-        .order_by(Outbox.published_at)
-        .limit(limit)
-    )
-    owed = session.execute(
-        update(Outbox)
-        .where(tuple_(Outbox.job_id, Outbox.attempt).in_(stale))
-        .values(created_at=db_now(), published_at=None)
-        .returning(Outbox.attempt),
-        execution_options={"synchronize_session": False},
-    )
-    return len(owed.all())
-
-
-def prune_outbox(session: Session, age_seconds: float, limit: int) -> int:
-    """Remove up to `limit` wake-ups of ended jobs that are older than `age_seconds`; returns how many."""
-    ended = exists().where(Job.id == Outbox.job_id, Job.state.in_(FINAL_STATES))
-    old = Outbox.published_at < db_now() - age_seconds
-    return delete_some(session, Outbox, old, ended, limit=limit)
-
+from app.platform.tables import FINAL_STATES, ApiKey, Job, JobEvent, JobState, Role, Worker
 
 _AS_IT_IS = {"synchronize_session": False}  # nothing of these rows is in the session yet
 _OPEN = (JobState.QUEUED, JobState.RUNNING)
@@ -188,7 +79,7 @@ def wait(session: Session, job: Job) -> None:
 def insert_queued(
     session: Session, parent: Job, stage: int, kind: str, ids: Sequence[str], specs: Sequence[Json]
 ) -> None:
-    """Queue the child jobs of a stage, with a wake-up owed for each. They are as old as their parent, and as urgent."""
+    """Queue the child jobs of a stage, which are as old as their parent, and as urgent."""
     common: dict[str, object] = {
         "owner": parent.owner,
         "kind": kind,
@@ -218,7 +109,6 @@ def insert_queued(
             for part, (id_, spec) in enumerate(zip(ids, specs, strict=True))
         ],
     )
-    insert_first(session, ids)
 
 
 def of_parent(session: Session, parent_id: str) -> Sequence[Job]:
@@ -738,23 +628,6 @@ def expired(session: Session, lease_seconds: float) -> Sequence[RunningJob]:
     leased = select(Job.id, Job.lease_token, Job.heartbeat_count, Job.parent_id)
     leased = leased.where(lease_is_over(lease_seconds))
     return [RunningJob(*row) for row in session.execute(leased)]
-
-
-def wake_ups(session: Session, seconds: float) -> int:
-    """Return the number of wake-ups that have been due for at least `seconds` and were not sent."""
-    due_before = db_now() - seconds
-    owed = (
-        select(func.count())
-        .select_from(Outbox)
-        .join(Job, Job.id == Outbox.job_id)
-        .where(
-            Outbox.published_at.is_(None),
-            Outbox.created_at < due_before,
-            Job.state == JobState.QUEUED,
-            Job.not_before < due_before,
-        )
-    )
-    return session.scalars(owed).one()
 
 
 def leases(session: Session, lease_seconds: float, seconds: float) -> int:

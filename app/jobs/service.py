@@ -46,7 +46,7 @@ def enqueue(
     retry_of: str | None = None,
     adds_bytes: int = 0,
 ) -> Job:
-    """Write a job, its wake-up and its first event into the caller's transaction: all are accepted, or none.
+    """Write a job and its first event into the caller's transaction: all are accepted, or none.
 
     `not_before` is a time of the database's clock; 0 means at once, whatever that clock says. `adds_bytes` is the size
     of the upload that the job reads. Raises TooMany, Unavailable or OutOfSpace as `access.service.admit`.
@@ -105,8 +105,7 @@ def enqueue_rest(
 
 
 def _begin(session: Session, job: Job) -> Job:
-    """Write a new job's wake-up and its first event."""
-    queue_rows.insert_first(session, [job.id])
+    """Write a new job's first event."""
     repository.add_event(
         session, job.id, job.event_seq, "state", {"state": job.state, "attempt": 0}
     )

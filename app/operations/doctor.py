@@ -21,7 +21,7 @@ from app.access import repository as key_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.operations import housekeeping, repository
-from app.operations.self_check import LATE_WAKE_UP_SECONDS, MISSED_ROUNDS
+from app.operations.self_check import MISSED_ROUNDS
 from app.platform import failpoints, migrate, resources
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
@@ -394,7 +394,6 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
     with db.read() as session:
         counts = repository.open_jobs(session)
         oldest = repository.oldest_due(session)
-        wake_ups = queue_rows.wake_ups(session, LATE_WAKE_UP_SECONDS)
         leases = queue_rows.leases(session, settings.lease_seconds, late)
         stuck = len(queue_rows.stuck(session))
         alive = worker_rows.alive(session, worker_rows.MISSED_BEATS * settings.heartbeat_seconds)
@@ -412,12 +411,6 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
     advice = _START if runs is False else "check that the dispatcher runs: `rankwright dispatcher`"
     if leases:
         yield fail("leases", f"{leases} jobs have had no lease for more than {age(late)}", advice)
-    if wake_ups:
-        yield fail(
-            "wake-ups",
-            f"{wake_ups} have not been sent for more than {age(LATE_WAKE_UP_SECONDS)}",
-            advice,
-        )
     if stuck:
         yield fail("parts", f"{stuck} jobs wait for parts that do not exist", advice)
     if dispatchers:

@@ -79,7 +79,6 @@ class Housekeeper:
                 ),
                 "workers": self._each(worker_rows.prune, DAY),
                 "parts of jobs": self._each(queue_rows.prune_child_jobs, DAY),
-                "wake-ups": self._each(queue_rows.prune_outbox, DAY),
                 "audit entries": self._each(repository.prune_audit, self._days("audit")),
                 "history of aliases": self._each(
                     repository.prune_alias_history, self._days("audit")

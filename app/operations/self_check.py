@@ -1,11 +1,9 @@
 """Whether the worker or the dispatcher of this host is well: what a container's health check asks.
 
-A check runs every half minute beside fits, so it imports little: for a worker neither broker nor metrics.
+A check runs every half minute beside fits, so it imports little: neither broker nor metrics.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
@@ -13,10 +11,6 @@ from app.platform.database import Database
 from app.platform.errors import Unavailable
 from app.platform.settings import Settings
 
-if TYPE_CHECKING:
-    from app.platform.broker import Producer
-
-LATE_WAKE_UP_SECONDS = 60.0
 MISSED_ROUNDS = 4
 
 
@@ -36,25 +30,17 @@ def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
     )
 
 
-def dispatcher_problem(
-    db: Database, producer: Producer, settings: Settings, host: str
-) -> str | None:
-    """Return why the dispatcher of this host is not well; None if it was heard from, broker and database answer, and
-    no work is overdue.
+def dispatcher_problem(db: Database, settings: Settings, host: str) -> str | None:
+    """Return why the dispatcher of this host is not well; None if it was heard from, the database answers, and no work
+    is overdue.
     """
-    from app.platform.broker import BrokerAway
-
     late = MISSED_ROUNDS * settings.reap_seconds
     try:
-        producer.ping()
         with db.read() as session:
-            wake_ups = queue_rows.wake_ups(session, LATE_WAKE_UP_SECONDS)
             leases = queue_rows.leases(session, settings.lease_seconds, late)
             hosts = [dispatcher.host for dispatcher in worker_rows.dispatchers(session)]
-    except (BrokerAway, Unavailable) as error:
+    except Unavailable as error:
         return str(error)
-    if wake_ups:
-        return f"wake-ups not sent for more than {LATE_WAKE_UP_SECONDS:g} s: {wake_ups}"
     if leases:
         return f"jobs without a lease for more than {late:g} s: {leases}"
     if host not in hosts:

@@ -22,7 +22,7 @@ REST_SECONDS = 1.0
 
 
 class BrokerAway(Exception):
-    """The broker could not be reached in time. Nothing is lost: the outbox still has the wake-up."""
+    """The broker could not be reached in time. Nothing is lost: idle workers look for jobs themselves."""
 
 
 def make_celery(broker_url: str) -> Celery:
@@ -46,7 +46,7 @@ def make_celery(broker_url: str) -> Celery:
         # One message a free slot. `worker_disable_prefetch` stays off: with a threads pool a finishing task does
         # not wake Celery's loop, which then costs up to a second a job.
         worker_prefetch_multiplier=1,
-        # The outbox retries. A retry here would hold up a request while the broker is away.
+        # A retry would hold up a request while the broker is away, and workers look for jobs themselves.
         task_publish_retry=False,
         task_serializer="json",
         result_serializer="json",
@@ -71,7 +71,7 @@ class Producer:
 
     def __init__(self, broker_url: str) -> None:
         self._celery = make_celery(broker_url)
-        # A hung broker must not hold a request: two seconds at most, then the outbox has it.
+        # A hung broker must not hold a request: two seconds at most, then a worker finds the job itself.
         self._celery.conf.broker_transport_options = {
             "socket_timeout": SOCKET_SECONDS,
             "socket_connect_timeout": SOCKET_SECONDS,

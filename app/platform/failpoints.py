@@ -25,8 +25,6 @@ SLOW_SECONDS = 1.0
 POINTS = {
     "accept": "a job is written, and not committed",
     "accepted": "a job is committed, and nobody was told",
-    "published": "a wake-up is sent, and not marked",
-    "mark": "wake-ups are marked as sent, and not committed",
     "claim": "a job is claimed, and not committed",
     "claimed": "a claim is committed, and nothing done",
     "beat": "a heartbeat is committed",

@@ -238,9 +238,6 @@ class Settings(BaseSettings):
         default=1.0,
         description="Time between two looks of an idle worker at the queue, in seconds.",
     )
-    resend_seconds: Seconds = Field(
-        default=30.0, description="Age at which a queued job's wake-up is sent again, in seconds."
-    )
     blob_grace_seconds: Seconds = Field(
         default=86400.0, description="Age at which a blob that no row names is removed, in seconds."
     )

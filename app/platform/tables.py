@@ -403,19 +403,6 @@ class Job(Base):
     finished_at: Mapped[float | None]
 
 
-class Outbox(Base):
-    """A wake-up that is to be sent: written with the job, sent after the commit."""
-
-    __tablename__ = "outbox"
-    __table_args__ = (Index(None, "published_at", "created_at"),)
-
-    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
-    attempt: Mapped[int] = mapped_column(primary_key=True)
-    created_at: Mapped[float]
-    published_at: Mapped[float | None]
-    tries: Mapped[int]
-
-
 class JobEvent(Base):
     """What happened to a job, numbered from 1 without gaps (by `jobs.event_seq`)."""
 

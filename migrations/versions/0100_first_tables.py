@@ -722,21 +722,6 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_model_samples_dataset_id"), "model_samples", ["dataset_id"])
     op.create_table(
-        "outbox",
-        sa.Column("job_id", sa.Text(), nullable=False),
-        sa.Column("attempt", sa.BigInteger(), nullable=False),
-        sa.Column("created_at", sa.Float(precision=53), nullable=False),
-        sa.Column("published_at", sa.Float(precision=53), nullable=True),
-        sa.Column("tries", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("job_id", "attempt", name=op.f("pk_outbox")),
-        sa.ForeignKeyConstraint(
-            ["job_id"], ["jobs.id"], name=op.f("fk_outbox_job_id"), ondelete="CASCADE"
-        ),
-    )
-    op.create_index(
-        op.f("ix_outbox_published_at_created_at"), "outbox", ["published_at", "created_at"]
-    )
-    op.create_table(
         "uploads",
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("owner", sa.Text(), nullable=False),
@@ -783,7 +768,6 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_table("upload_parts")
     op.drop_table("uploads")
-    op.drop_table("outbox")
     op.drop_table("model_samples")
     op.drop_table("model_references")
     op.drop_table("model_partial_aucs")

@@ -1,7 +1,7 @@
-"""A story of two jobs, in one process: `python queue_story.py DATABASE_URL BROKER_URL`.
+"""A story of two jobs, in one process: `python queue_story.py DATABASE_URL`.
 
 Two workers have the first job, one after the other, and the one that lost it is the first to end. The second job is
-accepted by a process that dies before it can tell anyone; its worker waits for messages and does not look.
+accepted by a process that dies before it can tell anyone: its worker finds it by looking.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import contextlib
 import sys
 import time
 
-import redis
 from pydantic import SecretStr
 
 from app.jobs import queue
 from app.jobs import service as jobs
-from app.jobs.dispatcher import Reaper, publish_pending
+from app.jobs.dispatcher import Reaper
 from app.jobs.kinds import Claim
-from app.platform.broker import QUEUE, Producer
 from app.platform.database import Database
 from app.platform.errors import LeaseLost
 from app.platform.settings import Settings
@@ -25,10 +23,9 @@ from app.platform.settings import Settings
 LEASE_SECONDS = 0.01
 
 
-def tell(database_url: str, broker_url: str) -> None:
+def tell(database_url: str) -> None:
     """Run the story."""
-    db, producer = Database(database_url), Producer(broker_url)
-    broker = redis.Redis(unix_socket_path=broker_url.removeprefix("redis+socket://"))
+    db = Database(database_url)
     settings = Settings(
         database_url=SecretStr(database_url),
         lease_seconds=LEASE_SECONDS,
@@ -42,16 +39,12 @@ def tell(database_url: str, broker_url: str) -> None:
     for claim in (slow, quick):
         assert claim is not None
         _finish(db, claim)
-    publish_pending(db, producer)
-    broker.flushall()
 
     _accept(db, settings)
-    publish_pending(db, producer)
-    if broker.llen(QUEUE):
-        claim = db.writing(queue.claim, settings, "wrk_listening")
+    if db.reading(queue.has_work, settings):
+        claim = db.writing(queue.claim, settings, "wrk_looking")
         assert claim is not None
         _finish(db, claim)
-    producer.close()
     db.close()
 
 
@@ -66,4 +59,4 @@ def _finish(db: Database, claim: Claim) -> None:
 
 
 if __name__ == "__main__":
-    tell(sys.argv[1], sys.argv[2])
+    tell(sys.argv[1])

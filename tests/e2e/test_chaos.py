@@ -46,13 +46,13 @@ def test_killed_at_seams_an_embedded_service_loses_and_doubles_nothing(tmp_path:
     assert report.recovered
 
 
-def test_the_audit_notices_a_service_without_fencing_and_without_outbox(
-    tmp_path: Path, sqlite_url: str, broker_url: str
+def test_the_audit_notices_a_service_without_fencing_and_without_looks(
+    tmp_path: Path, sqlite_url: str
 ) -> None:
     assert _findings(sqlite_url, tmp_path) == []
     subprocess.run(
-        [sys.executable, queue_story.__file__, sqlite_url, broker_url],
-        env=os.environ | inside.environment(tmp_path, ["no-fencing", "no-outbox"]),
+        [sys.executable, queue_story.__file__, sqlite_url],
+        env=os.environ | inside.environment(tmp_path, ["no-fencing", "no-looks"]),
         check=True,
         timeout=240,
     )
@@ -61,10 +61,8 @@ def test_the_audit_notices_a_service_without_fencing_and_without_outbox(
     assert "(compare) is queued" in told_of_nothing
 
 
-def test_the_audit_is_content_with_the_service_as_it_is(
-    tmp_path: Path, sqlite_url: str, broker_url: str
-) -> None:
-    queue_story.tell(sqlite_url, broker_url)
+def test_the_audit_is_content_with_the_service_as_it_is(tmp_path: Path, sqlite_url: str) -> None:
+    queue_story.tell(sqlite_url)
     assert _findings(sqlite_url, tmp_path) == []
 
 

@@ -19,7 +19,6 @@ import pytest
 from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Dispatcher
 from app.operations.housekeeping import run_housekeeping
-from app.platform.broker import Producer
 from app.platform.settings import Settings
 from tests.harness import LONG, Shop, children_of, is_running, worker
 from tests.long_form import long_form
@@ -45,17 +44,13 @@ def shop(postgres_url: str, broker_url: str, tmp_path: Path) -> Iterator[Shop]:
         }
     )
     shop = Shop(settings)
-    producer = Producer(broker_url)
     stop = threading.Event()
     beside = partial(run_housekeeping, shop.db, shop.blobs, settings)
-    dispatcher = threading.Thread(
-        target=Dispatcher(shop.db, settings, producer, beside).run, args=(stop,)
-    )
+    dispatcher = threading.Thread(target=Dispatcher(shop.db, settings, beside).run, args=(stop,))
     dispatcher.start()
     yield shop
     stop.set()
     dispatcher.join()
-    producer.close()
     shop.close()
 
 

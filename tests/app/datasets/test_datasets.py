@@ -15,7 +15,7 @@ from app.datasets import service as datasets
 from app.datasets.description import Description, Format, check_format, describe
 from app.ingest.formats import ARROW, ARROW_FILE, PARQUET
 from app.platform.errors import Conflict, Invalid, NotFound, UnsupportedMedia
-from app.platform.tables import Dataset, Job, Outbox
+from app.platform.tables import Dataset, Job
 from tests.app.workbench import OWNER, Workbench, on_both
 from tests.sentences import Sentences
 
@@ -23,12 +23,11 @@ SMALL = "age,left\n" + "1,yes\n2,no\n,no\n" * 5
 
 
 @on_both
-def test_an_accepted_upload_is_row_job_and_wake_up_at_once(bench: Workbench) -> None:
+def test_an_accepted_upload_is_row_and_job_at_once(bench: Workbench) -> None:
     dataset = bench.upload(SMALL, label="left")
     with bench.db.read() as session:
         assert session.scalars(select(Dataset.id)).all() == [dataset.id]
         job = session.scalars(select(Job)).one()
-        assert session.scalars(select(Outbox.job_id)).all() == [job.id]
     assert (job.kind, job.spec) == ("ingest", {"dataset_id": dataset.id})
     assert (job.id, job.dataset_id) == (dataset.job_id, dataset.id)
     assert bench.blobs.path(dataset.upload_key).read_text() == SMALL
@@ -39,7 +38,7 @@ def test_a_refused_upload_is_nothing(bench: Workbench) -> None:
     with pytest.raises(Invalid):
         bench.upload(SMALL, kind="table")
     with bench.db.read() as session:
-        for table in (Dataset, Job, Outbox):
+        for table in (Dataset, Job):
             assert session.scalars(select(table)).all() == []
 
 

@@ -15,7 +15,7 @@ from app.jobs import service as jobs
 from app.platform.database import Database
 from app.platform.errors import Deadlock, Invalid
 from app.platform.settings import Settings
-from app.platform.tables import Idempotency, Job, Outbox
+from app.platform.tables import Idempotency, Job
 from tests.app.queue_steps import OWNER, at_once
 from tests.sentences import Sentences
 
@@ -45,12 +45,12 @@ def test_the_first_answer_is_replayed(db: Database) -> None:
     first, again = post(db), post(db)
     assert (first.replayed, again.replayed) == (False, True)
     assert (again.status_code, again.response) == (first.status_code, first.response)
-    assert count(db, Job) == count(db, Outbox) == 1
+    assert count(db, Job) == 1
 
 
 def test_twenty_at_once_are_one_job(db: Database) -> None:
     answers = at_once(*[functools.partial(post, db)] * 20)
-    assert count(db, Job) == count(db, Outbox) == 1
+    assert count(db, Job) == 1
     assert len({answer.response["id"] for answer in answers}) == 1
     assert [answer.replayed for answer in answers].count(False) == 1
 
@@ -100,7 +100,7 @@ def test_work_that_fell_victim_to_a_deadlock_runs_again_from_nothing(db: Databas
         tries.clear()
         answer = db.writing(replay_or_run, OWNER, "POST /v1/jobs", key, "abc", give_the_first_up)
         assert (answer.replayed, len(tries)) == (False, 2)
-    assert (count(db, Job), count(db, Outbox), count(db, Idempotency)) == (2, 2, 1)
+    assert (count(db, Job), count(db, Idempotency)) == (2, 1)
 
 
 def test_who_waited_for_a_refusal_runs(db: Database) -> None:

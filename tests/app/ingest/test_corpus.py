@@ -37,7 +37,8 @@ families = pytest.mark.parametrize("family", FAMILIES)
 def chosen(cases: list[Case]) -> list[Case]:
     """The first file of each kind, and every sixth of the others; all in the long form."""
     kinds: set[object] = set()
-    first, others = [], []
+    first: list[Case] = []
+    others: list[Case] = []
     for case in cases:
         kind = (case.rule, type(case.expected), case.content_type)
         (others if kind in kinds else first).append(case)

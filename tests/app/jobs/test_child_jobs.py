@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from app.jobs import child_jobs as parts
 from app.jobs import execution, queue, queue_repository
@@ -21,7 +20,7 @@ from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, Invalid, LeaseLost, NotFound
 from app.platform.settings import Settings
-from app.platform.tables import JobState, Outbox
+from app.platform.tables import JobState
 from tests.app.child_job_steps import SETTINGS, divided, end_part, fan_out, of, states
 from tests.app.queue_steps import (
     OWNER,
@@ -60,8 +59,6 @@ class TestFanOut:
             ]
         with sentences.raises(Invalid):
             db.reading(jobs.list_page, OWNER, kind="train_part")
-        with db.read() as session:
-            assert set(session.scalars(select(Outbox.job_id))) == {job.id, first.id, second.id}
         claims = [claimed(db), claimed(db)]
         assert [claim.job_id for claim in claims] == [first.id, second.id]
         assert {claim.parent_id for claim in claims} == {job.id}
@@ -145,9 +142,6 @@ class TestJoin:
         kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.state, kept.attempt, kept.not_before) == ("queued", 0, 0.0)
         assert db.reading(jobs.events, OWNER, job.id)[-1].data["reason"] == "its parts are done"
-        with db.read() as session:
-            owed = select(Outbox.published_at).where(Outbox.job_id == job.id)
-            assert session.scalars(owed).all() == [None]
         joined = claimed(db)
         assert (joined.job_id, joined.attempt, joined.token) == (job.id, 1, 2)
         assert db.reading(jobs.find, OWNER, job.id).started_at == started_at

@@ -16,27 +16,22 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
 
-from app.jobs import dispatcher as dispatch
-from app.jobs import queue
-from app.jobs import queue_repository as outbox_rows
 from app.jobs import repository as worker_rows
 from app.jobs import service as jobs
-from app.jobs.dispatcher import Dispatcher, publish_after_commit, publish_pending
+from app.jobs.dispatcher import Dispatcher, Reaper
 from app.operations.housekeeping import run_housekeeping
 from app.platform import migrate
 from app.platform.blobs import BlobStore
 from app.platform.broker import QUEUE, WAKE_TASK, BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.settings import Settings
-from app.platform.tables import Outbox, Worker
-from tests.app.queue_steps import OWNER, change, claimed, submit
+from app.platform.tables import Worker
+from tests.app.queue_steps import OWNER, claimed, submit
 from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer, eventually
 
-LATER = 4e9
-DAY = 86400.0
+SHORT = Settings(lease_seconds=0.2, heartbeat_seconds=0.1, reap_seconds=0.05)
 
 
 @pytest.fixture
@@ -51,12 +46,6 @@ def messages(valkey: ValkeyServer) -> int:
     count = valkey.client.llen(QUEUE)
     assert isinstance(count, int)
     return count
-
-
-def owed(db: Database) -> int:
-    with db.read() as session:
-        rows = session.scalars(select(Outbox.job_id).where(Outbox.published_at.is_(None)))
-        return len(rows.all())
 
 
 def is_gone(db: Database, worker_id: str) -> bool:
@@ -220,143 +209,27 @@ def wakes(producer: Producer) -> bool:
     return True
 
 
-class TestPublish:
-    def test_what_is_owed_is_sent_once_and_marked(
-        self, db: Database, valkey: ValkeyServer, producer: Producer
-    ) -> None:
-        submit(db), submit(db)
-        assert publish_pending(db, producer) == 2
-        assert publish_pending(db, producer) == 0
-        assert messages(valkey) == 2
-        with db.read() as session:
-            assert session.scalars(select(Outbox.tries)).all() == [1, 1]
-
-    def test_a_job_that_runs_already_needs_no_wake_up(
-        self, db: Database, valkey: ValkeyServer, producer: Producer
-    ) -> None:
-        submit(db), submit(db)
-        claimed(db)
-        assert publish_pending(db, producer) == 2
-        assert messages(valkey) == 1
-
-    def test_a_job_that_backs_off_is_sent_when_its_time_comes(
-        self, db: Database, valkey: ValkeyServer, producer: Producer
-    ) -> None:
-        job = submit(db)
-        change(db, job.id, not_before=LATER)
-        assert publish_pending(db, producer) == 0
-        change(db, job.id, not_before=1.0)
-        assert publish_pending(db, producer) == 1
-        assert messages(valkey) == 1
-
-    def test_what_is_owed_anew_while_it_is_sent_stays_owed(self, db: Database) -> None:
-        job = submit(db)
-        claim = claimed(db)
-        with db.read() as session:
-            read = outbox_rows.unpublished(session, 10)
-        db.writing(queue.give_back, claim)
-        with db.write() as session:
-            outbox_rows.mark_published(session, read)
-        assert owed(db) == 1
-        assert read[0].job_id == job.id
-
-    def test_without_a_broker_a_submit_succeeds_and_the_wake_up_stays_owed(
-        self, db: Database, broker: ValkeyServer
-    ) -> None:
-        producer = Producer(broker.broker_url)
-        broker.stop()
-        job = submit(db)
-        publish_after_commit(producer, job.id)
-        started = submit(db)
-        change(db, started.id, priority=1)
-        assert claimed(db).job_id == started.id
-        with pytest.raises(BrokerAway):
-            publish_pending(db, producer)
-        assert owed(db) == 1  # the one that runs is settled all the same
-        assert db.reading(jobs.find, OWNER, job.id).state == "queued"
-
-    def test_the_api_wakes_a_worker_right_after_its_commit(
-        self, db: Database, valkey: ValkeyServer, producer: Producer
-    ) -> None:
-        publish_after_commit(producer, submit(db).id)
-        assert messages(valkey) == 1
-
-
 class TestDispatcher:
-    def test_it_catches_up_when_the_broker_is_back(
-        self,
-        db: Database,
-        broker: ValkeyServer,
-        caplog: pytest.LogCaptureFixture,
-    ) -> None:
-        caplog.set_level("INFO")
-        broker.stop()
-        ids = [submit(db).id for _ in range(3)]
-        producer = Producer(broker.broker_url)
-        with running(Dispatcher(db, Settings(), producer, threading.Event.wait)):
-            eventually(lambda: "the broker is unavailable" in caplog.text)
-            assert owed(db) == 3
-            broker.start()
-            eventually(lambda: owed(db) == 0)
-        assert messages(broker) == 3
-        assert "the broker is back" in caplog.text
-        assert {claimed(db).job_id for _ in ids} == set(ids)
-
-    def test_it_says_that_the_broker_is_back_once_a_wake_up_got_through(
-        self, db: Database, broker: ValkeyServer, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        caplog.set_level("INFO")
-        broker.stop()
-        submit(db)
-        with running(Dispatcher(db, Settings(), Producer(broker.broker_url), threading.Event.wait)):
-            eventually(lambda: "the broker is unavailable" in caplog.text)
-            claimed(db)  # by a worker that looked by itself: nothing is owed now
-            eventually(lambda: owed(db) == 0)
-        assert "the broker is back" not in caplog.text
-
-    def test_more_than_a_batch_goes_out_in_one_go(
-        self,
-        db: Database,
-        valkey: ValkeyServer,
-        producer: Producer,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        monkeypatch.setattr(dispatch, "OUTBOX_SECONDS", 3600.0)
-        monkeypatch.setattr(dispatch, "publish_pending", partial(publish_pending, limit=10))
-        with db.write() as session:
-            for _ in range(25):
-                jobs.enqueue(session, Settings(), owner=OWNER, kind="train", name="x", spec={})
-        with running(Dispatcher(db, Settings(reap_seconds=3600.0), producer, threading.Event.wait)):
-            eventually(lambda: owed(db) == 0)
-        assert messages(valkey) == 25
-
-    def test_a_dead_workers_job_is_offered_again(
-        self, db: Database, valkey: ValkeyServer, producer: Producer
-    ) -> None:
-        settings = Settings(lease_seconds=0.2, heartbeat_seconds=0.1, reap_seconds=0.05)
+    def test_a_dead_workers_job_is_offered_again(self, db: Database) -> None:
         job = submit(db)
-        stale = claimed(db, settings)
-        with running(Dispatcher(db, settings, producer, threading.Event.wait)):
+        stale = claimed(db, SHORT)
+        with running(Dispatcher(db, SHORT, threading.Event.wait)):
             eventually(lambda: db.reading(jobs.find, OWNER, job.id).state == "queued")
-            eventually(lambda: owed(db) == 0)
-        assert messages(valkey) == 1
         assert claimed(db).token == stale.token + 1
 
-    def test_it_keeps_house_beside_its_work(
-        self, db: Database, producer: Producer, tmp_path: Path
-    ) -> None:
+    def test_it_keeps_house_beside_its_work(self, db: Database, tmp_path: Path) -> None:
         with db.write() as session:
             worker_rows.register(session, "wrk_old", host="h", version="1", slots=1)
             session.get_one(Worker, "wrk_old").seen_at = 1.0
         beside = partial(run_housekeeping, db, BlobStore(tmp_path), Settings())
-        with running(Dispatcher(db, Settings(), producer, beside)):
+        with running(Dispatcher(db, Settings(), beside)):
             eventually(lambda: is_gone(db, "wrk_old"))
 
     def test_it_is_heard_from_while_it_works(
-        self, db: Database, producer: Producer, monkeypatch: pytest.MonkeyPatch
+        self, db: Database, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(worker_rows, "DISPATCHER_BEAT_SECONDS", 0.01)
-        with running(Dispatcher(db, Settings(), producer, threading.Event.wait)):
+        with running(Dispatcher(db, Settings(), threading.Event.wait)):
             (first,) = eventually(lambda: db.reading(worker_rows.dispatchers))
             assert db.reading(worker_rows.alive, 60.0) == []  # it is no worker
             db.writing(worker_rows.deregister, first.id)  # pruned while the machine slept
@@ -367,25 +240,22 @@ class TestDispatcher:
     def test_no_error_ends_it(
         self,
         db: Database,
-        valkey: ValkeyServer,
-        producer: Producer,
         monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
         def fail(*_: object) -> int:
             raise RuntimeError("of nobody's making")
 
-        monkeypatch.setattr(dispatch, "publish_pending", fail)
-        with running(Dispatcher(db, Settings(), producer, threading.Event.wait)):
+        job = submit(db)
+        claimed(db, SHORT)
+        monkeypatch.setattr(Reaper, "reap", fail)
+        with running(Dispatcher(db, SHORT, threading.Event.wait)):
             eventually(lambda: "of nobody's making" in caplog.text)
-            monkeypatch.setattr(dispatch, "publish_pending", publish_pending)
-            submit(db)
-            eventually(lambda: messages(valkey) == 1)
+            monkeypatch.undo()
+            eventually(lambda: db.reading(jobs.find, OWNER, job.id).state == "queued")
 
     def test_it_survives_a_database_that_goes_and_comes(
         self,
-        valkey: ValkeyServer,
-        producer: Producer,
         caplog: pytest.LogCaptureFixture,
     ) -> None:
         caplog.set_level("INFO")
@@ -398,15 +268,15 @@ class TestDispatcher:
             return any(text in one.getMessage() for one in caplog.records)
 
         try:
-            with running(Dispatcher(db, Settings(), producer, threading.Event.wait)):
-                submit(db)
-                eventually(lambda: messages(valkey) == 1)
+            with running(Dispatcher(db, SHORT, threading.Event.wait)):
+                eventually(lambda: db.reading(worker_rows.dispatchers))
                 server.stop()
                 eventually(lambda: said("the database is unavailable"))
                 server.start()
                 eventually(lambda: said("the database is back"))
-                submit(db)
-                eventually(lambda: messages(valkey) == 2)
+                job = submit(db)
+                claimed(db, SHORT)
+                eventually(lambda: db.reading(jobs.find, OWNER, job.id).state == "queued")
         finally:
             db.close()
             server.close()

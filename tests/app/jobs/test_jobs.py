@@ -18,7 +18,7 @@ from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import encode_cursor
-from app.platform.tables import Dataset, DatasetStatus, Job, JobEvent, JobState, Outbox
+from app.platform.tables import Dataset, DatasetStatus, Job, JobEvent, JobState
 from tests.app.queue_steps import (
     OWNER,
     add_dataset,
@@ -33,7 +33,7 @@ from tests.sentences import Sentences
 
 
 class TestEnqueue:
-    def test_job_wake_up_and_first_event_are_accepted_together(self, db: Database) -> None:
+    def test_job_and_first_event_are_accepted_together(self, db: Database) -> None:
         settings = Settings(job_timeout_seconds=7.0, job_max_attempts=5)
         job = submit(db, settings, tags={"team": "risk"})
         kept = db.reading(jobs.find, OWNER, job.id)
@@ -41,9 +41,6 @@ class TestEnqueue:
         assert (kept.timeout_seconds, kept.max_attempts) == (7.0, 5)
         assert (kept.error, kept.model_id, kept.started_at) == (None, None, None)
         assert seen(db, job.id) == [(1, "state", "queued")]
-        with db.read() as session:
-            owed = session.scalars(select(Outbox)).one()
-        assert (owed.job_id, owed.attempt, owed.published_at) == (job.id, 1, None)
 
     def test_nothing_is_left_when_the_transaction_fails(self, db: Database) -> None:
         def accept() -> None:
@@ -54,7 +51,7 @@ class TestEnqueue:
         with pytest.raises(ZeroDivisionError):
             accept()
         with db.read() as session:
-            for table in (Job, Outbox, JobEvent):
+            for table in (Job, JobEvent):
                 assert session.scalar(select(func.count()).select_from(table)) == 0
 
     def test_no_error_is_sql_null_not_json_null(self, db: Database) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import text
 
 from app.access import service as access
 from app.jobs import queue, queue_repository, repository
@@ -17,7 +17,7 @@ from app.platform import logging as logs
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.settings import Settings
-from app.platform.tables import Dataset, DatasetStatus, JobState, Outbox
+from app.platform.tables import Dataset, DatasetStatus, JobState
 from tests.app.queue_steps import (
     OWNER,
     add_dataset,
@@ -421,9 +421,6 @@ class TestRetryLater:
         assert kept.error["code"] == "attempts_spent"
         assert "3 attempts" in kept.error["detail"]
         assert "disk full" in kept.error["detail"]
-        with db.read() as session:
-            owed = session.scalars(select(Outbox.attempt).order_by(Outbox.attempt)).all()
-        assert owed == [1, 2, 3]
 
     def test_a_job_that_was_asked_to_stop_is_not_tried_again(self, db: Database) -> None:
         job = submit(db)
@@ -434,17 +431,12 @@ class TestRetryLater:
 
 
 class TestGiveBack:
-    def test_the_attempt_is_restored_and_the_wake_up_owed_again(self, db: Database) -> None:
+    def test_the_attempt_is_restored(self, db: Database) -> None:
         settings = Settings(job_max_attempts=1)
         job = submit(db, settings)
-        with db.write() as session:
-            session.scalars(select(Outbox)).one().published_at = 1.0
         assert db.writing(queue.give_back, claimed(db)) == JobState.QUEUED
         kept = db.reading(jobs.find, OWNER, job.id)
         assert (kept.attempt, kept.not_before, kept.worker_id) == (0, 0.0, None)
-        with db.read() as session:
-            owed = session.scalars(select(Outbox)).one()
-        assert (owed.attempt, owed.published_at) == (1, None)
         assert claimed(db).attempt == 1
 
     def test_a_job_that_was_asked_to_stop_ends(self, db: Database) -> None:

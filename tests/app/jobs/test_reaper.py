@@ -17,7 +17,7 @@ from app.platform.database import Database
 from app.platform.errors import LeaseLost
 from app.platform.settings import Settings
 from app.platform.sql import machine_now
-from app.platform.tables import DatasetStatus, Job, JobState, Outbox
+from app.platform.tables import DatasetStatus, Job, JobState
 from tests.app.queue_steps import (
     OWNER,
     add_dataset,
@@ -79,8 +79,6 @@ class TestLostLease:
             *("queued", "running", "queued", "running", "succeeded")
         ]
         assert "wrk_dead" in events[2].data["reason"]
-        with db.read() as session:
-            assert session.scalars(select(Outbox.attempt).order_by(Outbox.attempt)).all() == [1, 2]
 
     def test_later_losses_wait_and_the_silence_counts(self, db: Database) -> None:
         short = Settings(job_max_attempts=9, lease_seconds=3.0, heartbeat_seconds=1.0)
@@ -236,30 +234,3 @@ class TestClocks:
         with db.read() as session:
             after = session.scalars(select(machine_now())).one()
         assert before < asked < after
-
-
-class TestResend:
-    def test_a_wake_up_long_unanswered_is_owed_again(self, db: Database, reaper: Reaper) -> None:
-        waiting, running, backing_off, recent, ended = (submit(db) for _ in range(5))
-        claim = claimed(db)
-        assert claim.job_id == waiting.id
-        db.writing(queue.give_back, claim)
-        change(db, waiting.id, priority=-1)
-        assert claimed(db).job_id == running.id
-        change(db, backing_off.id, not_before=LATER)
-        db.writing(jobs.cancel, OWNER, ended.id)
-        with db.write() as session:
-            for row in session.scalars(select(Outbox)):
-                row.published_at = LATER if row.job_id == recent.id else 1.0
-        assert reaper.reap().resent == 1
-        with db.read() as session:
-            owed = session.scalars(select(Outbox.job_id).where(Outbox.published_at.is_(None)))
-            assert owed.all() == [waiting.id]
-
-    def test_a_full_queue_does_not_flood_the_broker(self, db: Database, reaper: Reaper) -> None:
-        for _ in range(15):
-            submit(db)
-        with db.write() as session:
-            for row in session.scalars(select(Outbox)):
-                row.published_at = 1.0
-        assert reaper.reap().resent == 10

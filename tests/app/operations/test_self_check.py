@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from app.cli import commands
 from app.jobs import repository as worker_rows
-from app.jobs.dispatcher import Reaper, publish_pending
+from app.jobs.dispatcher import Reaper
 from app.operations.health import HealthProbes
 from app.operations.self_check import dispatcher_problem, worker_problem
 from app.platform.blobs import BlobStore
@@ -21,8 +21,8 @@ from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
-from app.platform.tables import Outbox, Role, Worker
-from tests.app.queue_steps import change, claimed, hear_nothing, submit
+from app.platform.tables import Role, Worker
+from tests.app.queue_steps import claimed, hear_nothing, submit
 from tests.sentences import Sentences
 from tests.servers import PostgresServer
 
@@ -54,54 +54,23 @@ def test_a_worker_is_well_while_its_host_is_heard_from(db: Database) -> None:
     assert worker_problem(db, SETTINGS, "alpha") == silent
 
 
-def test_a_dispatcher_is_well_until_it_owes_wake_ups_for_long(
-    db: Database, producer: Producer, sentences: Sentences
-) -> None:
-    sentences(dispatcher_problem(db, producer, SETTINGS, "alpha"))
-    work_as_dispatcher(db)
-    assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
-    job = submit(db)
-    assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
-    with db.write() as session:
-        session.execute(update(Outbox).values(created_at=Outbox.created_at - LONG))
-    sentences(dispatcher_problem(db, producer, SETTINGS, "alpha"))
-    change(db, job.id, not_before=4e9)
-    assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None, (
-        "a job that backs off is owed nothing"
-    )
-    change(db, job.id, not_before=0.0)
-    publish_pending(db, producer)
-    assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
-
-
 def test_a_dispatcher_is_well_until_it_leaves_lost_leases_for_long(
-    db: Database, producer: Producer, sentences: Sentences
+    db: Database, sentences: Sentences
 ) -> None:
     work_as_dispatcher(db)
     submit(db)
     claim = claimed(db)
-    assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
+    assert dispatcher_problem(db, SETTINGS, "alpha") is None
     hear_nothing(db, claim.job_id, seconds=LONG)
-    sentences(dispatcher_problem(db, producer, SETTINGS, "alpha"))
+    sentences(dispatcher_problem(db, SETTINGS, "alpha"))
     Reaper(db, SETTINGS).reap()
-    assert dispatcher_problem(db, producer, SETTINGS, "alpha") is None
+    assert dispatcher_problem(db, SETTINGS, "alpha") is None
 
 
-def test_a_broker_that_is_away_ends_no_worker_and_is_named_by_the_dispatcher(
-    sqlite_url: str, tmp_path: Path
-) -> None:
-    db, producer = Database(sqlite_url), Producer(f"redis+socket://{tmp_path}/none")
-    register(db, "alpha")
-    assert worker_problem(db, SETTINGS, "alpha") is None, "it fits, and looks for jobs itself"
-    assert "broker is unavailable" in str(dispatcher_problem(db, producer, SETTINGS, "alpha"))
-    producer.close()
-    db.close()
-
-
-def test_a_database_that_is_away_is_named(tmp_path: Path, producer: Producer) -> None:
+def test_a_database_that_is_away_is_named(tmp_path: Path) -> None:
     db = Database(f"postgresql:///x?host={tmp_path}")
     assert worker_problem(db, SETTINGS, "alpha") == "the database is unavailable"
-    assert dispatcher_problem(db, producer, SETTINGS, "alpha") == "the database is unavailable"
+    assert dispatcher_problem(db, SETTINGS, "alpha") == "the database is unavailable"
     db.close()
 
 
@@ -122,12 +91,9 @@ def test_who_asks_for_health_learns_no_host_and_no_user(
 
 
 @pytest.fixture
-def environment(
-    database_url: str, broker_url: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Database]:
-    """The database of a process whose environment names both servers."""
+def environment(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    """The database of a process whose environment names it."""
     monkeypatch.setenv("RANKWRIGHT_DATABASE_URL", database_url)
-    monkeypatch.setenv("RANKWRIGHT_BROKER_URL", broker_url)
     db = Database(database_url)
     yield db
     db.close()
