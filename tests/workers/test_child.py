@@ -32,7 +32,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def process(kernels: Path) -> Iterator[FitProcess]:
-    """A fit process that has its libraries and no kernels, for several tests; the last of them ends it."""
+    """A fit process that has its libraries and no kernels, for several tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RANKWRIGHT_KERNEL_CACHE", str(kernels))
         process = FitProcess(threads=1)
@@ -109,10 +109,14 @@ def test_a_job_that_waits_for_a_compiler_says_so(
     assert list(kernels.glob("*.kernel"))
 
 
-# The last of those that share the process.
-def test_it_ends_with_its_pipe(process: FitProcess) -> None:
-    process.connection.close()
-    eventually(lambda: not process.alive)
+def test_it_ends_with_its_pipe() -> None:
+    process = FitProcess(threads=1)
+    try:
+        assert process.receive(60) == {"type": "ready"}
+        process.connection.close()
+        eventually(lambda: not process.alive)
+    finally:
+        process.kill()
 
 
 def test_it_dies_with_a_killed_parent() -> None:

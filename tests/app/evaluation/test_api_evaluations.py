@@ -42,13 +42,20 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(start: Callable[..., Service]) -> World:
+def shared_world(start: Callable[..., Service]) -> World:
     service = start()
     client = service.client(service.key())
     old, new = service.upload(client), service.upload(client, table(200, 1), name="new")
     service.train(client, old)
     service.train(client, old, name="plain", algorithm={"name": "logistic"})
     return World(service, client, old, new)
+
+
+@pytest.fixture
+def world(shared_world: World) -> World:
+    """The world of all tests, with nothing queued."""
+    shared_world.service.work()
+    return shared_world
 
 
 def test_an_evaluation(world: World) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -99,15 +99,16 @@ def models(shared: Service, client: httpx.Client) -> dict[str, str]:
 
 
 @pytest.fixture
-def put(client: httpx.Client) -> Put:
-    """What replaces the dictionary."""
+def put(client: httpx.Client, models: dict[str, str]) -> Iterator[Put]:
+    """What replaces the dictionary. The test finds it empty, and leaves it so to those that have no use for one."""
 
     def put(*entries: dict[str, Any]) -> httpx.Response:
         now = client.get(ADDRESS)
         headers = {"If-Match": now.headers["ETag"]} if now.is_success else {}
         return client.put(ADDRESS, json={"entries": entries}, headers=headers)
 
-    return put
+    yield put
+    put()
 
 
 def entry(code: str, *columns: str, text: str = "", **more: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -49,6 +49,7 @@ class Serve:
             "RANKWRIGHT_REAP_SECONDS": "0.3",
             "RANKWRIGHT_WARM_UP": "false",
         }
+        self.compiled: list[Path] = []  # kernels that were there when it was ready
         self.screen: int | None = None
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         if terminal:
@@ -107,25 +108,54 @@ class Serve:
         return {"Authorization": f"Bearer {key}"}
 
     def kill(self) -> None:
-        """Kill it."""
+        """Kill it, and wait for the end of what it started, which ends by itself. Does nothing once it has ended."""
+        family = self.family()
         self.process.kill()
         self.process.wait()
+        eventually(lambda: not any(map(is_running, family.values())))
+
+
+class SharedServe:
+    """One `serve` for several tests. After a test that ends it, the next that needs one has another."""
+
+    def __init__(self, make_folder: Callable[[str], Path]) -> None:
+        self._make_folder = make_folder
+        self._serve: Serve | None = None
+
+    def get(self) -> Serve:
+        """Return one that runs, with two API processes. At its start it had no kernels."""
+        if self._serve is None or self._serve.process.poll() is not None:
+            folder = self._make_folder("served")
+            kernels = folder / "kernels"
+            self._serve = Serve(
+                folder / "state",
+                folder / "log",
+                RANKWRIGHT_KERNEL_CACHE=str(kernels),
+                RANKWRIGHT_PROCESSES="2",
+            )
+            self._serve.ready()
+            self._serve.compiled = list(kernels.glob("*.kernel"))
+            give_kernels(kernels)
+        return self._serve
+
+    def close(self) -> None:
+        """End it if it runs."""
+        if self._serve is not None:
+            self._serve.kill()
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """One `serve` for several tests, with two API processes and without kernels at its start; the last of them ends it,
-    and its successor, which has one API process.
-    """
-    folder = tmp_path_factory.mktemp("served")
-    kernels = str(folder / "kernels")
-    serve = Serve(
-        folder / "state", folder / "log", RANKWRIGHT_KERNEL_CACHE=kernels, RANKWRIGHT_PROCESSES="2"
-    )
-    serve.ready()
-    yield serve
-    if serve.process.poll() is None:
-        serve.kill()
+def shared_serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServe]:
+    """Starts no `serve` before a test needs one."""
+    shared = SharedServe(tmp_path_factory.mktemp)
+    yield shared
+    shared.close()
+
+
+@pytest.fixture
+def served(shared_serve: SharedServe) -> Serve:
+    """A running `serve`, which other tests have used, too."""
+    return shared_serve.get()
 
 
 def tcp_sockets(pid: int) -> set[str]:
@@ -144,10 +174,7 @@ def tcp_sockets(pid: int) -> set[str]:
 
 
 def test_nothing_is_compiled_before_it_is_ready(served: Serve) -> None:
-    served.ready()
-    kernels = served.state.parent / "kernels"
-    assert list(kernels.glob("*.kernel")) == []
-    give_kernels(kernels)  # for the tests that follow
+    assert served.compiled == []
 
 
 def test_it_says_where_it_answers_and_keeps_the_first_key(served: Serve) -> None:
@@ -195,15 +222,19 @@ def test_a_first_key_is_shown_on_a_terminal_alone(tmp_path: Path, sentences: Sen
 
 def test_a_second_one_is_refused(served: Serve, tmp_path: Path) -> None:
     second = Serve(served.state, tmp_path / "second.log")
-    assert second.process.wait(60) == 1
+    try:
+        assert second.process.wait(60) == 1
+    finally:
+        second.kill()
     assert f"(pid {served.process.pid})" in second.output
     assert "Traceback" not in second.output
     assert httpx.get(f"{served.ready()}/health/live").status_code == 200
 
 
 def test_the_broker_listens_on_its_socket_alone(served: Serve) -> None:
+    named = {"broker", "worker", "dispatcher", "api 1", "api 2", "worker/0"}
+    eventually(lambda: named <= set(served.family()))  # a test may have killed some of them
     family = served.family()
-    assert {"broker", "worker", "dispatcher", "api 1", "api 2", "worker/0"} <= set(family)
     assert not tcp_sockets(family["broker"])
     assert tcp_sockets(family["api 1"]) & tcp_sockets(family["api 2"])
 

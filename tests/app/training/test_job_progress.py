@@ -37,7 +37,8 @@ SPEC: Any = {
     "validation": HOLDOUT,
     "search": {"method": "grid", "space": {"max_bins": [4, 8], "n_rounds": [5, 10]}},
 }
-AUTO = {"name": "auto", "parameters": {"budget_seconds": 30.0}}
+# More than any test takes: the number of trials ends a search, not the load of the machine.
+AUTO = {"name": "auto", "parameters": {"budget_seconds": 600.0}}
 ENDED = "the search was ended early by request"
 
 
