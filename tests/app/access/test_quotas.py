@@ -15,8 +15,9 @@ from app.jobs import queue
 from app.jobs import service as jobs
 from app.platform.database import Database
 from app.platform.errors import OutOfSpace, ServiceError, TooMany, Unavailable
+from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.tables import Job
+from app.platform.tables import BatchScore, Job
 from tests.app.queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, submit
 from tests.sentences import Sentences
 
@@ -103,6 +104,28 @@ def test_bytes_are_counted_by_rows(db: Database, sentences: Sentences) -> None:
         with pytest.raises(TooMany, match="asks for 44 more"):
             service.check(session, settings, OWNER, 44)
         service.check(session, settings, OWNER, 43)
+
+
+def test_scores_count_without_an_upload_and_without_a_result(db: Database) -> None:
+    of_owner = {"a": (None, None), "b": (30, None), "c": (None, 7), "d": (30, 7)}
+    with db.write() as session:
+        for owner, (upload_bytes, result_bytes) in of_owner.items():
+            scores = BatchScore(
+                id=new_id("bat"),
+                owner=owner,
+                job_id=new_id("job"),
+                created_at=1.5,
+                model_id=new_id("mdl"),
+                model_name="churn",
+                model_version=1,
+                read_options={},
+                upload_bytes=upload_bytes,
+                result_bytes=result_bytes,
+            )
+            session.add(scores)
+    with db.read() as session:
+        stored = [repository.stored_bytes(session, owner) for owner in of_owner]
+    assert stored == [0, 30, 7, 37]
 
 
 def test_the_queue_of_all_owners_is_bounded(db: Database) -> None:
