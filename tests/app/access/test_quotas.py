@@ -17,7 +17,7 @@ from app.platform.database import Database
 from app.platform.errors import OutOfSpace, ServiceError, TooMany, Unavailable
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.tables import BatchScore, Job
+from app.platform.tables import BatchScore, DatasetPairs, DatasetStatus, Job
 from tests.app.queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, submit
 from tests.sentences import Sentences
 
@@ -104,6 +104,28 @@ def test_bytes_are_counted_by_rows(db: Database, sentences: Sentences) -> None:
         with pytest.raises(TooMany, match="asks for 44 more"):
             service.check(session, settings, OWNER, 44)
         service.check(session, settings, OWNER, 43)
+        service.check(session, Settings(quota_bytes=157), OWNER)  # it adds nothing
+
+
+def test_pairs_count_as_they_came_and_as_they_are_read(db: Database) -> None:
+    for table_bytes in (None, 20):
+        dataset = add_dataset(db, bytes=100)
+        pairs = DatasetPairs(
+            id=dataset.id,
+            status=DatasetStatus.PROCESSING,
+            job_id=new_id("job"),
+            content_type="text/csv",
+            upload_key="uploads/ab/abce",
+            bytes=5,
+            table_bytes=table_bytes,
+            sha256="abcd",
+            errors=[],
+            created_at=1.5,
+        )
+        with db.write() as session:
+            session.add(pairs)
+    with db.read() as session:
+        assert repository.stored_bytes(session, OWNER) == 2 * 105 + 20
 
 
 def test_scores_count_without_an_upload_and_without_a_result(db: Database) -> None:
