@@ -15,8 +15,9 @@ from app.jobs import queue
 from app.jobs import service as jobs
 from app.platform.database import Database
 from app.platform.errors import OutOfSpace, ServiceError, TooMany, Unavailable
+from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.tables import Job
+from app.platform.tables import BatchScore, DatasetPairs, DatasetStatus, Job
 from tests.app.queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, submit
 from tests.sentences import Sentences
 
@@ -103,6 +104,50 @@ def test_bytes_are_counted_by_rows(db: Database, sentences: Sentences) -> None:
         with pytest.raises(TooMany, match="asks for 44 more"):
             service.check(session, settings, OWNER, 44)
         service.check(session, settings, OWNER, 43)
+        service.check(session, Settings(quota_bytes=157), OWNER)  # it adds nothing
+
+
+def test_pairs_count_as_they_came_and_as_they_are_read(db: Database) -> None:
+    for table_bytes in (None, 20):
+        dataset = add_dataset(db, bytes=100)
+        pairs = DatasetPairs(
+            id=dataset.id,
+            status=DatasetStatus.PROCESSING,
+            job_id=new_id("job"),
+            content_type="text/csv",
+            upload_key="uploads/ab/abce",
+            bytes=5,
+            table_bytes=table_bytes,
+            sha256="abcd",
+            errors=[],
+            created_at=1.5,
+        )
+        with db.write() as session:
+            session.add(pairs)
+    with db.read() as session:
+        assert repository.stored_bytes(session, OWNER) == 2 * 105 + 20
+
+
+def test_scores_count_without_an_upload_and_without_a_result(db: Database) -> None:
+    of_owner = {"a": (None, None), "b": (30, None), "c": (None, 7), "d": (30, 7)}
+    with db.write() as session:
+        for owner, (upload_bytes, result_bytes) in of_owner.items():
+            scores = BatchScore(
+                id=new_id("bat"),
+                owner=owner,
+                job_id=new_id("job"),
+                created_at=1.5,
+                model_id=new_id("mdl"),
+                model_name="churn",
+                model_version=1,
+                read_options={},
+                upload_bytes=upload_bytes,
+                result_bytes=result_bytes,
+            )
+            session.add(scores)
+    with db.read() as session:
+        stored = [repository.stored_bytes(session, owner) for owner in of_owner]
+    assert stored == [0, 30, 7, 37]
 
 
 def test_the_queue_of_all_owners_is_bounded(db: Database) -> None:

@@ -281,6 +281,18 @@ class TestHeartbeat:
         db.writing(queue.fail, claim, None, state=JobState.CANCELLED)
         assert [seq for seq, _, _ in seen(db, job.id)] == list(range(1, 12))
 
+    def test_event_numbers_go_on_in_the_next_attempt(self, db: Database) -> None:
+        job = submit(db)
+        db.writing(queue.give_back, claimed(db))
+        finish(db, claimed(db))
+        assert [(seq, state) for seq, _, state in seen(db, job.id)] == [
+            (1, "queued"),
+            (2, "running"),
+            (3, "queued"),
+            (4, "running"),
+            (5, "succeeded"),
+        ]
+
 
 class TestCheckpoint:
     def test_the_latest_is_handed_to_the_next_attempt(self, db: Database) -> None:

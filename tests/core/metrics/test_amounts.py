@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 from scipy.stats import t as student
 
 from core.errors import InvalidData, InvalidParameter
@@ -339,6 +340,24 @@ def test_the_transformation_takes_the_skewness_off(skewness: float) -> None:
 
     for z in (-2.5, -1.96, 0.0, 1.0, 3.0):
         assert g(unskewed(z, skewness)) == pytest.approx(z, abs=1e-9)
+
+
+def test_the_interval_of_a_cost_is_halls() -> None:
+    amounts = np.array([1.0, 2.0, 0.5, 3.0, 9.0, 1.5, 2.5, 1.0])
+    y, n = np.array([1, 1, 1, 1, 1, 1, 0, 0]), 8
+    costs = AmountCosts(false_positive=1, false_negative=Price(rate=1))
+    found = cost_report(y, amounts, costs, amounts).flag_none
+    apart = y * amounts - (y * amounts).mean()
+    k = (apart**3).sum() / (apart**2).sum() ** 1.5
+
+    def end(z: float) -> float:
+        t = brentq(lambda t: t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6 - z, -100, 100)
+        return (y * amounts).mean() - t * apart.std(ddof=1) / math.sqrt(n)
+
+    z = student.ppf(0.975, n - 1)
+    assert found.high == pytest.approx(end(-z))
+    assert end(z) > 0.0
+    assert found.low == pytest.approx(end(z))
 
 
 def test_a_difference_is_significant_exactly_if_its_interval_excludes_0() -> None:

@@ -24,6 +24,7 @@ from tests.core.metrics.naive import (
     area_interval,
     binormal_area,
     delong_variance,
+    interpolated_pauc,
     rankings,
     windows,
 )
@@ -59,6 +60,22 @@ def test_the_variance_is_delongs(ranking: tuple[np.ndarray, np.ndarray, None]) -
         assert variance(y, scores) is None
     else:
         assert variance(y, scores) == pytest.approx(delong_variance(y, scores), abs=1e-15)
+
+
+def test_the_variance_in_a_window_comes_from_the_derivatives_in_the_weights() -> None:
+    # Where a window ends at a vertical step, the slopes to both sides differ: half of each counts.
+    y, scores = np.array([1, 1, 0, 1, 0, 0, 1, 0, 1, 0]), np.array([9, 8, 7, 6, 5, 5, 5, 4, 3, 2])
+    step = 1e-6
+    for window in ((0.0, 0.2), (0.2, 0.6), (0.1, 0.5), (0.3, 0.8), (0.8, 1.0)):
+
+        def area(row: int, change: float, window: tuple[float, float] = window) -> float:
+            weights = np.ones(10)
+            weights[row] += change
+            return interpolated_pauc(y, scores, *window, weights)
+
+        slopes = np.array([area(row, step) - area(row, -step) for row in range(10)]) / (2 * step)
+        of_classes = [5 / 4 * (slopes[y == label] ** 2).sum() for label in (0, 1)]
+        assert variance(y, scores, window) == pytest.approx(sum(of_classes), rel=1e-4)
 
 
 def test_delong_by_hand() -> None:

@@ -54,6 +54,23 @@ def test_no_cut_costs_less(
     assert point.threshold_low <= point.threshold <= point.threshold_high
 
 
+@pytest.mark.parametrize("costs", [Costs(1, 1), Costs(3, 1), Costs(0.5, 4)], ids=str)
+def test_the_cuts_told_are_those_whose_cost_may_be_the_least(costs: Costs) -> None:
+    rng = np.random.default_rng(4)
+    y = np.repeat([1, 0], [50, 70])
+    scores = np.round(rng.normal(size=120) + y, 1)
+    share, level = 0.3, 0.8
+    point = operating_point(y, scores, costs=costs, prevalence=share, level=level)
+    missed, flagged = costs.false_negative * share, costs.false_positive * (1 - share)
+    fpr, tpr, cuts = roc_points(y, scores)
+    p, q = abs(tpr - point.tpr.value), abs(fpr - point.fpr.value)
+    variance = missed**2 * p * (1 - p) / 50 + flagged**2 * q * (1 - q) / 70
+    above = flagged * fpr + missed * (1 - tpr) - point.cost.a_row.value
+    near = np.flatnonzero(above <= norm.ppf((1 + level) / 2) * np.sqrt(variance) + 1e-12)
+    assert point.threshold_high == cuts[near[0]]
+    assert point.threshold_low == cuts[near[-1] + 1]
+
+
 def test_by_hand() -> None:
     # 4 of 10 positives and 1 of 20 negatives above the cut, prevalence 1/3, a miss five times as dear.
     y = np.repeat([1, 0, 1, 0], [4, 1, 6, 19])
