@@ -8,16 +8,14 @@ from sqlalchemy.orm import Session
 from app.platform.sql import Page, db_now, fetch_page
 from app.platform.tables import (
     ApiKey,
-    BatchScore,
     BrowserSession,
-    Dataset,
-    DatasetPairs,
     Job,
     JobState,
     Model,
     ModelOutOfFold,
     Upload,
     UploadPart,
+    output_tables,
 )
 
 
@@ -144,9 +142,6 @@ _QUEUED_OF_OWNER = (
 _QUEUED_IN_ALL = select(func.count()).select_from(
     select(Job.state).where(*_QUEUED).limit(bindparam("most")).subquery()
 )
-_PAIRS_OF_OWNER = DatasetPairs.id.in_(
-    select(Dataset.id).where(Dataset.owner == bindparam("of_owner"))
-)
 _PARTS_OF_OWNER = UploadPart.upload_id.in_(
     # The parts of a closed upload count with its dataset.
     select(Upload.id).where(Upload.owner == bindparam("of_owner"), Upload.dataset_id.is_(None))
@@ -155,17 +150,11 @@ _STORED = select(
     *(
         select(func.coalesce(func.sum(size), 0)).where(whose).scalar_subquery()
         for size, whose in (
-            (
-                Dataset.bytes + func.coalesce(Dataset.table_bytes, 0),
-                Dataset.owner == bindparam("of_owner"),
+            *(
+                (table.stored_bytes(), table.of_owner(bindparam("of_owner")))
+                for table in output_tables()
             ),
-            (DatasetPairs.bytes + func.coalesce(DatasetPairs.table_bytes, 0), _PAIRS_OF_OWNER),
             (UploadPart.bytes, _PARTS_OF_OWNER),
-            (
-                func.coalesce(BatchScore.upload_bytes, 0)
-                + func.coalesce(BatchScore.result_bytes, 0),
-                BatchScore.owner == bindparam("of_owner"),
-            ),
             (Model.artifact_bytes, Model.owner == bindparam("of_owner")),
             (
                 ModelOutOfFold.bytes,

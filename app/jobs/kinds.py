@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
 
 from app.http.schemas import Resource
 from app.jobs import repository
@@ -21,23 +21,30 @@ from app.platform.settings import Settings
 from app.platform.sql import ALL_ROWS, Base, Json, Page, RowFilter, Session
 from app.platform.tables import FINAL_STATES, Job, JobOutputRow, JobState
 
-KINDS: Mapping[str, str] = {
-    "ingest": "app.datasets.tasks",
-    "ingest_files": "app.datasets.files_tasks",
-    "ingest_files_part": "app.datasets.part_tasks",
-    "ingest_pairs": "app.datasets.pairs_tasks",
-    "evaluate": "app.evaluation.evaluations",
-    "compare": "app.evaluation.comparisons",
-    "calibrate": "app.evaluation.recalibration",
-    "batch_score": "app.scoring.tasks",
-    "train": "app.training.tasks",
-    "train_part": "app.training.child_tasks",
-    "importance": "app.training.importances",
-}
-"""The module of each kind of job."""
 
-WITH_END_HOOK = frozenset({"ingest", "ingest_files", "ingest_pairs"})
-"""The kinds that declare `on_end`."""
+class Entry(NamedTuple):
+    """The module of a kind of job, and whether the kind declares `on_end`: a process that ends jobs of all kinds then
+    imports no others.
+    """
+
+    module: str
+    has_end_hook: bool = False
+
+
+KINDS: Mapping[str, Entry] = {
+    "ingest": Entry("app.datasets.tasks", has_end_hook=True),
+    "ingest_files": Entry("app.datasets.files_tasks", has_end_hook=True),
+    "ingest_files_part": Entry("app.datasets.part_tasks"),
+    "ingest_pairs": Entry("app.datasets.pairs_tasks", has_end_hook=True),
+    "evaluate": Entry("app.evaluation.evaluations"),
+    "compare": Entry("app.evaluation.comparisons"),
+    "calibrate": Entry("app.evaluation.recalibration"),
+    "batch_score": Entry("app.scoring.tasks"),
+    "train": Entry("app.training.tasks"),
+    "train_part": Entry("app.training.child_tasks"),
+    "importance": Entry("app.training.importances"),
+}
+"""Every kind of job, by name."""
 
 CHILD = "_part"
 """A kind of child job is named after its parent's kind, with this at the end."""
@@ -396,8 +403,8 @@ class JobKind(Generic[Payload, Result, Published]):
 
 def find_kind(name: str) -> JobKind[Any, Any, Any] | None:
     """Return the declaration of a kind; None for a kind that a later version has put into the queue."""
-    module = KINDS.get(name)
-    return None if module is None else cast(JobKind[Any, Any, Any], import_module(module).KIND)
+    entry = KINDS.get(name)
+    return None if entry is None else cast(JobKind[Any, Any, Any], import_module(entry.module).KIND)
 
 
 def find_output(job: Job) -> tuple[str, str] | None:

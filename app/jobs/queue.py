@@ -12,7 +12,7 @@ from functools import partial
 
 from app.jobs import queue_repository
 from app.jobs import repository as job_rows
-from app.jobs.kinds import WITH_END_HOOK, Claim, find_kind
+from app.jobs.kinds import KINDS, Claim, kind_of
 from app.jobs.progress import as_event
 from app.platform import failpoints
 from app.platform.errors import CancelRequested, LeaseLost
@@ -261,8 +261,8 @@ def run_on_end(session: Session, job: Job, error: Json | None) -> None:
 
     Other kinds are not imported to find none: the dispatcher ends jobs of all kinds, and runs none of them.
     """
-    if job.kind in WITH_END_HOOK and (kind := find_kind(job.kind)) is not None:
-        kind.on_end(session, job, error)
+    if job.kind in KINDS and KINDS[job.kind].has_end_hook:
+        kind_of(job.kind).on_end(session, job, error)
 
 
 def requeue_locked(

@@ -16,9 +16,6 @@ from app.platform.sql import ALL_ROWS, Page, RowFilter, db_now, fetch_page, next
 from app.platform.tables import (
     FINAL_STATES,
     BatchScore,
-    Comparison,
-    ComparisonModel,
-    Evaluation,
     Job,
     Model,
     ModelAlias,
@@ -36,6 +33,7 @@ from app.platform.tables import (
     ModelReference,
     ModelSample,
     ReasonCodes,
+    output_tables,
 )
 
 # Built once: SQLAlchemy takes longer to build an alias than SQLite to run a statement with it.
@@ -248,14 +246,9 @@ def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
     """Return the ids of unfinished jobs that judge the model, score with it, or recalibrate it."""
     unfinished = select(Job.id).where(Job.owner == owner, Job.state.not_in(FINAL_STATES))
     statement = union(
-        unfinished.join(Evaluation, Evaluation.job_id == Job.id).where(
-            Evaluation.model_id == model_id
-        ),
-        unfinished.join(Comparison, Comparison.job_id == Job.id)
-        .join(ComparisonModel, ComparisonModel.comparison_id == Comparison.id)
-        .where(ComparisonModel.model_id == model_id),
-        unfinished.join(BatchScore, BatchScore.job_id == Job.id).where(
-            BatchScore.model_id == model_id
+        *(
+            unfinished.join(table, table.job_id == Job.id).where(table.of_model(model_id))
+            for table in output_tables()
         ),
         unfinished.where(Job.spec["calibrates"].as_string() == model_id),
     )

@@ -31,12 +31,9 @@ from app.platform.tables import (
     FINAL_STATES,
     AuditEntry,
     BatchScore,
-    Comparison,
     Dataset,
-    DatasetPairs,
     DatasetSeries,
     DatasetStatus,
-    Evaluation,
     Job,
     JobEvent,
     JobState,
@@ -45,6 +42,8 @@ from app.platform.tables import (
     ModelAliasHistory,
     PrunedJobs,
     Upload,
+    UploadRow,
+    output_tables,
 )
 
 
@@ -211,16 +210,12 @@ def ended_counts(session: Session) -> dict[tuple[str, str], int]:
 
 
 def _unneeded() -> ColumnElement[bool]:
-    """Condition: the job ended, and no model, dataset, pairs, evaluation, comparison or batch score names it."""
+    """Condition: the job ended, and neither a model nor the output of a job names it."""
     part = aliased(Job)
     return and_(
         Job.state.in_(FINAL_STATES),
-        *(
-            ~exists().where(table.job_id == Job.id)
-            for table in (Model, Evaluation, Comparison, BatchScore)
-        ),
-        ~exists().where(Dataset.id == Job.dataset_id, Dataset.job_id == Job.id),
-        Job.id.not_in(select(DatasetPairs.job_id)),  # also of a later version
+        ~exists().where(Model.job_id == Job.id),
+        *(~exists().where(table.job_id == Job.id) for table in output_tables()),
         ~exists().where(part.parent_id == Job.id),  # its parts go first, by themselves
     )
 
@@ -232,10 +227,9 @@ def is_invalid(age_seconds: float) -> Conditions:
 
 def is_unused(age_seconds: float) -> Conditions:
     """Return the datasets from which nothing was made, and which no job has used for `age_seconds`."""
-    used = (
-        select(table.dataset_id).where(table.dataset_id.is_not(None))
-        for table in (Model, Evaluation, Comparison, BatchScore)
-    )
+    tables = (table.__table__.c for table in output_tables() if not issubclass(table, UploadRow))
+    named = [table.dataset_id for table in tables if "dataset_id" in table]
+    used = (select(id_).where(id_.is_not(None)) for id_ in (Model.dataset_id, *named))
     judged_on = Model.validation["dataset_id"].as_string()
     child = aliased(Dataset)
     return (

@@ -5,17 +5,22 @@ Times are seconds since 1970; `sql` has the clock.
 
 from __future__ import annotations
 
+import functools
+import operator
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar, cast
 
 from sqlalchemy import (
     JSON,
+    BindParameter,
     CheckConstraint,
     ColumnElement,
     ForeignKey,
     Index,
     UniqueConstraint,
     false,
+    func,
+    literal,
     select,
 )
 from sqlalchemy.orm import (
@@ -147,7 +152,7 @@ class JobOutputRow(Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     owner: Mapped[str]
-    job_id: Mapped[str]
+    job_id: Mapped[str] = mapped_column(index=True)
     created_at: Mapped[float]
 
     @declared_attr
@@ -165,13 +170,29 @@ class JobOutputRow(Base):
 
     @classmethod
     def of_model(cls, model_id: str) -> ColumnElement[bool]:
-        """Return the condition that a row is of this model."""
-        return cls.__table__.c.model_id == model_id
+        """Return the condition that a row is of this model; false for a table without models."""
+        columns = cls.__table__.c
+        return columns["model_id"] == model_id if "model_id" in columns else false()
 
     @classmethod
     def of_dataset(cls, dataset_id: str) -> ColumnElement[bool]:
         """Return the condition that a row is of this dataset."""
         return cls.__table__.c.dataset_id == dataset_id
+
+    @classmethod
+    def of_owner(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
+        """Return the condition that a row is this owner's."""
+        return cls.owner == owner
+
+    @classmethod
+    def stored_bytes(cls) -> ColumnElement[int]:
+        """Return the size of the files of a row: the sum of its columns `bytes` and `…_bytes`."""
+        sizes = [
+            func.coalesce(column, 0)
+            for column in cls.__table__.c
+            if column.name == "bytes" or column.name.endswith("_bytes")
+        ]
+        return functools.reduce(operator.add, sizes, literal(0))
 
 
 class UploadRow(JobOutputRow):
@@ -209,7 +230,7 @@ class Dataset(UploadRow):
 
     name: Mapped[str]
     kind: Mapped[str]
-    job_id: Mapped[str] = mapped_column(nullable=True)
+    job_id: Mapped[str] = mapped_column(nullable=True, index=True)
     label: Mapped[str | None]
     positive: Mapped[str | None]
     negative: Mapped[str | None]
@@ -292,6 +313,11 @@ class DatasetPairs(UploadRow):
         """The dataset's owner."""
         own = select(Dataset.owner).where(Dataset.id == cls.id)
         return column_property(own.correlate_except(Dataset).scalar_subquery())
+
+    @classmethod
+    def of_owner(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
+        """Return the condition that the dataset is this owner's, by the index of the datasets."""
+        return cls.id.in_(select(Dataset.id).where(Dataset.owner == owner))
 
 
 class Upload(Base):
@@ -861,7 +887,6 @@ class Evaluation(JobOutputRow):
     __tablename__ = "evaluations"
     __table_args__ = (
         Index(None, "owner", "created_at", "id"),
-        Index(None, "job_id"),
         Index(None, "model_id"),
     )
 
@@ -902,7 +927,7 @@ class Comparison(JobOutputRow):
     """Several models on one dataset. `result` is written when the job succeeds."""
 
     __tablename__ = "comparisons"
-    __table_args__ = (Index(None, "owner", "created_at", "id"), Index(None, "job_id"))
+    __table_args__ = (Index(None, "owner", "created_at", "id"),)
 
     dataset_id: Mapped[str]
     dataset_name: Mapped[str]
@@ -954,7 +979,6 @@ class BatchScore(JobOutputRow):
     __tablename__ = "batch_scores"
     __table_args__ = (
         Index(None, "owner", "created_at", "id"),
-        Index(None, "job_id"),
         Index(None, "model_id"),
         Index(None, "dataset_id"),
     )
@@ -977,3 +1001,15 @@ class BatchScore(JobOutputRow):
     alias: Mapped[str | None]
     summary: Mapped[BatchSummary | None] = mapped_column(JSON(none_as_null=True), deferred=True)
     flagged: Mapped[int | None] = column_property(cast(Any, summary).column["flagged"].as_integer())
+
+
+def output_tables() -> list[type[JobOutputRow]]:
+    """Return the table of every kind of job that has one."""
+    found: list[type[JobOutputRow]] = []
+    left = JobOutputRow.__subclasses__()
+    while left:
+        table = left.pop()
+        left += table.__subclasses__()
+        if "__tablename__" in vars(table):
+            found.append(table)
+    return sorted(found, key=lambda table: table.__tablename__)

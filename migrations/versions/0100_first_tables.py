@@ -150,6 +150,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_datasets")),
         sa.UniqueConstraint("first_id", "version", name=op.f("uq_datasets_first_id_version")),
     )
+    op.create_index(op.f("ix_datasets_job_id"), "datasets", ["job_id"])
     op.create_index(
         op.f("ix_datasets_owner_created_at_id"), "datasets", ["owner", "created_at", "id"]
     )
@@ -402,6 +403,7 @@ def upgrade() -> None:
             ondelete="CASCADE",
         ),
     )
+    op.create_index(op.f("ix_dataset_pairs_job_id"), "dataset_pairs", ["job_id"])
     op.create_table(
         "dataset_profiles",
         sa.Column("dataset_id", sa.Text(), nullable=False),

@@ -14,7 +14,7 @@ from tests.app.refusals import refused
 @pytest.fixture
 def echoes(service: Service, monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
     """A client of a service that knows the kind."""
-    monkeypatch.setitem(kinds.KINDS, "echo", "tests.app.jobs.echo_kind")
+    monkeypatch.setitem(kinds.KINDS, "echo", kinds.Entry("tests.app.jobs.echo_kind"))
     for router in output_routers(["echo"]):
         service.app.router.routes[:0] = router.routes
     return service.client(service.key())
@@ -46,6 +46,6 @@ def test_a_kind_of_one_file(service: Service, echoes: httpx.Client) -> None:
 
 
 def test_the_kinds_that_declare_a_hook_for_their_end_are_listed() -> None:
-    """A process that ends jobs of all kinds then imports no others."""
-    declared = {name for name in kinds.KINDS if kinds.kind_of(name).on_end is not kinds.no_end_hook}
-    assert declared == kinds.WITH_END_HOOK
+    for name, entry in kinds.KINDS.items():
+        declares = kinds.kind_of(name).on_end is not kinds.no_end_hook
+        assert (name, declares) == (name, entry.has_end_hook)
