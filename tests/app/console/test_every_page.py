@@ -90,13 +90,31 @@ def test_each_page_is_sound_in_each_look(
         window.open(path)
         if page.locator("header.top").count() == 0:
             continue  # a part of a page
-        page.wait_for_load_state("networkidle")
+        window.settle()
         window.check()
         assert page.locator("h1").count() == 1, path
         expect(page.locator("[data-notice]")).to_have_count(0)
         page.set_viewport_size({"width": 375, "height": 900})
         window.check_width()
         page.set_viewport_size({"width": width, "height": 900})
+
+
+def test_what_is_faint_is_found_on_a_page_that_was_sound(
+    world: World, visit: Callable[..., Any]
+) -> None:
+    window = visit(world.service)
+    page = window.sign_in(world.secret)
+    window.open("/console/datasets")
+    window.check()
+    for part, style in (
+        ("h1", "color: #ccc"),
+        ("main table", "background: #777"),
+        ("main label", "opacity: .4"),
+    ):
+        window.open("/console/datasets")
+        page.locator(part).first.evaluate("(part, style) => { part.style.cssText = style; }", style)
+        with pytest.raises(AssertionError, match="color-contrast"):
+            window.check()
 
 
 def test_what_is_not_there_and_what_is_refused_are_pages(

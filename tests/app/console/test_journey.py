@@ -200,7 +200,7 @@ def test_from_a_link_to_an_alias_that_moves(
     def look() -> None:
         """The page is sound; in the short form the walk with a mouse looks at it in other windows, too."""
         if scripts:
-            page.wait_for_load_state("networkidle")
+            window.settle()
         assert page.evaluate(TOO_WIDE) == [], page.url
         if hands is Mouse and not LONG_FORM:
             page.emulate_media(color_scheme="dark")
@@ -558,7 +558,7 @@ def test_names_that_users_choose_are_text_on_every_page(
     for path, names in shown.items():
         window.open(path)
         if path.startswith((model, "/console/train")):  # parts come by themselves
-            page.wait_for_load_state("networkidle")
+            window.settle()
         text = page.evaluate("document.documentElement.textContent")
         assert [name for name in names if name not in text] == [], path
         assert page.evaluate(TOO_WIDE) == [], path

@@ -551,7 +551,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     assert page.locator('[data-picture="log"] .cut').is_visible()
     assert not page.locator('[data-picture="linear"]').is_visible()
     page.get_by_role("heading", name="The first rows of the list").wait_for()
-    page.wait_for_load_state("networkidle")
+    window.settle()
     window.check()
     # One cut exactly, at the costs that were typed.
     page.get_by_text("Ask for one threshold exactly").click()
@@ -598,10 +598,10 @@ def test_a_row_is_scored_and_parts_come_by_themselves(
     window.check()
     page.get_by_role("link", name="Explain").click()
     page.locator("#importance").get_by_text("As a table").wait_for()
-    page.wait_for_load_state("networkidle")
+    window.settle()
     page.locator("#dependence").get_by_label("Feature").select_option("member")
     page.locator("#dependence").get_by_text("same value of member").wait_for()
-    page.wait_for_load_state("networkidle")
+    window.settle()
     window.check()
 
 
@@ -622,7 +622,7 @@ def test_a_promise_is_asked_in_the_page(world: World, visit: Callable[..., Any])
     page.get_by_role("link", name="Judge").click()
     page.locator("#calibration").get_by_role("heading", name="History").wait_for()
     page.get_by_role("heading", name="Beside plain algorithms").wait_for()
-    page.wait_for_load_state("networkidle")
+    window.settle()
     window.check()
 
 
@@ -695,7 +695,7 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     ):
         tabs.get_by_role("link", name=name).click()
         page.get_by_role("heading", name=words).wait_for()
-        page.wait_for_load_state("networkidle")
+        window.settle()
         assert page.url.endswith(f"{world.page}/{name.lower()}")
         assert tabs.locator("[aria-current]").inner_text() == name
         window.check()
@@ -705,11 +705,15 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     assert page.url.endswith(f"{world.second}/lineage")
     chosen = """(name) => [...document.querySelectorAll(`[name=${name}]`)].flatMap(
         (field) => field.selectedOptions ? [...field.selectedOptions].map((each) => each.value) : [field.value])"""
-    for name, field in (("Compare", "models"), ("Evaluate", "model"), ("Score a file", "model")):
+    for name, where, field in (
+        ("Compare", "comparisons", "models"),
+        ("Evaluate", "evaluations", "model"),
+        ("Score a file", "batch-scores", "model"),
+    ):
         window.open(f"/console/models/{world.second}")
         page.locator(".model-head").get_by_role("link", name=name).click()
-        page.get_by_role("heading", level=1).wait_for()
-        page.wait_for_load_state("networkidle")
+        page.wait_for_url(f"**/console/{where}?*")
+        window.settle()
         assert world.second in page.evaluate(chosen, field), name
     window.open(f"/console/models/{world.second}")
     page.get_by_role("link", name="Retrain").click()
