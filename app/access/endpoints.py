@@ -18,8 +18,8 @@ from app.access.schemas import (
     KeyWithSecret,
     Rotation,
 )
-from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, TimesDep
-from app.http.idempotency import Answer, IdempotentDep, IdempotentRequest, answer_once, validated
+from app.http.dependencies import CallerDep, ContextDep, PagingDep, TimesDep
+from app.http.idempotency import Creation, CreationDep, validated
 from app.platform import audit
 from app.platform.audit import AuditFilter
 from app.platform.sql import Session
@@ -37,12 +37,7 @@ router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
 )
 @needs("admin")
 async def create_key(
-    *,
-    body: KeyRequest,
-    context: ContextDep,
-    authenticator: AuthenticatorDep,
-    caller: CallerDep,
-    idempotent: IdempotentDep,
+    *, body: KeyRequest, authenticator: AuthenticatorDep, caller: CallerDep, new: CreationDep
 ) -> Response:
     """Create a key for the owner of the caller's key. Only this answer contains the secret.
 
@@ -51,17 +46,17 @@ async def create_key(
     key has this scope.
     """
 
-    def work(session: Session) -> tuple[ApiKey, str]:
+    def create(session: Session) -> tuple[ApiKey, str]:
         return keys.create(
             session,
-            caller.owner,
+            new.owner,
             body.name,
             body.scopes,
             expires_in_seconds=body.expires_in_seconds,
             by=caller,
         )
 
-    return await _make(context, authenticator, idempotent, work)
+    return await _answer(authenticator, new, create)
 
 
 @validated(router, "/{key_id}/rotate", "rotation")
@@ -76,10 +71,9 @@ async def rotate_key(
     *,
     key_id: str,
     body: Rotation,
-    context: ContextDep,
     authenticator: AuthenticatorDep,
     caller: CallerDep,
-    idempotent: IdempotentDep,
+    new: CreationDep,
 ) -> Response:
     """Create a new key with the same name and scopes, and the same lifetime if it has one. The old key is valid for
     `grace_seconds` more, at most; with 0 it is revoked at once. 409 if the old key is revoked or has expired.
@@ -87,36 +81,34 @@ async def rotate_key(
     Only this answer contains the secret. A repeated request with the same Idempotency-Key gets the new key without it.
     """
 
-    def work(session: Session) -> tuple[ApiKey, str]:
-        return keys.rotate(session, caller.owner, key_id, body.grace_seconds, caller)
+    def rotate(session: Session) -> tuple[ApiKey, str]:
+        return keys.rotate(session, new.owner, key_id, body.grace_seconds, caller)
 
-    return await _make(context, authenticator, idempotent, work)
+    return await _answer(authenticator, new, rotate)
 
 
-async def _make(
-    context: Context,
+async def _answer(
     authenticator: Authenticator,
-    idempotent: IdempotentRequest,
-    make_key: Callable[[Session], tuple[ApiKey, str]],
+    new: Creation,
+    create: Callable[[Session], tuple[ApiKey, str]],
 ) -> Response:
-    """Answer with a new key and its secret, which is in this answer alone."""
-    secrets: list[str] = []
+    """Answer with a new key and its secret. The secret is in this answer alone: the stored answer is without it."""
+    if new.only_check:
+        return await new.rehearse(create)
+    secret = None
 
-    def work(session: Session) -> tuple[int, dict[str, Any]]:
-        made, secret = make_key(session)
-        secrets.append(secret)
-        return 201, Key.model_validate(made).model_dump(mode="json")
+    def create_and_show(session: Session) -> dict[str, Any]:
+        nonlocal secret
+        made, secret = create(session)
+        return Key.model_validate(made).model_dump(mode="json")
 
-    async def show(answer: Answer) -> Response:
-        headers = {"Location": f"/v1/keys/{answer.response['id']}"}
-        if answer.replayed:
-            headers["Idempotent-Replayed"] = "true"
-        else:
-            authenticator.keys.recent.clear()  # the rotated key must not stay in the cache
-        secret = None if answer.replayed else secrets[-1]
-        return JSONResponse(answer.response | {"secret": secret}, answer.status_code, headers)
-
-    return await answer_once(context, idempotent, work, show)
+    answer = await new.once(create_and_show)
+    if answer.replayed:
+        secret = None
+    else:
+        authenticator.keys.recent.clear()  # the rotated key must not stay in the cache
+    headers = {"Location": f"/v1/keys/{answer.response['id']}"} | answer.headers
+    return JSONResponse(answer.response | {"secret": secret}, 201, headers)
 
 
 @router.get("", summary="List keys")

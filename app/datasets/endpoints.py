@@ -30,14 +30,14 @@ from app.datasets.uploads import (
     UploadHandler,
     accept_upload,
     body_docs,
-    read_when_ended,
+    read_dataset_again,
     receive,
     shown,
 )
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, RowFilterDep, Sort
 from app.http.forms import FORM
-from app.http.idempotency import IdempotentDep, validated
-from app.jobs.acceptance import PreferWaitDep, create, wake_a_worker
+from app.http.idempotency import validated
+from app.jobs.acceptance import JobCreationDep, PreferWaitDep, wake_a_worker
 from app.platform.sql import NEWEST_FIRST, Json, Session
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus, VersionMode
@@ -168,8 +168,7 @@ async def read_table_again(
     body: TableReading,
     context: ContextDep,
     caller: CallerDep,
-    wait: PreferWaitDep,
-    idempotent: IdempotentDep,
+    new: JobCreationDep,
 ) -> Response:
     """Make a new dataset of the bytes that were uploaded for this one, with another label, positive value, group or any
     other field of an upload. Nothing is sent again. The dataset in the address may be invalid; it does not change.
@@ -188,13 +187,14 @@ async def read_table_again(
         dataset, n_parts = context.db.reading(find)
         return rereading.check(context.blobs, settings, dataset, changes, n_parts)
 
-    if idempotent.validate:  # its memory is limited only by its bounds
+    if new.only_check:  # its memory is limited only by its bounds
         return JSONResponse(await context.compute(owner, check))
 
-    def work(session: Session) -> Json:
+    def accept(session: Session) -> Json:
         return shown(rereading.accept(session, settings, owner, dataset_id, changes))
 
-    return await create(context, idempotent, wait, "/v1/datasets", work, read_when_ended(owner))
+    accepted = await new.once(accept)
+    return await new.answer(accepted, "/v1/datasets", read_dataset_again)
 
 
 @router.get("/{dataset_id}/preview", summary="Read the first rows")

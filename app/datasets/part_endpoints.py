@@ -22,20 +22,14 @@ from app.datasets.uploads import (
     Received,
     body_docs,
     query_fields,
-    read_when_ended,
+    read_dataset_again,
     receive,
     shown,
     stated,
 )
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
-from app.http.idempotency import (
-    Answer,
-    IdempotencyKeyDep,
-    IdempotentDep,
-    answer_once,
-    replay_or_run,
-)
-from app.jobs.acceptance import PreferWaitDep, accepted, wake_a_worker
+from app.http.idempotency import Answer, Creation, CreationDep, IdempotencyKeyDep
+from app.jobs.acceptance import PreferWaitDep, answer_accepted, wake_a_worker
 from app.platform.errors import Invalid
 from app.platform.sql import Json, Session
 
@@ -68,18 +62,15 @@ async def open_upload(
     """
     given = query_fields(request)
 
-    def work(session: Session) -> tuple[int, Json]:
+    def open_one(session: Session) -> Json:
         upload = parts.open_upload(session, context.settings, caller.owner, given)
-        return 201, Upload.of(upload, []).model_dump(mode="json")
+        return Upload.of(upload, []).model_dump(mode="json")
 
     same = hashlib.sha256(orjson.dumps(given, option=orjson.OPT_SORT_KEYS)).hexdigest()
-    answer: Answer = await run_in_threadpool(
-        context.db.writing, replay_or_run, caller.owner, f"POST {PATH}", key, same, work
-    )
-    headers = {"Location": f"{PATH}/{answer.response['id']}"}
-    if answer.replayed:
-        headers["Idempotent-Replayed"] = "true"
-    return JSONResponse(answer.response, answer.status_code, headers)
+    new = Creation(context, f"POST {PATH}", caller.owner, key, same, only_check=False)
+    answer = await new.once(open_one)
+    headers = {"Location": f"{PATH}/{answer.response['id']}"} | answer.headers
+    return JSONResponse(answer.response, 201, headers)
 
 
 @router.get("", summary="List uploads of several files")
@@ -186,28 +177,22 @@ def _add(
 async def add_files(
     upload_id: str,
     body: ServerPath,
-    context: ContextDep,
-    caller: CallerDep,
-    idempotent: IdempotentDep,
+    new: CreationDep,
 ) -> Response:
     """Add a file, or all tables of a folder in the order of their names, as the next parts. Nothing is sent or copied:
     `path` is below the folder of the key's owner in the folder that whoever runs the service has set
     (`RANKWRIGHT_FILES_DIR`), and the files are read where they lie. They must stay as they are until the
     dataset is ready.
     """
-    settings = context.settings
-    files = await run_in_threadpool(parts.find_files, settings, caller.owner, body.path)
+    files = await run_in_threadpool(parts.find_files, new.settings, new.owner, body.path)
 
-    def work(session: Session) -> tuple[int, Json]:
-        found = parts.add_files(session, settings, caller.owner, upload_id, files)
-        return 201, Upload.of(*found).model_dump(mode="json")
+    def add(session: Session) -> Json:
+        found = parts.add_files(session, new.settings, new.owner, upload_id, files)
+        return Upload.of(*found).model_dump(mode="json")
 
-    async def show(answer: Answer) -> Response:
-        headers = {"Idempotent-Replayed": "true"} if answer.replayed else {}
-        headers["Location"] = f"{PATH}/{upload_id}"
-        return JSONResponse(answer.response, answer.status_code, headers)
-
-    return await answer_once(context, idempotent, work, show)
+    answer = await new.once(add)
+    headers = {"Location": f"{PATH}/{upload_id}"} | answer.headers
+    return JSONResponse(answer.response, 201, headers)
 
 
 @router.post(
@@ -246,9 +231,8 @@ async def close_upload(
     if is_new:
         wake_a_worker(context, dataset["job_id"])
 
-    return await accepted(
-        context, owner, Answer(202, dataset, False), wait, "/v1/datasets", read_when_ended(owner)
-    )
+    accepted = Answer(dataset, replayed=False)
+    return await answer_accepted(context, owner, accepted, wait, "/v1/datasets", read_dataset_again)
 
 
 @router.delete("/{upload_id}", status_code=204, summary="Delete an open upload")

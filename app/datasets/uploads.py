@@ -37,7 +37,7 @@ from app.http.limits import Permit
 from app.http.schemas import tables_of
 from app.ingest.detection import find_format
 from app.ingest.formats import CONTENT_TYPES, CSV, JSON_ARRAY, ZIP_ARCHIVE, type_of_file
-from app.jobs.acceptance import PreferWait, PreferWaitDep, Refetch, accepted, wake_a_worker
+from app.jobs.acceptance import PreferWait, PreferWaitDep, ReadAgain, answer_accepted, wake_a_worker
 from app.platform import resources
 from app.platform.blobs import BlobWriter
 from app.platform.errors import Conflict, Invalid, ServiceError, Unavailable, UnsupportedMedia
@@ -360,21 +360,17 @@ def shown(dataset: DatasetRow) -> Json:
     return Dataset.model_validate(dataset).model_dump(mode="json")
 
 
-def read_when_ended(owner: str) -> Refetch:
-    """Return what reads an owner's dataset again, and says whether its table has been read."""
-
-    def refetch(session: Session, dataset_id: str) -> tuple[Json, bool]:
-        dataset = datasets.find(session, owner, dataset_id)
-        return shown(dataset), dataset.status != DatasetStatus.PROCESSING
-
-    return refetch
+def read_dataset_again(session: Session, owner: str, dataset_id: str) -> tuple[Json, bool]:
+    """Return a dataset as JSON, and whether its table has been read."""
+    dataset = datasets.find(session, owner, dataset_id)
+    return shown(dataset), dataset.status != DatasetStatus.PROCESSING
 
 
 @dataclass(frozen=True)
 class UploadHandler(Generic[Described]):
     """What an upload is for: `describe` reads its fields, `check` reads the table and keeps nothing, `accept` writes
-    what becomes of it: a dataset, or whatever is found under `path`, shown by `show` and read again by `refetch`. `of`
-    is what beside the upload makes two requests the same.
+    what becomes of it: a dataset, or whatever is found under `path`, shown by `show` and read again by `read_again`.
+    `of` is what beside the upload makes two requests the same.
     """
 
     route: str
@@ -384,7 +380,7 @@ class UploadHandler(Generic[Described]):
     accept: Callable[[Session, Received[Described], datasets.Upload], Any]
     path: str = "/v1/datasets"
     show: Callable[[Any], Json] = shown
-    refetch: Refetch | None = None
+    read_again: ReadAgain = read_dataset_again
 
 
 async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]) -> Response:
@@ -404,8 +400,9 @@ async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]
             return JSONResponse(await context.compute(sending.owner, partial(handler.check, table)))
         answer = await run_in_threadpool(_accept, sending, handler, table)
 
-    path, again = handler.path, handler.refetch or read_when_ended(sending.owner)
-    return await accepted(context, sending.owner, answer, sending.wait, path, again)
+    return await answer_accepted(
+        context, sending.owner, answer, sending.wait, handler.path, handler.read_again
+    )
 
 
 @contextmanager
@@ -432,11 +429,11 @@ def _accept(
     writer, context = table.writer, sending.context
     writer.sync()  # the slow part, before the transaction
 
-    def work(session: Session) -> tuple[int, Json]:
+    def work(session: Session) -> Json:
         upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
         answer = handler.show(handler.accept(session, table, upload))
         writer.commit()  # late, so that a replay or a refusal leaves no blob behind
-        return 202, answer
+        return answer
 
     same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256, *handler.of])
     answer = context.db.writing(

@@ -14,10 +14,10 @@ from app.evaluation.groups import BY_GROUP
 from app.evaluation.schemas import Fit, Fits
 from app.evaluation.service import Use, find_fits
 from app.http.dependencies import CallerDep, ContextDep
-from app.http.idempotency import IdempotentDep, validated
+from app.http.idempotency import validated
 from app.http.schemas import Interval
-from app.jobs.acceptance import PreferWaitDep, create, dry_run
-from app.jobs.endpoints import PATH, refetch_job, show
+from app.jobs.acceptance import JobCreationDep
+from app.jobs.endpoints import PATH, read_job_again, show
 from app.jobs.schemas import Job
 from app.models import service as models
 from app.models.endpoints import (
@@ -47,6 +47,7 @@ from app.models.schemas import (
     point_of,
     promise_of,
 )
+from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Evaluation as EvaluationRow
 
@@ -69,26 +70,23 @@ async def put_calibration(
     *,
     ref: str,
     body: CalibrationRequest,
-    context: ContextDep,
-    caller: CallerDep,
-    wait: PreferWaitDep,
-    idempotent: IdempotentDep,
+    new: JobCreationDep,
 ) -> Response:
     """Learn how scores become probabilities from another dataset. A job of kind `calibrate` does the work; then the new
     version is served, and earlier ones stay in `history`. Scores and their order stay as they are.
 
     409 `rows_seen` if the model was trained on rows of the dataset.
     """
-    asked = (caller.owner, ref, body.dataset_id)
+    if new.only_check:
+        return await new.check(recalibration.check, new.owner, ref, body.dataset_id)
+    accepted = await new.once(_calibrate, new.settings, new.owner, ref, body.dataset_id)
+    return await new.answer(accepted, PATH, read_job_again, done=200)
 
-    def work(session: Session) -> dict[str, object]:
-        return show(recalibration.submit(session, context.settings, *asked))
 
-    check = dry_run(
-        context.settings, caller.owner, lambda session: recalibration.check(session, *asked)
-    )
-    refetch = refetch_job(caller.owner)
-    return await create(context, idempotent, wait, PATH, work, refetch, check=check, done=200)
+def _calibrate(
+    session: Session, settings: Settings, owner: str, ref: str, dataset_id: str
+) -> dict[str, object]:
+    return show(recalibration.submit(session, settings, owner, ref, dataset_id))
 
 
 fits_router = APIRouter(prefix="/v1/fits", tags=["evaluations"], route_class=GuardedRoute)

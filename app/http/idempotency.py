@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from functools import partial
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
 
 from fastapi import APIRouter, Depends, Header
 from starlette.concurrency import run_in_threadpool
@@ -14,18 +15,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.http import repository
-from app.http.dependencies import CallerDep, Context
+from app.http.dependencies import CallerDep, Context, ContextDep
 from app.http.schemas import Resource, Valid
 from app.platform.database import Database
 from app.platform.errors import Invalid
+from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 
 MAX_KEY_LENGTH = 255
 
-Check = Callable[[Session], Json]
-"""A check for a path `…/validate`: it returns the answer."""
 VALIDATE = "/validate"
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+P = ParamSpec("P")
 
 
 async def _idempotency_key(
@@ -98,38 +99,17 @@ def _only_validates(request: Request) -> bool:
 ValidateOnlyDep = Annotated[bool, Depends(_only_validates)]
 
 
-@dataclass(frozen=True)
-class IdempotentRequest:
-    """A POST that creates something: its route, owner, Idempotency-Key, hash of the request, and whether it is only
-    checked.
-    """
-
-    route: str
-    owner: str
-    key: str | None
-    fingerprint: str
-    validate: bool
-
-
-async def _idempotent(
-    request: Request, caller: CallerDep, key: IdempotencyKeyDep, validate: ValidateOnlyDep
-) -> IdempotentRequest:
-    same = hashlib.sha256(request.scope["path"].encode("utf-8", "surrogatepass"))
-    same.update(b"\0" + await request.body())
-    route = f"{request.method} {request.scope['route'].path}"
-    return IdempotentRequest(route, caller.owner, key, same.hexdigest(), validate)
-
-
-IdempotentDep = Annotated[IdempotentRequest, Depends(_idempotent)]
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to a request: made now, or stored from the first time."""
 
-    status_code: int
     response: Json
     replayed: bool
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that say where the answer is from."""
+        return {"Idempotent-Replayed": "true"} if self.replayed else {}
 
 
 def replay_or_run(
@@ -138,7 +118,7 @@ def replay_or_run(
     route: str,
     key: str | None,
     fingerprint: str,
-    work: Callable[[Session], tuple[int, Json]],
+    work: Callable[[Session], Json],
 ) -> Answer:
     """Run `work` in the transaction that stores the key, or return the answer that the same key got before.
 
@@ -149,12 +129,10 @@ def replay_or_run(
     # PostgreSQL makes the second insert of a key wait for the first one's transaction; SQLite's writers are
     # alone. So the inserting request runs, and a request that finds a row finds a finished one.
     if key is None or repository.reserve(session, owner, route, key, fingerprint):
-        status_code, response = work(session)
+        response = work(session)
         if key is not None:
-            repository.answer(
-                session, owner, route, key, status_code=status_code, response=response
-            )
-        return Answer(status_code, response, False)
+            repository.answer(session, owner, route, key, response=response)
+        return Answer(response, False)
     first = repository.find(session, owner, route, key)
     assert first is not None
     if first.fingerprint != fingerprint:
@@ -162,7 +140,7 @@ def replay_or_run(
             f"an Idempotency-Key belongs to one body; {key!r} was used with another body",
             code="idempotency_key_reused",
         )
-    return Answer(first.status_code, first.response, True)
+    return Answer(first.response, True)
 
 
 def is_known(session: Session, owner: str, route: str, key: str) -> bool:
@@ -170,31 +148,67 @@ def is_known(session: Session, owner: str, route: str, key: str) -> bool:
     return repository.find(session, owner, route, key) is not None
 
 
-async def answer_once(
-    context: Context,
-    idempotent: IdempotentRequest,
-    work: Callable[[Session], tuple[int, Json]],
-    show: Callable[[Answer], Awaitable[Response]],
-    check: Check | None = None,
-) -> Response:
-    """Run `work` once in a transaction, and return its answer as `show` writes it.
-
-    At the path `…/validate` run `check` instead; without a `check`, run `work` and roll it back.
+@dataclass(frozen=True)
+class Creation:
+    """A request that creates something: its route, owner, Idempotency-Key, hash of the request, and whether it is only
+    checked (the path `…/validate`).
     """
-    if idempotent.validate:
-        if check is not None:
-            return JSONResponse(await run_in_threadpool(context.db.reading, check))
-        return JSONResponse(await run_in_threadpool(_rehearse, context.db, work))
-    answer = await run_in_threadpool(
-        context.db.writing,
-        replay_or_run,
-        idempotent.owner,
-        idempotent.route,
-        idempotent.key,
-        idempotent.fingerprint,
-        work,
-    )
-    return await show(answer)
+
+    context: Context
+    route: str
+    owner: str
+    key: str | None
+    fingerprint: str
+    only_check: bool
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the service."""
+        return self.context.settings
+
+    async def once(
+        self, create: Callable[Concatenate[Session, P], Json], *args: P.args, **kwargs: P.kwargs
+    ) -> Answer:
+        """Call `create(session, …)` in a transaction, unless the key has an answer already. Returns the answer."""
+        work = partial(_call, create, args, kwargs)
+        return await run_in_threadpool(
+            self.context.db.writing,
+            replay_or_run,
+            self.owner,
+            self.route,
+            self.key,
+            self.fingerprint,
+            work,
+        )
+
+    async def rehearse(
+        self, create: Callable[Concatenate[Session, P], object], *args: P.args, **kwargs: P.kwargs
+    ) -> Response:
+        """Call `create(session, …)` in a transaction that is rolled back, and answer that the request is valid."""
+        work = partial(_call, create, args, kwargs)
+        return JSONResponse(await run_in_threadpool(_rehearse, self.context.db, work))
+
+
+def _call(
+    create: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], session: Session
+) -> Any:
+    return create(session, *args, **kwargs)
+
+
+async def _creation(
+    request: Request,
+    context: ContextDep,
+    caller: CallerDep,
+    key: IdempotencyKeyDep,
+    only_check: ValidateOnlyDep,
+) -> Creation:
+    same = hashlib.sha256(request.scope["path"].encode("utf-8", "surrogatepass"))
+    same.update(b"\0" + await request.body())
+    route = f"{request.method} {request.scope['route'].path}"
+    return Creation(context, route, caller.owner, key, same.hexdigest(), only_check)
+
+
+CreationDep = Annotated[Creation, Depends(_creation)]
 
 
 class _RollBack(Exception):

@@ -20,7 +20,6 @@ def reserve(session: Session, owner: str, route: str, key: str, fingerprint: str
             route=route,
             key=key,
             fingerprint=fingerprint,
-            status_code=0,
             response={},
             created_at=db_now(),
         )
@@ -30,14 +29,12 @@ def reserve(session: Session, owner: str, route: str, key: str, fingerprint: str
     return session.execute(statement).one_or_none() is not None
 
 
-def answer(
-    session: Session, owner: str, route: str, key: str, *, status_code: int, response: Json
-) -> None:
+def answer(session: Session, owner: str, route: str, key: str, *, response: Json) -> None:
     """Complete the row that this transaction reserved."""
     session.execute(
         update(Idempotency)
         .where(Idempotency.owner == owner, Idempotency.route == route, Idempotency.key == key)
-        .values(status_code=status_code, response=response),
+        .values(response=response),
         execution_options={"synchronize_session": False},
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Concatenate, ParamSpec
 
 from fastapi import Depends, Header
 from starlette.concurrency import run_in_threadpool
@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.access import service as access
 from app.http.dependencies import Context, ContextDep, preferences
-from app.http.idempotency import Answer, Check, IdempotentRequest, answer_once
+from app.http.idempotency import Answer, Creation, CreationDep
 from app.http.limits import FairSemaphore
 from app.jobs.watcher import Watcher
 from app.platform import failpoints
@@ -42,8 +42,9 @@ WAIT_HEADERS: Json = {
 """What a read says to a caller who would wait, for its description in OpenAPI."""
 WAITED_DOCS: Json = {"description": "The job ended within the wait."}
 """The description of a POST's 201 in OpenAPI."""
-Refetch = Callable[[Session, str], tuple[Json, bool]]
-"""Reads the resource of an id again, and says whether its job has ended."""
+ReadAgain = Callable[[Session, str, str], tuple[Json, bool]]
+"""Reads the owner's resource of an id, and says whether its job has ended."""
+P = ParamSpec("P")
 
 
 async def _watcher(request: Request) -> Watcher:
@@ -115,63 +116,96 @@ def _wake(producer: Producer, job_id: str) -> None:
         log.debug("job %s: the wake-up was not sent, a worker will look for it: %s", job_id, error)
 
 
-def dry_run(settings: Settings, owner: str, check: Callable[[Session], object]) -> Check:
-    """What a path `…/validate` does where `check` looks at all but the quotas: it writes nothing, and locks nothing."""
+@dataclass(frozen=True)
+class JobCreation:
+    """A request that has a job make its resource: how it is accepted once, and how long its caller will wait."""
 
-    def check_all(session: Session) -> Json:
-        check(session)
-        access.check(session, settings, owner)
-        return {"valid": True}
+    creation: Creation
+    wait: PreferWait
 
-    return check_all
+    @property
+    def settings(self) -> Settings:
+        """The settings of the service."""
+        return self.creation.settings
 
+    @property
+    def owner(self) -> str:
+        """The owner of the caller's key."""
+        return self.creation.owner
 
-async def create(
-    context: Context,
-    idempotent: IdempotentRequest,
-    wait: PreferWait,
-    path: str,
-    work: Callable[[Session], Json],
-    refetch: Refetch,
-    *,
-    check: Check | None = None,
-    done: int = 201,
-) -> Response:
-    """Write a resource under `path` and its job, wake a worker, and answer; `work` gives the resource as shown."""
+    @property
+    def only_check(self) -> bool:
+        """Whether the request is only checked (the path `…/validate`)."""
+        return self.creation.only_check
 
-    async def show(answer: Answer) -> Response:
+    async def check(
+        self, check: Callable[Concatenate[Session, P], object], *args: P.args, **kwargs: P.kwargs
+    ) -> Response:
+        """Call `check(session, …)`, check the owner's quotas, and answer that the request is valid.
+
+        Nothing is written, and nothing locked.
+        """
+
+        def check_all(session: Session) -> None:
+            check(session, *args, **kwargs)
+            access.check(session, self.settings, self.owner)
+
+        await run_in_threadpool(self.creation.context.db.reading, check_all)
+        return JSONResponse({"valid": True})
+
+    async def once(
+        self, create: Callable[Concatenate[Session, P], Json], *args: P.args, **kwargs: P.kwargs
+    ) -> Answer:
+        """Call `create(session, …)` in a transaction, unless the key has an answer already, and wake a worker.
+
+        `create` writes the resource and its job, and returns the resource as the caller reads it.
+        """
+        answer = await self.creation.once(create, *args, **kwargs)
         if not answer.replayed:
-            wake_a_worker(context, _job_of(answer.response))
-        return await accepted(context, idempotent.owner, answer, wait, path, refetch, done)
+            wake_a_worker(self.creation.context, _job_of(answer.response))
+        return answer
 
-    return await answer_once(context, idempotent, lambda session: (202, work(session)), show, check)
+    async def answer(
+        self, accepted: Answer, path: str, read_again: ReadAgain, *, done: int = 201
+    ) -> Response:
+        """Answer with the resource under `path`: with 202, or with `done` if its job has ended within the wait."""
+        return await answer_accepted(
+            self.creation.context, self.owner, accepted, self.wait, path, read_again, done
+        )
 
 
-async def accepted(
+async def _job_creation(creation: CreationDep, wait: PreferWaitDep) -> JobCreation:
+    return JobCreation(creation, wait)
+
+
+JobCreationDep = Annotated[JobCreation, Depends(_job_creation)]
+
+
+async def answer_accepted(
     context: Context,
     owner: str,
-    answer: Answer,
+    accepted: Answer,
     wait: PreferWait,
     path: str,
-    refetch: Refetch,
+    read_again: ReadAgain,
     done: int = 201,
 ) -> Response:
-    """Answer with a resource under `path` that was just accepted, or with `done` once its job has ended if the caller
-    waits.
+    """Answer with a resource under `path` that was just accepted: with 202, or with `done` if its job has ended within
+    the wait.
     """
-    body = answer.response
-    headers = {"Location": f"{path}/{body['id']}", "Retry-After": "1"}
-    replayed = {"Idempotent-Replayed": "true"} if answer.replayed else {}
-    headers |= replayed
+    body = accepted.response
+    location = {"Location": f"{path}/{body['id']}"} | accepted.headers
     if await wait.for_end(owner, _job_of(body)):
         ended = False
         with suppress(NotFound):  # deleted since: the answer is that of the first time
-            body, ended = await run_in_threadpool(context.db.reading, refetch, body["id"])
+            body, ended = await run_in_threadpool(
+                context.db.reading, read_again, owner, str(body["id"])
+            )
         if ended:
-            response = JSONResponse(body, done, {"Location": headers["Location"]} | replayed)
+            response = JSONResponse(body, done, location)
             wait.applied(response)
             return response
-    return JSONResponse(body, answer.status_code, headers)
+    return JSONResponse(body, 202, location | {"Retry-After": "1"})
 
 
 def _job_of(body: Json) -> str:

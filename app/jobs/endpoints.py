@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -17,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.access.authentication import GuardedRoute, check_again, needs
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, Sort, TaggedFilterDep
-from app.http.idempotency import IdempotentDep, validated
+from app.http.idempotency import validated
 from app.http.limits import Permit
 from app.http.schemas import one_of
 from app.jobs import child_jobs
@@ -25,15 +26,15 @@ from app.jobs import service as jobs
 from app.jobs.acceptance import (
     WAIT_HEADERS,
     WAITED_DOCS,
+    JobCreationDep,
     PreferWaitDep,
-    Refetch,
     WatcherDep,
-    create,
 )
 from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES
 from app.jobs.schemas import KINDS, Event, EventPage, Job, JobPage
 from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
+from app.platform.settings import Settings
 from app.platform.sql import NEWEST_FIRST, Session
 from app.platform.tables import FINAL_STATES
 from app.platform.tables import Job as JobRow
@@ -47,14 +48,10 @@ CHECK_SECONDS = 2.0
 _EVENTS_PER_POLL = 200
 
 
-def refetch_job(owner: str) -> Refetch:
-    """Read a job of the owner again, for a caller who waits for its end."""
-
-    def refetch(session: Session, job_id: str) -> tuple[dict[str, Any], bool]:
-        job = jobs.find(session, owner, job_id)
-        return show(job), job.state in FINAL_STATES
-
-    return refetch
+def read_job_again(session: Session, owner: str, job_id: str) -> tuple[dict[str, Any], bool]:
+    """Read a job for a caller who waits for its end."""
+    job = jobs.find(session, owner, job_id)
+    return show(job), job.state in FINAL_STATES
 
 
 @router.get("", summary="List jobs")
@@ -118,11 +115,11 @@ async def read_job(
     """The job's state and progress; after its end `output` or `error`. With `Prefer: wait=N` the answer comes when
     the job has ended, or after N seconds.
     """
-    refetch = refetch_job(caller.owner)
-    body, ended = await run_in_threadpool(context.db.reading, refetch, job_id)
+    find = partial(context.db.reading, read_job_again, caller.owner, job_id)
+    body, ended = await run_in_threadpool(find)
     if not ended and await wait.for_end(caller.owner, job_id):
         await check_again(request)
-        body, ended = await run_in_threadpool(context.db.reading, refetch, job_id)
+        body, ended = await run_in_threadpool(find)
     response = JSONResponse(body)
     if wait.seconds:
         if ended:
@@ -171,25 +168,20 @@ def cancel_job(
     responses={201: WAITED_DOCS | {"model": Job}},
 )
 @needs("train")
-async def retry_job(
-    *,
-    job_id: str,
-    context: ContextDep,
-    caller: CallerDep,
-    wait: PreferWaitDep,
-    idempotent: IdempotentDep,
-) -> Response:
+async def retry_job(*, job_id: str, new: JobCreationDep) -> Response:
     """Run the same work again as a new job. Its `retry_of` names this job.
 
     The output of the job (an evaluation, a comparison, a batch score, a dataset) then belongs to the new job. 409 if it
     already belongs to another job; the answer names that job.
     """
+    if new.only_check:
+        return await new.creation.rehearse(jobs.retry, new.settings, new.owner, job_id)
+    accepted = await new.once(_retry, new.settings, new.owner, job_id)
+    return await new.answer(accepted, PATH, read_job_again)
 
-    def work(session: Session) -> dict[str, Any]:
-        return show(jobs.retry(session, context.settings, caller.owner, job_id))
 
-    refetch = refetch_job(caller.owner)
-    return await create(context, idempotent, wait, PATH, work, refetch)
+def _retry(session: Session, settings: Settings, owner: str, job_id: str) -> dict[str, Any]:
+    return show(jobs.retry(session, settings, owner, job_id))
 
 
 @router.get(

@@ -191,12 +191,12 @@ class Output(Generic[Row]):
             raise NotFound(f"there is no {self.name} {id_[:100]!r}")
         return found
 
-    def refetch(
-        self, owner: str, show: Callable[[Row], Json]
-    ) -> Callable[[Session, str], tuple[Json, bool]]:
-        """Return a function that reads the output of an id: as `show` shows it, and True once its job has ended."""
+    def read_again(
+        self, show: Callable[[Row], Json]
+    ) -> Callable[[Session, str, str], tuple[Json, bool]]:
+        """Return a function that reads an owner's output: as `show` shows it, and True once its job has ended."""
 
-        def read(session: Session, id_: str) -> tuple[Json, bool]:
+        def read(session: Session, owner: str, id_: str) -> tuple[Json, bool]:
             found = self.find(session, owner, id_)
             return show(found), status_of(found) != PROCESSING
 

@@ -19,11 +19,11 @@ from app.http.dependencies import (
     RowFilterDep,
     Sort,
 )
-from app.http.idempotency import IdempotentDep, add_validation
+from app.http.idempotency import add_validation
 from app.http.schemas import PageOf, Resource
-from app.jobs import acceptance
-from app.jobs.acceptance import PreferWaitDep, dry_run
+from app.jobs.acceptance import JobCreationDep
 from app.jobs.kinds import SHOWN_KINDS, Docs, Output, Request, Routes, Submission, kind_of
+from app.platform.settings import Settings
 from app.platform.sql import NEWEST_FIRST, Json, Session
 
 
@@ -115,27 +115,23 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
     def show(row: Any) -> Json:
         return routes.show(row).model_dump(mode="json")
 
+    def submit(session: Session, settings: Settings, owner: str, asked: Any) -> Json:
+        return show(submission.submit(session, settings, owner, asked))
+
     @needs("train")
     async def create_output(
         *,
         body: Request,
-        context: ContextDep,
         caller: CallerDep,
-        wait: PreferWaitDep,
-        idempotent: IdempotentDep,
+        new: JobCreationDep,
     ) -> Response:
-        asked, owner, settings = body.to_request(), caller.owner, context.settings
+        asked = body.to_request()
         if submission.read_field is not None and (field := submission.read_field(asked)):
             check_reads(caller, field)
-
-        def work(session: Session) -> Json:
-            return show(submission.submit(session, settings, owner, asked))
-
-        check = dry_run(settings, owner, lambda session: submission.check(session, owner, asked))
-        refetch = output.refetch(owner, show)
-        return await acceptance.create(
-            context, idempotent, wait, routes.path, work, refetch, check=check
-        )
+        if new.only_check:
+            return await new.check(submission.check, new.owner, asked)
+        accepted = await new.once(submit, new.settings, new.owner, asked)
+        return await new.answer(accepted, routes.path, output.read_again(show))
 
     create_output.__annotations__["body"] = submission.body  # read by FastAPI
     return create_output

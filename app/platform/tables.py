@@ -451,7 +451,6 @@ class Idempotency(Base):
     route: Mapped[str] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(primary_key=True)
     fingerprint: Mapped[str]
-    status_code: Mapped[int]
     response: Mapped[Json]
     created_at: Mapped[float]
 

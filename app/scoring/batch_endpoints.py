@@ -32,10 +32,10 @@ from app.http.dependencies import (
     ContextDep,
     refuse_unknown,
 )
-from app.http.idempotency import IdempotentRequest, validated
+from app.http.idempotency import Creation, validated
 from app.http.responses import StoredFile, etag_matches, parquet_as_csv
 from app.ingest.formats import PARQUET
-from app.jobs.acceptance import create, dry_run
+from app.jobs.acceptance import JobCreation
 from app.platform.errors import MAX_ERRORS, Invalid, Malformed, TooLarge, nearest, shown
 from app.platform.sql import Session
 from app.platform.tables import BatchScore as BatchScoreRow
@@ -155,7 +155,7 @@ async def create_batch_score(
         accept=accept,
         path=PATH,
         show=_shown,
-        refetch=BATCH_SCORES.refetch(sending.owner, _shown),
+        read_again=BATCH_SCORES.read_again(_shown),
     )
     return await accept_upload(sending, handler)
 
@@ -234,26 +234,18 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
     if asked.id is not None:
         kept = replace(kept, id=asked.id, keep=(asked.id, *kept.keep))
     given = (sending.owner, asked.model, asked.dataset_id, kept, options, wanted)
+    fingerprint = hashlib.sha256(body).hexdigest()
+    route = f"POST {PATH}"
+    creation = Creation(context, route, sending.owner, sending.key, fingerprint, sending.validate)
+    new = JobCreation(creation, sending.wait)
+    if new.only_check:
+        return await new.check(batch_scores.check_dataset, *given)
 
-    def work(session: Session) -> dict[str, Any]:
+    def submit(session: Session) -> dict[str, Any]:
         return _shown(batch_scores.submit(session, context.settings, *given))
 
-    check = dry_run(
-        context.settings, sending.owner, lambda session: batch_scores.check_dataset(session, *given)
-    )
-    fingerprint = hashlib.sha256(body).hexdigest()
-    idempotent = IdempotentRequest(
-        f"POST {PATH}", sending.owner, sending.key, fingerprint, sending.validate
-    )
-    return await create(
-        context,
-        idempotent,
-        sending.wait,
-        PATH,
-        work,
-        BATCH_SCORES.refetch(sending.owner, _shown),
-        check=check,
-    )
+    accepted = await new.once(submit)
+    return await new.answer(accepted, PATH, BATCH_SCORES.read_again(_shown))
 
 
 async def _small_body(sending: TableRequest) -> bytes:

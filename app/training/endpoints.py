@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Query
-from starlette.responses import Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.http.dependencies import CallerDep, ContextDep
-from app.http.idempotency import IdempotentDep, validated
+from app.http.idempotency import validated
 from app.http.responses import StoredFile, parquet_as_csv
-from app.jobs.acceptance import WAITED_DOCS, PreferWaitDep, create
-from app.jobs.endpoints import PATH, refetch_job, show
+from app.jobs.acceptance import WAITED_DOCS, JobCreationDep
+from app.jobs.endpoints import PATH, read_job_again, show
 from app.jobs.schemas import Job
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
@@ -79,10 +80,7 @@ jobs_router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
 async def submit_job(
     *,
     body: JobRequest,
-    context: ContextDep,
-    caller: CallerDep,
-    wait: PreferWaitDep,
-    idempotent: IdempotentDep,
+    new: JobCreationDep,
 ) -> Response:
     """Train a ranker on a dataset. The service stores the job before it answers; a free worker starts it within
     milliseconds.
@@ -91,19 +89,20 @@ async def submit_job(
     too; its `error` says why.
     """
     train = body.to_request()
+    if new.only_check:
+        context = new.creation.context
+        checked = await run_in_threadpool(
+            context.db.reading, _check, context.settings, new.owner, train
+        )
+        return JSONResponse(checked)
+    accepted = await new.once(_submit, new.settings, new.owner, train)
+    return await new.answer(accepted, PATH, read_job_again)
 
-    def work(session: Session) -> dict[str, object]:
-        return show(service.submit(session, context.settings, caller.owner, train))
 
-    return await create(
-        context,
-        idempotent,
-        wait,
-        PATH,
-        work,
-        refetch_job(caller.owner),
-        check=partial(_check, settings=context.settings, owner=caller.owner, train=train),
-    )
+def _submit(
+    session: Session, settings: Settings, owner: str, train: service.TrainRequest
+) -> dict[str, object]:
+    return show(service.submit(session, settings, owner, train))
 
 
 def _check(

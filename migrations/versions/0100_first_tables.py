@@ -186,7 +186,6 @@ def upgrade() -> None:
         sa.Column("route", sa.Text(), nullable=False),
         sa.Column("key", sa.Text(), nullable=False),
         sa.Column("fingerprint", sa.Text(), nullable=False),
-        sa.Column("status_code", sa.BigInteger(), nullable=False),
         sa.Column("response", sa.JSON(none_as_null=True), nullable=False),
         sa.Column("created_at", sa.Float(precision=53), nullable=False),
         sa.PrimaryKeyConstraint("owner", "route", "key", name=op.f("pk_idempotency")),
