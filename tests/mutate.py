@@ -24,8 +24,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("core/metrics", "core/trees", "app/jobs", "app/access", "app/scoring")
-SECONDS = 300
-"""How long the tests of one place may take. A place that makes them hang counts as caught."""
+SECONDS = 900
+"""How long the tests of a place may take: some compile kernels. A place that makes them hang counts as caught."""
 
 OTHER: dict[type[ast.AST], str] = {
     ast.Lt: "<=",
@@ -79,8 +79,13 @@ def places_of(path: Path) -> Iterator[Place]:
         return source[begin:end].decode()
 
     name = str(path.relative_to(ROOT))
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    # The 1 of float64[::1], the type of an array in a kernel: with another step it takes the same arrays.
+    steps = {node.step for node in ast.walk(tree) if isinstance(node, ast.Slice)}
+    for node in ast.walk(tree):
         match node:
+            case ast.Constant() if node in steps:
+                continue
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 text = f"({written(left)}) {OTHER[type(op)]} ({written(right)})"
             case ast.BinOp(left=left, op=op, right=right) if type(op) in OTHER:
@@ -121,7 +126,7 @@ def is_caught(place: Place, root: Path) -> bool:
     path = root / place.path
     source = path.read_bytes()
     path.write_bytes(place.broken(source))
-    words = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--timeout", "120"]
+    words = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--timeout", "0"]
     try:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *words, *tests_of(place, root)],
