@@ -19,6 +19,7 @@ from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
 from app.http import openapi, problems
+from app.http.bodies import BodyLimits
 from app.http.dependencies import Context
 from app.http.limits import FairSemaphore
 from app.http.server import Drain, RequestMiddleware
@@ -113,18 +114,8 @@ def create_app(settings: Settings) -> Service:
     app.state.health = probes = figures.HealthProbes(
         context.db, settings, context.schema, context.blobs, context.producer
     )
-    score_row = scores.score_route(authenticator, served, context)
-    app.entry = RequestMiddleware(
-        app,
-        partial(FastAPI.__call__, app),
-        score_row,
-        settings=settings,
-        metrics=context.metrics,
-        drain=context.drain,
-        memory=context.memory,
-    )
     problems.install(app, session.show_problem)
-    app.router.routes.append(score_row)
+    app.router.routes.append(scores.score_route(authenticator, served, context))
     for router in (
         training.router,
         datasets.router,
@@ -154,6 +145,15 @@ def create_app(settings: Settings) -> Service:
         *pages.ROUTERS,
     ):
         app.router.routes.extend(router.routes)
+    app.entry = RequestMiddleware(
+        app,
+        partial(FastAPI.__call__, app),
+        BodyLimits(settings, app.routes),
+        settings=settings,
+        metrics=context.metrics,
+        drain=context.drain,
+        memory=context.memory,
+    )
     docs = openapi.DomainDocs(
         scope_of=scope_of,
         operations={scores.SCORE_PATH: {"get": scores.SCORE_ROW_DOCS}},

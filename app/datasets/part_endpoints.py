@@ -27,6 +27,7 @@ from app.datasets.uploads import (
     shown,
     stated,
 )
+from app.http.bodies import takes_body
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import (
     Answer,
@@ -119,6 +120,7 @@ def read_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> Uploa
     responses={200: {"model": UploadPart, "description": "The part was there, with these bytes."}},
 )
 @needs("train")
+@takes_body("max_upload_bytes")
 async def put_part(
     upload_id: str, number: int, request: Request, context: ContextDep, caller: CallerDep
 ) -> Response:

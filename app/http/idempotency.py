@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.http import repository
+from app.http.bodies import VALIDATE
 from app.http.dependencies import CallerDep, Context
 from app.http.schemas import Resource, Valid
 from app.platform.database import Database
@@ -24,7 +25,6 @@ MAX_KEY_LENGTH = 255
 
 Check = Callable[[Session], Json]
 """A check for a path `…/validate`: it returns the answer."""
-VALIDATE = "/validate"
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 

@@ -26,6 +26,7 @@ from app.datasets.uploads import (
     accept_upload,
     body_docs,
 )
+from app.http.bodies import takes_body
 from app.http.dependencies import (
     Caller,
     CallerDep,
@@ -116,6 +117,7 @@ _DOCS: dict[str, Any] = {
     },
 )
 @needs("score")
+@takes_body("max_upload_bytes")
 async def create_batch_score(
     *, sending: TableRequestDep, models: ModelsDep, caller: CallerDep
 ) -> Response:
